@@ -77,6 +77,22 @@ const BURST_PACKETS: u64 = 60;
 /// The share of packets that have the full size.
 const FULL: f64 = 0.75;
 
+/// The share of what the network can carry that an even schedule sends.
+///
+/// Chosen: a half, so that hardly a packet waits for another.
+const EVEN_SHARE: f64 = 0.5;
+
+/// Which kind of schedule is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bursts, pauses, and rates below and above what the network carries. Packets are sent a quarter into their
+    /// milliseconds.
+    Mixed,
+    /// Packets of the full size, evenly spaced, with half of what the network carries. They are sent anywhere in their
+    /// milliseconds.
+    Even,
+}
+
 impl Schedule {
     /// The smallest packet of a schedule: the headers of IP and UDP, and its number.
     pub const LEAST_BYTES: u64 = 20 + 8 + 8;
@@ -84,15 +100,24 @@ impl Schedule {
     /// The most packets of a schedule: their numbers have four bytes, and notes of all are kept in memory.
     pub const MOST_PACKETS: usize = 20_000_000;
 
-    /// Packets that keep a network busy, both ways, with bursts and pauses.
-    pub fn draw(loads: &[Loaded], length: Duration, streams: &Streams) -> Schedule {
+    /// Packets of this kind for these directions of devices.
+    pub fn draw(kind: Kind, loads: &[Loaded], length: Duration, streams: &Streams) -> Schedule {
         let mut packets = vec![];
         for load in loads {
             let way = if load.direction == Direction::Downlink { "down" } else { "up" };
             let mut draws = streams.stream(&format!("schedule.device.{}.{way}", load.device.0));
-            draw_one(load, length, &mut draws, &mut packets);
+            match kind {
+                Kind::Mixed => draw_mixed(load, length, &mut draws, &mut packets),
+                Kind::Even => draw_even(load, length, &mut draws, &mut packets),
+            }
         }
         Schedule::of(packets, 0)
+    }
+
+    /// The packets of one device, or of all, and of the time before `end`.
+    pub fn cut(mut self, device: Option<DeviceId>, end: Time) -> Schedule {
+        self.packets.retain(|packet| packet.at < end && device.is_none_or(|device| device == packet.device));
+        self
     }
 
     /// These packets in order of time.
@@ -179,7 +204,7 @@ impl Schedule {
     }
 }
 
-fn draw_one(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Vec<Planned>) {
+fn draw_mixed(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Vec<Planned>) {
     let end_ms = length.as_millis() as u64;
     let bytes_per_ms = load.rate.bytes_in(Duration::from_millis(1)).0 as f64;
     let longest_burst = (load.rate.bytes_in(BURST_LASTS).0 / 1500).clamp(2, BURST_PACKETS);
@@ -218,6 +243,19 @@ fn draw_one(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Vec<
     }
 }
 
+fn draw_even(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Vec<Planned>) {
+    if load.rate.as_mbps() <= 0.0 {
+        return;
+    }
+    let bytes = Bytes(MTU.into());
+    let gap = load.rate.scaled(EVEN_SHARE).time_for(bytes).max(Duration::from_nanos(1));
+    let mut at = Time::ZERO + gap.mul_f64(draws.uniform());
+    while at < Time::ZERO + length && packets.len() < Schedule::MOST_PACKETS {
+        packets.push(Planned { at, device: load.device, direction: load.direction, bytes });
+        at += gap;
+    }
+}
+
 impl fmt::Display for NotASchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.why)
@@ -239,7 +277,7 @@ mod tests {
     #[test]
     fn a_drawn_schedule_loads_both_ways_with_bursts_and_pauses_and_depends_on_the_seed_alone() {
         let loads = [loaded(20.0, Direction::Downlink), loaded(5.0, Direction::Uplink)];
-        let draw = |seed| Schedule::draw(&loads, Duration::from_secs(20), &Streams::new(seed));
+        let draw = |seed| Schedule::draw(Kind::Mixed, &loads, Duration::from_secs(20), &Streams::new(seed));
         let schedule = draw(3);
         assert_eq!(schedule, draw(3));
         assert_ne!(schedule, draw(4));
@@ -254,6 +292,29 @@ mod tests {
             assert!(gaps.filter(Duration::is_zero).count() > 10, "there are bursts");
         }
         assert!(schedule.length() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn an_even_schedule_sends_half_of_what_the_network_carries_at_any_place_in_the_millisecond() {
+        let loads = [loaded(7.3, Direction::Downlink)];
+        let schedule = Schedule::draw(Kind::Even, &loads, Duration::from_secs(20), &Streams::new(8));
+        let packets = schedule.packets();
+        let mbps = packets.iter().map(|packet| packet.bytes.0 as f64).sum::<f64>() * 8e-6 / 20.0;
+        assert!((mbps / 3.65 - 1.0).abs() < 0.01, "{mbps} Mbit/s");
+        let gaps: Vec<_> = packets.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+        assert!(gaps.iter().all(|gap| *gap == gaps[0]));
+        let late = packets.iter().filter(|packet| packet.at.as_nanos() % 1_000_000 >= 500_000).count();
+        assert!((0.4..0.6).contains(&(late as f64 / packets.len() as f64)), "{late} of {}", packets.len());
+    }
+
+    #[test]
+    fn a_schedule_is_cut_by_device_and_time() {
+        let text = "ms,bytes,direction,device\n1,100,up,1\n2,100,up,2\n3,100,down,2\n4,100,up,2\n";
+        let cut = |device, end_ms| Schedule::parse(text).unwrap().cut(device, Time::from_millis(end_ms));
+        let second = Some(DeviceId(1));
+        assert_eq!(cut(second, 4).packets().iter().map(|it| it.at.as_millis()).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(cut(None, 3).packets().len(), 2);
+        assert_eq!(cut(None, 5).packets().len(), 4);
     }
 
     #[test]

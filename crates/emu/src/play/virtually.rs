@@ -90,23 +90,22 @@ const OF_WIRES: Rate = Rate::from_bps(20_000_000);
 const MOST: Rate = Rate::from_bps(100_000_000);
 
 /// What the empty network could carry in each direction of each device, on average over this time from the beginning;
-/// devices share it.
-pub fn capacities(world: &World, over: Duration) -> Vec<Loaded> {
+/// devices share it. With a device, only this one, which has all of it.
+pub fn capacities(world: &World, over: Duration, only: Option<DeviceId>) -> Vec<Loaded> {
     let mut seen =
         Capacities { bytes: vec![[Bytes::ZERO; 2]; world.devices], told: vec![[false; 2]; world.devices] };
     world.begin::<()>().turn(Time::ZERO + over, &mut seen);
-    let ways = (0..world.devices).flat_map(|device| Direction::BOTH.map(|direction| (device, direction)));
+    let is_loaded = |device: &usize| only.is_none_or(|only| usize::from(only.0) == *device);
+    let loaded = (0..world.devices).filter(is_loaded);
+    let share = 1.0 / loaded.clone().count().max(1) as f64;
+    let ways = loaded.flat_map(|device| Direction::BOTH.map(|direction| (device, direction)));
     let mut loads: Vec<Loaded> = ways
         .map(|(device, direction)| {
             let rate = match seen.told[device][direction as usize] {
                 true => Rate::from_bytes_per(seen.bytes[device][direction as usize], over),
                 false => OF_WIRES,
             };
-            Loaded {
-                device: DeviceId(device as u16),
-                direction,
-                rate: rate.scaled(1.0 / world.devices as f64),
-            }
+            Loaded { device: DeviceId(device as u16), direction, rate: rate.scaled(share) }
         })
         .collect();
     let total: f64 = loads.iter().map(|load| load.rate.as_mbps()).sum();

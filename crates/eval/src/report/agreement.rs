@@ -10,12 +10,16 @@ use crate::numbers;
 #[derive(Serialize)]
 pub(super) struct AgreementData {
     agrees: bool,
+    /// Why the comparison proves nothing.
+    unfit_because: Vec<String>,
     objections: Vec<String>,
     /// The bound on the 99th percentile of differences, in ms.
     most_ms: f64,
     /// What is compared, and its median, 99th percentile and maximum.
     differences: Vec<[String; 4]>,
-    /// What was counted, and how many.
+    /// For each comparison: packets compared, dropped by both, by real time only, by virtual time only.
+    fates: Vec<(String, [String; 4])>,
+    /// What was counted beside it, and how many.
     counts: Vec<(String, String)>,
     /// The distributions of how far apart departures are: name, then (ms, part of packets).
     cdfs: Vec<(&'static str, Vec<(f64, f64)>)>,
@@ -42,26 +46,17 @@ impl AgreementData {
             [what.to_owned(), text(of.p50), text(of.p99), text(of.max)]
         };
         let Agreement { as_sent, as_scheduled, .. } = &agreement;
-        let only = |of: &Comparison| {
-            format!("{} in real time only, {} in virtual time only", of.only_real, of.only_virtual)
+        let fates = |what: &str, of: &Comparison| {
+            let counts = [of.compared, of.dropped_by_both, of.only_real, of.only_virtual];
+            (what.to_owned(), counts.map(|many| many.to_string()))
         };
-        let count = |what: &str, many: u64| (what.to_owned(), many.to_string());
-        let mut counts = vec![
-            count("packets of the schedule", agreement.packets),
-            count("came to the other end", agreement.delivered),
-            count("dropped in real time", agreement.dropped),
-            count("dropped in virtual time, as sent", as_sent.dropped),
-            count("dropped in virtual time, as scheduled", as_scheduled.dropped),
-            ("drops that differ, as sent".to_owned(), only(as_sent)),
-            ("drops that differ, as scheduled".to_owned(), only(as_scheduled)),
+        let outside = [
+            ("packets of the schedule", agreement.packets),
+            ("came to the other end", agreement.delivered),
+            ("not sent", agreement.not_sent),
+            ("lost outside of the emulator", agreement.lost_outside),
         ];
-        for (what, many) in
-            [("not sent", agreement.not_sent), ("lost outside of the emulator", agreement.lost_outside)]
-        {
-            if many > 0 {
-                counts.push(count(what, many));
-            }
-        }
+        let outside = outside.into_iter().enumerate().filter(|(place, (_, many))| *place < 2 || *many > 0);
         let intervals = |course: &Course| {
             [&course.real_mbps, &course.as_sent_mbps, &course.as_scheduled_mbps]
                 .map(Vec::len)
@@ -75,17 +70,18 @@ impl AgreementData {
         };
         AgreementData {
             agrees: agreement.agrees(),
+            unfit_because: agreement.unfit_because.clone(),
             objections: agreement.objections(),
             most_ms: MOST_MS,
             differences: vec![
                 row("departures, packets as sent", &as_sent.departures_ms),
                 row("departures, packets as scheduled", &as_scheduled.departures_ms),
-                row("delays, packets as scheduled", &as_scheduled.delays_ms),
                 row("sent late by the sender", &agreement.sent_late_ms),
                 row("waited until the emulator read it", &agreement.read_late_ms),
                 row("handed over late by the emulator", &agreement.handed_late_ms),
             ],
-            counts,
+            fates: vec![fates("packets as sent", as_sent), fates("packets as scheduled", as_scheduled)],
+            counts: outside.map(|(_, (what, many))| (what.to_owned(), many.to_string())).collect(),
             cdfs: vec![
                 ("as sent", as_sent.departures_cdf.clone()),
                 ("as scheduled", as_scheduled.departures_cdf.clone()),

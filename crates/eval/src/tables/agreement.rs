@@ -19,10 +19,10 @@
 //! | `as_scheduled_fate` | word | what virtual time does with it then |
 //! | `apart_as_sent_ms` | f64 | `received_ms - as_sent_release_ms` |
 //! | `apart_as_scheduled_ms` | f64 | `received_ms - as_scheduled_release_ms` |
-//! | `delay_apart_as_scheduled_ms` | f64 | the same without the lateness of the sender, `sent_ms - scheduled_ms` |
 
 use std::path::Path;
 
+use airpace_core::Time;
 use airpace_event::Fate;
 
 use super::columns::row;
@@ -53,7 +53,6 @@ row! {
         as_scheduled_fate: Word,
         apart_as_sent_ms: Option<f64>,
         apart_as_scheduled_ms: Option<f64>,
-        delay_apart_as_scheduled_ms: Option<f64>,
     }
 }
 
@@ -71,9 +70,7 @@ fn push(table: &mut Table<Rows>, number: usize, packet: &Compared) -> Result<(),
     let Virtual { released: as_sent, fate: as_sent_fate } = packet.as_sent.unwrap_or_default();
     let Virtual { released: as_scheduled, fate: as_scheduled_fate } = packet.as_scheduled;
     let received = packet.real.received;
-    let apart =
-        |released: Option<airpace_core::Time>| Some(received?.signed_nanos_since(released?) as f64 / 1e6);
-    let late = packet.sent.map(|sent| sent.signed_nanos_since(packet.scheduled) as f64 / 1e6);
+    let apart = |released: Option<Time>| Some(received?.signed_nanos_since(released?) as f64 / 1e6);
     let columns = &mut table.columns;
     let row = Row {
         number: fit(number as u64),
@@ -93,7 +90,6 @@ fn push(table: &mut Table<Rows>, number: usize, packet: &Compared) -> Result<(),
         as_scheduled_fate: columns.as_scheduled_fate.word(name(as_scheduled_fate)),
         apart_as_sent_ms: apart(as_sent),
         apart_as_scheduled_ms: apart(as_scheduled),
-        delay_apart_as_scheduled_ms: apart(as_scheduled).zip(late).map(|(apart, late)| apart - late),
     };
     columns.push(row);
     table.added(1)

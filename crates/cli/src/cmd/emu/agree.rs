@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airpace_core::{Bytes, Ecn, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Ecn, Streams, Time};
 use airpace_emu::World;
 use airpace_emu::crossing::Arrival;
 use airpace_emu::play::player::Notes;
 use airpace_emu::play::recorded::{Passage, passages};
-use airpace_emu::play::schedule::{Planned, Schedule};
+use airpace_emu::play::schedule::{Kind, Planned, Schedule};
 use airpace_emu::play::virtually::{Outcome, capacities, cross};
 use airpace_emu::session::Spot;
 use airpace_eval::agreement::{Agreement, Compared, Percentiles, Real, Virtual};
@@ -37,19 +37,28 @@ const START: Time = Time::from_millis(1_500);
 /// Chosen: as late as a packet of a run that may be used can be, several times.
 const LISTEN_ON: Duration = Duration::from_millis(500);
 
+/// How long players may take to end after that.
+///
+/// Chosen: enough to write the notes of many packets on a busy machine.
+const ENDS_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a drawn schedule is if nothing is said.
+///
+/// Chosen: some thousands of packets, and a pause that people wait through.
+const DRAWN: Duration = Duration::from_secs(10);
+
 /// Compares the emulator with the simulator: sends the packets of a schedule through a scenario's network in real time and
 /// in virtual time, and compares them one by one.
 ///
-/// The schedule is drawn, or taken from a file, or from an earlier emulated run. Real time agrees if the same packets are
-/// dropped, and if 99 of 100 departures and delays are at most 1 ms apart: both if virtual time sends packets when they
-/// were sent, and if it sends them when they were to be sent. The comparison is in the run folder: agreement.json,
-/// agreement.parquet, and report.html with figures. Ends with 1 if they do not agree, and with 3 if they do and the run is
-/// unfit.
+/// They agree if the same packets are dropped, and if 99 of 100 departures are at most 1 ms apart: both if virtual time
+/// sends packets when they were sent in real time, and if it sends them when they were to be sent. The comparison is in
+/// the run folder: agreement.json, agreement.parquet, and report.html with figures.
+///
+/// Ends with 1 if they do not agree, and with 3 if the machine did not keep up, so that nothing can be said.
 #[derive(clap::Args)]
-#[command(
-    before_help = "Example: airpace emu agree trace --set trace.file=TMobile-LTE-short.down --set trace.link.buffer.packets=100\n         \
-                   airpace emu agree stationary-busy --seconds 20"
-)]
+#[command(before_help = "Example: airpace emu agree stationary-idle\n         \
+                   airpace emu agree four-phones --schedule even --for 20 --device 2\n         \
+                   airpace emu agree trace --set trace.file=TMobile-LTE-short.down --set trace.link.buffer.packets=100")]
 pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.
     #[arg(add = complete::scenario())]
@@ -57,16 +66,20 @@ pub struct Args {
     /// Sets a key of the scenario by its dotted path; may be given several times.
     #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
+    /// Which packets are sent: `mixed` draws bursts, pauses, and rates around what the network carries; `even` spaces
+    /// packets evenly, with half of that. Or a table with the header `ms,bytes,direction` (`down` or `up`) and perhaps
+    /// `device` (counted from 1). Or the folder of an emulated run, whose packets are sent as they came.
+    #[arg(long, value_name = "KIND|FILE", default_value = "mixed")]
+    schedule: String,
     /// Seed of the network's random numbers, and of the drawn schedule's.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long a drawn schedule is.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = super::super::positive)]
-    seconds: f64,
-    /// A schedule instead of a drawn one: a table with the header `ms,bytes,direction` (`down` or `up`) and perhaps
-    /// `device` (counted from 1), or the folder of an emulated run, whose packets are sent as they came.
-    #[arg(long, value_name = "FILE", conflicts_with = "seconds")]
-    schedule: Option<PathBuf>,
+    /// Sends the packets of so many seconds. [default: 10, or all of a file]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = super::super::positive)]
+    seconds: Option<f64>,
+    /// Only packets of this device; devices are counted from 1. [default: all devices]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    device: Option<u16>,
     /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -83,46 +96,45 @@ pub struct Args {
 /// # Errors
 /// As an emulated run; a schedule that cannot be read, or that the players could not begin in time.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let is_silent = args.quiet || args.json;
     let scenario = scenario::load(&args.scenario, &args.set)?;
     scenario::asks_for_no_reports(&scenario)?;
     let choice = Choice { argument: args.scenario.clone(), scenario, set: args.set.clone() };
     let plan = choice.scenario.prepare()?.devices_network()?;
     let world = World { plan, devices: choice.scenario.device.len(), seed: args.seed };
     let schedule = schedule(args, &world)?;
-    let bar = terminal::activity(args.quiet || args.json);
-    bar.set_message("virtual time, packets as scheduled");
-    bar.enable_steady_tick(Duration::from_millis(200));
-    let as_scheduled =
-        virtually(&world, schedule.packets(), |_, packet| Some(START + (packet.at - Time::ZERO)));
+    let as_scheduled = busy(is_silent, "virtual time, packets as scheduled", || {
+        virtually(&world, schedule.packets(), |_, packet| Some(START + (packet.at - Time::ZERO)))
+    });
 
     let is_interrupted = on_interrupt()?;
     let stage = Stage::make(world.devices)?;
     let folder = Folder::make(args.out.as_deref(), &choice.scenario.name)?;
     let command = matrix::command_as_typed();
-    let host =
-        Host { program: called::lasting_name().to_owned(), ..Host::here(&matrix::command_as_typed(), 1) };
+    let host = Host { program: called::lasting_name().to_owned(), ..Host::here(&command, 1) };
     let run =
         EmulatedRun::create(&Setup { out: folder.path.clone(), choice, seed: args.seed, command, host })?;
     let files = RunFolder::open(&folder.path)?;
     let csv = files.write("schedule.csv", schedule.to_csv().as_bytes())?;
 
-    bar.set_message("real time");
     let last = as_scheduled.iter().filter_map(|it| it.released).fold(START + schedule.length(), Time::max);
     let until = last + LISTEN_ON;
     let mut staged = stage.turn(&world, &folder.path)?;
-    let start_ns = staged.clock.start_ns() + START.as_nanos();
-    let until_ns = staged.clock.start_ns() + until.as_nanos();
-    let players = players(&world, &staged.session, &csv, (start_ns, until_ns), &folder.path)?;
+    let clock = staged.clock;
+    let part = (clock.start_ns() + START.as_nanos(), clock.start_ns() + until.as_nanos());
+    let players = players(&world, &staged.session, &csv, part, &folder.path)?;
     let mut numbers = vec![];
     for player in &players {
         numbers.push(player.start(&mut staged.session)?);
     }
-    let longest = (until - Time::ZERO) + Duration::from_secs(30);
-    let ends = staged.wait(&numbers, longest, &is_interrupted)?;
-    let clock_start_ns = staged.clock.start_ns();
+    let bar = terminal::progress(is_silent);
+    bar.set_length(until.as_millis());
+    bar.set_message("real time");
+    let longest = (until - Time::ZERO) + ENDS_WITHIN;
+    let ends = staged.wait(&numbers, longest, &is_interrupted, |now| bar.set_position(now.as_millis()))?;
+    bar.finish_and_clear();
     let Played { mut record, connections, audit } = staged.end()?;
 
-    bar.set_message("virtual time, packets as sent");
     let (mut programs, mut notes) = (vec![], vec![]);
     for (player, number) in players.into_iter().zip(numbers) {
         let exit = ends[number].and_then(|end| end.code).map_or(Exit::Stopped, Exit::Status);
@@ -131,56 +143,79 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             Spot::Far => None,
         };
         programs.push(Program { device, command: player.line(), exit });
-        notes.push(heard(&player.said()?, start_ns)?);
+        notes.push(heard(&player.said()?, part.0)?);
     }
     let sent: Vec<u32> = notes.iter().flat_map(|it| it.sent.iter().map(|&(number, _)| number)).collect();
     let passages = passages(&schedule, &sent, &mut record, &connections);
-    let compared =
-        passages.map(|passages| compare(&world, &schedule, &as_scheduled, &passages, &notes, clock_start_ns));
-    bar.finish_and_clear();
-    let is_first = notes.iter().all(|it| it.is_first);
-    let ran = Ran { world, record, connections, audit, programs };
-    let judged = finish::finish(run, ran, Logs::default(), args.quiet || args.json)?;
-    let packets = compared.with_context(|| judged.audit.unfit_because.join("; "))?;
-    let agreement = Agreement::of(&packets, START);
+    let ran = Ran { world: world.clone(), record, connections, audit, programs };
+    let judged = finish::finish(run, ran, Logs::default(), is_silent)?;
+    let passages = passages.with_context(|| judged.audit.unfit_because.join("; "))?;
+    let packets = busy(is_silent, "virtual time, packets as sent", || {
+        compare(&world, &schedule, &as_scheduled, &passages, &notes, clock.start_ns())
+    });
+    let agreement = Agreement::of(&packets, START, judged.audit.unfit_because.clone());
     agreement.write(&files, &packets)?;
     report::write(files.root())?;
     if folder.is_numbered {
         point_latest_to(&folder.path);
     }
+    let is_first = notes.iter().all(|it| it.is_first);
     tell(args, &agreement, &judged, is_first, schedule.padded, out)?;
-    Ok(match (agreement.agrees(), judged.is_fit) {
-        (false, _) => Verdict::Failed,
-        (true, false) => Verdict::Status(super::run::UNFIT),
+    Ok(match (agreement.is_fit(), agreement.agrees()) {
+        (false, _) => Verdict::Status(super::run::UNFIT),
+        (true, false) => Verdict::Failed,
         (true, true) => Verdict::Fine,
     })
 }
 
+/// Does work of which nobody knows how long it takes.
+fn busy<T>(is_silent: bool, what: &'static str, work: impl FnOnce() -> T) -> T {
+    let bar = terminal::activity(is_silent);
+    bar.set_message(what);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let done = work();
+    bar.finish_and_clear();
+    done
+}
+
 /// The schedule that is asked for.
 fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
-    let schedule = match &args.schedule {
-        None => {
-            let length = Duration::from_secs_f64(args.seconds);
-            Schedule::draw(&capacities(world, length), length, &Streams::new(args.seed))
-        }
-        Some(path) if path.is_dir() => of_run(path)?,
-        Some(path) => {
-            let name = path.display();
+    let only = args.device.map(|number| DeviceId(number - 1));
+    let devices = terminal::count(world.devices as u64, "device");
+    if only.is_some_and(|only| usize::from(only.0) >= world.devices) {
+        bail!("--device {}: the scenario has {devices}", args.device.unwrap_or_default());
+    }
+    let length = args.seconds.map(Duration::from_secs_f64);
+    let drawn = |kind| {
+        let length = length.unwrap_or(DRAWN);
+        Schedule::draw(kind, &capacities(world, length, only), length, &Streams::new(args.seed))
+    };
+    let (schedule, path) = match (args.schedule.as_str(), Path::new(&args.schedule)) {
+        ("mixed", _) => (drawn(Kind::Mixed), None),
+        ("even", _) => (drawn(Kind::Even), None),
+        (_, path) if path.is_dir() => (of_run(path)?, Some(path)),
+        (name, path) => {
             let text = airpace_files::read_to_string(path, play::MOST_BYTES).with_context(|| {
-                format!("cannot read `{name}`; give a table of `ms,bytes,direction`, or the folder of an emulated run")
+                format!(
+                    "--schedule {name}: cannot be read; give `mixed`, `even`, a table of `ms,bytes,direction`, or the \
+                     folder of an emulated run"
+                )
             })?;
-            Schedule::parse(&text).with_context(|| name.to_string())?
+            (Schedule::parse(&text).with_context(|| name.to_owned())?, Some(path))
         }
     };
+    let end = length.map_or(Time::NEVER, |length| Time::ZERO + length);
+    let schedule = schedule.cut(only, end);
     let most = schedule.packets().iter().map(|packet| usize::from(packet.device.0)).max();
-    match most {
-        None => bail!("the schedule has no packets; give it more --seconds"),
-        Some(most) if most >= world.devices => bail!(
-            "the schedule has packets of device {}, and the scenario has {}",
-            most + 1,
-            terminal::count(world.devices as u64, "device")
-        ),
-        Some(_) => Ok(schedule),
+    match (most, path) {
+        (None, None) => bail!("the schedule has no packets; give it more time by --for"),
+        (None, Some(path)) => {
+            bail!("{}: no packet is left; give it more time by --for, or another --device", path.display())
+        }
+        (Some(most), _) if most >= world.devices => {
+            bail!("the schedule has packets of device {}, and the scenario has {devices}", most + 1)
+        }
+        (Some(_), _) => Ok(schedule),
     }
 }
 
@@ -320,37 +355,24 @@ fn tell(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     if args.json {
-        let mut value = serde_json::to_value(agreement)?;
-        if let Some(object) = value.as_object_mut() {
-            object.remove("courses");
-            for of in ["as_sent", "as_scheduled"] {
-                object.get_mut(of).and_then(|it| it.as_object_mut()?.remove("departures_cdf"));
-            }
-            object.insert("agrees".to_owned(), agreement.agrees().into());
-            object.insert("fit".to_owned(), judged.is_fit.into());
-            object.insert("objections".to_owned(), agreement.objections().into());
-        }
-        writeln!(out, "{value}")?;
+        writeln!(out, "{}", in_short(agreement)?)?;
     } else if !args.quiet {
         let paint = Paint::stdout();
-        table(agreement).write(out, paint)?;
-        let Agreement { packets, delivered, dropped, as_sent, as_scheduled, .. } = agreement;
-        let counts = format!(
-            "{}: {} came, {} were dropped; virtual time drops {} as sent, {} as scheduled",
-            terminal::count(*packets, "packet"),
-            terminal::thousands(*delivered),
-            terminal::thousands(*dropped),
-            terminal::thousands(as_sent.dropped),
-            terminal::thousands(as_scheduled.dropped),
-        );
-        writeln!(out, "{}", terminal::fit(&counts))?;
-        match agreement.agrees() {
-            true => writeln!(out, "{}", paint.good("Real time and virtual time agree."))?,
-            false => {
-                for said in agreement.objections() {
-                    writeln!(out, "{}", terminal::fit(&format!("{} {said}", paint.bad("They differ:"))))?;
-                }
-            }
+        differences(agreement).write(out, paint)?;
+        writeln!(out)?;
+        fates(agreement).write(out, paint)?;
+        writeln!(out)?;
+        match (agreement.agrees(), agreement.is_fit()) {
+            (true, _) => writeln!(out, "{}", paint.good("Real time and virtual time agree."))?,
+            (false, true) => writeln!(out, "{}", paint.bad("Real time and virtual time do not agree."))?,
+            (false, false) => writeln!(
+                out,
+                "{}",
+                paint.bad("Unfit: the machine did not keep up, so this says nothing of the emulator.")
+            )?,
+        }
+        for said in agreement.unfit_because.iter().chain(&agreement.objections()) {
+            writeln!(out, "{}", terminal::fit(&format!("- {said}")))?;
         }
     }
     if args.quiet {
@@ -366,26 +388,47 @@ fn tell(
     if !is_first {
         terminal::say("The players had no real-time priority: on a busy machine they send late.");
     }
-    for reason in &judged.audit.unfit_because {
-        terminal::say_painted(format_args!("{} {reason}", Paint::stderr().bad("Unfit:     ")));
-    }
     terminal::say(format_args!("Run folder: {}", judged.finished.folder.root().display()));
-    terminal::say(format_args!("Report:     {}", judged.finished.page.display()));
+    terminal::say(format_args!("Figures:    {}", judged.finished.page.display()));
     Ok(())
 }
 
-fn table(agreement: &Agreement) -> Table {
-    let Agreement { as_sent, as_scheduled, .. } = agreement;
+/// The object for `--json`: what `agreement.json` has, without what is for figures, and with the verdict.
+fn in_short(agreement: &Agreement) -> anyhow::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(agreement)?;
+    if let Some(object) = value.as_object_mut() {
+        object.remove("courses");
+        for of in ["as_sent", "as_scheduled"] {
+            object.get_mut(of).and_then(|it| it.as_object_mut()?.remove("departures_cdf"));
+        }
+        object.insert("agrees".to_owned(), agreement.agrees().into());
+        object.insert("fit".to_owned(), agreement.is_fit().into());
+        object.insert("objections".to_owned(), agreement.objections().into());
+    }
+    Ok(value)
+}
+
+/// How far apart departures are, and how late the machine was.
+fn differences(agreement: &Agreement) -> Table {
     let mut table = Table::new(&["ms", "p50", "p99", "max"], 1);
     let mut row = |what: &str, of: &Percentiles| {
         let text = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
         table.row(vec![what.to_owned(), text(of.p50), text(of.p99), text(of.max)]);
     };
-    row("departures apart, packets as sent", &as_sent.departures_ms);
-    row("departures apart, packets as scheduled", &as_scheduled.departures_ms);
-    row("delays apart, packets as scheduled", &as_scheduled.delays_ms);
+    row("departures apart, packets as sent", &agreement.as_sent.departures_ms);
+    row("departures apart, packets as scheduled", &agreement.as_scheduled.departures_ms);
     row("sent late by the sender", &agreement.sent_late_ms);
     row("waited until the emulator read it", &agreement.read_late_ms);
     row("handed over late by the emulator", &agreement.handed_late_ms);
+    table
+}
+
+/// What became of the packets.
+fn fates(agreement: &Agreement) -> Table {
+    let mut table = Table::new(&["packets", "compared", "dropped by both", "real only", "virtual only"], 1);
+    for (what, of) in [("as sent", &agreement.as_sent), ("as scheduled", &agreement.as_scheduled)] {
+        let counts = [of.compared, of.dropped_by_both, of.only_real, of.only_virtual];
+        table.row([what.to_owned()].into_iter().chain(counts.map(terminal::thousands)).collect());
+    }
     table
 }

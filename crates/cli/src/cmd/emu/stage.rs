@@ -1,4 +1,4 @@
-//! A session whose network is turned in real time: what every emulated run begins and ends with.
+//! A session whose network is turned in real time, with programs of our own in it.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use airpace_core::Time;
 use airpace_emu::connections::Connections;
 use airpace_emu::record::{Record, Spool};
 use airpace_emu::session::{Far, Program, ProgramEnd, SessionPlan, Spot};
@@ -71,16 +72,17 @@ impl Stage {
 }
 
 impl Staged {
-    /// Waits until these programs have ended, or the run is interrupted. Returns their ends, by their number; one that was
-    /// not awaited has none.
+    /// Waits until these programs have ended, or `longest` is over, and tells `progress` several times a second what the
+    /// run's clock shows. Returns the programs' ends, by their number; one that was not awaited has none.
     ///
     /// # Errors
-    /// If the session is gone.
+    /// If the run is interrupted or the session is gone.
     pub fn wait(
         &mut self,
         programs: &[usize],
         longest: Duration,
         is_interrupted: &AtomicBool,
+        progress: impl Fn(Time),
     ) -> anyhow::Result<Vec<Option<ProgramEnd>>> {
         let until = Instant::now() + longest;
         let mut ends = vec![None; programs.iter().max().map_or(0, |last| last + 1)];
@@ -91,6 +93,7 @@ impl Staged {
             if Instant::now() > until {
                 break;
             }
+            progress(self.clock.now());
             let has_said = self.session.has_end() || {
                 let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
                 let handle = self.session.handle();
