@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Packet, Streams, Time};
+use airpace_core::{Bytes, FlowId, Packet, Streams, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
@@ -77,10 +77,8 @@ pub struct CellularLink {
     heavy: TraceLink,
     /// Packets in `heavy`.
     in_heavy: u64,
-    /// Packets that are held for their delay, in the order in which they are released; and bytes of those for which no
-    /// train has a chance.
+    /// Packets that are held for their delay, in the order in which they are released.
     held: VecDeque<Held>,
-    held_for_heavy: Bytes,
     exits: VecDeque<Exit>,
 }
 
@@ -155,8 +153,7 @@ impl CellularLink {
             released_ms: 0,
             released: Time::ZERO,
         };
-        let (held, exits) = Default::default();
-        Ok(CellularLink { light, heavy, in_heavy: 0, held, held_for_heavy: Bytes::ZERO, exits })
+        Ok(CellularLink { light, heavy, in_heavy: 0, held: VecDeque::new(), exits: VecDeque::new() })
     }
 
     /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
@@ -169,6 +166,24 @@ impl CellularLink {
     /// past or the future. What trains carry comes on top.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.heavy.capacity_between(from, to)
+    }
+
+    /// Bytes of a flow that are held for their delay, and do not yet wait for the trace.
+    pub fn held_of(&self, flow: FlowId) -> Bytes {
+        let its = self.held.iter().filter(|held| held.packet.flow == flow);
+        its.map(|held| held.packet.bytes).sum()
+    }
+
+    /// For how long packets are held at present: those that the train does not serve, if it has no more chances.
+    pub fn held_for(&self) -> Duration {
+        let light = &self.light;
+        let first_ms = || light.trains.at(light.start_ms).1;
+        Duration::from_millis(light.train.map_or_else(first_ms, |train| {
+            let chances_ms = &light.trains.all()[train.index].chances_ms;
+            let has_chances = train.chance < chances_ms.len();
+            let over_ms = chances_ms.last().copied().filter(|_| !has_chances);
+            train.delay_ms.max(over_ms.unwrap_or_default())
+        }))
     }
 
     /// Releases packets, and serves those that wait, up to `now`. At one instant, packets are released first.
@@ -186,9 +201,6 @@ impl CellularLink {
             let Some(Held { release, is_light, packet }) = next.and_then(|_| self.held.pop_front()) else {
                 return;
             };
-            if !is_light {
-                self.held_for_heavy -= packet.bytes;
-            }
             // A packet may not overtake those that wait for the trace.
             if is_light && self.in_heavy == 0 {
                 self.exits.push_back(Exit { time: release, packet, fate: Fate::Delivered });
@@ -260,9 +272,6 @@ impl Light {
 impl Link for CellularLink {
     fn push(&mut self, now: Time, packet: Packet) {
         let (release, is_light) = self.light.release(now, &packet);
-        if !is_light {
-            self.held_for_heavy += packet.bytes;
-        }
         self.held.push_back(Held { release, is_light, packet });
     }
 
@@ -286,8 +295,7 @@ impl Link for CellularLink {
         Duration::from_millis(self.light.trains.least_delay_ms().saturating_add_signed(offset_ms))
     }
 
-    /// Bytes that wait for the trace, or will when they have had their delay.
     fn backlog(&self) -> Bytes {
-        self.heavy.backlog() + self.held_for_heavy
+        self.heavy.backlog()
     }
 }

@@ -42,6 +42,20 @@ fn many_packets_get_what_the_trace_of_a_full_queue_carries() {
     }
 }
 
+#[test]
+fn an_oracle_fills_the_link_without_a_queue() {
+    for way in ["down", "up"] {
+        let text = format!("{}{FLOW}direction = '{way}'\n", link("delay_ms = 20, delay_to_ms = 40"));
+        let (_, notebook) = run(&scenario(&text), "oracle", 1);
+        let flow = &notebook.flows[0];
+        let (mbps, full) = (flow.mbps(2.0, 10.0), if way == "down" { 24.0 } else { 12.0 });
+        assert!(mbps > 0.95 * full, "{mbps} Mbit/s {way}, of {full}");
+        // What the base delay is above its least counts as queueing, and so does what is left of a train.
+        let p95 = flow.queueing_delay_ms(0.95, 2.0, 10.0);
+        assert!(p95 < 45.0, "{p95} ms {way}");
+    }
+}
+
 /// A flow that asks for so much each second, and nothing else.
 fn transfers(bytes: u64) -> String {
     format!("{FLOW}bytes = {bytes}\nevery_ms = 1000\nconnection = 'new'\n")

@@ -1,4 +1,4 @@
-use airpace_core::{DeviceId, Ecn, FlowId};
+use airpace_core::{DeviceId, Ecn};
 use proptest::prelude::*;
 
 use super::*;

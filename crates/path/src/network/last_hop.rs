@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, Direction, Packet, Rate, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rate, Streams, Time};
 use airpace_event::{Source, Subframe};
 use airpace_radio::RadioReport;
 
@@ -132,6 +132,18 @@ impl LastHop {
             (LastHop::Trace(trace), direction) => trace.link(direction).map_or(Bytes::ZERO, Link::backlog),
             (LastHop::Cellular(links), direction) => links[direction as usize].backlog(),
             (LastHop::Nothing(_), _) => Bytes::ZERO,
+        }
+    }
+
+    /// Bytes of a flow that go in this direction and are held for a delay before they can wait to be carried, and for how
+    /// long packets are held at present.
+    pub(super) fn held_of(&self, direction: Direction, flow: FlowId) -> (Bytes, Duration) {
+        match self {
+            LastHop::Cellular(links) => {
+                let link = &links[direction as usize];
+                (link.held_of(flow), link.held_for())
+            }
+            LastHop::Cell(_) | LastHop::Trace(_) | LastHop::Nothing(_) => (Bytes::ZERO, Duration::ZERO),
         }
     }
 

@@ -62,9 +62,10 @@ impl<D, A> Network<D, A> {
         way == other_way && is_same_link && crosses(one) && crosses(other)
     }
 
-    /// Bytes of a flow's data on its wire, if the data crosses the wire first.
+    /// Bytes of a flow's data that are on the way to a link where they may wait: on its wire, if the data crosses the wire
+    /// first, and held by a cellular link for its base delay.
     pub fn on_wire(&self, flow: FlowId) -> Bytes {
-        self.forward(flow).on_wire
+        self.forward(flow).on_wire + self.last_hop.held_of(self.ends(flow).0, flow).0
     }
 
     /// Bytes of a flow's data on the last hop and the queue.
@@ -73,10 +74,11 @@ impl<D, A> Network<D, A> {
     }
 
     /// How long a full-sized packet of a flow takes to reach the first link that the flow may share, if nothing waits
-    /// before it: over the flow's wire, or until the device is granted the cell's uplink.
+    /// before it: over the flow's wire, or until the device is granted the cell's uplink; and a cellular link's base delay.
     pub fn entry_delay(&self, flow: FlowId) -> Duration {
         let route = self.forward(flow);
-        match route.wire_comes_first() {
+        let (_, held) = self.last_hop.held_of(self.ends(flow).0, flow);
+        held + match route.wire_comes_first() {
             true => route.wire.base_delay(self.flow(flow).config.data_bytes),
             false => self.last_hop.grant_delay(),
         }
@@ -87,10 +89,12 @@ impl<D, A> Network<D, A> {
         self.forward_mut(flow).crossings.get_or_insert_default();
     }
 
-    /// When data of a watched flow left its wire since the last call, and how long it was on the wire. Wires that come
-    /// after the shared links give nothing.
+    /// When data of a watched flow left its wire since the last call, and how long it was on the wire, with a cellular
+    /// link's present base delay. Wires that come after the shared links give nothing.
     pub fn crossings(&mut self, flow: FlowId) -> impl Iterator<Item = (Time, Duration)> {
-        self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..))
+        let (_, held) = self.last_hop.held_of(self.ends(flow).0, flow);
+        let crossings = self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..));
+        crossings.map(move |(at, took)| (at, took + held))
     }
 
     /// The direction of a flow's data; its ACKs go the other way.

@@ -355,5 +355,28 @@ proptest! {
         let _ = Trace::parse(&file, None);
         let _ = Trace::parse_rates(&file, Some("mbps"));
         let _ = mmlink::Log::parse(&String::from_utf8_lossy(&file));
+        let _ = SizeOffsets::parse(&file);
+        let _ = Trains::parse(&file);
+    }
+
+    #[test]
+    fn no_numbers_make_the_readers_of_recordings_panic(
+        rows in prop::collection::vec(prop::collection::vec(prop_oneof![0_u64..200, any::<u64>()], 0..6), 0..30),
+        at in any::<u64>(),
+    ) {
+        let row = |numbers: &Vec<u64>| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+        let text = rows.iter().map(row).collect::<Vec<_>>().join("\n");
+        let _ = SizeOffsets::parse(text.as_bytes());
+        if let Ok(trains) = Trains::parse(text.as_bytes()) {
+            let (place, delay_ms) = trains.at(at);
+            prop_assert!(place + 1 < trains.all().len() && delay_ms >= trains.least_delay_ms());
+        }
+        let lines = ["# queue: pie", "# base timestamp: 3"].into_iter().map(str::to_owned);
+        let signs = ["#", "+", "-", "d"].into_iter().cycle();
+        let log = lines.chain(rows.iter().zip(signs).map(|(numbers, sign)| match &numbers[..] {
+            [first, rest @ ..] => format!("{first} {sign} {}", row(&rest.to_vec())),
+            [] => String::from("0 # 1504"),
+        }));
+        let _ = mmlink::Log::parse(&log.collect::<Vec<_>>().join("\n"));
     }
 }
