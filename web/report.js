@@ -153,6 +153,11 @@ function scenarioSection(s) {
     section.append(el("p", { class: "notice" }, "No run of this scenario came to its end."));
     return section;
   }
+  const source = (trace) => (trace.file === undefined ? "a recording that Airpace made, not of a network" : trace.file);
+  if (s.also_replays) {
+    const tables = Object.entries(s.also_replays).map(([table, trace]) => `${table}: ${source(trace)}`);
+    section.append(el("p", { class: "muted" }, `${s.trace ? "Beside its trace, this" : "This"} scenario replays ${tables.join("; ")}.`));
+  }
   if (s.trace) {
     const what = s.trace.file === undefined ? "a trace that Airpace made; no network was recorded" : `the trace ${s.trace.file}`;
     section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the chances to deliver of one device that takes all ` +

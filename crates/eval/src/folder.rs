@@ -25,8 +25,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use airpace_sim::SchemeSpec;
-use airpace_sim::scenario::TraceHop;
+use airpace_sim::{Scenario, SchemeSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +87,9 @@ pub struct ManifestScenario {
     /// What its last hop replays, where it replays a trace.
     #[serde(default)]
     pub trace: Option<ReplayedTrace>,
+    /// What else it replays, by the table in the scenario: `trace.back`, `cellular.down.light`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub also_replays: BTreeMap<String, ReplayedTrace>,
     /// What its devices are called, in an emulated run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
@@ -103,7 +105,8 @@ impl ManifestScenario {
             argument: argument.clone(),
             set: set.clone(),
             file: format!("scenarios/{}.toml", percent_encoded(&scenario.name)),
-            trace: scenario.trace.as_ref().map(ReplayedTrace::of),
+            trace: scenario.trace.as_ref().map(|trace| ReplayedTrace::of(trace.file.as_deref())),
+            also_replays: also_replays(scenario),
             devices: vec![],
         }
     }
@@ -120,13 +123,27 @@ pub enum ReplayedTrace {
 }
 
 impl ReplayedTrace {
-    /// What a scenario's last hop replays.
-    pub fn of(trace: &TraceHop) -> ReplayedTrace {
-        match trace.file.as_deref().and_then(Path::file_name) {
+    /// What a table replays that names this file, or none.
+    pub fn of(file: Option<&Path>) -> ReplayedTrace {
+        match file.and_then(Path::file_name) {
             Some(name) => ReplayedTrace::File(name.to_string_lossy().into_owned()),
             None => ReplayedTrace::Made,
         }
     }
+}
+
+/// What a scenario's last hop replays beside `[trace]`, by table.
+fn also_replays(scenario: &Scenario) -> BTreeMap<String, ReplayedTrace> {
+    let back = scenario.trace.iter().flat_map(|trace| &trace.back);
+    let back = back.map(|back| ("trace.back".to_owned(), ReplayedTrace::of(back.file.as_deref())));
+    let ways = scenario.cellular.iter().flat_map(|hop| [("down", &hop.down), ("up", &hop.up)]);
+    let tables = ways.flat_map(|(name, way)| {
+        let table = move |key: &str, file| (format!("cellular.{name}.{key}"), ReplayedTrace::of(file));
+        let offsets = way.offsets.as_deref().map(|file| table("offsets", Some(file)));
+        let loads = [("light", way.light.file.as_deref()), ("heavy", way.heavy.file.as_deref())];
+        loads.map(|(key, file)| table(key, file)).into_iter().chain(offsets)
+    });
+    back.chain(tables).collect()
 }
 
 /// One choice of a scheme, in full.

@@ -121,6 +121,36 @@ fn emulators_nest_and_their_delays_add_up() {
 }
 
 #[test]
+fn a_cellular_link_is_made_of_four_recordings() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) || !airpace_testing::has_program("python3", "python3") {
+        return;
+    }
+    shell.write("echo.py", ECHO);
+    shell.write("ask.py", ASK);
+    // Trains that begin with a delay of 30 and of 20 ms.
+    shell.write("down.light", "0 30 0 1 2\n1000 30 0 1 2\n");
+    shell.write("up.light", "0 20 0 1 2\n1000 20 0 1 2\n");
+    shell.write("heavy", "1\n2\n3\n");
+    let form = ["emu", "cellular", "up.light", "down.light", "heavy", "heavy", "--light-after", "5"];
+    let words = ["--out", "run", "--server", "python3 echo.py", "--", "python3", "ask.py", "took"];
+    assert_eq!(emulate(&shell, &[&form[..], &words].concat()), 0);
+    let took: f64 = shell.read("took").parse().unwrap();
+    assert!(took >= 0.050, "both base delays are 50 ms, and a round trip took {took} s");
+    let manifest = manifest(&shell, "run");
+    let replays = &manifest["scenarios"][0]["also_replays"];
+    assert_eq!(replays["cellular.down.light"]["file"], "down.light", "{replays}");
+    assert_eq!(replays["cellular.up.heavy"]["file"], "heavy", "{replays}");
+
+    shell.write("offsets", "100 5\n200 9\n");
+    let more = ["--psize-latency-offset-up", "offsets", "--uplink-queue", "droptail:packets=9"];
+    let words = ["delay", "1", "--out", "nested", "--", "true"];
+    assert_eq!(emulate(&shell, &[&form[..], &more, &words].concat()), 0);
+    let wrong = ["emu", "cellular", "heavy", "down.light", "heavy", "heavy", "--", "true"];
+    shell.run(&wrong).refused(&["`cellular.up.light.file` has no trains", "a line is"]);
+}
+
+#[test]
 fn nothing_is_left_behind() {
     let shell = Shell::new();
     if !can_emulate(&shell) {

@@ -211,6 +211,7 @@ mod tests {
             set: vec![],
             file: String::new(),
             trace: None,
+            also_replays: Default::default(),
             devices: vec!["phone".to_owned(), "device 1".to_owned()],
         };
         let names = [0, 1, 2].map(|device| named(Some(&scenario), device));

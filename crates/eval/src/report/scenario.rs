@@ -1,5 +1,7 @@
 //! One scenario's part of the page.
 
+use std::collections::BTreeMap;
+
 use airpace_core::Direction;
 use serde::Serialize;
 
@@ -25,6 +27,8 @@ pub(super) struct ScenarioData {
     about: String,
     source: String,
     trace: Option<ReplayedTrace>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    also_replays: BTreeMap<String, ReplayedTrace>,
     /// The command that makes the comparisons, and the command that makes a course.
     command: String,
     command_of_course: String,
@@ -116,6 +120,7 @@ impl ScenarioData {
             about: scenario.about.clone(),
             source: scenario.source.clone(),
             trace: scenario.trace.clone(),
+            also_replays: scenario.also_replays.clone(),
             command: command(manifest, scenario, &manifest.seeds),
             command_of_course: command(manifest, scenario, seed.as_slice()),
             duration_s,

@@ -236,6 +236,15 @@ impl NetworkPlan {
         Ok(plan)
     }
 
+    /// The shortest `rtt_ms` that the flow with this number may have: what its round trip takes through the links alone.
+    ///
+    /// # Panics
+    /// If there is no such flow.
+    pub fn least_rtt(&self, flow: usize) -> Duration {
+        let last_hop = LastHop::new(&self.last_hop, &self.flows, &Streams::new(0));
+        self.delay_of_others(&self.flows[flow], &last_hop)
+    }
+
     /// Whether packets of a flow that go this way cross a queue of the Internet: its data, and both ways of a flow with
     /// data both ways.
     pub(super) fn crosses_internet(&self, flow: &FlowConfig, direction: Direction) -> bool {

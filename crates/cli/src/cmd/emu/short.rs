@@ -1,5 +1,6 @@
 //! Networks of one part, named on the command line as mahimahi's shells name them: `delay MS`, `loss up|down P`,
-//! `onoff up|down ON OFF`, `link UP DOWN`. Several compose, from the outside in, as nested emulators.
+//! `onoff up|down ON OFF`, `link UP DOWN`, `cellular UP-LIGHT DOWN-LIGHT UP-HEAVY DOWN-HEAVY`. Several compose, from the
+//! outside in, as nested emulators.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,6 +20,7 @@ pub enum Form {
     Delay(Delay),
     Loss(Loss),
     Onoff(OnOff),
+    Cellular(Cellular),
 }
 
 /// A link in each direction that carries packets when a recorded trace says so, as `mm-link` does.
@@ -95,6 +97,43 @@ enum Way {
     Down,
 }
 
+/// A link that serves a few packets as a light load was served, and more as a heavy load was, as `mm-cellular` of
+/// CellReplay does.
+///
+/// The recordings of a light load are lines `TIME DELAY CHANCE...` in ms, a train of packets each; those of a heavy load
+/// are lists of milliseconds as for `link`.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace emu cellular up-light down-light up-heavy.pdo down-heavy.pdo -- curl -O URL"
+)]
+pub struct Cellular {
+    /// The trains of the direction from the device.
+    up_light: PathBuf,
+    /// The trains of the direction to the device.
+    down_light: PathBuf,
+    /// The trace of a full queue from the device.
+    up_heavy: PathBuf,
+    /// The trace of a full queue to the device.
+    down_heavy: PathBuf,
+    /// The uplink's queue, as for `link`.
+    #[arg(long, value_name = "QUEUE", default_value = "infinite")]
+    uplink_queue: String,
+    /// The downlink's queue.
+    #[arg(long, value_name = "QUEUE", default_value = "infinite")]
+    downlink_queue: String,
+    /// What the size of a packet from the device adds to its delay: lines `BYTES MS` in steps of 100 bytes.
+    #[arg(long, value_name = "FILE", alias = "psize-latency-offset-up")]
+    uplink_offsets: Option<PathBuf>,
+    /// The same of packets to the device.
+    #[arg(long, value_name = "FILE", alias = "psize-latency-offset-down")]
+    downlink_offsets: Option<PathBuf>,
+    /// How long the link must be idle before it is lightly loaded again.
+    #[arg(long, value_name = "MS")]
+    light_after: Option<u32>,
+    #[command(flatten)]
+    rest: Rest,
+}
+
 /// What every form has.
 #[derive(clap::Args)]
 struct Rest {
@@ -123,6 +162,7 @@ impl Form {
             Form::Delay(delay) => ("delay", delay.table(), &nothing, &delay.rest),
             Form::Loss(loss) => ("loss", loss.table(), &nothing, &loss.rest),
             Form::Onoff(onoff) => ("onoff", onoff.table(), &nothing, &onoff.rest),
+            Form::Cellular(cellular) => ("cellular", cellular.table()?, &nothing, &cellular.rest),
         };
         let text = toml::to_string(&with_usual(name, table))
             .context("the network cannot be written as a scenario")?;
@@ -156,6 +196,11 @@ impl Form {
             Form::Delay(delay) => format!("delay {}", delay.milliseconds),
             Form::Loss(loss) => format!("loss {} {}", loss.direction.word(), loss.probability),
             Form::Onoff(onoff) => format!("onoff {} {} {}", onoff.direction.word(), onoff.on_s, onoff.off_s),
+            Form::Cellular(cellular) => {
+                let files =
+                    [&cellular.up_light, &cellular.down_light, &cellular.up_heavy, &cellular.down_heavy];
+                format!("cellular {}", files.map(|file| quoted(file)).join(" "))
+            }
         }
     }
 }
@@ -217,18 +262,70 @@ impl Link {
     }
 }
 
+impl Cellular {
+    fn table(&self) -> anyhow::Result<toml::Table> {
+        let down =
+            self.way(&self.down_light, &self.down_heavy, &self.downlink_queue, &self.downlink_offsets)?;
+        let up = self.way(&self.up_light, &self.up_heavy, &self.uplink_queue, &self.uplink_offsets)?;
+        let ways = toml::Table::from_iter([("down".to_owned(), down.into()), ("up".to_owned(), up.into())]);
+        let mut table = toml::Table::from_iter([("cellular".to_owned(), ways.into())]);
+        // Nothing but the link delays, and the link says itself how long it takes.
+        let long = toml::Table::from_iter([("flow".to_owned(), flow(LONG_MS))]);
+        let mut text = with_usual("cellular", table.clone());
+        text.extend(long);
+        let text = toml::to_string(&text).context("the network cannot be written as a scenario")?;
+        let plan = Scenario::load(&text, "cellular", &[])?.prepare()?.devices_network()?;
+        // Rounded up to a microsecond, as the least that is accepted.
+        let rtt_ms = plan.least_rtt(0).as_nanos().div_ceil(1000) as f64 * 1e-3;
+        table.insert("flow".to_owned(), flow(rtt_ms.max(NO_DELAY_MS)));
+        Ok(table)
+    }
+
+    fn way(
+        &self,
+        light: &Path,
+        heavy: &Path,
+        queue: &str,
+        offsets: &Option<PathBuf>,
+    ) -> anyhow::Result<toml::Table> {
+        let with_file = |path: &Path| Ok::<_, anyhow::Error>(toml::Table::from_iter([file(path)?]));
+        let mut link = toml::Table::from_iter([("buffer".to_owned(), buffer(queue)?.into())]);
+        if let Some(ms) = self.light_after {
+            link.insert("light_after_ms".to_owned(), i64::from(ms).into());
+        }
+        let mut heavy = with_file(heavy)?;
+        heavy.insert("allow_holes".to_owned(), true.into());
+        let mut table = toml::Table::from_iter([
+            ("light".to_owned(), with_file(light)?.into()),
+            ("heavy".to_owned(), heavy.into()),
+            ("link".to_owned(), link.into()),
+        ]);
+        if let Some(offsets) = offsets {
+            table.insert("offsets".to_owned(), file(offsets)?.1);
+        }
+        Ok(table)
+    }
+}
+
+/// A round trip that is longer than any base delay, in ms: a minute.
+const LONG_MS: f64 = 60_000.0;
+
 /// A trace with its queue.
-fn hop(file: &Path, queue: &str) -> anyhow::Result<toml::Table> {
-    let absolute =
-        std::path::absolute(file).with_context(|| format!("there is no file `{}`", file.display()))?;
-    let file = absolute.to_str().with_context(|| format!("`{}` is not text in UTF-8", file.display()))?;
-    let buffer = buffer(queue)?;
-    let link = toml::Table::from_iter([("buffer".to_owned(), buffer.into())]);
+fn hop(trace: &Path, queue: &str) -> anyhow::Result<toml::Table> {
+    let link = toml::Table::from_iter([("buffer".to_owned(), buffer(queue)?.into())]);
     Ok(toml::Table::from_iter([
-        ("file".to_owned(), file.into()),
+        file(trace)?,
         ("allow_holes".to_owned(), true.into()),
         ("link".to_owned(), link.into()),
     ]))
+}
+
+/// The key `file` of a table, which names this file from anywhere.
+fn file(path: &Path) -> anyhow::Result<(String, toml::Value)> {
+    let absolute =
+        std::path::absolute(path).with_context(|| format!("there is no file `{}`", path.display()))?;
+    let text = absolute.to_str().with_context(|| format!("`{}` is not text in UTF-8", path.display()))?;
+    Ok(("file".to_owned(), text.into()))
 }
 
 /// A queue, `droptail:packets=100`, as the keys of a buffer.
