@@ -23,10 +23,12 @@
 //! | [`address`] | where devices and far side are, for emulators within emulators too |
 //! | [`ip`], [`connections`] | what is read of packets |
 //! | [`play`] | packets that are sent by a schedule, to compare both |
+//! | [`bulk`] | a flow over the kernel's TCP, by which kernels are compared |
 //! | [`clock`] | the clock of a run |
 
 pub mod address;
 pub mod audit;
+pub mod bulk;
 pub mod clock;
 pub mod connections;
 pub mod crossing;

@@ -1,6 +1,8 @@
 //! The wall clock of an emulator: one thread that reads packets from interfaces, turns the network, and writes what comes
 //! out to the interfaces at the other end.
 
+mod handshake;
+
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -72,6 +74,16 @@ pub struct Listeners {
     pub wanted: Vec<(DeviceId, Source)>,
 }
 
+/// When a network begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begins {
+    /// At once, with the run's clock.
+    #[default]
+    AtOnce,
+    /// When the first packet of data comes from the far side; its clock begins anew then. Handshakes cross before.
+    WithData,
+}
+
 /// What a run needs beside its world.
 pub struct Turn {
     /// Where packets come from and go to.
@@ -82,6 +94,8 @@ pub struct Turn {
     pub reports: Option<Listeners>,
     /// The clock.
     pub clock: Clock,
+    /// When the network begins.
+    pub begins: Begins,
     /// Set to end the run.
     pub stop: Arc<AtomicBool>,
 }
@@ -104,6 +118,14 @@ impl Turn {
     pub fn run(self, world: &World) -> Turned {
         let not_real_time_because = sys::run_first(PRIORITY).err().map(|error| error.to_string());
         let not_locked_because = sys::lock_memory().err().map(|error| error.to_string());
+        let mut room: Box<[u8]> = vec![0; MOST_PACKET_BYTES].into();
+        let (clock, first) = match self.begins {
+            Begins::AtOnce => (self.clock, None),
+            Begins::WithData => {
+                let first = handshake::until_data(&self.interfaces, world, &mut room, &self.stop);
+                (Clock::start(), first)
+            }
+        };
         let mut crossing: Crossing<Frame> = world.begin();
         for &(device, source) in self.reports.iter().flat_map(|listeners| &listeners.wanted) {
             crossing.network_mut().set_reported(device, source, true);
@@ -115,30 +137,28 @@ impl Turn {
         let ports = self.interfaces;
         let space = ports.space;
         let mut ends = Ends {
-            clock: self.clock,
+            clock,
             ports,
             spool: self.spool,
             meter: Meter::new(),
             reports: self.reports.map(|listeners| listeners.send),
         };
-        let mut entrance = Entrance {
-            space,
-            device_of_slot,
-            connections: Connections::default(),
-            room: vec![0; MOST_PACKET_BYTES].into(),
-        };
+        let mut entrance = Entrance { space, device_of_slot, connections: Connections::default(), room };
         let awake = if not_real_time_because.is_none() { AWAKE } else { Duration::ZERO };
-        let (began, cpu_before) = (self.clock.now(), thread_cpu());
+        let (began, cpu_before) = (clock.now(), thread_cpu());
+        if let Some(length) = first {
+            entrance.take(length, None, &mut crossing, &mut ends);
+        }
         while !self.stop.load(Ordering::Relaxed) {
             // While nothing is under way, nobody sees whether a deadline is met to the microsecond.
             let awake = if ends.meter.bytes_under_way() > 0 { awake } else { Duration::ZERO };
             let readable = ends.wait_until(crossing.next(), awake);
-            crossing.turn(self.clock.now(), &mut ends);
+            crossing.turn(clock.now(), &mut ends);
             if readable {
                 entrance.read_all(&mut crossing, &mut ends);
             }
         }
-        let over = self.clock.now();
+        let over = clock.now();
         crossing.turn(over, &mut ends);
         ends.spool.push(Entry::Over { at: over });
         let mut audit = ends.meter.audit(over - began, thread_cpu() - cpu_before);

@@ -23,6 +23,7 @@ mod expect;
 pub mod facts;
 pub mod folder;
 pub mod judge;
+pub mod kernel_truth;
 pub mod matrix;
 pub mod metrics;
 pub mod numbers;

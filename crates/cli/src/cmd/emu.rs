@@ -9,6 +9,7 @@ mod run;
 mod short;
 mod stage;
 mod telemetry;
+pub mod truth;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -57,6 +58,7 @@ enum Form {
     #[command(flatten)]
     Short(short::Form),
     Agree(agree::Args),
+    Truth(truth::Args),
 }
 
 /// Options of every emulated run.
@@ -111,6 +113,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match (&args.form, &args.scenario) {
         (Some(Form::Short(form)), _) => form.run(out),
         (Some(Form::Agree(args)), _) => agree::run(args, out),
+        (Some(Form::Truth(args)), _) => truth::run(args, out),
         (None, Some(name)) => {
             let scenario = scenario::load(name, &args.set)?;
             scenario::asks_for_no_reports(&scenario)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use airpace_core::{Direction, Ecn};
 use airpace_emu::address::Space;
 use airpace_emu::record::{Record, Spool};
-use airpace_emu::turn::{Interfaces, Turn, Turned};
+use airpace_emu::turn::{Begins, Interfaces, Turn, Turned};
 use airpace_emu::{Audit, Clock, World};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -112,6 +112,7 @@ fn run(world: &World, packets: &[Coming]) -> Ran {
         spool: Spool::begin(folder.path()).expect("a record"),
         reports: None,
         clock: Clock::start(),
+        begins: Begins::AtOnce,
         stop: Arc::clone(&stop),
     };
     let is_over = AtomicBool::new(false);

@@ -12,6 +12,7 @@ use airpace_emu::play::recorded::{Passage, passages};
 use airpace_emu::play::schedule::{Kind, Planned, Schedule};
 use airpace_emu::play::virtually::{Outcome, capacities, cross};
 use airpace_emu::session::Spot;
+use airpace_emu::turn::Begins;
 use airpace_eval::agreement::{Agreement, Compared, Percentiles, Real, Virtual};
 use airpace_eval::emulation::{EmulatedRun, Exit, Program, Setup};
 use airpace_eval::{Choice, Host, RunFolder, report, tables};
@@ -119,7 +120,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
     let last = as_scheduled.iter().filter_map(|it| it.released).fold(START + schedule.length(), Time::max);
     let until = last + LISTEN_ON;
-    let mut staged = stage.turn(&world, &folder.path)?;
+    let mut staged = stage.turn(&world, Begins::AtOnce, &folder.path)?;
     let clock = staged.clock;
     let part = (clock.start_ns() + START.as_nanos(), clock.start_ns() + until.as_nanos());
     let players = players(&world, &staged.session, &csv, part, &folder.path)?;

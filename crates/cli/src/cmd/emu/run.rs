@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use airpace_emu::record::Spool;
 use airpace_emu::session::{Far, SessionPlan, space_here};
-use airpace_emu::turn::{Turn, Turned};
+use airpace_emu::turn::{Begins, Turn, Turned};
 use airpace_emu::{Clock, Session, World};
 use airpace_eval::emulation::{EmulatedRun, SCHEME, Setup};
 use airpace_eval::{Choice, Host};
@@ -91,7 +91,7 @@ pub fn run(
         Some((listeners, teller)) => (Some(listeners), Some(teller)),
         None => (None, None),
     };
-    let turn = Turn { interfaces, spool, reports, clock, stop: Arc::clone(&stop) };
+    let turn = Turn { interfaces, spool, reports, clock, begins: Begins::AtOnce, stop: Arc::clone(&stop) };
     let turning = {
         let world = world.clone();
         std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?

@@ -12,7 +12,7 @@ use airpace_core::Time;
 use airpace_emu::connections::Connections;
 use airpace_emu::record::{Record, Spool};
 use airpace_emu::session::{Far, Program, ProgramEnd, SessionPlan, Spot};
-use airpace_emu::turn::{Interfaces, Turn, Turned};
+use airpace_emu::turn::{Begins, Interfaces, Turn, Turned};
 use airpace_emu::{Audit, Clock, Session, World};
 use anyhow::{Context, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,13 +59,13 @@ impl Stage {
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn turn(self, world: &World, folder: &Path) -> anyhow::Result<Staged> {
+    pub fn turn(self, world: &World, begins: Begins, folder: &Path) -> anyhow::Result<Staged> {
         let Stage { session, interfaces } = self;
         let spool = Spool::begin(folder).with_context(|| {
             format!("cannot write into `{}`; choose another place with --out", folder.display())
         })?;
         let (stop, clock, world) = (Arc::new(AtomicBool::new(false)), Clock::start(), world.clone());
-        let turn = Turn { interfaces, spool, reports: None, clock, stop: Arc::clone(&stop) };
+        let turn = Turn { interfaces, spool, reports: None, clock, begins, stop: Arc::clone(&stop) };
         let turning = std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?;
         Ok(Staged { session, clock, stop, turning })
     }
@@ -148,6 +148,14 @@ impl Player {
     /// A program that cannot be started.
     pub fn start(&self, session: &mut Session) -> anyhow::Result<usize> {
         Ok(session.launch(&self.program, Some(&self.said))?)
+    }
+
+    /// Starts it as a server, and waits until it listens. Returns whether it does.
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub fn serve(&self, session: &mut Session) -> anyhow::Result<bool> {
+        Ok(session.serve(&self.program, Some(&self.said))?.1)
     }
 
     /// What it has said.

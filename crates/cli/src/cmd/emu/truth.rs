@@ -1,0 +1,372 @@
+//! `airpace emu truth`: what this machine's kernel does over recorded links, beside Linux 6.18 and beside our schemes.
+
+mod measure;
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airpace_eval::Host;
+use airpace_eval::kernel_truth::compare::{Comparison, name_of};
+use airpace_eval::kernel_truth::ours::{BY_THE_RFC, HELD, compare};
+use airpace_eval::kernel_truth::page::page;
+use airpace_eval::kernel_truth::{Condition, Figures, Machine, Measured};
+use anyhow::{Context, anyhow, bail};
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use super::super::{Verdict, doctor, matrix, on_interrupt, outputs};
+use crate::called;
+use crate::terminal::{self, Paint, Table};
+
+/// How often a run that was late is tried again before the command gives up.
+///
+/// Chosen: on a machine on which one run in three is late, one condition in a thousand still ends the command.
+const TRIES: u32 = 6;
+
+/// The longest table of a kernel's runs.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Measures this machine's kernel over recorded links, and compares it with Linux 6.18 and with our schemes.
+///
+/// Each run is a bulk flow of 60 s under the kernel's Reno, CUBIC or BBR, emulated over a recorded link. The figures are
+/// compared with those of Linux 6.18, and our schemes with this kernel's. Runs in which the emulator was late are made
+/// again. All conditions take two and a half hours; an interrupted measurement goes on where it was with the same --out.
+///
+/// Ends with 1 if this kernel is not within the bounds of Linux 6.18.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace emu truth --runs 1 --trace TMobile-LTE-short --cc cubic\n         \
+                   airpace emu truth --page docs/kernel-truth.md\n         \
+                   airpace emu truth --from runs/kernel-truth-001/kernel.csv --page kernel-truth.md"
+)]
+pub struct Args {
+    /// Only recorded links whose names contain this.
+    #[arg(long, value_name = "TEXT")]
+    trace: Option<String>,
+    /// Only with queues of so many packets: 300 or 1000.
+    #[arg(long, value_name = "PACKETS")]
+    queue: Option<u64>,
+    /// Only these of the kernel's congestion controls: reno, cubic, bbr.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    cc: Vec<String>,
+    /// Runs of each condition. [default: 3, and 6 of bbr, as of Linux 6.18]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    runs: Option<u64>,
+    /// The folder of the recorded links. [default: traces in the folder that AIRPACE_DATA names]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Measures nothing: takes the runs of this table.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["runs", "out"])]
+    from: Option<PathBuf>,
+    /// The folder for kernel.csv and the page; measured runs in it are kept. [default: runs/kernel-truth-NNN]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Writes the page here too.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Prints one JSON object per comparison.
+    #[arg(long)]
+    json: bool,
+    /// Prints nothing of its own but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Recorded links that are not there; a machine that cannot emulate, or is always late.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let traces = traces(args)?;
+    let reference = Measured::reference();
+    let measured = match &args.from {
+        Some(file) => {
+            let inputs = outputs::Named::inputs(std::slice::from_ref(file));
+            let page = args.page.iter().map(|page| outputs::Named::by("--page", page));
+            outputs::check(&inputs, &page.collect::<Vec<_>>())?;
+            let mut measured = read(file)?;
+            measured.runs.retain(|(condition, _)| is_wanted(args, condition));
+            if measured.runs.is_empty() {
+                bail!("{} has no such condition", file.display());
+            }
+            measured
+        }
+        None => measure_all(args, &traces, &reference)?,
+    };
+    let beside = beside(&measured, &reference);
+    let bar = terminal::progress(args.quiet || args.json);
+    let tell = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+        bar.set_message("our schemes");
+    };
+    let of = |twins| compare(&traces, &measured, twins, &tell).map_err(|error| anyhow!(error));
+    let (held, by_the_rfc) = (of(&HELD)?, of(&BY_THE_RFC)?);
+    bar.finish_and_clear();
+    if let Some(path) = &args.page {
+        let text = page(&measured, &held, &by_the_rfc);
+        outputs::write("--page", path, text)?;
+    }
+    let is_within = beside.iter().all(Comparison::is_within);
+    if args.json {
+        for (truth, comparisons) in [("Linux 6.18", &beside), (&measured.machine.kernel[..], &held)] {
+            for comparison in comparisons {
+                writeln!(out, "{}", as_json(truth, comparison))?;
+            }
+        }
+    } else if !args.quiet {
+        tell_tables(&measured, &beside, &held, out)?;
+    }
+    Ok(if is_within { Verdict::Fine } else { Verdict::Failed })
+}
+
+/// The folder of the recorded links.
+fn traces(args: &Args) -> anyhow::Result<PathBuf> {
+    let folder = args.traces.clone().or_else(|| doctor::data_folder().map(|data| data.join("traces")));
+    folder.context(
+        "no recorded links are here; fetch them as docs/recordings.md says, and name their folder with --traces",
+    )
+}
+
+fn is_wanted(args: &Args, condition: &Condition) -> bool {
+    args.trace.as_ref().is_none_or(|text| condition.trace.contains(text.as_str()))
+        && args.queue.is_none_or(|queue| condition.queue_packets == queue)
+        && (args.cc.is_empty() || args.cc.contains(&condition.scheme))
+}
+
+fn read(file: &Path) -> anyhow::Result<Measured> {
+    let name = file.display();
+    let text = airpace_files::read_to_string(file, MOST_BYTES)
+        .with_context(|| format!("cannot read `{name}`; give the kernel.csv of a measurement"))?;
+    Measured::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
+}
+
+/// Measures what is wanted and not in the folder yet.
+fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Result<Measured> {
+    let conditions: Vec<&Condition> =
+        reference.runs.iter().map(|(condition, _)| condition).filter(|it| is_wanted(args, it)).collect();
+    if conditions.is_empty() {
+        bail!(
+            "there is no such condition; the links are {}, the queues 300 and 1000, the congestion controls reno, cubic \
+             and bbr",
+            names(reference)
+        );
+    }
+    if let Some(missing) = conditions.iter().find(|it| !traces.join(&it.trace).is_file()) {
+        bail!(
+            "`{}` is not in {}; fetch it as docs/recordings.md says, or choose other links with --trace",
+            missing.trace,
+            traces.display()
+        );
+    }
+    let folder = match &args.out {
+        Some(folder) => {
+            outputs::folder("--out", folder)?;
+            folder.clone()
+        }
+        None => matrix::next_folder(Path::new("runs"), "kernel-truth")?,
+    };
+    let csv = folder.join("kernel.csv");
+    let machine = Machine {
+        program: format!("`airpace emu truth` {}", env!("CARGO_PKG_VERSION")),
+        kernel: kernel(),
+        processors: doctor::cores(),
+        refused: 0,
+    };
+    let mut measured = match csv.exists() {
+        false => Measured::on(machine),
+        true => {
+            let earlier = read(&csv)?;
+            if (&earlier.machine.kernel, earlier.machine.processors) != (&machine.kernel, machine.processors)
+            {
+                bail!(
+                    "{} has runs of Linux {} on {} processors, and this is {} on {}; choose another folder with --out",
+                    csv.display(),
+                    earlier.machine.kernel,
+                    earlier.machine.processors,
+                    machine.kernel,
+                    machine.processors
+                );
+            }
+            earlier
+        }
+    };
+    let command = matrix::command_as_typed();
+    let host = Host { program: called::lasting_name().to_owned(), ..Host::here(&command, 1) };
+    let manifest = json!({ "version": env!("CARGO_PKG_VERSION"), "kernel": kernel(), "host": host });
+    let manifest = serde_json::to_string_pretty(&manifest)? + "\n";
+    outputs::write("--out", &folder.join("kernel-truth.json"), manifest)?;
+
+    let wanted = |condition: &Condition| {
+        let runs = args.runs.map_or(reference.of(condition).len(), |runs| runs as usize);
+        runs.saturating_sub(measured.of(condition).len())
+    };
+    let todo: Vec<(&Condition, usize)> = conditions.iter().map(|&it| (it, wanted(it))).collect();
+    let count: usize = todo.iter().map(|(_, runs)| runs).sum();
+    let is_interrupted = on_interrupt()?;
+    let bar = terminal::progress(args.quiet || args.json);
+    bar.set_length(count as u64 * measure::WALL.as_secs());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    for (condition, runs) in todo {
+        for _ in 0..runs {
+            let mut tries = 0;
+            loop {
+                bar.set_message(format!("{}, {}", condition.scheme, name_of(&condition.trace)));
+                let begun = bar.position();
+                let tell = |at: Duration| bar.set_position(begun + at.as_secs().min(measure::WALL.as_secs()));
+                let run = measure::run(traces, condition, &folder, &is_interrupted, tell)
+                    .with_context(|| format!("the runs so far are in {}", csv.display()))?;
+                match run {
+                    Ok(run) => {
+                        measured.push(condition, run);
+                        outputs::write("--out", &csv, measured.to_csv())?;
+                        bar.set_position(begun + measure::WALL.as_secs());
+                        break;
+                    }
+                    Err(why) => {
+                        measured.machine.refused += 1;
+                        tries += 1;
+                        say(&bar, &format!("{}, {}: refused: {why}", condition.scheme, condition.trace));
+                        bar.set_position(begun);
+                        if tries == TRIES {
+                            bail!(
+                                "{TRIES} runs one after the other were refused; let nothing else run on this machine, and \
+                                 look at `airpace doctor --emu`. The runs so far are in {}; the same --out goes on there",
+                                csv.display()
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    bar.finish_and_clear();
+    // Refusals after the last run count too.
+    outputs::write("--out", &csv, measured.to_csv())?;
+    if !args.quiet {
+        terminal::say(format_args!("Runs:       {}", csv.display()));
+    }
+    measured.runs.retain(|(condition, _)| is_wanted(args, condition));
+    Ok(measured)
+}
+
+fn say(bar: &ProgressBar, line: &str) {
+    bar.suspend(|| terminal::say(line));
+}
+
+fn names(reference: &Measured) -> String {
+    let mut names: Vec<&str> = reference.runs.iter().map(|(it, _)| name_of(&it.trace)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+fn kernel() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// This kernel beside Linux 6.18.
+fn beside(measured: &Measured, reference: &Measured) -> Vec<Comparison> {
+    let figures = |measured: &Measured, condition: &Condition| -> Vec<Figures> {
+        measured.of(condition).iter().map(|run| run.figures).collect()
+    };
+    let both = measured.runs.iter().map(|(condition, _)| {
+        let (truth, here) = (figures(reference, condition), figures(measured, condition));
+        (condition, truth, here)
+    });
+    both.filter(|(_, truth, _)| !truth.is_empty())
+        .map(|(condition, truth, here)| Comparison::of(condition, &truth, &condition.scheme, &here))
+        .collect()
+}
+
+fn as_json(truth: &str, comparison: &Comparison) -> serde_json::Value {
+    let Comparison { condition, other, throughput, mean, p95 } = comparison;
+    json!({
+        "truth": truth, "other": other, "trace": condition.trace, "queue_packets": condition.queue_packets,
+        "throughput_mbps": { "truth": throughput.truth.mean, "other": throughput.other.mean },
+        "queueing_mean_ms": { "truth": mean.truth.mean, "other": mean.other.mean },
+        "queueing_p95_ms": { "truth": p95.truth.mean, "other": p95.other.mean },
+        "within": comparison.is_within(),
+    })
+}
+
+fn tell_tables(
+    measured: &Measured,
+    beside: &[Comparison],
+    held: &[Comparison],
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let paint = Paint::stdout();
+    let kernel = format!("Linux {}", measured.machine.kernel);
+    for (truth, comparisons, other) in
+        [("Linux 6.18", beside, kernel.as_str()), (&kernel[..], held, "our schemes")]
+    {
+        let within = comparisons.iter().filter(|it| it.is_within()).count();
+        let all = comparisons.len();
+        writeln!(
+            out,
+            "{}",
+            paint.bold(&format!("{other} beside {truth}: {within} of {all} within the bounds"))
+        )?;
+        let head =
+            &["trace", "queue", "scheme", "Mbit/s", "off %", "mean ms", "off %", "p95 ms", "off %", "within"];
+        let mut table = Table::new(head, 1);
+        for comparison in comparisons {
+            let mut cells = vec![
+                name_of(&comparison.condition.trace).to_owned(),
+                comparison.condition.queue_packets.to_string(),
+                comparison.other.clone(),
+            ];
+            for (pair, digits) in [(&comparison.throughput, 2), (&comparison.mean, 0), (&comparison.p95, 0)] {
+                cells.push(format!("{:.digits$}", pair.other.mean));
+                cells.push(format!("{:+.1}", pair.off() * 100.0));
+            }
+            cells.push(if comparison.is_within() { "yes" } else { "NO" }.to_owned());
+            table.row(cells);
+        }
+        table.write(out, paint)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// One end of a bulk flow. `airpace emu truth` starts both.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace emu-bulk send cubic", hide = true)]
+pub struct BulkArgs {
+    #[command(subcommand)]
+    end: End,
+}
+
+#[derive(clap::Subcommand)]
+enum End {
+    /// Waits for a reader, and sends to it.
+    Send {
+        /// The kernel's congestion control.
+        congestion_control: String,
+    },
+    /// Reads what is sent.
+    Read {
+        /// The sender's address.
+        far: Ipv4Addr,
+        /// For how long, from the first byte on.
+        seconds: f64,
+    },
+}
+
+/// Runs it to its end.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn bulk(args: &BulkArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match &args.end {
+        End::Send { congestion_control } => airpace_emu::bulk::send(congestion_control)?,
+        &End::Read { far, seconds } => {
+            let long = Duration::try_from_secs_f64(seconds).context("the time must be positive")?;
+            writeln!(out, "{} bytes", airpace_emu::bulk::read(far, long)?)?;
+        }
+    }
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,115 @@
+//! One run of the kernel: a bulk flow over a recorded link, emulated and turned again.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use airpace_core::{Direction, Time};
+use airpace_emu::World;
+use airpace_emu::replay::{Departure, Reader, replay};
+use airpace_emu::session::Spot;
+use airpace_emu::turn::Begins;
+use airpace_eval::kernel_truth::ours::SECONDS;
+use airpace_eval::kernel_truth::{Condition, KernelRun, figures, scenario};
+use airpace_event::{Event, Fate};
+use airpace_sim::Scenario;
+use anyhow::Context;
+
+use super::super::stage::{Played, Player, Stage};
+
+/// How long a run takes.
+pub const WALL: Duration = Duration::from_secs(SECONDS as u64 + 1);
+
+/// How long the programs may take beside it.
+const SPARE: Duration = Duration::from_secs(30);
+
+/// The lateness that is too much: at the 99.9th percentile, and at most.
+///
+/// Chosen: a scheduler's tick, and the empty path's round trip, within which a window cannot react.
+const LATE_MS: (f64, f64) = (1.0, 40.0);
+
+/// The data of a run, as far as it arrived in time.
+#[derive(Default)]
+struct Data {
+    bytes: u64,
+    delays_ms: Vec<f64>,
+    dropped: u64,
+}
+
+impl Reader for Data {
+    fn departed(&mut self, departure: &Departure) {
+        let in_time = (departure.due - Time::ZERO).as_secs_f64() <= SECONDS;
+        if departure.direction != Direction::Downlink || !in_time {
+            return;
+        }
+        if departure.fate == Fate::Delivered {
+            let one_way = departure.due - departure.arrived;
+            let queueing = one_way.saturating_sub(departure.propagation_delay);
+            self.bytes += departure.bytes.0;
+            self.delays_ms.push(queueing.as_secs_f64() * 1e3);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    fn told(&mut self, _: &Event<'_>) {}
+}
+
+/// Makes a run. A run that cannot be used gives the reason.
+///
+/// # Errors
+/// A machine that cannot emulate; a congestion control that this kernel does not have; an interruption.
+pub fn run(
+    traces: &Path,
+    condition: &Condition,
+    folder: &Path,
+    is_interrupted: &AtomicBool,
+    tell: impl Fn(Duration),
+) -> anyhow::Result<Result<KernelRun, String>> {
+    let trace = std::path::absolute(traces.join(&condition.trace))?;
+    let text = scenario(&trace, condition.queue_packets, SECONDS);
+    let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare()?.devices_network()?;
+    let world = World { plan, devices: 1, seed: 1 };
+    let stage = Stage::make(1)?;
+    let mut staged = stage.turn(&world, Begins::WithData, folder)?;
+    let far = staged.session.space().address_v4().to_string();
+    let words = |words: &[&str]| -> Vec<String> {
+        std::iter::once(&"emu-bulk").chain(words).map(|word| (*word).to_owned()).collect()
+    };
+    let sender = Player::new(&words(&["send", &condition.scheme]), Spot::Far, folder)?;
+    // The reader's first byte comes after the sender's first packet, with which the run begins.
+    let reader = Player::new(&words(&["read", &far, &SECONDS.to_string()]), Spot::Device(0), folder)?;
+    let is_served = sender.serve(&mut staged.session)?;
+    let read = reader.start(&mut staged.session)?;
+    let awaited = if is_served { vec![read] } else { vec![] };
+    let ends = staged.wait(&awaited, WALL + SPARE, is_interrupted, |at| tell(at - Time::ZERO))?;
+    let Played { mut record, audit, .. } = staged.end()?;
+    let is_read = ends.get(read).copied().flatten().is_some_and(|end| end.code == Some(0));
+    if !is_read {
+        let (sender, reader) = (sender.said()?, reader.said()?);
+        let said = format!("{sender} {reader}");
+        anyhow::bail!("a flow under `{}` failed: {}", condition.scheme, said.trim());
+    }
+    let mut data = Data::default();
+    let replayed =
+        replay(&world, &mut record, &mut data).context("the record of packets cannot be read again")?;
+    let late = [
+        (audit.lateness_p999_ms, LATE_MS.0, "at the 99.9th percentile"),
+        (audit.lateness_max_ms, LATE_MS.1, "at most"),
+    ];
+    if let Some((ms, bound_ms, when)) = late.into_iter().find(|(ms, bound_ms, _)| ms > bound_ms) {
+        return Ok(Err(format!("the emulator was late by {ms:.1} ms {when}; {bound_ms} ms are allowed")));
+    }
+    let lost = record.lost + audit.counts.unread + audit.counts.refused + audit.counts.not_taken;
+    if lost + replayed.differing > 0 {
+        return Ok(Err(format!(
+            "{lost} packets were lost, and {} differ in virtual time",
+            replayed.differing
+        )));
+    }
+    Ok(Ok(KernelRun {
+        figures: figures(data.bytes, data.delays_ms, SECONDS),
+        dropped: data.dropped,
+        lateness_p999_us: (audit.lateness_p999_ms * 1e3).round() as u64,
+    }))
+}

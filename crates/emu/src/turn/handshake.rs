@@ -1,0 +1,81 @@
+//! Handshakes before a run: the network begins with the first packet of data, as in a simulation.
+//!
+//! Until then, each packet crosses a network of its own, which begins when the packet comes. So a handshake takes as long
+//! as the first packet of data will, and connections have measured the path before the run begins.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use airpace_core::{Bytes, DeviceId, Direction, Ecn, Time};
+use airpace_event::Fate;
+use airpace_path::Network;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Interfaces, read};
+use crate::clock::Clock;
+use crate::crossing::{Arrival, End, Watcher, World};
+use crate::ip;
+
+/// The longest packet of a handshake: IPv6 and TCP with all the options that there is room for.
+///
+/// Source: RFC 8200 §3, RFC 9293 §3.1
+const LONGEST: usize = 40 + 60;
+
+/// Packets that end for one that waits for them.
+#[derive(Default)]
+struct Ended(Option<End>);
+
+impl Watcher<()> for Ended {
+    fn ended(&mut self, end: End, (): &()) {
+        self.0 = self.0.or(Some(end));
+    }
+
+    fn radio(&mut self, _: Time, _: &mut Network<(), ()>) {}
+}
+
+/// Carries handshakes of the first device until a packet of data comes from the far side. Returns its length in `room`;
+/// `None` if the run is stopped before.
+pub(super) fn until_data(
+    ports: &Interfaces,
+    world: &World,
+    room: &mut [u8],
+    stop: &AtomicBool,
+) -> Option<usize> {
+    let device = &ports.devices.first()?.1;
+    while !stop.load(Ordering::Relaxed) {
+        let mut waiting = [PollFd::new(device, PollFlags::IN), PollFd::new(&ports.far, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        let _ = poll(&mut waiting, Some(&timeout));
+        for (direction, from, mut to) in
+            [(Direction::Uplink, device, &ports.far), (Direction::Downlink, &ports.far, device)]
+        {
+            let Some(length) = read(from, room) else { continue };
+            if ip::parse(&room[..length]).is_err() {
+                continue;
+            }
+            if direction == Direction::Downlink && length > LONGEST {
+                return Some(length);
+            }
+            let came = Clock::start();
+            if let Some(takes) = takes(world, direction, length) {
+                std::thread::sleep(takes.saturating_sub(came.now() - Time::ZERO));
+                // One that is not taken is sent again.
+                let _ = to.write(&room[..length]);
+            }
+        }
+    }
+    None
+}
+
+/// How long a packet takes over the network if the network begins with it; `None` if it gets lost.
+fn takes(world: &World, direction: Direction, length: usize) -> Option<Duration> {
+    let mut crossing = world.begin::<()>();
+    let arrival = Arrival { device: DeviceId(0), direction, bytes: Bytes(length as u64), ecn: Ecn::NotEct };
+    let mut ended = Ended::default();
+    crossing.push(Time::ZERO, arrival, (), &mut ended);
+    while ended.0.is_none() && crossing.next() < Time::NEVER {
+        crossing.turn(crossing.next(), &mut ended);
+    }
+    ended.0.filter(|end| end.fate == Fate::Delivered).map(|end| end.at - Time::ZERO)
+}

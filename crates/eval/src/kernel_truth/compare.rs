@@ -1,0 +1,184 @@
+//! Bounds, and whether two sides of a condition are within them.
+
+use std::fmt::Write;
+
+use super::{Condition, Figures};
+
+/// Throughput must be within this share of the other side's.
+pub const THROUGHPUT: f64 = 0.05;
+/// A delay must be within this share of the other side's, or within [`DELAY_MS`].
+pub const DELAY: f64 = 0.15;
+/// A delay that is within so many ms is within the bounds.
+pub const DELAY_MS: f64 = 5.0;
+
+/// The mean of some runs, and their minimum and maximum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    fn of(runs: &[Figures], value: fn(&Figures) -> f64) -> Spread {
+        let values = runs.iter().map(value);
+        Spread {
+            mean: values.clone().sum::<f64>() / runs.len().max(1) as f64,
+            least: values.clone().fold(f64::INFINITY, f64::min),
+            most: values.fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// One figure of both sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// The side that is compared with: the kernel, or the reference.
+    pub truth: Spread,
+    /// The other side.
+    pub other: Spread,
+}
+
+impl Pair {
+    fn of(truth: &[Figures], other: &[Figures], value: fn(&Figures) -> f64) -> Pair {
+        Pair { truth: Spread::of(truth, value), other: Spread::of(other, value) }
+    }
+
+    /// How far the other side is off, as a share.
+    pub fn off(&self) -> f64 {
+        self.other.mean / self.truth.mean - 1.0
+    }
+
+    fn is_near(&self) -> bool {
+        self.off().abs() <= DELAY || (self.truth.mean - self.other.mean).abs() <= DELAY_MS
+    }
+}
+
+/// Both sides of a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The condition.
+    pub condition: Condition,
+    /// What the other side is called.
+    pub other: String,
+    /// Throughput in Mbit/s.
+    pub throughput: Pair,
+    /// Mean queueing delay in ms.
+    pub mean: Pair,
+    /// Its 95th percentile in ms.
+    pub p95: Pair,
+}
+
+impl Comparison {
+    /// Compares runs; neither side may be empty.
+    pub fn of(condition: &Condition, truth: &[Figures], name: &str, other: &[Figures]) -> Comparison {
+        Comparison {
+            condition: condition.clone(),
+            other: name.to_owned(),
+            throughput: Pair::of(truth, other, |run| run.throughput_mbps),
+            mean: Pair::of(truth, other, |run| run.mean_ms),
+            p95: Pair::of(truth, other, |run| run.p95_ms),
+        }
+    }
+
+    /// Whether throughput and both delays are within the bounds.
+    pub fn is_within(&self) -> bool {
+        self.throughput.off().abs() <= THROUGHPUT && self.mean.is_near() && self.p95.is_near()
+    }
+
+    /// The largest of the three shares by which the other side is off.
+    pub fn most_off(&self) -> f64 {
+        [self.throughput, self.mean, self.p95].iter().map(|pair| pair.off().abs()).fold(0.0, f64::max)
+    }
+
+    /// The cells of a row: [`HEADS`].
+    pub fn cells(&self) -> Vec<String> {
+        let Condition { trace, queue_packets, .. } = &self.condition;
+        let mut cells =
+            vec![name_of(trace).to_owned(), queue_packets.to_string(), format!("`{}`", self.other)];
+        let Pair { truth, other } = &self.throughput;
+        cells.push(format!("{:.2}", truth.mean));
+        cells.push(format!("{:.2} ({} %)", other.mean, percent(self.throughput.off())));
+        for pair in [&self.mean, &self.p95] {
+            let Pair { truth, other } = pair;
+            cells.push(format!("{:.0} ({:.0}–{:.0})", truth.mean, truth.least, truth.most));
+            cells.push(format!("{:.0} ({} %)", other.mean, percent(pair.off())));
+        }
+        cells.push(if self.is_within() { "yes" } else { "**no**" }.to_owned());
+        cells
+    }
+}
+
+/// The heads of a row's cells.
+pub const HEADS: [&str; 10] = [
+    "trace",
+    "queue",
+    "ours",
+    "Mbit/s Linux",
+    "ours",
+    "mean delay, ms: Linux",
+    "ours",
+    "p95 delay, ms: Linux",
+    "ours",
+    "within",
+];
+
+/// A table in Markdown.
+pub fn table(comparisons: &[Comparison]) -> String {
+    let mut text = format!("| {} |\n|{}\n", HEADS.join(" | "), " --- |".repeat(HEADS.len()));
+    for comparison in comparisons {
+        writeln!(text, "| {} |", comparison.cells().join(" | ")).expect("text takes everything");
+    }
+    text
+}
+
+/// The name of a recorded link, without what says which way it goes.
+pub fn name_of(trace: &str) -> &str {
+    trace.trim_end_matches(".down")
+}
+
+/// A share in percent, with its sign; zero has no minus.
+fn percent(share: f64) -> String {
+    format!("{:+.1}", (share * 1e3).round() / 10.0 + 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(truth: (f64, f64, f64), other: (f64, f64, f64)) -> Comparison {
+        let condition = Condition { trace: "a.down".to_owned(), queue_packets: 9, scheme: "reno".to_owned() };
+        let figures = |(throughput_mbps, mean_ms, p95_ms)| [Figures { throughput_mbps, mean_ms, p95_ms }];
+        Comparison::of(&condition, &figures(truth), "other", &figures(other))
+    }
+
+    #[test]
+    fn bounds_are_a_share_of_throughput_and_a_share_or_five_ms_of_delay() {
+        let truth = (10.0, 100.0, 200.0);
+        for (other, is_within) in [
+            (truth, true),
+            ((10.49, 100.0, 200.0), true),
+            ((9.4, 100.0, 200.0), false),
+            ((10.0, 114.0, 200.0), true),
+            ((10.0, 116.0, 200.0), false),
+            ((10.0, 100.0, 169.0), false),
+        ] {
+            assert_eq!(comparison(truth, other).is_within(), is_within, "{other:?}");
+        }
+        assert!(comparison((10.0, 3.0, 5.0), (10.0, 7.9, 9.9)).is_within(), "5 ms are near");
+        assert!(!comparison((10.0, 3.0, 5.0), (10.0, 8.1, 5.0)).is_within());
+    }
+
+    #[test]
+    fn a_row_says_how_far_the_other_side_is_off() {
+        let row = comparison((10.0, 100.0, 200.0), (9.0, 100.0, 210.0)).cells().join(" | ");
+        assert_eq!(
+            row,
+            "a | 9 | `other` | 10.00 | 9.00 (-10.0 %) | 100 (100–100) | 100 (+0.0 %) | 200 (200–200) | 210 (+5.0 %) | **no**"
+        );
+        assert!((comparison((10.0, 100.0, 200.0), (9.0, 100.0, 210.0)).most_off() - 0.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,140 @@
+//! Conditions, figures and comparisons as a page in Markdown.
+
+use super::compare::{Comparison, name_of, table};
+use super::{Condition, KernelRun, Measured};
+
+/// The text around the figures; a word in braces stands for each of them.
+const TEMPLATE: &str = include_str!("page.md");
+
+/// A condition in which our scheme is not within the bounds, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// The name of the recorded link's file.
+    pub trace: &'static str,
+    /// Packets that fit into the queue.
+    pub queue_packets: u64,
+    /// The kernel's name of the scheme.
+    pub scheme: &'static str,
+    /// The sentences that explain it.
+    pub because: &'static str,
+}
+
+/// What is known not to be within the bounds.
+pub const KNOWN: [Known; 1] = [Known {
+    trace: "orca-step-10s-3-level.down",
+    queue_packets: 1_000,
+    scheme: "reno",
+    because: "At the constant rate of the first step, wire and queue hold 1014 packets. Slow start doubles the window \
+              beyond that, and half of the doubled window is just these 1014 packets. A burst that is one packet longer \
+              then decides whether another packet is lost and the window halves once more. In each run of Linux 6.18, \
+              exactly one packet is lost, the last retransmission, and this loss does not count again. Ours loses one \
+              packet too, but a new one, and this loss counts. With 300 packets the same condition is within the bounds.",
+}];
+
+/// Why a condition is not within the bounds, if that is known.
+pub fn known(condition: &Condition) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| {
+        (known.trace, known.queue_packets, known.scheme)
+            == (&condition.trace[..], condition.queue_packets, &condition.scheme[..])
+    })
+}
+
+/// The page. `held` and `by_the_rfc` compare our schemes with what was measured.
+pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison]) -> String {
+    let machine = &measured.machine;
+    let within = |comparisons: &[Comparison]| comparisons.iter().filter(|it| it.is_within()).count();
+    let close = held.iter().filter(|it| it.most_off() <= 0.02).count();
+    let out: Vec<&Comparison> = held.iter().filter(|it| !it.is_within()).collect();
+    let explained = match out.len() {
+        0 => "",
+        1 => " The one that is not is [explained below](#not-within-the-bounds).",
+        _ => " Those that are not are [listed below](#not-within-the-bounds).",
+    };
+    let outcome = format!(
+        "{} of {} conditions are within the bounds, {close} of them within 2 %.{explained}",
+        within(held),
+        held.len()
+    );
+    let rfc_outcome =
+        format!("Here, {} of {} conditions are within the bounds.", within(by_the_rfc), by_the_rfc.len());
+    let mut exceptions = String::new();
+    if !out.is_empty() {
+        exceptions.push_str("\n### Not within the bounds\n");
+    }
+    for comparison in out {
+        let condition = &comparison.condition;
+        let because = known(condition).map_or("Nobody has explained it yet.", |known| known.because);
+        let (ours, trace, queue) = (&comparison.other, name_of(&condition.trace), condition.queue_packets);
+        let text = format!("`{ours}` over `{trace}` with a queue of {queue} packets: {because}");
+        exceptions.push_str(&format!("\n{}\n", filled(&text, 120)));
+    }
+    let runs: Vec<&KernelRun> = measured.runs.iter().flat_map(|(_, runs)| runs).collect();
+    let mut lateness: Vec<u64> = runs.iter().map(|run| run.lateness_p999_us).collect();
+    lateness.sort_unstable();
+    let median_ms = lateness.get(lateness.len() / 2).copied().unwrap_or_default() as f64 * 1e-3;
+    let processors = match machine.processors {
+        1 => "one processor".to_owned(),
+        many => format!("{many} processors"),
+    };
+    let mut page = TEMPLATE.to_owned();
+    for (word, value) in [
+        ("{outcome}", outcome),
+        ("{kernel}", machine.kernel.clone()),
+        ("{processors}", processors),
+        ("{program}", machine.program.clone()),
+        ("{runs}", runs.len().to_string()),
+        ("{lateness}", format!("{median_ms:.2}")),
+        ("{refused}", machine.refused.to_string()),
+        ("{held}", table(held)),
+        ("{exceptions}", exceptions),
+        ("{rfc_outcome}", rfc_outcome),
+        ("{rfc}", table(by_the_rfc)),
+    ] {
+        page = page.replace(word, value.trim_end());
+    }
+    page
+}
+
+/// Text in lines of at most so many characters.
+fn filled(text: &str, columns: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Figures;
+    use super::*;
+
+    #[test]
+    fn a_page_leaves_no_word_in_braces_and_names_what_is_out_of_bounds() {
+        let mut measured = Measured::default();
+        let condition = Condition { trace: "a.down".to_owned(), queue_packets: 9, scheme: "reno".to_owned() };
+        let figures = Figures { throughput_mbps: 10.0, mean_ms: 50.0, p95_ms: 90.0 };
+        measured.push(&condition, KernelRun { figures, dropped: 0, lateness_p999_us: 340 });
+        let off = Figures { mean_ms: 99.0, ..figures };
+        let comparison = Comparison::of(&condition, &[figures], "reno@linux", &[off]);
+        let page = page(&measured, std::slice::from_ref(&comparison), &[comparison.clone()]);
+        let braces = |line: &&str| line.contains('{') || line.contains('}');
+        assert_eq!(page.lines().find(braces), None);
+        for part in [
+            "0 of 1 conditions are within",
+            "late by\n  0.34 ms",
+            "`reno@linux` over `a` with a queue of 9 packets: Nobody has explained it yet.",
+            "| a | 9 | `reno@linux` | 10.00 | 10.00 (+0.0 %) | 50 (50–50) | 99 (+98.0 %) |",
+        ] {
+            assert!(page.contains(part), "there is no `{part}` in:\n{page}");
+        }
+    }
+}
