@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
 
-use crate::sys;
+use crate::{session, sys};
 
 /// The port of the sender.
 ///
@@ -30,6 +30,10 @@ const SETTINGS: [(&str, &str); 4] = [
 
 /// Prepares the namespace and the thread of an end.
 fn prepare() -> io::Result<()> {
+    // Settings of a machine are not changed.
+    if !session::is_within_one() {
+        return Err(io::Error::other("this runs only within an emulated run; `airpace emu truth` starts it"));
+    }
     for (setting, value) in SETTINGS {
         airpace_files::set_kernel(&format!("net/ipv4/{setting}"), value)?;
     }

@@ -103,6 +103,11 @@ pub fn space_here() -> Result<Space, EmuError> {
     }
 }
 
+/// Whether this process runs in a namespace of a session.
+pub fn is_within_one() -> bool {
+    crate::netlink::Routes::open().is_ok_and(|routes| routes.index(interfaces::NAME).is_ok())
+}
+
 /// The variable that tells an emulator on a device its block of addresses.
 const SPACE_VARIABLE: &str = "AIRPACE_SPACE";
 

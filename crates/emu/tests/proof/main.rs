@@ -1,5 +1,6 @@
 //! The proof that real time and virtual time are one network.
 
+mod handshake;
 mod identity;
 mod turning;
 mod worlds;

@@ -23,7 +23,14 @@ use super::replayed;
 use super::worlds::{Coming, bursts, marking_link, packets, world};
 
 /// A packet of UDP with a number as its payload.
-fn packet(source: Space, destination: Space, bytes: usize, ecn: Ecn, is_v6: bool, number: u64) -> Vec<u8> {
+pub fn packet(
+    source: Space,
+    destination: Space,
+    bytes: usize,
+    ecn: Ecn,
+    is_v6: bool,
+    number: u64,
+) -> Vec<u8> {
     let ecn = match ecn {
         Ecn::NotEct => 0,
         Ecn::Ect => 2,
@@ -66,7 +73,7 @@ fn checksum(header: &[u8]) -> u16 {
 }
 
 /// Two ends: that of the emulator, and that of a program.
-fn interface() -> (File, UnixDatagram) {
+pub fn interface() -> (File, UnixDatagram) {
     let (emulator, program) = UnixDatagram::pair().expect("sockets");
     emulator.set_nonblocking(true).expect("a socket");
     (File::from(OwnedFd::from(emulator)), program)

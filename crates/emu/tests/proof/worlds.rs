@@ -204,6 +204,14 @@ pub fn marking_link() -> World {
     World { plan: plan(last_hop, 1, Direction::Downlink, (&wire, &wire), None, 20.0), devices: 1, seed: 1 }
 }
 
+/// Nothing but a wire that takes so long each way.
+pub fn long_wire(delay: Duration) -> World {
+    let wire = WireConfig::default();
+    let rtt_ms = 2e3 * delay.as_secs_f64();
+    let plan = plan(LastHopPlan::Nothing(None), 1, Direction::Downlink, (&wire, &wire), None, rtt_ms);
+    World { plan, devices: 1, seed: 1 }
+}
+
 /// Bursts of packets both ways. Half of them ask for marks.
 pub fn bursts() -> Vec<Coming> {
     let one = |number: u64| {

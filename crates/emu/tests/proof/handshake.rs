@@ -1,0 +1,66 @@
+//! A network that begins with the first packet of data: what came before has crossed, and is not in the record.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use airpace_core::{Bytes, Direction};
+use airpace_emu::Clock;
+use airpace_emu::address::Space;
+use airpace_emu::record::Spool;
+use airpace_emu::turn::{Begins, Interfaces, Turn, Turned};
+
+use super::replayed;
+use super::turning::{interface, packet};
+use super::worlds::long_wire;
+
+/// How long the world takes each way.
+const DELAY: Duration = Duration::from_millis(30);
+
+#[test]
+fn handshakes_cross_before_the_network_begins_with_the_first_data() {
+    let world = long_wire(DELAY);
+    let far_space = Space::ROOT;
+    let device_space = far_space.device(1).expect("a device");
+    let (far, server) = interface();
+    let (port, phone) = interface();
+    let folder = tempfile::tempdir().expect("a folder");
+    let stop = Arc::new(AtomicBool::new(false));
+    let turn = Turn {
+        interfaces: Interfaces { devices: vec![(1, port)], far, space: far_space },
+        spool: Spool::begin(folder.path()).expect("a record"),
+        reports: None,
+        clock: Clock::start(),
+        begins: Begins::WithData,
+        stop: Arc::clone(&stop),
+    };
+    let up = |bytes, number| packet(device_space, far_space, bytes, airpace_core::Ecn::NotEct, false, number);
+    let down =
+        |bytes, number| packet(far_space, device_space, bytes, airpace_core::Ecn::NotEct, false, number);
+    let mut room = [0; 2_000];
+    let began = Instant::now();
+    let (mut record, wall) = std::thread::scope(|scope| {
+        let turning = scope.spawn(|| turn.run(&world));
+        phone.send(&up(60, 1)).expect("a socket");
+        assert_eq!(server.recv(&mut room).expect("a socket"), 60);
+        server.send(&down(60, 2)).expect("a socket");
+        assert_eq!(phone.recv(&mut room).expect("a socket"), 60);
+        assert!(began.elapsed() >= 2 * DELAY, "both crossed: {:?}", began.elapsed());
+        phone.send(&up(52, 3)).expect("a socket");
+        assert_eq!(server.recv(&mut room).expect("a socket"), 52);
+        server.send(&down(1_500, 4)).expect("a socket");
+        assert_eq!(phone.recv(&mut room).expect("a socket"), 1_500);
+        phone.send(&up(52, 5)).expect("a socket");
+        assert_eq!(server.recv(&mut room).expect("a socket"), 52);
+        stop.store(true, Ordering::Relaxed);
+        let Turned { spool, .. } = turning.join().expect("the turning thread");
+        (spool.finish().expect("a record"), began.elapsed())
+    });
+    let (replayed, departures) = replayed(&world, &mut record);
+    assert_eq!(replayed.differing, 0);
+    let kinds: Vec<_> = departures.iter().map(|it| (it.direction, it.bytes)).collect();
+    assert_eq!(kinds, [(Direction::Downlink, Bytes(1_500)), (Direction::Uplink, Bytes(52))]);
+    // The clock began anew: three crossings had gone by.
+    let clock = replayed.over - airpace_core::Time::ZERO;
+    assert!(clock + 3 * DELAY <= wall, "{clock:?} of {wall:?}");
+}
