@@ -1,10 +1,11 @@
 //! Properties that must hold for any input: one function for each fuzz target.
 //!
 //! The same functions run on random bytes in the ordinary tests: `tests/hostile.rs` of the crates `radio`, `diag`,
-//! `phy`, `live`, `od`, `sim` and `eval`.
+//! `phy`, `live`, `od`, `sim`, `emu` and `eval`.
 
 mod choices;
 pub mod diag;
+pub mod emu;
 pub mod folder;
 pub mod iq;
 pub mod od;
