@@ -12,7 +12,7 @@ use super::Verdict;
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace report runs/latest")]
 pub struct Args {
-    /// A folder that `airpace sim` or `airpace demo` wrote.
+    /// A folder that `airpace sim`, `airpace demo` or `airpace emu` wrote.
     #[arg(default_value = "runs/latest", value_hint = clap::ValueHint::DirPath)]
     folder: PathBuf,
     /// Prints one JSON object: the page's path, and whether the run came to its end.
