@@ -227,6 +227,7 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
                     }
                     Err(why) => {
                         measured.machine.refused += 1;
+                        outputs::write("--out", &csv, measured.to_csv())?;
                         tries += 1;
                         say(&bar, &format!("{}, {}: refused: {why}", condition.scheme, condition.trace));
                         bar.set_position(begun);
@@ -243,8 +244,6 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
         }
     }
     bar.finish_and_clear();
-    // Refusals after the last run count too.
-    outputs::write("--out", &csv, measured.to_csv())?;
     if !args.quiet {
         terminal::say(format_args!("Runs:       {}", csv.display()));
     }
