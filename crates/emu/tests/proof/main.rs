@@ -1,6 +1,7 @@
 //! The proof that real time and virtual time are one network.
 
 mod identity;
+mod scheduled;
 mod turning;
 mod worlds;
 
