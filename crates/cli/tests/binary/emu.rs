@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::Shell;
 
 /// A scenario of a wire that delays 20 ms each way.
-const WIRE: &str = "name = \"wire\"\nduration_s = 1\n[[flow]]\nrtt_ms = 40\n";
+pub const WIRE: &str = "name = \"wire\"\nduration_s = 1\n[[flow]]\nrtt_ms = 40\n";
 
 /// Whether emulators can run here; if not, the test that asks is counted as skipped.
-fn can_emulate(shell: &Shell) -> bool {
+pub fn can_emulate(shell: &Shell) -> bool {
     let tried = shell.run(&["emu", "delay", "1", "--quiet", "--out", "try", "--", "true"]);
     match tried.code {
         Some(2) => {
@@ -23,7 +23,7 @@ fn can_emulate(shell: &Shell) -> bool {
 }
 
 /// The manifest of a run folder.
-fn manifest(shell: &Shell, folder: &str) -> Value {
+pub fn manifest(shell: &Shell, folder: &str) -> Value {
     serde_json::from_str(&shell.read(&format!("{folder}/manifest.json"))).unwrap()
 }
 

@@ -16,6 +16,7 @@ mod diag_modem;
 mod diag_pcap;
 mod diag_tables;
 mod emu;
+mod emu_agree;
 mod emu_truth;
 mod encode;
 mod install;

@@ -50,9 +50,9 @@ pub struct NotASchedule {
 
 /// Where in its millisecond a drawn packet is sent.
 ///
-/// Chosen: a quarter. Traces and cells count in whole milliseconds, and a packet that is sent a little late stays in its
-/// own one.
-const PLACE_IN_MS: Duration = Duration::from_micros(250);
+/// Chosen: at its beginning. Traces and cells count in whole milliseconds, and a packet that is sent a little late stays
+/// in its own one.
+const PLACE_IN_MS: Duration = Duration::from_micros(50);
 
 /// The shares of time that are spent in a burst and in a pause; the rest has a steady rate.
 ///
@@ -71,8 +71,10 @@ const STAY_MS: (f64, f64) = (40.0, 500.0);
 const SHARE: (f64, f64) = (0.4, 1.4);
 
 /// The longest burst, as the time for which it fills the network, and in packets.
+///
+/// Chosen: a program sends that many in a fifth of a millisecond.
 const BURST_LASTS: Duration = Duration::from_millis(150);
-const BURST_PACKETS: u64 = 60;
+const BURST_PACKETS: u64 = 20;
 
 /// The share of packets that have the full size.
 const FULL: f64 = 0.75;
@@ -85,8 +87,8 @@ const EVEN_SHARE: f64 = 0.5;
 /// Which kind of schedule is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bursts, pauses, and rates below and above what the network carries. Packets are sent a quarter into their
-    /// milliseconds.
+    /// Bursts, pauses, and rates below and above what the network carries. Packets are sent at the beginning of
+    /// their milliseconds.
     Mixed,
     /// Packets of the full size, evenly spaced, with half of what the network carries. They are sent anywhere in their
     /// milliseconds.

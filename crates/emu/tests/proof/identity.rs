@@ -22,7 +22,7 @@ const AFTERWARDS: Duration = Duration::from_secs(1);
 const READ_AT_ONCE: usize = 64;
 
 /// Writes down what comes out, at a clock that goes on meanwhile.
-struct Writer {
+pub struct Writer {
     now: Time,
     spool: Spool,
     ended: u64,
@@ -49,7 +49,7 @@ impl Watcher<()> for Writer {
 }
 
 /// How a driver puts a packet on the network.
-fn in_order(crossing: &mut Crossing<()>, coming: &Coming, writer: &mut Writer) {
+pub fn in_order(crossing: &mut Crossing<()>, coming: &Coming, writer: &mut Writer) {
     let now = writer.now;
     crossing.push(now, coming.arrival, (), writer);
     note(coming, now, writer);
@@ -62,7 +62,7 @@ fn note(coming: &Coming, at: Time, writer: &mut Writer) {
 
 /// Drives a world by a clock that shows `lateness` more than it should, each time anew. Returns the record and how many
 /// packets ended.
-fn drive(
+pub fn drive(
     world: &World,
     packets: &[Coming],
     lateness: impl IntoIterator<Item = Duration>,
@@ -97,7 +97,7 @@ fn drive(
 }
 
 /// A wake-up is mostly in time, sometimes late, and now and then very late.
-fn lateness() -> impl Strategy<Value = Duration> {
+pub fn lateness() -> impl Strategy<Value = Duration> {
     prop_oneof![
         3 => (0u64..100).prop_map(Duration::from_micros),
         2 => (100u64..5_000).prop_map(Duration::from_micros),

@@ -2,6 +2,7 @@
 
 mod handshake;
 mod identity;
+mod scheduled;
 mod turning;
 mod worlds;
 

@@ -95,7 +95,7 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// As an emulated run; a schedule that cannot be read, or that the players could not begin in time.
+/// As an emulated run; a schedule that cannot be read, or a player that failed.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_silent = args.quiet || args.json;
     let scenario = scenario::load(&args.scenario, &args.set)?;
@@ -144,7 +144,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             Spot::Far => None,
         };
         programs.push(Program { device, command: player.line(), exit });
-        notes.push(heard(&player.said()?, part.0)?);
+        notes.push(heard(&player.said()?)?);
     }
     let sent: Vec<u32> = notes.iter().flat_map(|it| it.sent.iter().map(|&(number, _)| number)).collect();
     let passages = passages(&schedule, &sent, &mut record, &connections);
@@ -154,7 +154,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let packets = busy(is_silent, "virtual time, packets as sent", || {
         compare(&world, &schedule, &as_scheduled, &passages, &notes, clock.start_ns())
     });
-    let agreement = Agreement::of(&packets, START, judged.audit.unfit_because.clone());
+    let mut unfit_because = judged.audit.unfit_because.clone();
+    if notes.iter().any(|it| it.ready_ns > part.0) {
+        unfit_because.push("a player of the schedule was not ready when it began; try it again".to_owned());
+    }
+    let agreement = Agreement::of(&packets, START, unfit_because);
     agreement.write(&files, &packets)?;
     report::write(files.root())?;
     if folder.is_numbered {
@@ -289,15 +293,11 @@ fn players(
 }
 
 /// The notes that a player has printed.
-fn heard(said: &str, start_ns: u64) -> anyhow::Result<Notes> {
-    let Some(notes) = Notes::parse(said) else {
+fn heard(said: &str) -> anyhow::Result<Notes> {
+    Notes::parse(said).with_context(|| {
         let last = said.lines().last().unwrap_or("nothing");
-        bail!("a player of the schedule failed; it said: {last}");
-    };
-    if notes.ready_ns > start_ns {
-        bail!("a player of the schedule was not ready in time: the machine is too busy; try it again");
-    }
-    Ok(notes)
+        format!("a player of the schedule failed; it said: {last}")
+    })
 }
 
 /// Every packet of the schedule, in real and in virtual time.
