@@ -23,6 +23,7 @@
 //! | [`address`] | where devices and far side are, for emulators within emulators too |
 //! | [`ip`], [`connections`] | what is read of packets |
 //! | [`clock`] | the clock of a run |
+//! | [`machine`] | what this machine carries |
 
 pub mod address;
 pub mod audit;
@@ -31,6 +32,8 @@ pub mod connections;
 pub mod crossing;
 mod error;
 pub mod ip;
+pub mod machine;
+mod netfilter;
 mod netlink;
 pub mod record;
 pub mod replay;
