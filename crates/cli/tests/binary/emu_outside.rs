@@ -8,9 +8,7 @@ const BOTH: &str = r#"
 outside
 state >before
 serve 0.0.0.0:5001
-there="nsenter -t $there -n"
-$there "$airpace" emu-flow listen 198.51.100.1:5002 send 0.1 >&8 &
-read -r word <&8; [ "$word" = listening ] || fail "the server outside says $word"
+serve 198.51.100.1:5002 nsenter -t $there -n
 $user "$airpace" emu delay 1 --out run -- sh -c '
     set -e
     "$0" emu-flow connect $AIRPACE_BASE:5001 receive 1
@@ -24,11 +22,11 @@ diff before after || fail 'something is left'
 
 #[test]
 fn programs_reach_the_machine_and_the_outside_with_rights() {
-    let Some(machine) = Machine::new() else { return };
-    let done =
-        machine.run(&format!("exec 8<>said 2>/dev/null || {{ mkfifo said; exec 8<>said; }}\n{BOTH}"), &[]);
-    assert!(!done.err.contains("airpace: "), "nothing is to be said: {}", done.err);
-    two_goodputs(&done.fine());
+    for machine in Machine::all() {
+        let done = machine.run(BOTH, &[]);
+        assert!(!done.err.contains("airpace: "), "{}: nothing is to be said: {}", machine.name, done.err);
+        two_goodputs(&done.fine());
+    }
 }
 
 #[test]
@@ -36,9 +34,9 @@ fn programs_reach_the_machine_and_the_outside_without_rights() {
     if !airpace_testing::has_program("pasta", "passt") {
         return;
     }
-    let Some(machine) = Machine::new() else { return };
-    let out = machine.check(&format!("mkfifo said; exec 8<>said; user=$without_rights\n{BOTH}"), &[]);
-    two_goodputs(&out);
+    for machine in Machine::all() {
+        two_goodputs(&machine.check(&format!("user=$without_rights\n{BOTH}"), &[]));
+    }
 }
 
 fn two_goodputs(out: &str) {
@@ -48,35 +46,37 @@ fn two_goodputs(out: &str) {
 
 #[test]
 fn nothing_is_left_of_a_session_with_the_outside() {
-    nothing_is_left("--far host", "mkfifo said; exec 8<>said; outside");
+    for machine in Machine::all() {
+        nothing_is_left(&machine, "--far host", "outside");
+    }
 }
 
 #[test]
 fn nothing_is_left_of_a_session_with_the_outside_without_rights() {
     if airpace_testing::has_program("pasta", "passt") {
-        nothing_is_left("--far host", "mkfifo said; exec 8<>said; outside; user=$without_rights");
+        for machine in Machine::all() {
+            nothing_is_left(&machine, "--far host", "outside; user=$without_rights");
+        }
     }
 }
 
 /// Emulators that share the machine: each has its own devices and rules, and the last one restores the machine.
 #[test]
 fn several_emulators_share_the_machine_and_the_last_one_restores_it() {
-    let Some(machine) = Machine::new() else { return };
     let script = r#"
-        mkfifo said; exec 8<>said
         outside
+        echo 0 >/proc/sys/net/ipv4/conf/all/accept_redirects
         state >before
         mkfifo go1 go2
         for n in 1 2; do
             "$airpace" emu delay 1 --quiet --far host --out run$n -- \
                 sh -c 'ip -4 -br addr show airpace >address$1; echo ready >&8; read word <go$1' sh $n &
-            read -r word <&8
             eval emu$n=$!
+            read -r word <&8
         done
         cmp -s address1 address2 && fail 'both have the same addresses'
         reach() {
-            nsenter -t $there -n "$airpace" emu-flow listen 198.51.100.1:5002 send 0.1 >&8 &
-            read -r word <&8
+            serve 198.51.100.1:5002 nsenter -t $there -n
             first=$(children $(children $emu2 | cut -d' ' -f1) | cut -d' ' -f1)
             nsenter -t $(children $first | cut -d' ' -f1) -n "$airpace" emu-flow connect 198.51.100.1:5002 receive 1 >flow
         }
@@ -88,18 +88,21 @@ fn several_emulators_share_the_machine_and_the_last_one_restores_it() {
         state >after
         diff before after || fail 'something is left'
     "#;
-    machine.check(script, &[]);
+    for machine in Machine::all() {
+        machine.check(script, &[]);
+    }
 }
 
 #[test]
 fn a_machine_that_passes_packets_on_anyway_goes_on_doing_so() {
-    let Some(machine) = Machine::new() else { return };
     let script = r#"
         echo 1 >/proc/sys/net/ipv4/ip_forward
         "$airpace" emu delay 1 --quiet --far host --out run -- true || [ $? = 3 ]
         [ $(cat /proc/sys/net/ipv4/ip_forward) = 1 ] || fail 'the setting was changed'
     "#;
-    machine.check(script, &[]);
+    for machine in Machine::all() {
+        machine.check(script, &[]);
+    }
 }
 
 /// A name server that answers every question with 192.0.2.7.
@@ -122,44 +125,44 @@ fn names_are_resolved_by_a_resolver_that_only_the_machine_reaches() {
     if !airpace_testing::has_program("python3", "python3") {
         return;
     }
-    let Some(machine) = Machine::new() else { return };
-    machine.write("names.py", NAMES);
-    machine.write("resolv.conf", "nameserver 127.0.0.1\noptions attempts:5\n");
-    let mut users = vec![""];
-    if airpace_testing::has_program("pasta", "passt") {
-        users.push("$without_rights");
-    }
-    for user in users {
-        let script = format!(
-            "rm -f said; mkfifo said; exec 8<>said; outside\nuser=\"{user}\"\n{}",
-            r#"
-            [ -f /etc/resolv.conf ] || { echo 192.0.2.7; exit; }
-            mount --bind resolv.conf /etc/resolv.conf
-            python3 names.py >&8 & read -r word <&8
-            $user "$airpace" emu delay 1 --quiet --far host --out run -- getent ahostsv4 some.example || [ $? = 3 ]
-            cmp -s resolv.conf /etc/resolv.conf || fail 'the list of the machine was changed'
-        "#
-        );
-        let out = machine.check(&script, &[user]);
-        assert!(out.contains("192.0.2.7"), "{user}: {out}");
+    for machine in Machine::all() {
+        machine.write("names.py", NAMES);
+        machine.write("resolv.conf", "nameserver 127.0.0.1\noptions attempts:5\n");
+        let mut users = vec![""];
+        if airpace_testing::has_program("pasta", "passt") {
+            users.push("$without_rights");
+        }
+        for user in users {
+            let script = r#"
+                outside
+                [ -f /etc/resolv.conf ] || { echo 192.0.2.7; exit; }
+                mount --bind $base/resolv.conf /etc/resolv.conf
+                python3 $base/names.py >&8 & read -r word <&8
+                $user "$airpace" emu delay 1 --quiet --far host --out run -- getent ahostsv4 some.example || [ $? = 3 ]
+                cmp -s $base/resolv.conf /etc/resolv.conf || fail 'the list of the machine was changed'
+            "#;
+            let out = machine.check(&format!("user=\"{user}\"\n{script}"), &[user]);
+            assert!(out.contains("192.0.2.7"), "{user}: {out}");
+        }
     }
 }
 
 /// What is lacking is said in one sentence; without the outside a run goes on, and without the rest there is none.
 #[test]
 fn what_is_lacking_is_said_in_one_sentence() {
-    let Some(machine) = Machine::new() else { return };
+    // The settings that forbid namespaces are those of the machine's own user namespace.
+    let Some(machine) = Machine::in_user_namespace() else { return };
     for (name, before, command, code, said) in [
         (
             "no pasta",
-            "user=\"$without_rights env PATH=/nowhere\"",
+            "user=\"$without_rights /usr/bin/env PATH=/nowhere\"",
             "--far auto -- /bin/true",
             0,
             "pasta, which carries packets without rights, is not installed",
         ),
         (
             "no pasta, and it is wanted",
-            "user=\"$without_rights env PATH=/nowhere\"",
+            "user=\"$without_rights /usr/bin/env PATH=/nowhere\"",
             "--far host -- /bin/true",
             2,
             "is not installed (package passt); give it a namespace of its own",
@@ -188,7 +191,7 @@ fn what_is_lacking_is_said_in_one_sentence() {
         ),
         (
             "no right to networks",
-            "user='setpriv --bounding-set=-net_admin --inh-caps=-net_admin'",
+            "user='setpriv --ambient-caps=-net_admin --inh-caps=-net_admin'",
             "--far own -- true",
             0,
             "",
