@@ -57,6 +57,16 @@ gone() {
     [ "$word" = ended ] || fail "$word was said"
     status=$(cat emu.status)
 }
+# An interface is gone a moment after the last process that had it.
+unchanged() {
+    for look in $(seq 500); do
+        state >after
+        ! cmp -s before after || return 0
+        sleep 0.01
+    done
+    diff before after
+    fail 'something is left'
+}
 # The outside: a network namespace with a server's address, and this machine's way there.
 outside() {
     unshare -n sh -c 'echo $$ >outside.pid; echo there >&8; exec sleep 1000' &
@@ -106,7 +116,8 @@ impl Machine {
     pub fn in_user_namespace() -> Option<Machine> {
         let is_root = rustix::process::geteuid().is_root();
         let nobody: &[&str] = if is_root { &NOBODY } else { &[] };
-        let begin = [nobody, &["unshare", "--user", "--map-current-user", "--keep-caps"], &NAMESPACES].concat();
+        let begin =
+            [nobody, &["unshare", "--user", "--map-current-user", "--keep-caps"], &NAMESPACES].concat();
         Machine::new("an ordinary user", begin, "setpriv --ambient-caps=-all --inh-caps=-all")
     }
 
@@ -116,7 +127,8 @@ impl Machine {
             airpace_testing::skipped("not root: only with the rights of an ordinary user");
             return None;
         }
-        let without = "setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all";
+        let without =
+            "setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all";
         Machine::new("root", [&["unshare"][..], &NAMESPACES].concat(), without)
     }
 

@@ -26,11 +26,17 @@ pub(super) struct HostWay {
     is_ours: bool,
 }
 
-/// The note at the interface of an emulator that needs the setting changed.
-const NOTE: &str = "airpace: net.ipv4.ip_forward was 0";
+/// How the note begins that is at the interface of an emulator that needs the setting changed. What follows is the value
+/// of another setting, which the kernel changes with it.
+const NOTE: &str = "airpace: net.ipv4.ip_forward was 0, net.ipv4.conf.all.accept_redirects was ";
 
 /// The setting.
 const FORWARD: &str = "net/ipv4/ip_forward";
+
+/// The setting that the kernel changes with it.
+///
+/// Source: Linux ip-sysctl.rst (`ip_forward`, `accept_redirects`)
+const REDIRECTS: &str = "net/ipv4/conf/all/accept_redirects";
 
 /// How long another emulator may take to change the setting.
 const CHANGES_WITHIN: Duration = Duration::from_secs(5);
@@ -44,7 +50,11 @@ pub(super) fn passes_ipv6_on() -> bool {
 }
 
 fn is(setting: &str, value: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/sys/{setting}")).is_ok_and(|text| text.trim() == value)
+    value_of(setting) == value
+}
+
+fn value_of(setting: &str) -> String {
+    std::fs::read_to_string(format!("/proc/sys/{setting}")).unwrap_or_default().trim().to_owned()
 }
 
 impl HostWay {
@@ -53,7 +63,12 @@ impl HostWay {
         let remedy = "the far side can be a namespace of its own: `--far own`";
         // Others begin and end before or after, not between.
         let _lock = Lock::take()?;
-        let is_ours = !is(FORWARD, "1") || is_wanted_by_others(interface);
+        let note = match note_of_another(interface) {
+            None if is(FORWARD, "1") => None,
+            None => Some(format!("{NOTE}{}", value_of(REDIRECTS))),
+            noted => noted,
+        };
+        let is_ours = note.is_some();
         let mut way = HostWay { tables: vec![], interface, is_ours };
         let step = "translate the devices' addresses with nftables";
         for family in [Family::V4, Family::V6] {
@@ -64,14 +79,14 @@ impl HostWay {
             let table = Table::new(family, name, &chains).map_err(EmuError::step_or(step, remedy))?;
             way.tables.push(table);
         }
-        if is_ours {
+        if let Some(note) = note {
             airpace_files::set_kernel(FORWARD, "1").map_err(EmuError::step_or(
                 "make the machine pass packets on",
                 "set it with `sysctl -w net.ipv4.ip_forward=1`, in a container with `--sysctl net.ipv4.ip_forward=1`",
             ))?;
-            let noted = Routes::open().and_then(|mut routes| routes.set_note(interface, NOTE));
+            let noted = Routes::open().and_then(|mut routes| routes.set_note(interface, &note));
             if let Err(why) = noted {
-                restore(interface);
+                restore(interface, &note);
                 return Err(EmuError::step("write a note at an interface")(why));
             }
         }
@@ -88,28 +103,33 @@ impl HostWay {
         let _lock = Lock::take();
         let Ok(mut routes) = Routes::open() else { return };
         // Another process has done it already, or the interface is gone.
-        if !routes.note(self.interface).is_ok_and(|note| note == NOTE) {
-            return;
-        }
+        let Some(note) = note(&mut routes, self.interface) else { return };
         let _ = routes.set_note(self.interface, "");
-        restore(self.interface);
+        restore(self.interface, &note);
     }
 }
 
-/// Restores the setting unless another emulator needs it changed.
-fn restore(interface: u32) {
-    if !is_wanted_by_others(interface) {
+/// Restores what the note tells, unless another emulator needs it changed.
+fn restore(interface: u32, note: &str) {
+    if note_of_another(interface).is_none() {
         let _ = airpace_files::set_kernel(FORWARD, "0");
+        let redirects = note.trim_start_matches(NOTE);
+        let _ = airpace_files::set_kernel(REDIRECTS, redirects);
     }
 }
 
-/// Whether another emulator than that of this interface needs the setting changed.
-fn is_wanted_by_others(interface: u32) -> bool {
-    let Ok(mut routes) = Routes::open() else { return false };
-    (0..Space::MOST_DEVICES).any(|number| {
-        let Ok(other) = routes.index(&format!("{NAME}-{number}")) else { return false };
-        other != interface && routes.note(other).is_ok_and(|note| note == NOTE)
+/// The note of another emulator than that of this interface.
+fn note_of_another(interface: u32) -> Option<String> {
+    let mut routes = Routes::open().ok()?;
+    (0..Space::MOST_DEVICES).find_map(|number| {
+        let other = routes.index(&format!("{NAME}-{number}")).ok()?;
+        (other != interface).then(|| note(&mut routes, other))?
     })
+}
+
+/// The note at an interface, if there is one.
+fn note(routes: &mut Routes, interface: u32) -> Option<String> {
+    routes.note(interface).ok().filter(|note| note.starts_with(NOTE))
 }
 
 /// The rules for these devices; `only` if packets of nobody else are to be passed on.

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, wait};
 use rustix::thread::CapabilitySet;
 
 use super::channel::Channel;
 use super::far::FarSide;
 use super::interfaces::{self, NAME};
 use super::listening::{sockets, unread};
-use super::namespaces::{self, KEPT};
+use super::namespaces::{self, First, KEPT};
 use super::words::{Far, Launch, Layout, Made, Order, Reach, Spot, Word};
 use crate::address::Space;
 use crate::error::EmuError;
@@ -57,7 +57,7 @@ struct Inside {
     ambient: CapabilitySet,
     /// Signals that end programs.
     heeded: Vec<libc::c_int>,
-    in_process_namespace: bool,
+    first: First,
     programs: Vec<Running>,
     awaited: Option<Awaited>,
 }
@@ -123,13 +123,13 @@ impl Inside {
             interfaces.push(interface);
             networks.push(network);
         }
-        let in_process_namespace = namespaces::become_first_process(|| far.undo())?;
+        let first = namespaces::become_first_process(|| far.undo())?;
         let ambient = if is_privileged { CapabilitySet::empty() } else { KEPT };
-        far.open(ambient, in_process_namespace)?;
+        far.open(ambient, first.has_namespace)?;
         let made = Made {
             slots: far.slots.clone(),
             in_user_namespace: !is_privileged,
-            in_process_namespace,
+            in_process_namespace: first.has_namespace,
             has_ipv6: far.has_ipv6,
             reach: far.reach,
             doubts: std::mem::take(&mut far.doubts),
@@ -143,13 +143,18 @@ impl Inside {
             .collect();
         channel.send(&Word::Ready(made), &files).map_err(EmuError::step("hand over the interfaces"))?;
         let (devices, programs) = (networks, vec![]);
-        Ok(Inside { far, devices, ambient, heeded, in_process_namespace, programs, awaited: None })
+        Ok(Inside { far, devices, ambient, heeded, first, programs, awaited: None })
     }
 
     /// Starts programs and tells of their ends, until it is told to end.
     fn serve(&mut self, channel: &Channel) -> i32 {
         loop {
-            let is_told = self.wait(channel);
+            let Some(is_told) = self.wait(channel) else {
+                let why = "the outer one of the two processes that hold the namespaces was killed".to_owned();
+                let _ = channel.send(&Word::Failed { why }, &[]);
+                self.end(channel);
+                return 0;
+            };
             let served = self.tell_ends(channel).and_then(|()| self.tell_listening(channel));
             let served = served.and_then(|()| match is_told {
                 false => Ok(true),
@@ -163,15 +168,17 @@ impl Inside {
         }
     }
 
-    /// Waits until something may have happened. Returns whether the emulator said something.
-    fn wait(&self, channel: &Channel) -> bool {
-        let mut waiting = vec![PollFd::new(channel, PollFlags::IN)];
+    /// Waits until something may have happened. Returns whether the emulator said something; `None` if the process that
+    /// waits for this one is gone.
+    fn wait(&self, channel: &Channel) -> Option<bool> {
+        let mut waiting =
+            [PollFd::new(channel, PollFlags::IN), PollFd::new(&self.first.waiter, PollFlags::IN)].to_vec();
         let handles = self.programs.iter().filter_map(|program| program.handle.as_ref());
         waiting.extend(handles.map(|handle| PollFd::new(handle, PollFlags::IN)));
         let soon = if self.awaited.is_some() { LOOK_EVERY } else { Duration::from_millis(200) };
         let timeout = Timespec { tv_sec: 0, tv_nsec: soon.subsec_nanos().into() };
         let _ = poll(&mut waiting, Some(&timeout));
-        !waiting[0].revents().is_empty()
+        waiting[1].revents().is_empty().then(|| !waiting[0].revents().is_empty())
     }
 
     /// Carries out an order. Returns whether to go on.
@@ -226,7 +233,7 @@ impl Inside {
 
     /// Takes note of all processes that have ended, and tells of those that were asked for.
     fn tell_ends(&mut self, channel: &Channel) -> io::Result<()> {
-        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let Some(program) = self.programs.iter().position(|it| it.pid == pid && it.handle.is_some())
             else {
                 continue;
@@ -263,7 +270,7 @@ impl Inside {
         let devices = self.devices.iter().map(|network| unread(network, NAME));
         let unread: Vec<u64> = std::iter::once(far).chain(devices).collect();
         let _ = channel.send(&Word::Over { unread }, &[]);
-        if !self.in_process_namespace {
+        if !self.first.has_namespace {
             namespaces::kill_all_below();
         }
     }

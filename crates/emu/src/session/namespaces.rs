@@ -3,11 +3,14 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, wait, waitpid,
+};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::interfaces::SIMULATOR;
@@ -90,19 +93,30 @@ pub(super) fn this_network() -> Result<File, EmuError> {
     File::open("/proc/thread-self/ns/net").map_err(EmuError::step("hold a network namespace open"))
 }
 
+/// The first process of a session.
+pub(super) struct First {
+    /// Whether all that it starts is in a namespace of processes.
+    pub has_namespace: bool,
+    /// Becomes readable when the process that waits for this one is gone.
+    pub waiter: OwnedFd,
+}
+
 /// Goes on as the first process of a new namespace of processes, with mounts and a `/proc` of its own. Returns in the new
 /// process; the old one waits for its end, does what is to be done `after` it, and ends with its status.
 ///
 /// Where the operating system allows no such namespace (containers often hide parts of `/proc`), the new process takes
-/// over processes whose parents end, and the old one does if the new one is killed. Returns whether there is a namespace.
-pub(super) fn become_first_process(after: impl FnOnce()) -> Result<bool, EmuError> {
+/// over processes whose parents end, and the old one does if the new one is killed.
+pub(super) fn become_first_process(after: impl FnOnce()) -> Result<First, EmuError> {
+    let step = "watch the process that waits";
+    let waiter =
+        pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| EmuError::step(step)(error.into()))?;
     let has_namespace = can_have_processes()?;
     if has_namespace {
         let step = EmuError::step("make a namespace of processes");
         sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS).map_err(step)?;
     }
     let take_over = || {
-        let this = Some(rustix::process::getpid());
+        let this = Some(getpid());
         rustix::process::set_child_subreaper(this)
             .map_err(|error| EmuError::step("take over processes")(error.into()))
     };
@@ -121,7 +135,7 @@ pub(super) fn become_first_process(after: impl FnOnce()) -> Result<bool, EmuErro
         true => mount_proc().map_err(EmuError::step("mount /proc"))?,
         false => take_over()?,
     }
-    Ok(has_namespace)
+    Ok(First { has_namespace, waiter })
 }
 
 /// Gives the process mounts of its own, if it has none yet.
@@ -145,8 +159,8 @@ pub(super) fn in_hidden_folder<T>(act: impl FnOnce(&Path) -> io::Result<T>) -> i
 /// processes the kernel does it.
 pub(super) fn kill_all_below() {
     loop {
-        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
-        let this = rustix::process::getpid().as_raw_nonzero();
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let this = getpid().as_raw_nonzero();
         let path = format!("/proc/{this}/task/{this}/children");
         let children: Vec<Pid> = std::fs::read_to_string(path)
             .unwrap_or_default()
