@@ -54,7 +54,7 @@ pub fn user_namespaces() -> Result<(), Lack> {
         Ok(_) => Ok(()),
         // The namespaces were made, and then there was no such program in them.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Lack { why: error.to_string(), remedy: namespace_remedy() }),
+        Err(error) => Err(Lack { why: error.to_string(), remedy: namespace_remedy(&error, "user") }),
     }
 }
 

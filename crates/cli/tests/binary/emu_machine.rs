@@ -49,7 +49,10 @@ begin() {
     emu=$(cat emu.pid)
     waiter=$(children $emu | cut -d' ' -f1)
     first=$(children $waiter | cut -d' ' -f1)
-    program=$(children $first | cut -d' ' -f1)
+    # What the program has left alone is a child of that process too, and pasta is.
+    for program in $(children $first); do
+        [ -z "$(children $program)" ] || break
+    done
 }
 gone() {
     wait $reader

@@ -20,8 +20,9 @@ pub(super) const NAME: &str = "airpace";
 /// Chosen: 20 ms at 1 Gbit/s, so that a thread that wakes up late loses nothing.
 const QUEUE: u32 = 2_000;
 
-/// What still works where the emulator does not.
-pub(super) const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights";
+/// What still works where the emulator does not, and what tells more.
+pub(super) const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights; `airpace \
+                                    doctor --emu` tells what is there and what is not";
 
 /// Makes the interface of a device in the thread's network namespace, which is new. Packets of IPv6 to addresses that no
 /// emulator has go to it only if they lead somewhere: otherwise programs hear at once that there is no route, and use

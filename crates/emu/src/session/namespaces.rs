@@ -42,20 +42,24 @@ pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
     enter().map_err(|why: io::Error| {
         EmuError::Refused(format!(
             "cannot make a user namespace, in which the emulator needs no root: {why}; {}. {SIMULATOR}",
-            remedy()
+            remedy(&why, "user")
         ))
     })
 }
 
-/// What forbids user namespaces here, and what to do.
-pub(crate) fn remedy() -> String {
+/// What forbids namespaces of this kind (`user`, `net`) here, and what to do.
+///
+/// Source: man-pages namespaces(7) (/proc/sys/user)
+pub(crate) fn remedy(why: &io::Error, kind: &str) -> String {
+    // Limits of the machine cannot be read in a user namespace, which has its own.
+    if why.raw_os_error() == Some(libc::ENOSPC) {
+        return format!("allow more of them with `sysctl user.max_{kind}_namespaces=10000`");
+    }
     remedy_by(|setting| std::fs::read_to_string(format!("/proc/sys/{setting}")).ok())
 }
 
 fn remedy_by(value_of: impl Fn(&str) -> Option<String>) -> String {
     let settings = [
-        ("user/max_user_namespaces", "0", "10000"),
-        ("user/max_net_namespaces", "0", "10000"),
         ("kernel/unprivileged_userns_clone", "0", "1"),
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
     ];
@@ -78,7 +82,10 @@ pub(super) fn in_new_network<T: Send>(
 ) -> Result<(T, File), EmuError> {
     let there = || {
         sys::unshare(UnshareFlags::NEWNET).map_err(|why| {
-            EmuError::Refused(format!("cannot make a network namespace: {why}; {}. {SIMULATOR}", remedy()))
+            EmuError::Refused(format!(
+                "cannot make a network namespace: {why}; {}. {SIMULATOR}",
+                remedy(&why, "net")
+            ))
         })?;
         Ok((make()?, this_network()?))
     };
@@ -227,9 +234,10 @@ mod tests {
             with("kernel/apparmor_restrict_unprivileged_userns", "1"),
             "allow them with `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
         );
-        assert!(with("user/max_user_namespaces", "0").contains("user.max_user_namespaces=10000"));
         assert!(with("kernel/unprivileged_userns_clone", "0").contains("unprivileged_userns_clone=1"));
-        let other = with("user/max_user_namespaces", "7");
+        let full = io::Error::from_raw_os_error(libc::ENOSPC);
+        assert!(remedy(&full, "net").contains("sysctl user.max_net_namespaces=10000"));
+        let other = with("kernel/unprivileged_userns_clone", "1");
         assert!(other.starts_with("run as root") && other.contains("--cap-add NET_ADMIN"), "{other}");
     }
 }
