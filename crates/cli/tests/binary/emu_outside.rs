@@ -5,7 +5,6 @@ use super::emu_session::nothing_is_left;
 
 /// A server of this machine and one outside, and programs on a device that reach both.
 const BOTH: &str = r#"
-outside
 state >before
 serve 0.0.0.0:5001
 serve 198.51.100.1:5002 nsenter -t $there -n
@@ -22,7 +21,7 @@ unchanged
 #[test]
 fn programs_reach_the_machine_and_the_outside_with_rights() {
     for machine in Machine::all() {
-        let done = machine.run(BOTH, &[]);
+        let done = machine.run(&format!("outside\n{BOTH}"), &[]);
         assert!(!done.err.contains("airpace: "), "{}: nothing is to be said: {}", machine.name, done.err);
         two_goodputs(&done.fine());
     }
@@ -34,7 +33,7 @@ fn programs_reach_the_machine_and_the_outside_without_rights() {
         return;
     }
     for machine in Machine::all() {
-        two_goodputs(&machine.check(&format!("user=$without_rights\n{BOTH}"), &[]));
+        two_goodputs(&machine.check(&format!("outside\nuser=$without_rights\n{BOTH}"), &[]));
     }
 }
 
@@ -203,4 +202,25 @@ fn a_packet_device_of_somebody_else_is_named() {
         "chmod 666 /dev/net/tun",
         "`airpace sim`",
     ]);
+}
+
+/// What a container is like that was started with `--device /dev/net/tun --cap-add NET_ADMIN --cap-add SYS_ADMIN`: some
+/// rights of root, settings that cannot be changed, and covered parts of /proc.
+///
+/// Source: Docker documentation, "Linux kernel capabilities" of `docker run`; OCI runtime-spec config-linux.md (masked and read-only paths)
+const CONTAINER: &str = r#"
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount -t tmpfs none /proc/acpi || mount -t tmpfs none /proc/fs
+user="setpriv --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap,+net_admin,+sys_admin --inh-caps=-all"
+"#;
+
+#[test]
+fn programs_reach_the_outside_from_a_container() {
+    let Some(machine) = Machine::of_root() else { return };
+    // Machines of containers pass packets on, or not.
+    for forward in ["0", "1"] {
+        let setting = format!("echo {forward} >/proc/sys/net/ipv4/ip_forward");
+        two_goodputs(&machine.check(&format!("outside\n{setting}\n{CONTAINER}\n{BOTH}"), &[forward]));
+    }
 }

@@ -160,7 +160,6 @@ fn a_place_that_cannot_hold_the_run_is_named() {
             (LINK, "link a.trace a.trace --far own --mm-log none/log --out run -- true", "none/log"),
         ] {
             let (code, text) = refused(&machine, before, arguments);
-            eprintln!("{before} | {arguments}: {code:?} {text}");
             assert!(code == Some(2) && text.contains(said), "{before} {arguments}: {text}");
         }
     }

@@ -16,6 +16,7 @@ mod diag_modem;
 mod diag_pcap;
 mod diag_tables;
 mod emu;
+mod emu_doctor;
 mod emu_machine;
 mod emu_outside;
 mod emu_session;

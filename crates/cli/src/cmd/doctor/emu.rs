@@ -64,7 +64,7 @@ pub fn examine() -> Examined {
         match selftest::run(test) {
             Ok(measured) => drop(carried.as_mut().map(|all: &mut Vec<Carried>| all.push(measured))),
             Err(error) => {
-                carried = Err(called::as_called(&format!("{error:#}")).into_owned());
+                carried = Err(called::as_called(without_this(&format!("{error:#}"))).into_owned());
                 break;
             }
         }
@@ -96,6 +96,11 @@ fn findings() -> Vec<Finding> {
     all
 }
 
+/// A sentence without the clause that leads to this command.
+fn without_this(sentence: &str) -> &str {
+    sentence.split("; `airpace doctor").next().unwrap_or(sentence)
+}
+
 /// What a session has here.
 fn session() -> Vec<Finding> {
     let begun = selftest::inside().and_then(|inside| {
@@ -105,7 +110,7 @@ fn session() -> Vec<Finding> {
     let (session, _interfaces) = match begun {
         Ok(session) => session,
         Err(error) => {
-            let detail = format!("{error:#}");
+            let detail = without_this(&format!("{error:#}")).to_owned();
             return vec![Finding { name: "session", is_there: false, detail, remedy: String::new() }];
         }
     };
@@ -275,7 +280,7 @@ impl Examined {
             Ok(carried) => carried,
         };
         writeln!(out, "\nWhat the emulator carries (TCP through a link of this rate, both in Mbit/s):")?;
-        let head = ["link", "way", "goodput", "late p50, ms", "p99.9", "core", "fit"];
+        let head = ["link", "way", "goodput", "packets/s", "late p50, ms", "p99.9", "core", "fit"];
         let mut table = Table::new(&head, 0);
         for it in carried {
             let Audit { lateness_p50_ms, lateness_p999_ms, cpu, .. } = it.audit;
@@ -283,6 +288,7 @@ impl Examined {
                 it.test.rate_mbps.to_string(),
                 it.test.way().to_owned(),
                 format!("{:.1}", it.goodput_mbps),
+                format!("{:.0}", it.packets_per_s()),
                 format!("{lateness_p50_ms:.2}"),
                 format!("{lateness_p999_ms:.2}"),
                 format!("{:.0} %", cpu * 100.0),
@@ -294,8 +300,7 @@ impl Examined {
         for reason in carried.iter().flat_map(|it| &it.audit.unfit_because) {
             // One sentence of a kind is enough.
             let kind = |text: &str| text.chars().filter(|it| !it.is_ascii_digit()).collect::<String>();
-            // This is what is printed here.
-            let reason = reason.split("; `airpace doctor").next().unwrap_or(reason);
+            let reason = without_this(reason);
             if !told.iter().any(|it| kind(it) == kind(reason)) {
                 told.push(reason);
             }

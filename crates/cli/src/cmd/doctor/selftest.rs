@@ -85,12 +85,18 @@ pub struct Carried {
 }
 
 impl Carried {
+    /// Packets that were carried, of both directions.
+    pub fn packets_per_s(&self) -> f64 {
+        self.audit.counts.packets_out as f64 / self.audit.seconds.max(1e-9)
+    }
+
     /// As `--json` prints it.
     pub fn json(&self) -> Value {
         json!({
             "link_mbps": self.test.rate_mbps,
             "direction": self.test.way(),
             "goodput_mbps": self.goodput_mbps,
+            "packets_per_s": self.packets_per_s(),
             "lateness_p50_ms": self.audit.lateness_p50_ms,
             "lateness_p99_ms": self.audit.lateness_p99_ms,
             "lateness_p999_ms": self.audit.lateness_p999_ms,
