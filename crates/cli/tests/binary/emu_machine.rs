@@ -37,7 +37,7 @@ begin() {
     mkfifo held
     cat held >gone.out & reader=$!
     (
-        9>held $user "$airpace" emu delay 1 --quiet --out run "$@" -- \
+        9>held setsid $user "$airpace" emu delay 1 --quiet --out run "$@" -- \
             sh -c 'sleep 1000 & (setsid sleep 1000 &); echo ready >&8; exec sleep 1000' &
         echo $! >emu.pid
         wait $! && status=0 || status=$?

@@ -5,7 +5,7 @@ use super::emu_machine::Machine;
 
 /// How a session may end. `$emu` is the emulator, `$waiter` and `$first` are the processes that hold its namespaces,
 /// `$program` is the program.
-const ENDS: [(&str, &str); 10] = [
+const ENDS: [(&str, &str); 11] = [
     ("an interrupt", "kill -INT $emu"),
     ("a request to end", "kill -TERM $emu"),
     ("a closed terminal", "kill -HUP $emu"),
@@ -13,6 +13,7 @@ const ENDS: [(&str, &str); 10] = [
     ("the emulator is killed", "kill -KILL $emu"),
     ("the outer holder is killed", "kill -KILL $waiter"),
     ("the inner holder is killed", "kill -KILL $first"),
+    ("all of the process group are killed", "kill -KILL -$emu"),
     ("the emulator and the outer holder are killed", "kill -KILL $emu $waiter"),
     ("the program is killed", "kill -KILL $program"),
     ("requests to all of them", "kill -TERM $first $waiter $emu"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, wait, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, setpgid, wait, waitpid,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
@@ -131,6 +131,9 @@ pub(super) fn become_first_process(after: impl FnOnce()) -> Result<First, EmuErr
         take_over()?;
     }
     if let Some(child) = sys::fork().map_err(EmuError::step("start a process"))? {
+        // Who kills all of a group, as `timeout` does, leaves this process, which undoes what is to be undone. If it cannot
+        // have a group of its own, all else is as it was.
+        let _ = setpgid(None, None);
         let status = status_of(child);
         if !has_namespace {
             kill_all_below();
