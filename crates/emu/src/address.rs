@@ -75,6 +75,20 @@ impl Space {
         u8::try_from(slot).ok().filter(|&slot| slot > 0)
     }
 
+    /// Whether the block holds this address.
+    pub fn contains(self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => {
+                let outside = u32::from(address) ^ u32::from(self.network_v4());
+                outside >> (32 - self.prefix_length(true)) == 0
+            }
+            IpAddr::V6(address) => {
+                let outside = u128::from(address) ^ u128::from(self.network_v6());
+                outside >> (128 - self.prefix_length(false)) == 0
+            }
+        }
+    }
+
     /// The address of the place to which the block belongs: a device, or the far side for the outermost block.
     pub fn address_v4(self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.network_v4()) + 1)

@@ -160,7 +160,7 @@ impl Audit {
             };
             reasons.push(format!(
                 "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms): {how}; end other \
-                 programs, or allow it priority (limit `rtprio`)",
+                 programs, or allow it priority; `airpace doctor --emu` tells how",
                 self.lateness_p999_ms
             ));
         }

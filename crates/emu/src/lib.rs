@@ -25,6 +25,7 @@
 //! | [`play`] | packets that are sent by a schedule, to compare both |
 //! | [`bulk`] | a flow over the kernel's TCP, by which kernels are compared |
 //! | [`clock`] | the clock of a run |
+//! | [`machine`] | what this machine carries |
 
 pub mod address;
 pub mod audit;
@@ -34,6 +35,8 @@ pub mod connections;
 pub mod crossing;
 mod error;
 pub mod ip;
+pub mod machine;
+mod netfilter;
 mod netlink;
 pub mod play;
 pub mod record;

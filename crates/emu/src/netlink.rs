@@ -19,14 +19,16 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const NLMSG_ERROR: u16 = 2;
+const RTM_GETLINK: u16 = 18;
 
 /// Flags of a request: it is one, it is to be answered, it creates something new.
-const REQUEST: u16 = 0x1 | 0x4;
-const CREATE: u16 = 0x400 | 0x200;
+pub(crate) const REQUEST: u16 = 0x1 | 0x4;
+pub(crate) const CREATE: u16 = 0x400 | 0x200;
 
 /// Attributes.
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_IFALIAS: u16 = 20;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
@@ -65,6 +67,44 @@ impl Routes {
         self.ask(message)
     }
 
+    /// Writes a note at an interface, which is gone with it; an empty one removes it.
+    pub(crate) fn set_note(&mut self, index: u32, note: &str) -> io::Result<()> {
+        let mut message = Message::new(RTM_NEWLINK, REQUEST);
+        message.bytes(&[0, 0, 0, 0]).word(index).word(0).word(0);
+        message.attribute(IFLA_IFALIAS, note.as_bytes());
+        self.ask(message)
+    }
+
+    /// The note at an interface; empty if there is none.
+    pub(crate) fn note(&mut self, index: u32) -> io::Result<String> {
+        let mut message = Message::new(RTM_GETLINK, REQUEST);
+        message.bytes(&[0, 0, 0, 0]).word(index).word(0).word(0);
+        self.sequence += 1;
+        let request = message.finish(self.sequence);
+        rustix::net::send(&self.socket, &request, SendFlags::empty())?;
+        let mut found = String::new();
+        let mut room = [0u8; 16 << 10];
+        // The interface's own message comes before the kernel's word that this was all.
+        loop {
+            let (length, _) = rustix::net::recv(&self.socket, &mut room[..], RecvFlags::empty())?;
+            for (kind, sequence, body) in messages(&room[..length]) {
+                if sequence != self.sequence {
+                    continue;
+                }
+                match kind {
+                    NLMSG_ERROR => return refusal(body).map_or(Ok(found), Err),
+                    RTM_NEWLINK => {
+                        let text = attributes(body.get(16..).unwrap_or_default())
+                            .find(|(kind, _)| *kind == IFLA_IFALIAS)
+                            .map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+                        found = text.unwrap_or_default().trim_end_matches('\0').to_owned();
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
     /// Gives an interface an address of its own, without a route.
     pub(crate) fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let mut message = Message::new(RTM_NEWADDR, REQUEST | CREATE);
@@ -101,42 +141,75 @@ impl Routes {
         self.sequence += 1;
         let request = message.finish(self.sequence);
         rustix::net::send(&self.socket, &request, SendFlags::empty())?;
-        let mut room = [0u8; 8192];
-        loop {
-            let (length, _) = rustix::net::recv(&self.socket, &mut room[..], RecvFlags::empty())?;
-            let answer = &room[..length];
-            let [_, _, _, _, low, high, _, _, s0, s1, s2, s3, _, _, _, _, e0, e1, e2, e3, ..] = *answer
-            else {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "an answer of the kernel is too short",
-                ));
-            };
-            let is_ours = u32::from_ne_bytes([s0, s1, s2, s3]) == self.sequence;
-            if is_ours && u16::from_ne_bytes([low, high]) == NLMSG_ERROR {
-                return match i32::from_ne_bytes([e0, e1, e2, e3]) {
-                    0 => Ok(()),
-                    error => Err(io::Error::from_raw_os_error(-error)),
-                };
+        word_about(&self.socket, self.sequence..=self.sequence)?.1
+    }
+}
+
+/// Waits for the kernel's word about one of the requests with these numbers: which, and what it says.
+pub(crate) fn word_about(
+    socket: &OwnedFd,
+    numbers: std::ops::RangeInclusive<u32>,
+) -> io::Result<(u32, io::Result<()>)> {
+    let mut room = [0u8; 8192];
+    loop {
+        let (length, _) = rustix::net::recv(socket, &mut room[..], RecvFlags::empty())?;
+        // Each word is an answer of its own.
+        for (kind, number, body) in messages(&room[..length]) {
+            if numbers.contains(&number) && kind == NLMSG_ERROR {
+                return Ok((number, refusal(body).map_or(Ok(()), Err)));
             }
         }
     }
 }
 
+/// The messages of an answer: kind, number of the request, and what follows the header.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = bytes.get(..16)?;
+        let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let length = word(0) as usize;
+        let body = bytes.get(16..length)?;
+        let (kind, sequence) = (u16::from_ne_bytes([header[4], header[5]]), word(8));
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, sequence, body))
+    })
+}
+
+/// The attributes in a message: kind and value.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = bytes.get(..4)?;
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let value = bytes.get(4..length)?;
+        let kind = u16::from_ne_bytes([header[2], header[3]]);
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// What the kernel's word says against a request; `None` if nothing.
+fn refusal(body: &[u8]) -> Option<io::Error> {
+    match body.first_chunk().map(|&word| i32::from_ne_bytes(word)) {
+        Some(0) => None,
+        Some(error) => Some(io::Error::from_raw_os_error(-error)),
+        None => Some(io::Error::new(io::ErrorKind::InvalidData, "an answer of the kernel is too short")),
+    }
+}
+
 /// A request under construction.
-struct Message {
+pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    fn new(kind: u16, flags: u16) -> Message {
+    pub(crate) fn new(kind: u16, flags: u16) -> Message {
         let mut bytes = vec![0; 16];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         Message { bytes }
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Message {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Message {
         self.bytes.extend_from_slice(bytes);
         self
     }
@@ -145,18 +218,25 @@ impl Message {
         self.bytes(&word.to_ne_bytes())
     }
 
-    fn attribute(&mut self, kind: u16, value: &[u8]) {
-        let length = value.len() as u16 + 4;
-        self.bytes(&length.to_ne_bytes()).bytes(&kind.to_ne_bytes()).bytes(value);
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    pub(crate) fn attribute(&mut self, kind: u16, value: &[u8]) {
+        add_attribute(&mut self.bytes, kind, value);
     }
 
-    fn finish(mut self, sequence: u32) -> Vec<u8> {
+    pub(crate) fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.bytes.len() as u32;
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
         self.bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
         self.bytes
     }
+}
+
+/// Adds an attribute; the next one begins at a multiple of four bytes.
+pub(crate) fn add_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let length = value.len() as u16 + 4;
+    bytes.extend_from_slice(&length.to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
 fn family(address: IpAddr) -> u8 {
@@ -168,7 +248,8 @@ fn full_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+/// An address as its bytes.
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
@@ -186,6 +267,28 @@ mod tests {
         assert!(routes.index("no-such-one").is_err());
         let refused = routes.add_address(u32::MAX, "10.9.8.7".parse().unwrap()).unwrap_err();
         assert_ne!(refused.raw_os_error(), None, "{refused}");
+    }
+
+    #[test]
+    fn an_interface_without_a_note_has_an_empty_one() {
+        let mut routes = Routes::open().unwrap();
+        let lo = routes.index("lo").unwrap();
+        assert_eq!(routes.note(lo).unwrap(), "");
+        assert!(routes.note(u32::MAX).is_err());
+        assert!(routes.set_note(u32::MAX, "note").is_err());
+    }
+
+    #[test]
+    fn answers_are_read_and_broken_ones_end_early() {
+        let mut answer = Message::new(7, 0);
+        answer.attribute(20, b"note\0");
+        let bytes = answer.finish(5);
+        let (kind, sequence, body) = messages(&bytes).next().unwrap();
+        assert_eq!((kind, sequence), (7, 5));
+        assert_eq!(attributes(body).collect::<Vec<_>>(), [(20, &b"note\0"[..])]);
+        assert_eq!(messages(&bytes[..bytes.len() - 9]).count(), 0);
+        assert_eq!(attributes(&[2, 0, 1, 0]).count(), 0, "shorter than its own header");
+        assert!(refusal(&[0, 0]).is_some());
     }
 
     #[test]

@@ -8,6 +8,10 @@
 //! | `words`, `channel` | what the two say to each other, and how |
 //! | `inside` | the process that holds the namespaces |
 //! | `namespaces`, `interfaces` | what it makes |
+//! | `far` | the far side: a namespace of its own, or the machine and what it reaches |
+//! | `host` | the way to the machine and what it reaches, with the rights of root |
+//! | `guest`, `relay`, `pasta` | the same without: connections, and UDP |
+//! | `names` | how programs resolve names there |
 //! | `listening` | whether a server listens |
 
 use std::fs::File;
@@ -20,14 +24,22 @@ use crate::error::EmuError;
 use crate::turn::Interfaces;
 
 mod channel;
+mod far;
+mod guest;
+mod host;
 mod inside;
 mod interfaces;
 mod listening;
+mod names;
 mod namespaces;
+mod pasta;
+mod relay;
 mod words;
 
 pub use inside::inside;
-pub use words::{Far, Spot};
+pub(crate) use interfaces::tun_remedy;
+pub(crate) use namespaces::{is_privileged, remedy as namespace_remedy};
+pub use words::{Far, Reach, Spot};
 
 use channel::Channel;
 use words::{Launch, Layout, Made, Order, Word};
@@ -132,6 +144,11 @@ impl Session {
             )));
         };
         let space = space_here()?;
+        let far = match plan.far {
+            // What a device of another emulator reaches is that emulator's affair.
+            Far::Host { .. } if space.depth() > 0 => Far::Here,
+            far => far,
+        };
         let (channel, theirs) = Channel::pair().map_err(EmuError::step("make a socket"))?;
         let [program, arguments @ ..] = &plan.inside[..] else {
             return Err(EmuError::Refused("no program holds the namespaces".to_owned()));
@@ -144,7 +161,7 @@ impl Session {
             .spawn()
             .map_err(EmuError::step("start the process that holds the namespaces"))?;
         drop(theirs);
-        let layout = Layout { space: space.to_string(), devices, far: plan.far };
+        let layout = Layout { space: space.to_string(), devices, far };
         channel.send(&Order::Make(layout), &[]).map_err(EmuError::step("ask for namespaces"))?;
         let said = channel.receive::<Word>().map_err(EmuError::step("hear of the namespaces"))?;
         let (made, files) = match said {
@@ -183,6 +200,16 @@ impl Session {
     /// Whether there is IPv6.
     pub fn has_ipv6(&self) -> bool {
         self.made.has_ipv6
+    }
+
+    /// What programs on devices reach.
+    pub fn reach(&self) -> Reach {
+        self.made.reach
+    }
+
+    /// Sentences about what is not as one may expect.
+    pub fn doubts(&self) -> &[String] {
+        &self.made.doubts
     }
 
     /// Whether the namespaces belong to a user namespace, because the user is not root.
@@ -261,11 +288,12 @@ impl Session {
             && let Some(space) = self.device(usize::from(index))
         {
             all.push((SPACE_VARIABLE.to_owned(), space.to_string()));
-            // The outermost far side is the base of nested emulators too.
-            let base = Space::ROOT.address_v4().to_string();
-            all.extend(BASE_VARIABLES.map(|name| (name.to_owned(), base.clone())));
+            // The outermost far side is the base of nested emulators too, unless they have a far side of their own.
+            let base = if self.made.reach == Reach::Own { self.space } else { Space::ROOT };
+            let address = base.address_v4().to_string();
+            all.extend(BASE_VARIABLES.map(|name| (name.to_owned(), address.clone())));
             if self.made.has_ipv6 {
-                all.push(("AIRPACE_BASE6".to_owned(), Space::ROOT.address_v6().to_string()));
+                all.push(("AIRPACE_BASE6".to_owned(), base.address_v6().to_string()));
             }
         }
         all.extend(program.environment.iter().cloned());

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
 
@@ -50,7 +51,15 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 /// If the process has several threads: only the calling one would exist in the new process, and locks that others hold
 /// would never be released.
 pub(crate) fn fork() -> io::Result<Option<libc::pid_t>> {
-    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    // A thread that has been joined may still be leaving.
+    let mut threads = 0;
+    for _ in 0..1_000 {
+        threads = std::fs::read_dir("/proc/self/task")?.count();
+        if threads == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
     assert_eq!(threads, 1, "only a process of one thread can go on as two");
     // SAFETY: there is one thread, so the new process has a whole copy of everything.
     match unsafe { libc::fork() } {
@@ -95,37 +104,44 @@ pub(crate) fn lock_memory() -> io::Result<()> {
 /// Chosen: all packets that may be under way, and as much again.
 const MEMORY_TO_LOCK: usize = 512 << 20;
 
-/// Lets the signals that a terminal sends to all its processes pass this one by.
-pub(crate) fn ignore_terminal_signals() {
-    for signal in TERMINAL_SIGNALS {
+/// Lets signals that ask the processes of a group to end pass this one by. Returns those that it did not ignore already.
+pub(crate) fn ignore_requests_to_end() -> Vec<libc::c_int> {
+    let heeded = |&signal: &libc::c_int| {
         // SAFETY: no handler of ours is installed; the process ignores the signal.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
+        let before = unsafe { libc::signal(signal, libc::SIG_IGN) };
+        before != libc::SIG_IGN
+    };
+    REQUESTS_TO_END.into_iter().filter(heeded).collect()
 }
 
-/// Interrupt and quit, which a terminal's keys send to everything in the foreground.
-const TERMINAL_SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+/// What a terminal's keys send to everything in the foreground, and what it and others send when it is over.
+const REQUESTS_TO_END: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
 /// Where a program runs, and with which rights.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// Its network namespace.
-    pub network: BorrowedFd<'a>,
+    /// Its network namespace; that of the thread if there is none.
+    pub network: Option<BorrowedFd<'a>>,
     /// Rights that it keeps although it is not root.
     pub ambient: CapabilitySet,
+    /// Signals that end it, although this process ignores them.
+    pub heeded: &'a [libc::c_int],
 }
 
 /// Makes a command run in this place, with the signals as a shell gives them to a program.
 pub(crate) fn put_in_place(command: &mut Command, place: &Place<'_>) {
-    let (network, ambient): (RawFd, _) = (place.network.as_raw_fd(), place.ambient);
+    let network: Option<RawFd> = place.network.map(|network| network.as_raw_fd());
+    let (ambient, heeded) = (place.ambient, place.heeded.to_vec());
     // SAFETY: between fork and exec, the closure makes only system calls: it takes no lock and allocates nothing. The
     // caller keeps the namespace's descriptor open until the command has been started.
     unsafe {
         command.pre_exec(move || {
-            let network = BorrowedFd::borrow_raw(network);
-            rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?;
+            if let Some(network) = network {
+                let network = BorrowedFd::borrow_raw(network);
+                rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?;
+            }
             keep(ambient)?;
-            for signal in TERMINAL_SIGNALS {
+            for &signal in &heeded {
                 libc::signal(signal, libc::SIG_DFL);
             }
             Ok(())
@@ -201,6 +217,14 @@ pub(crate) fn receive_stamped(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Re
     // The stamp is of the time of day, which may be set; how long ago it was is not.
     let at = stamp.map(|stamp| monotonic.saturating_sub(of_day.saturating_sub(stamp)));
     Ok((length, at))
+}
+
+/// Makes a command run in new namespaces of users and networks.
+pub(crate) fn in_new_namespaces(command: &mut Command) {
+    // SAFETY: between fork and exec, the closure makes only one system call.
+    unsafe {
+        command.pre_exec(|| unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET));
+    }
 }
 
 /// Takes a descriptor that was inherited by number, and keeps it from being inherited further.

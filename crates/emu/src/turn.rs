@@ -28,7 +28,7 @@ use crate::sys;
 /// Priority of the emulator's thread among real-time threads.
 ///
 /// Chosen: low among them, so that the kernel's own threads run first.
-const PRIORITY: i32 = 10;
+pub(crate) const PRIORITY: i32 = 10;
 
 /// Bytes that may be under way before packets are refused.
 ///

@@ -1,5 +1,8 @@
 //! `airpace doctor`: prints what this build and this machine can do, and how to get the rest.
 
+mod emu;
+mod selftest;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +19,14 @@ use crate::terminal::{Paint, columns, hang};
 
 /// Tells what this build and this machine can do, and how to get the rest.
 #[derive(clap::Args)]
-#[command(before_help = "Example: airpace doctor\n         airpace doctor --json")]
+#[command(
+    before_help = "Example: airpace doctor\n         airpace doctor --emu\n         airpace doctor --json"
+)]
 pub struct Args {
+    /// Measures what this machine carries of an emulator (`airpace emu`): rights, timers, throughput. It takes half a
+    /// minute, in which the machine should do nothing else.
+    #[arg(long)]
+    emu: bool,
     /// One JSON object instead of lines for people.
     #[arg(long)]
     json: bool,
@@ -49,7 +58,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ("processor", host.processor),
         ("cores", host.processors.to_string()),
     ];
-    let findings = findings(called::checkout().as_deref());
+    let examined = args.emu.then(emu::examine);
+    let findings = match &examined {
+        Some(examined) => &examined.findings,
+        None => &findings(called::checkout().as_deref()),
+    };
     if args.json {
         let mut object = serde_json::Map::new();
         for (key, value) in machine {
@@ -67,6 +80,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             })
             .collect();
         object.insert("features".to_owned(), findings.into());
+        if let Some(examined) = &examined {
+            object.insert("emulator".to_owned(), examined.json());
+        }
         writeln!(out, "{}", serde_json::Value::from(object))?;
         return Ok(Verdict::Fine);
     }
@@ -94,6 +110,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             writeln!(out, "{:indent$}{}", "", as_called(&finding.remedy))?;
         }
     }
+    if let Some(examined) = &examined {
+        examined.write(out, paint)?;
+    }
     Ok(Verdict::Fine)
 }
 
@@ -114,6 +133,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
             "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`",
         ),
         present("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
+        emu::line(),
         command(),
         modem(),
         wireshark(),
@@ -121,7 +141,10 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
         live_radio(),
     ];
     findings.extend(checkout.map(wasm_target));
-    findings.push(absent("live", "no runs over real networks (UDP, QUIC, TUN): this version simulates only"));
+    findings.push(absent(
+        "live",
+        "no runs of its own schemes over real networks (UDP, QUIC): they are simulated only",
+    ));
     findings.push(absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"));
     findings
 }

@@ -2,6 +2,7 @@
 
 mod agree;
 mod finish;
+mod flow;
 mod mmlog;
 pub mod play;
 mod programs;
@@ -19,6 +20,8 @@ use airpace_eval::Choice;
 use anyhow::{Context, bail};
 
 use super::{Verdict, complete, scenario};
+
+pub use flow::{FlowArgs, flow};
 
 /// Runs unmodified programs behind the network of a scenario, in real time and without root.
 ///
@@ -73,6 +76,9 @@ pub struct Options {
     /// A command line that runs on the far side and is ended at the end; may be given several times.
     #[arg(long, value_name = "LINE")]
     server: Vec<String>,
+    /// Where servers are, and what programs reach.
+    #[arg(long, value_enum, default_value_t)]
+    far: Place,
     /// A command line that runs on another device, which are counted from 1; may be given several times.
     #[arg(long, value_name = "N=LINE", value_parser = programs::on_device)]
     on: Vec<(usize, String)>,
@@ -106,6 +112,18 @@ pub struct LastHopOptions {
     /// The same of the trace of the other direction, `[trace.back]`.
     #[arg(long, value_name = "FILE")]
     mm_back_log: Option<PathBuf>,
+}
+
+/// Where the far side is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    /// `own` with --server, `host` without one.
+    #[default]
+    Auto,
+    /// A network of its own, isolated from all others.
+    Own,
+    /// This machine, and what it reaches. On a device of another emulator: that one.
+    Host,
 }
 
 /// Runs the command.

@@ -60,7 +60,9 @@ fn list(found: &Found, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdi
     let bytes = found.runs.iter().map(|run| run.bytes).sum();
     let place = args.within.display();
     let closing = match found.runs.len() {
-        0 => format!("No run folders in `{place}`; `airpace demo`, `airpace sim` and `airpace emu` make them in `runs`."),
+        0 => format!(
+            "No run folders in `{place}`; `airpace demo`, `airpace sim` and `airpace emu` make them in `runs`."
+        ),
         1 => format!("1 run folder in `{place}`, {}.", DecimalBytes(bytes)),
         many => format!("{many} run folders in `{place}`, {}.", DecimalBytes(bytes)),
     };

@@ -9,14 +9,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, wait};
 use rustix::thread::CapabilitySet;
 
 use super::channel::Channel;
+use super::far::FarSide;
 use super::interfaces::{self, NAME};
 use super::listening::{sockets, unread};
-use super::namespaces::{self, KEPT};
-use super::words::{Far, Launch, Layout, Made, Order, Spot, Word};
+use super::namespaces::{self, First, KEPT};
+use super::words::{Far, Launch, Layout, Made, Order, Reach, Spot, Word};
 use crate::address::Space;
 use crate::error::EmuError;
 use crate::sys::{self, Place};
@@ -37,8 +38,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub fn inside(socket: RawFd) -> i32 {
     let Ok(socket) = sys::inherited(socket) else { return 2 };
     let channel = Channel::new(socket);
-    sys::ignore_terminal_signals();
-    match Inside::make(&channel) {
+    let heeded = sys::ignore_requests_to_end();
+    match Inside::make(&channel, heeded) {
         Ok(mut inside) => inside.serve(&channel),
         Err(error) => {
             // If nobody hears it, nobody waits for it.
@@ -48,13 +49,15 @@ pub fn inside(socket: RawFd) -> i32 {
     }
 }
 
-/// The namespaces, and the programs in them.
+/// The namespaces, and the programs in them. The process itself stays in the network in which the emulator was started.
 struct Inside {
-    far: File,
+    far: FarSide,
     devices: Vec<File>,
     /// Rights that programs keep.
     ambient: CapabilitySet,
-    in_process_namespace: bool,
+    /// Signals that end programs.
+    heeded: Vec<libc::c_int>,
+    first: First,
     programs: Vec<Running>,
     awaited: Option<Awaited>,
 }
@@ -76,69 +79,82 @@ struct Awaited {
 
 impl Inside {
     /// Makes everything that is wanted, and tells it.
-    fn make(channel: &Channel) -> Result<Inside, EmuError> {
+    fn make(channel: &Channel, heeded: Vec<libc::c_int>) -> Result<Inside, EmuError> {
         let said = channel.receive::<Order>().map_err(EmuError::step("hear what is wanted"))?;
         let Some((Order::Make(Layout { space, devices, far: place }), _)) = said else {
             return Err(EmuError::Session("was asked for nothing".to_owned()));
         };
         let space: Space = space.parse().map_err(|error| EmuError::Session(format!("{space} {error}")))?;
         let is_privileged = namespaces::is_privileged();
-        let beside = match place {
-            Far::Own => None,
-            Far::Here if is_privileged => Some(interfaces::beside_others(space, devices)?),
-            Far::Here => {
+        // Rights in a user namespace may be none in the network where it was made.
+        let (beside, reason) = match (place, is_privileged) {
+            (Far::Here, false) => {
                 return Err(EmuError::Refused(
-                    "an emulator whose far side is this machine needs root; give it a server of its own (`--server LINE`)"
+                    "an emulator on a device of another one needs the rights that programs have there; give it a server \
+                     of its own (`--server LINE`)"
                         .to_owned(),
                 ));
             }
+            (_, false) => (None, None),
+            (Far::Host { .. }, true) => match FarSide::in_this_network(place, space, devices) {
+                Ok(beside) => (beside, None),
+                Err(reason) => (None, Some(reason)),
+            },
+            (_, true) => (FarSide::in_this_network(place, space, devices)?, None),
         };
-        let outer = namespaces::this_network()?;
         if !is_privileged {
             namespaces::enter_user_namespace()?;
         }
-        let mut has_ipv6 = true;
-        let (far_interface, far, slots) = match beside {
-            Some((interface, slots)) => (interface, outer, slots),
-            None => {
-                namespaces::new_network()?;
-                let (interface, ipv6) = interfaces::of_far_side(space)?;
-                has_ipv6 &= ipv6;
-                (interface, namespaces::this_network()?, (1..=devices).collect())
-            }
+        let mut far = match beside {
+            Some(far) => far,
+            None => FarSide::in_own_network(place, space, devices, reason)?,
         };
-        let (mut device_interfaces, mut networks) = (vec![], vec![]);
-        for &slot in &slots {
+        let (mut interfaces, mut networks) = (vec![], vec![]);
+        for &slot in &far.slots {
             let Some(device) = space.device(slot) else {
                 return Err(EmuError::Refused(format!(
                     "emulators are nested too deeply; they can be nested {} times",
                     Space::DEEPEST
                 )));
             };
-            namespaces::new_network()?;
-            let (interface, ipv6) = interfaces::of_device(device)?;
-            has_ipv6 &= ipv6;
-            device_interfaces.push(interface);
-            networks.push(namespaces::this_network()?);
+            let make = || interfaces::of_device(device, far.leads_ipv6);
+            let ((interface, has_ipv6), network) = namespaces::in_new_network(make)?;
+            far.has_ipv6 &= has_ipv6;
+            interfaces.push(interface);
+            networks.push(network);
         }
-        let in_process_namespace = namespaces::become_first_process()?;
-        let made = Made { slots, in_user_namespace: !is_privileged, in_process_namespace, has_ipv6 };
-        let files: Vec<BorrowedFd<'_>> = [&far_interface]
+        let first = namespaces::become_first_process(|| far.undo())?;
+        let ambient = if is_privileged { CapabilitySet::empty() } else { KEPT };
+        far.open(ambient, first.has_namespace)?;
+        let made = Made {
+            slots: far.slots.clone(),
+            in_user_namespace: !is_privileged,
+            in_process_namespace: first.has_namespace,
+            has_ipv6: far.has_ipv6,
+            reach: far.reach,
+            doubts: std::mem::take(&mut far.doubts),
+        };
+        let files: Vec<BorrowedFd<'_>> = [&far.interface]
             .into_iter()
-            .chain(&device_interfaces)
-            .chain([&far])
+            .chain(&interfaces)
+            .chain([&far.network])
             .chain(&networks)
             .map(AsFd::as_fd)
             .collect();
         channel.send(&Word::Ready(made), &files).map_err(EmuError::step("hand over the interfaces"))?;
-        let ambient = if is_privileged { CapabilitySet::empty() } else { KEPT };
-        Ok(Inside { far, devices: networks, ambient, in_process_namespace, programs: vec![], awaited: None })
+        let (devices, programs) = (networks, vec![]);
+        Ok(Inside { far, devices, ambient, heeded, first, programs, awaited: None })
     }
 
     /// Starts programs and tells of their ends, until it is told to end.
     fn serve(&mut self, channel: &Channel) -> i32 {
         loop {
-            let is_told = self.wait(channel);
+            let Some(is_told) = self.wait(channel) else {
+                let why = "the outer one of the two processes that hold the namespaces was killed".to_owned();
+                let _ = channel.send(&Word::Failed { why }, &[]);
+                self.end(channel);
+                return 0;
+            };
             let served = self.tell_ends(channel).and_then(|()| self.tell_listening(channel));
             let served = served.and_then(|()| match is_told {
                 false => Ok(true),
@@ -152,15 +168,17 @@ impl Inside {
         }
     }
 
-    /// Waits until something may have happened. Returns whether the emulator said something.
-    fn wait(&self, channel: &Channel) -> bool {
-        let mut waiting = vec![PollFd::new(channel, PollFlags::IN)];
+    /// Waits until something may have happened. Returns whether the emulator said something; `None` if the process that
+    /// waits for this one is gone.
+    fn wait(&self, channel: &Channel) -> Option<bool> {
+        let mut waiting =
+            [PollFd::new(channel, PollFlags::IN), PollFd::new(&self.first.waiter, PollFlags::IN)].to_vec();
         let handles = self.programs.iter().filter_map(|program| program.handle.as_ref());
         waiting.extend(handles.map(|handle| PollFd::new(handle, PollFlags::IN)));
         let soon = if self.awaited.is_some() { LOOK_EVERY } else { Duration::from_millis(200) };
         let timeout = Timespec { tv_sec: 0, tv_nsec: soon.subsec_nanos().into() };
         let _ = poll(&mut waiting, Some(&timeout));
-        !waiting[0].revents().is_empty()
+        waiting[1].revents().is_empty().then(|| !waiting[0].revents().is_empty())
     }
 
     /// Carries out an order. Returns whether to go on.
@@ -190,7 +208,8 @@ impl Inside {
         }
         let network = self.network(launch.spot);
         let before = if launch.is_server { sockets(network) } else { BTreeSet::new() };
-        sys::put_in_place(&mut command, &Place { network: network.as_fd(), ambient: self.ambient });
+        let place = Place { network: network.map(AsFd::as_fd), ambient: self.ambient, heeded: &self.heeded };
+        sys::put_in_place(&mut command, &place);
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         let handle = pidfd_open(pid, PidfdFlags::empty())?;
@@ -202,16 +221,19 @@ impl Inside {
         Ok(pid)
     }
 
-    fn network(&self, spot: Spot) -> &File {
+    /// Where a program runs; `None` is where this process runs.
+    fn network(&self, spot: Spot) -> Option<&File> {
         match spot {
-            Spot::Far => &self.far,
-            Spot::Device(index) => self.devices.get(usize::from(index)).unwrap_or(&self.far),
+            Spot::Far if self.far.reach == Reach::Own => Some(&self.far.network),
+            Spot::Far => None,
+            // There is no other device than those that were made.
+            Spot::Device(index) => self.devices.get(usize::from(index)),
         }
     }
 
     /// Takes note of all processes that have ended, and tells of those that were asked for.
     fn tell_ends(&mut self, channel: &Channel) -> io::Result<()> {
-        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let Some(program) = self.programs.iter().position(|it| it.pid == pid && it.handle.is_some())
             else {
                 continue;
@@ -244,34 +266,12 @@ impl Inside {
             std::thread::sleep(Duration::from_millis(2));
             let _ = self.tell_ends(channel);
         }
-        let far = unread(&self.far, NAME);
+        let far = unread(&self.far.network, &self.far.name);
         let devices = self.devices.iter().map(|network| unread(network, NAME));
         let unread: Vec<u64> = std::iter::once(far).chain(devices).collect();
         let _ = channel.send(&Word::Over { unread }, &[]);
-        if !self.in_process_namespace {
-            kill_all_below();
+        if !self.first.has_namespace {
+            namespaces::kill_all_below();
         }
-    }
-}
-
-/// Kills all processes that this one started, and those that they started, until there are none. In a namespace of
-/// processes the kernel does it.
-fn kill_all_below() {
-    loop {
-        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
-        let this = rustix::process::getpid().as_raw_nonzero();
-        let path = format!("/proc/{this}/task/{this}/children");
-        let children: Vec<Pid> = std::fs::read_to_string(path)
-            .unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|word| Pid::from_raw(word.parse().ok()?))
-            .collect();
-        if children.is_empty() {
-            return;
-        }
-        for child in children {
-            let _ = kill_process(child, Signal::KILL);
-        }
-        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -19,20 +20,24 @@ pub(super) const NAME: &str = "airpace";
 /// Chosen: 20 ms at 1 Gbit/s, so that a thread that wakes up late loses nothing.
 const QUEUE: u32 = 2_000;
 
-/// What still works where the emulator does not.
-const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights";
+/// What still works where the emulator does not, and what tells more.
+pub(super) const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights; `airpace \
+                                    doctor --emu` tells what is there and what is not";
 
-/// Makes the interface of a device in the thread's network namespace, which is new.
-pub(super) fn of_device(device: Space) -> Result<(File, bool), EmuError> {
+/// Makes the interface of a device in the thread's network namespace, which is new. Packets of IPv6 to addresses that no
+/// emulator has go to it only if they lead somewhere: otherwise programs hear at once that there is no route, and use
+/// IPv4.
+pub(super) fn of_device(device: Space, leads_ipv6: bool) -> Result<(File, bool), EmuError> {
     let (interface, mut routes, index) = in_new_namespace()?;
     let has_ipv6 = address(&mut routes, index, device)?;
     for address in device.addresses().into_iter().filter(|it| it.is_ipv4() || has_ipv6) {
-        let everything = match address.is_ipv4() {
-            true => std::net::Ipv4Addr::UNSPECIFIED.into(),
-            false => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        let network = match address {
+            IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), 0),
+            IpAddr::V6(_) if leads_ipv6 => (Ipv6Addr::UNSPECIFIED.into(), 0),
+            IpAddr::V6(_) => Space::ROOT.networks()[1],
         };
         let step = "lead everything to the interface of a device";
-        routes.add_route((everything, 0), index, Some(address)).map_err(EmuError::step(step))?;
+        routes.add_route(network, index, Some(address)).map_err(EmuError::step(step))?;
     }
     settings();
     Ok((interface, has_ipv6))
@@ -50,10 +55,21 @@ pub(super) fn of_far_side(space: Space) -> Result<(File, bool), EmuError> {
     Ok((interface, has_ipv6))
 }
 
+/// An interface of a far side that others use too.
+pub(super) struct Beside {
+    pub interface: File,
+    pub name: String,
+    /// Its number among those of emulators, and that among all.
+    pub number: u8,
+    pub index: u32,
+    /// The numbers of its devices.
+    pub slots: Vec<u8>,
+}
+
 /// Makes the interface of the far side in a namespace that others use too, and takes free numbers for the devices.
-pub(super) fn beside_others(space: Space, devices: u8) -> Result<(File, Vec<u8>), EmuError> {
+pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuError> {
     let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
-    let (interface, index) = free_interface(&mut routes)?;
+    let (interface, name, number, index) = free_interface(&mut routes)?;
     let mut slots = vec![];
     for slot in 1..=Space::MOST_DEVICES {
         if slots.len() == usize::from(devices) {
@@ -82,11 +98,11 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<(File, Vec<u8>)
             Space::MOST_DEVICES
         )));
     }
-    Ok((interface, slots))
+    Ok(Beside { interface, name, number, index, slots })
 }
 
 /// An interface with the first free name.
-fn free_interface(routes: &mut Routes) -> Result<(File, u32), EmuError> {
+fn free_interface(routes: &mut Routes) -> Result<(File, String, u8, u32), EmuError> {
     for number in 0..Space::MOST_DEVICES {
         let name = format!("{NAME}-{number}");
         if routes.index(&name).is_ok() {
@@ -94,11 +110,13 @@ fn free_interface(routes: &mut Routes) -> Result<(File, u32), EmuError> {
         }
         match open(&name) {
             Ok(interface) => {
+                be_quiet(&name);
                 let index = routes.index(&name).and_then(|index| {
                     routes.set_up(index, Some((MTU, QUEUE)))?;
                     Ok(index)
                 });
-                return Ok((interface, index.map_err(EmuError::step("turn an interface on"))?));
+                let index = index.map_err(EmuError::step("turn an interface on"))?;
+                return Ok((interface, name, number, index));
             }
             Err(EmuError::System { why, .. }) if why.raw_os_error() == Some(libc::EBUSY) => {}
             Err(error) => return Err(error),
@@ -110,10 +128,7 @@ fn free_interface(routes: &mut Routes) -> Result<(File, u32), EmuError> {
 /// The interface of a new namespace, with the socket to the kernel's tables, and the interface's number there.
 fn in_new_namespace() -> Result<(File, Routes, u32), EmuError> {
     let interface = open(NAME)?;
-    // Nobody answers neighbour discovery here, so it is not begun. A kernel without IPv6 has nothing to set.
-    for (setting, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0")] {
-        let _ = airpace_files::set_kernel(&format!("net/ipv6/conf/{NAME}/{setting}"), value);
-    }
+    be_quiet(NAME);
     let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
     let mut turn_on = || {
         let lo = routes.index("lo")?;
@@ -126,8 +141,16 @@ fn in_new_namespace() -> Result<(File, Routes, u32), EmuError> {
     Ok((interface, routes, index))
 }
 
+/// Nobody answers neighbour discovery at an emulator's interface, so it is not begun.
+fn be_quiet(name: &str) {
+    for (setting, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0")] {
+        // A kernel without IPv6 has nothing to set.
+        let _ = airpace_files::set_kernel(&format!("net/ipv6/conf/{name}/{setting}"), value);
+    }
+}
+
 /// Gives an interface its addresses. Returns whether there is IPv6.
-fn address(routes: &mut Routes, index: u32, space: Space) -> Result<bool, EmuError> {
+pub(super) fn address(routes: &mut Routes, index: u32, space: Space) -> Result<bool, EmuError> {
     let step = EmuError::step("give an interface its address");
     routes.add_address(index, space.address_v4().into()).map_err(step)?;
     Ok(routes.add_address(index, space.address_v6().into()).is_ok())
@@ -141,12 +164,7 @@ fn open(name: &str) -> Result<File, EmuError> {
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")
         .map_err(|why| {
-            let remedy = match why.kind() {
-                io::ErrorKind::NotFound => {
-                    "load the kernel's module (`modprobe tun`), or start the container with `--device /dev/net/tun`"
-                }
-                _ => "let this user open it (`chmod 666 /dev/net/tun`), or start the container with `--device /dev/net/tun`",
-            };
+            let remedy = tun_remedy(&why);
             EmuError::Refused(format!("cannot open /dev/net/tun: {why}; {remedy}. {SIMULATOR}"))
         })?;
     sys::make_tun(device.as_fd(), name).map_err(|why| EmuError::System {
@@ -155,6 +173,18 @@ fn open(name: &str) -> Result<File, EmuError> {
         remedy: Some("the emulator needs CAP_NET_ADMIN in its network namespace"),
     })?;
     Ok(device)
+}
+
+/// What to do if `/dev/net/tun` cannot be opened.
+pub(crate) fn tun_remedy(why: &io::Error) -> &'static str {
+    match why.kind() {
+        io::ErrorKind::NotFound => {
+            "load the kernel's module (`modprobe tun`), or start the container with `--device /dev/net/tun`"
+        }
+        _ => {
+            "let this user open it (`chmod 666 /dev/net/tun`), or start the container with `--device /dev/net/tun`"
+        }
+    }
 }
 
 /// Settings of a namespace: emulators on its devices pass packets on, and everyone may ping.

@@ -2,21 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The sockets of a namespace that take connections or packets, by what the kernel says of each.
-pub(super) fn sockets(network: &File) -> BTreeSet<String> {
-    in_network(network, || {
+/// The sockets of a namespace that take connections or packets, by what the kernel says of each. No namespace is that of
+/// the thread.
+pub(super) fn sockets(network: Option<&File>) -> BTreeSet<String> {
+    let list = || {
         let mut found = BTreeSet::new();
         for (table, states) in [("tcp", ["0A"]), ("tcp6", ["0A"]), ("udp", ["07"]), ("udp6", ["07"])] {
             let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
             found.extend(text.lines().skip(1).filter_map(|line| listener(table, line, &states)));
         }
         found
-    })
-    .unwrap_or_default()
+    };
+    match network {
+        Some(network) => in_network(network.as_fd(), list).unwrap_or_default(),
+        None => list(),
+    }
 }
 
 /// Packets that an interface lost because nobody read them.
@@ -25,14 +29,14 @@ pub(super) fn unread(network: &File, interface: &str) -> u64 {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
         text.lines().find_map(|line| dropped(line, interface)).unwrap_or(0)
     };
-    in_network(network, read).unwrap_or(0)
+    in_network(network.as_fd(), read).unwrap_or(0)
 }
 
 /// Does something in a network namespace, in a thread that then ends.
-fn in_network<T: Send>(network: &File, act: impl FnOnce() -> T + Send) -> Option<T> {
+pub(super) fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let there = scope.spawn(|| {
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
+            move_into_link_name_space(network, Some(LinkNameSpaceType::Network)).ok()?;
             Some(act())
         });
         there.join().ok().flatten()
@@ -76,13 +80,13 @@ mod tests {
     fn a_new_listener_is_seen() {
         let this = File::open("/proc/thread-self/ns/net").unwrap();
         // Entering one's own namespace needs rights too; without them there is nothing to see.
-        let Some(()) = in_network(&this, || ()) else {
+        let Some(()) = in_network(this.as_fd(), || ()) else {
             return airpace_testing::skipped("no right to enter a network namespace");
         };
-        let before = sockets(&this);
+        let before = sockets(Some(&this));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = format!("{:04X}", listener.local_addr().unwrap().port());
-        let new: Vec<String> = sockets(&this).difference(&before).cloned().collect();
+        let new: Vec<String> = sockets(Some(&this)).difference(&before).cloned().collect();
         assert!(new.iter().any(|it| it.contains(&port)), "{new:?}");
     }
 }

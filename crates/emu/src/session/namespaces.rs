@@ -3,11 +3,17 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::process::{WaitOptions, waitpid};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, setpgid, wait, waitpid,
+};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
+use super::interfaces::SIMULATOR;
 use crate::error::EmuError;
 use crate::sys;
 
@@ -20,7 +26,7 @@ pub(super) const KEPT: CapabilitySet =
     NEEDED.union(CapabilitySet::NET_RAW).union(CapabilitySet::NET_BIND_SERVICE);
 
 /// Whether namespaces can be made without a user namespace.
-pub(super) fn is_privileged() -> bool {
+pub(crate) fn is_privileged() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(NEEDED))
 }
 
@@ -35,34 +41,58 @@ pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
     };
     enter().map_err(|why: io::Error| {
         EmuError::Refused(format!(
-            "cannot make a user namespace, in which the emulator needs no root: {why}; {}. `airpace sim` runs the same \
-             scenario in virtual time and needs no rights",
-            remedy()
+            "cannot make a user namespace, in which the emulator needs no root: {why}; {}. {SIMULATOR}",
+            remedy(&why, "user")
         ))
     })
 }
 
-/// What forbids user namespaces here, and what to do.
-pub(super) fn remedy() -> &'static str {
-    let is = |setting: &str, value: &str| {
-        std::fs::read_to_string(format!("/proc/sys/{setting}")).is_ok_and(|text| text.trim() == value)
+/// What forbids namespaces of this kind (`user`, `net`) here, and what to do.
+///
+/// Source: man-pages namespaces(7) (/proc/sys/user)
+pub(crate) fn remedy(why: &io::Error, kind: &str) -> String {
+    // Limits of the machine cannot be read in a user namespace, which has its own.
+    if why.raw_os_error() == Some(libc::ENOSPC) {
+        return format!("allow more of them with `sysctl user.max_{kind}_namespaces=10000`");
+    }
+    remedy_by(|setting| std::fs::read_to_string(format!("/proc/sys/{setting}")).ok())
+}
+
+fn remedy_by(value_of: impl Fn(&str) -> Option<String>) -> String {
+    let settings = [
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    let forbids = |(setting, forbidden, _): &&(&str, &str, &str)| {
+        value_of(setting).is_some_and(|text| text.trim() == *forbidden)
     };
-    if is("user/max_user_namespaces", "0") {
-        "allow them with `sysctl user.max_user_namespaces=10000`, or run as root"
-    } else if is("kernel/unprivileged_userns_clone", "0") {
-        "allow them with `sysctl kernel.unprivileged_userns_clone=1`, or run as root"
-    } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
-        "allow them with `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
-    } else {
-        "run as root; in a container, start that with `--device /dev/net/tun --cap-add NET_ADMIN --cap-add SYS_ADMIN \
-         --security-opt apparmor=unconfined`"
+    match settings.iter().find(forbids) {
+        Some((setting, _, allowed)) => {
+            format!("allow them with `sysctl {}={allowed}`, or run as root", setting.replace('/', "."))
+        }
+        None => "run as root; in a container, start that with `--device /dev/net/tun --cap-add NET_ADMIN --cap-add \
+                 SYS_ADMIN --security-opt apparmor=unconfined`"
+            .to_owned(),
     }
 }
 
-/// Gives the thread a new network namespace.
-pub(super) fn new_network() -> Result<(), EmuError> {
-    sys::unshare(UnshareFlags::NEWNET)
-        .map_err(|why| EmuError::Refused(format!("cannot make a network namespace: {why}; {}", remedy())))
+/// Makes something in a new network namespace. Returns it with the namespace, held open; the thread stays where it is.
+pub(super) fn in_new_network<T: Send>(
+    make: impl FnOnce() -> Result<T, EmuError> + Send,
+) -> Result<(T, File), EmuError> {
+    let there = || {
+        sys::unshare(UnshareFlags::NEWNET).map_err(|why| {
+            EmuError::Refused(format!(
+                "cannot make a network namespace: {why}; {}. {SIMULATOR}",
+                remedy(&why, "net")
+            ))
+        })?;
+        Ok((make()?, this_network()?))
+    };
+    std::thread::scope(|scope| match scope.spawn(there).join() {
+        Ok(made) => made,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }
 
 /// The thread's network namespace, held open.
@@ -70,28 +100,91 @@ pub(super) fn this_network() -> Result<File, EmuError> {
     File::open("/proc/thread-self/ns/net").map_err(EmuError::step("hold a network namespace open"))
 }
 
-/// Goes on as the first process of a new namespace of processes, with a `/proc` of its own. Returns in the new process;
-/// the old one waits for its end and ends with its status.
+/// The first process of a session.
+pub(super) struct First {
+    /// Whether all that it starts is in a namespace of processes.
+    pub has_namespace: bool,
+    /// Becomes readable when the process that waits for this one is gone.
+    pub waiter: OwnedFd,
+}
+
+/// Goes on as the first process of a new namespace of processes, with mounts and a `/proc` of its own. Returns in the new
+/// process; the old one waits for its end, does what is to be done `after` it, and ends with its status.
 ///
 /// Where the operating system allows no such namespace (containers often hide parts of `/proc`), the new process takes
-/// over processes whose parents end. Returns whether there is a namespace.
-pub(super) fn become_first_process() -> Result<bool, EmuError> {
+/// over processes whose parents end, and the old one does if the new one is killed.
+pub(super) fn become_first_process(after: impl FnOnce()) -> Result<First, EmuError> {
+    let step = "watch the process that waits";
+    let waiter =
+        pidfd_open(getpid(), PidfdFlags::empty()).map_err(|error| EmuError::step(step)(error.into()))?;
     let has_namespace = can_have_processes()?;
     if has_namespace {
         let step = EmuError::step("make a namespace of processes");
         sys::unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS).map_err(step)?;
     }
-    if let Some(child) = sys::fork().map_err(EmuError::step("start a process"))? {
-        std::process::exit(status_of(child));
-    }
-    if has_namespace {
-        mount_proc().map_err(EmuError::step("mount /proc"))?;
-    } else {
-        let this = Some(rustix::process::getpid());
+    let take_over = || {
+        let this = Some(getpid());
         rustix::process::set_child_subreaper(this)
-            .map_err(|error| EmuError::step("take over processes")(error.into()))?;
+            .map_err(|error| EmuError::step("take over processes")(error.into()))
+    };
+    if !has_namespace {
+        take_over()?;
     }
-    Ok(has_namespace)
+    if let Some(child) = sys::fork().map_err(EmuError::step("start a process"))? {
+        // Who kills all of a group, as `timeout` does, leaves this process, which undoes what is to be undone. If it cannot
+        // have a group of its own, all else is as it was.
+        let _ = setpgid(None, None);
+        let status = status_of(child);
+        if !has_namespace {
+            kill_all_below();
+        }
+        after();
+        std::process::exit(status);
+    }
+    match has_namespace {
+        true => mount_proc().map_err(EmuError::step("mount /proc"))?,
+        false => take_over()?,
+    }
+    Ok(First { has_namespace, waiter })
+}
+
+/// Gives the process mounts of its own, if it has none yet.
+pub(super) fn own_mounts() -> io::Result<()> {
+    sys::unshare(UnshareFlags::NEWNS)?;
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+}
+
+/// Does something with an empty folder in memory that only this process and its children see, and only meanwhile; the process
+/// has mounts of its own.
+pub(super) fn in_hidden_folder<T>(act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    // What is there is covered for so long.
+    let folder = Path::new("/tmp");
+    mount("airpace", folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)?;
+    let done = act(folder);
+    unmount(folder, UnmountFlags::DETACH)?;
+    done
+}
+
+/// Kills all processes that this one started, and those that they started, until there are none. In a namespace of
+/// processes the kernel does it.
+pub(super) fn kill_all_below() {
+    loop {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let this = getpid().as_raw_nonzero();
+        let path = format!("/proc/{this}/task/{this}/children");
+        let children: Vec<Pid> = std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter_map(|word| Pid::from_raw(word.parse().ok()?))
+            .collect();
+        if children.is_empty() {
+            return;
+        }
+        for child in children {
+            let _ = kill_process(child, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Tries it in processes that are thrown away.
@@ -119,7 +212,7 @@ fn mount_proc() -> io::Result<()> {
 /// Waits for the end of a process; the status that a process has that ends in the same way.
 fn status_of(child: libc::pid_t) -> i32 {
     loop {
-        match waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty()) {
+        match waitpid(Pid::from_raw(child), WaitOptions::empty()) {
             Ok(Some((_, status))) => {
                 return status
                     .exit_status()
@@ -128,5 +221,26 @@ fn status_of(child: libc::pid_t) -> i32 {
             Err(rustix::io::Errno::INTR) | Ok(None) => {}
             Err(_) => return 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_that_forbids_namespaces_is_named() {
+        let with = |name: &'static str, value: &'static str| {
+            remedy_by(move |setting| (setting == name).then(|| format!("{value}\n")))
+        };
+        assert_eq!(
+            with("kernel/apparmor_restrict_unprivileged_userns", "1"),
+            "allow them with `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
+        );
+        assert!(with("kernel/unprivileged_userns_clone", "0").contains("unprivileged_userns_clone=1"));
+        let full = io::Error::from_raw_os_error(libc::ENOSPC);
+        assert!(remedy(&full, "net").contains("sysctl user.max_net_namespaces=10000"));
+        let other = with("kernel/unprivileged_userns_clone", "1");
+        assert!(other.starts_with("run as root") && other.contains("--cap-add NET_ADMIN"), "{other}");
     }
 }

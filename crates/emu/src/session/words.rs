@@ -31,8 +31,29 @@ pub(super) struct Layout {
 pub enum Far {
     /// A namespace of its own: nothing but the devices and the servers that are started there.
     Own,
-    /// The namespace in which the emulator was started.
+    /// The namespace in which the emulator was started, which is a device of another emulator.
     Here,
+    /// This machine, and what it reaches.
+    Host {
+        /// Whether it may be [`Far::Own`] where that cannot be.
+        or_own: bool,
+    },
+}
+
+/// What programs on devices reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reach {
+    /// Programs on the far side.
+    Own,
+    /// The emulator on whose device this one runs.
+    Here,
+    /// This machine and what it reaches; the kernel passes packets on.
+    Host,
+    /// The same without rights: connections end at the far side and go on from there.
+    Relay {
+        /// Whether UDP gets there too.
+        udp: bool,
+    },
 }
 
 /// Where a program runs.
@@ -89,4 +110,8 @@ pub(super) struct Made {
     pub in_process_namespace: bool,
     /// Whether there is IPv6.
     pub has_ipv6: bool,
+    /// What programs on devices reach.
+    pub reach: Reach,
+    /// Sentences about what is not as one may expect.
+    pub doubts: Vec<String>,
 }

@@ -181,7 +181,9 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
         terminal::say_painted(format_args!("{} {reason}", paint.bad("Unfit:     ")));
     }
     if *is_fit && audit.not_real_time_because.is_some() {
-        terminal::say("Fit, without real-time priority: on a busier machine it may not be.");
+        terminal::say(
+            "Fit, without real-time priority: on a busier machine it may not be; `airpace doctor --emu` tells how to get it.",
+        );
     }
     terminal::say(format_args!("Run folder: {}", finished.folder.root().display()));
     terminal::say(format_args!("Report:     {}", finished.page.display()));

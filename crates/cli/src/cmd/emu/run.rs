@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use airpace_emu::record::Spool;
-use airpace_emu::session::{Far, SessionPlan, space_here};
+use airpace_emu::session::{Far, SessionPlan};
 use airpace_emu::turn::{Begins, Turn, Turned};
 use airpace_emu::{Clock, Session, World};
 use airpace_eval::emulation::{EmulatedRun, SCHEME, Setup};
@@ -21,7 +21,7 @@ use super::finish::{self, Ran};
 use super::mmlog::Logs;
 use super::programs::Cast;
 use super::telemetry::Telemetry;
-use super::{LastHopOptions, Options};
+use super::{LastHopOptions, Options, Place};
 use crate::called;
 use crate::terminal;
 
@@ -50,7 +50,12 @@ pub fn run(
     let name = choice.scenario.name.clone();
     let mut cast = Cast::new(&name, world.devices, &options.server, &options.on, (options.device, words))?;
     // The namespaces come first: without them there is nothing to write.
-    let far = if space_here()?.depth() > 0 { Far::Here } else { Far::Own };
+    let far = match options.far {
+        Place::Own => Far::Own,
+        Place::Host => Far::Host { or_own: false },
+        Place::Auto if !options.server.is_empty() => Far::Own,
+        Place::Auto => Far::Host { or_own: true },
+    };
     let inside = vec![
         std::env::current_exe().context("the program does not find itself")?.into(),
         "emu-inside".into(),
@@ -66,6 +71,11 @@ pub fn run(
     );
     let is_interrupted = on_interrupt()?;
     let (mut session, interfaces) = Session::begin(&plan)?;
+    if !options.quiet {
+        for doubt in session.doubts() {
+            terminal::say(format_args!("airpace: {doubt}"));
+        }
+    }
 
     let folder = Folder::make(options.out.as_deref(), &name)?;
     let setup = Setup {
