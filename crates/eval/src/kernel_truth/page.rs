@@ -125,7 +125,7 @@ mod tests {
         measured.push(&condition, KernelRun { figures, dropped: 0, lateness_p999_us: 340 });
         let off = Figures { mean_ms: 99.0, ..figures };
         let comparison = Comparison::of(&condition, &[figures], "reno@linux", &[off]);
-        let page = page(&measured, std::slice::from_ref(&comparison), &[comparison.clone()]);
+        let page = page(&measured, std::slice::from_ref(&comparison), std::slice::from_ref(&comparison));
         let braces = |line: &&str| line.contains('{') || line.contains('}');
         assert_eq!(page.lines().find(braces), None);
         for part in [
