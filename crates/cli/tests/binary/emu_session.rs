@@ -68,7 +68,8 @@ fn the_folder_of_a_killed_run_is_used_again() {
 #[test]
 fn nothing_is_left_of_a_session_on_a_device_of_another() {
     for machine in Machine::all() {
-        for (name, end) in ENDS {
+        // Those in which others than the emulator itself tidy up.
+        for (name, end) in ENDS.into_iter().filter(|(_, end)| end.contains("KILL")) {
             machine
                 .write("inner", &format!(". $base/library\nstate >before\nbegin\n{end}\ngone\nunchanged\n"));
             for user in ["", "$without_rights"] {
