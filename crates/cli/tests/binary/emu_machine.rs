@@ -130,8 +130,7 @@ impl Machine {
             airpace_testing::skipped("not root: only with the rights of an ordinary user");
             return None;
         }
-        let without =
-            "setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all";
+        let without = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
         Machine::new("root", [&["unshare"][..], &NAMESPACES].concat(), without)
     }
 
