@@ -1,6 +1,5 @@
 //! What this machine carries: the rights that an emulator needs, and how late its timers wake a thread.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 use crate::clock::Clock;
-use crate::session::{namespace_remedy, tun_remedy};
+use crate::session::{namespace_remedy, open_tun, tun_remedy};
 use crate::sys;
 use crate::turn::PRIORITY;
 
@@ -68,8 +67,9 @@ pub fn is_privileged() -> bool {
 /// # Errors
 /// Why not.
 pub fn tun() -> Result<(), Lack> {
-    let opened = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
-    opened.map(drop).map_err(|error| Lack { why: error.to_string(), remedy: tun_remedy(&error).to_owned() })
+    open_tun()
+        .map(drop)
+        .map_err(|error| Lack { why: error.to_string(), remedy: tun_remedy(&error).to_owned() })
 }
 
 /// Whether the emulator's thread can run before all threads without real-time priority.

@@ -37,7 +37,7 @@ mod relay;
 mod words;
 
 pub use inside::inside;
-pub(crate) use interfaces::tun_remedy;
+pub(crate) use interfaces::{open_tun, tun_remedy};
 pub(crate) use namespaces::{is_privileged, remedy as namespace_remedy};
 pub use words::{Far, Reach, Spot};
 

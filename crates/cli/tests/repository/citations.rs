@@ -41,6 +41,7 @@ const PROGRAMS: &[&str] = &[
     "man-pages",
     "mobileinsight-core",
     "ns-3",
+    "passt",
     "PCC-Uspace",
     "pcc",
     "Random123",

@@ -156,17 +156,17 @@ pub(super) fn address(routes: &mut Routes, index: u32, space: Space) -> Result<b
     Ok(routes.add_address(index, space.address_v6().into()).is_ok())
 }
 
+/// Opens the device that makes interfaces.
+pub(crate) fn open_tun() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")
+}
+
 /// Opens a new interface.
 fn open(name: &str) -> Result<File, EmuError> {
-    let device = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open("/dev/net/tun")
-        .map_err(|why| {
-            let remedy = tun_remedy(&why);
-            EmuError::Refused(format!("cannot open /dev/net/tun: {why}; {remedy}. {SIMULATOR}"))
-        })?;
+    let device = open_tun().map_err(|why| {
+        let remedy = tun_remedy(&why);
+        EmuError::Refused(format!("cannot open /dev/net/tun: {why}; {remedy}. {SIMULATOR}"))
+    })?;
     sys::make_tun(device.as_fd(), name).map_err(|why| EmuError::System {
         step: "make a TUN interface".to_owned(),
         why,
