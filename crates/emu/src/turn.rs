@@ -43,6 +43,18 @@ const READ_AT_ONCE: usize = 64;
 /// Chosen: as long as a wake-up takes on a machine that is not busy. Twice as long took 3 % more of a core.
 const AWAKE: Duration = Duration::from_micros(30);
 
+/// How long a thread does not wait awake after it has done so, in lengths of [`AWAKE`].
+///
+/// Chosen: at most a quarter of the time goes into it, which leaves room for the work at 300 Mbit/s.
+const REST: u32 = 3;
+
+/// How long a thread with real-time priority works before it looks whether it has slept, and how long it sleeps if it has
+/// not: the kernel stops threads that take more than 0.95 s of a second for the rest of it, which is 50 ms.
+///
+/// Source: Linux sched-rt-group.rst (sched_rt_runtime_us). Chosen: far below a millisecond, the bound of a fit run.
+const WORKS_FOR: Duration = Duration::from_millis(2);
+const SLEEPS_FOR: Duration = Duration::from_micros(200);
+
 /// The largest packet that an interface can hand over.
 const MOST_PACKET_BYTES: usize = 65_535;
 
@@ -142,21 +154,25 @@ impl Turn {
             spool: self.spool,
             meter: Meter::new(),
             reports: self.reports.map(|listeners| listeners.send),
+            was_awake: clock.now(),
         };
-        let mut entrance = Entrance { space, device_of_slot, connections: Connections::default(), room };
+        let mut entrance =
+            Entrance { space, device_of_slot, connections: Connections::default(), readable: vec![], room };
         let awake = if not_real_time_because.is_none() { AWAKE } else { Duration::ZERO };
         let (began, cpu_before) = (clock.now(), thread_cpu());
+        let mut looked = (began, cpu_before);
         if let Some(length) = first {
             entrance.take(length, None, &mut crossing, &mut ends);
         }
         while !self.stop.load(Ordering::Relaxed) {
             // While nothing is under way, nobody sees whether a deadline is met to the microsecond.
             let awake = if ends.meter.bytes_under_way() > 0 { awake } else { Duration::ZERO };
-            let readable = ends.wait_until(crossing.next(), awake);
-            crossing.turn(clock.now(), &mut ends);
-            if readable {
-                entrance.read_all(&mut crossing, &mut ends);
+            if not_real_time_because.is_none() {
+                looked = sleep_at_times(clock, looked);
             }
+            ends.wait_until(crossing.next(), awake, &mut entrance.readable);
+            crossing.turn(clock.now(), &mut ends);
+            entrance.read_readable(&mut crossing, &mut ends);
         }
         let over = clock.now();
         crossing.turn(over, &mut ends);
@@ -168,26 +184,46 @@ impl Turn {
     }
 }
 
+/// Sleeps a little if the thread did hardly sleep since it looked last. Returns when it looked and what it had worked then.
+fn sleep_at_times(clock: Clock, (at, worked): (Time, Duration)) -> (Time, Duration) {
+    let lasted = clock.now() - at;
+    if lasted < WORKS_FOR {
+        return (at, worked);
+    }
+    if is_restless(lasted, thread_cpu().saturating_sub(worked)) {
+        std::thread::sleep(SLEEPS_FOR);
+    }
+    (clock.now(), thread_cpu())
+}
+
+/// Whether a thread that has worked so long comes near the kernel's bound.
+fn is_restless(lasted: Duration, worked: Duration) -> bool {
+    worked > lasted.mul_f64(0.9)
+}
+
 /// Where packets come in.
 struct Entrance {
     space: Space,
     device_of_slot: [Option<DeviceId>; Space::MOST_DEVICES as usize + 1],
     connections: Connections,
+    /// Which interfaces have a packet: the devices', then the far side's.
+    readable: Vec<bool>,
     room: Box<[u8]>,
 }
 
 impl Entrance {
-    /// Reads what waits at the interfaces, up to a bound.
-    fn read_all(&mut self, crossing: &mut Crossing<Frame>, ends: &mut Ends) {
-        for device in 0..ends.ports.devices.len() {
-            for _ in 0..READ_AT_ONCE {
-                let Some(length) = read(&ends.ports.devices[device].1, &mut self.room) else { break };
-                self.take(length, Some(DeviceId(device as u16)), crossing, ends);
+    /// Reads what waits at the interfaces that have something, up to a bound.
+    fn read_readable(&mut self, crossing: &mut Crossing<Frame>, ends: &mut Ends) {
+        for place in 0..self.readable.len() {
+            if !self.readable[place] {
+                continue;
             }
-        }
-        for _ in 0..READ_AT_ONCE {
-            let Some(length) = read(&ends.ports.far, &mut self.room) else { break };
-            self.take(length, None, crossing, ends);
+            let device = (place < ends.ports.devices.len()).then_some(DeviceId(place as u16));
+            for _ in 0..READ_AT_ONCE {
+                let port = ends.ports.devices.get(place).map_or(&ends.ports.far, |(_, port)| port);
+                let Some(length) = read(port, &mut self.room) else { break };
+                self.take(length, device, crossing, ends);
+            }
         }
     }
 
@@ -250,26 +286,33 @@ struct Ends {
     spool: Spool,
     meter: Meter,
     reports: Option<SyncSender<Vec<Told>>>,
+    /// When the thread last waited awake.
+    was_awake: Time,
 }
 
 impl Ends {
-    /// Waits until a packet can be read or `due` comes. Returns whether a packet can be read.
-    fn wait_until(&self, due: Time, awake: Duration) -> bool {
-        let mut waiting: Vec<PollFd<'_>> =
-            self.ports.devices.iter().map(|(_, port)| PollFd::new(port, PollFlags::IN)).collect();
-        waiting.push(PollFd::new(&self.ports.far, PollFlags::IN));
+    /// Waits until a packet can be read or `due` comes, and tells which interfaces have one: the devices', then the far
+    /// side's.
+    fn wait_until(&mut self, due: Time, awake: Duration, readable: &mut Vec<bool>) {
+        let ports = self.ports.devices.iter().map(|(_, port)| port).chain([&self.ports.far]);
+        let mut waiting: Vec<PollFd<'_>> = ports.map(|port| PollFd::new(port, PollFlags::IN)).collect();
+        let is_rested = due - self.was_awake >= awake * (REST + 1);
+        let awake = if is_rested { awake } else { Duration::ZERO };
         loop {
-            let left = due - self.clock.now();
+            let now = self.clock.now();
+            let left = due - now;
+            if left < awake {
+                self.was_awake = now;
+            }
             let sleep = left.saturating_sub(awake);
             // The thread looks at whether it is to stop at least this often.
             let sleep = sleep.min(Duration::from_millis(20));
             let timeout = Timespec { tv_sec: 0, tv_nsec: sleep.subsec_nanos().into() };
-            match poll(&mut waiting, Some(&timeout)) {
-                Ok(0) | Err(_) if due <= self.clock.now() || left > Duration::from_millis(20) => {
-                    return false;
-                }
-                Ok(0) | Err(_) => {}
-                Ok(_) => return true,
+            let is_readable = poll(&mut waiting, Some(&timeout)).is_ok_and(|count| count > 0);
+            if is_readable || due <= self.clock.now() || left > Duration::from_millis(20) {
+                readable.clear();
+                readable.extend(waiting.iter().map(|port| is_readable && !port.revents().is_empty()));
+                return;
             }
         }
     }
@@ -325,5 +368,22 @@ impl Ends {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_never_sleeps_stays_below_the_kernels_bound() {
+        let clock = Clock::start();
+        let looked = (clock.now() + Duration::from_secs(3_600), Duration::ZERO);
+        assert_eq!(sleep_at_times(clock, looked), looked, "it has just looked");
+        assert!(is_restless(WORKS_FOR, WORKS_FOR));
+        assert!(!is_restless(WORKS_FOR, WORKS_FOR / 2));
+        // If it did nothing but work and sleep.
+        let share = WORKS_FOR.as_secs_f64() / (WORKS_FOR + SLEEPS_FOR).as_secs_f64();
+        assert!(share < 0.95, "{share}");
     }
 }

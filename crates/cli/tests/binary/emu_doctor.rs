@@ -58,3 +58,27 @@ fn what_is_lacking_comes_with_what_gives_it() {
     let none = "echo 0 >/proc/sys/user/max_user_namespaces; user=$without_rights";
     insta::assert_snapshot!("no_namespaces", findings(&machine, none, &names));
 }
+
+#[test]
+fn the_command_that_gives_the_program_rights_gives_them_and_takes_none() {
+    if !airpace_testing::has_program("setcap", "libcap2-bin") {
+        return;
+    }
+    let Some(machine) = Machine::of_root() else { return };
+    let lacking = "mount -t tmpfs none /dev/net; $without_rights \"$airpace\" doctor --emu --json";
+    let doctor = machine.run(lacking, &[]).json().remove(0);
+    let remedy = doctor["features"]["priority"]["remedy"].as_str().expect("a remedy");
+    let command = remedy.strip_prefix("sudo ").expect("a command of root");
+    let (command, _) = command.rsplit_once(' ').expect("the program");
+    let script = format!(
+        "cp \"$airpace\" airpace\n{command} airpace\n\
+         $without_rights ./airpace emu delay 1 --quiet --far own --out run -- \
+         \"$PWD/airpace\" emu delay 1 --quiet --out run2 -- \
+         \"$PWD/airpace\" emu delay 1 --quiet --out run3 -- ping -c 1 100.64.0.1 || [ $? = 3 ]\n\
+         cat run/manifest.json"
+    );
+    let out = machine.check(&script, &[]);
+    for has in ["1 received", "\"realtime_priority\": true", "\"memory_locked\": true"] {
+        assert!(out.contains(has), "{has}: {out}");
+    }
+}

@@ -76,7 +76,8 @@ outside() {
     read -r word <&8
     there=$(cat outside.pid)
     ip link add lan type veth peer name wan netns $there
-    sysctl -q net.ipv6.conf.lan.accept_dad=0
+    # Or the kernel adds addresses some time later.
+    ip link set lan addrgenmode none
     ip addr add 192.0.2.2/24 dev lan
     ip link set lan up
     nsenter -t $there -n sh -c 'ip link set lo up; ip addr add 192.0.2.1/24 dev wan; ip link set wan up; ip addr add 198.51.100.1/32 dev lo'
@@ -115,6 +116,11 @@ impl Machine {
         Machine::in_user_namespace().into_iter().chain(Machine::of_root()).collect()
     }
 
+    /// One of them: of root if possible.
+    pub fn one() -> Option<Machine> {
+        Machine::all().pop()
+    }
+
     /// A machine in a user namespace: an ordinary user has the rights of root in it.
     pub fn in_user_namespace() -> Option<Machine> {
         let is_root = rustix::process::geteuid().is_root();
@@ -130,8 +136,7 @@ impl Machine {
             airpace_testing::skipped("not root: only with the rights of an ordinary user");
             return None;
         }
-        let without =
-            "setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all";
+        let without = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
         Machine::new("root", [&["unshare"][..], &NAMESPACES].concat(), without)
     }
 

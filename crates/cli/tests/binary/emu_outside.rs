@@ -51,11 +51,11 @@ fn nothing_is_left_of_a_session_with_the_outside() {
 
 #[test]
 fn nothing_is_left_of_a_session_with_the_outside_without_rights() {
-    if airpace_testing::has_program("pasta", "passt") {
-        for machine in Machine::all() {
-            nothing_is_left(&machine, "--far host", "outside; user=$without_rights");
-        }
+    if !airpace_testing::has_program("pasta", "passt") {
+        return;
     }
+    let Some(machine) = Machine::one() else { return };
+    nothing_is_left(&machine, "--far host", "outside; user=$without_rights");
 }
 
 /// Emulators that share the machine: each has its own devices and rules, and the last one restores the machine.

@@ -46,13 +46,9 @@ fn nothing_is_left_of_an_isolated_session_without_rights() {
 #[test]
 fn nothing_is_left_where_proc_cannot_be_mounted() {
     // Where a part of /proc is covered, as in containers, the kernel allows nobody to mount another one.
-    for machine in Machine::all() {
-        nothing_is_left(
-            &machine,
-            "--far own",
-            "user=$without_rights; mount -t tmpfs none /proc/acpi || mount -t tmpfs none /proc/fs",
-        );
-    }
+    let Some(machine) = Machine::one() else { return };
+    let before = "user=$without_rights; mount -t tmpfs none /proc/acpi || mount -t tmpfs none /proc/fs";
+    nothing_is_left(&machine, "--far own", before);
 }
 
 #[test]
@@ -68,7 +64,8 @@ fn the_folder_of_a_killed_run_is_used_again() {
 #[test]
 fn nothing_is_left_of_a_session_on_a_device_of_another() {
     for machine in Machine::all() {
-        for (name, end) in ENDS {
+        // Those in which others than the emulator itself tidy up.
+        for (name, end) in ENDS.into_iter().filter(|(_, end)| end.contains("KILL")) {
             machine
                 .write("inner", &format!(". $base/library\nstate >before\nbegin\n{end}\ngone\nunchanged\n"));
             for user in ["", "$without_rights"] {

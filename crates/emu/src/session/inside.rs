@@ -124,7 +124,7 @@ impl Inside {
             networks.push(network);
         }
         let first = namespaces::become_first_process(|| far.undo())?;
-        let ambient = if is_privileged { CapabilitySet::empty() } else { KEPT };
+        let ambient = if is_privileged { namespaces::inherited() } else { KEPT };
         far.open(ambient, first.has_namespace)?;
         let made = Made {
             slots: far.slots.clone(),

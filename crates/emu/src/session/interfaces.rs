@@ -156,6 +156,11 @@ pub(super) fn address(routes: &mut Routes, index: u32, space: Space) -> Result<b
     Ok(routes.add_address(index, space.address_v6().into()).is_ok())
 }
 
+/// Opens the device that makes interfaces.
+pub(crate) fn open_tun() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")
+}
+
 /// Opens a new interface.
 fn open(name: &str) -> Result<File, EmuError> {
     let device = open_tun().map_err(|why| {
@@ -168,11 +173,6 @@ fn open(name: &str) -> Result<File, EmuError> {
         remedy: Some("the emulator needs CAP_NET_ADMIN in its network namespace"),
     })?;
     Ok(device)
-}
-
-/// Opens the kernel's maker of interfaces.
-pub(crate) fn open_tun() -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")
 }
 
 /// What to do if `/dev/net/tun` cannot be opened.

@@ -30,6 +30,13 @@ pub(crate) fn is_privileged() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(NEEDED))
 }
 
+/// Those rights that this process has and was given to hand on, as on a device of another emulator. Others, which it has
+/// because its file or its user gives them, are not for programs.
+pub(super) fn inherited() -> CapabilitySet {
+    rustix::thread::capabilities(None)
+        .map_or(CapabilitySet::empty(), |sets| KEPT & sets.permitted & sets.inheritable)
+}
+
 /// Enters a new user namespace, in which this user has all rights.
 pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());

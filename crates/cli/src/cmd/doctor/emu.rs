@@ -193,10 +193,16 @@ fn limit(what: &str) -> String {
     format!("a line `{user} - {what}` in /etc/security/limits.conf and a new login")
 }
 
-/// A command that gives the program both rights, whoever starts it.
+/// A command that gives the program both rights, whoever starts it. A program with rights of its own keeps no others but
+/// those that its file names, and needs these on a device of another emulator.
+///
+/// Source: man-pages capabilities(7) ("Transformation of capabilities during execve()")
 fn capabilities() -> String {
     let program = std::env::current_exe().unwrap_or_else(|_| "airpace".into());
-    format!("sudo setcap cap_sys_nice,cap_ipc_lock+ep {}", quote(&program.to_string_lossy()))
+    format!(
+        "sudo setcap 'cap_sys_nice,cap_ipc_lock=ep cap_sys_admin,cap_net_admin,cap_net_raw,cap_net_bind_service=ei' {}",
+        quote(&program.to_string_lossy())
+    )
 }
 
 fn pasta(is_privileged: bool) -> Finding {
