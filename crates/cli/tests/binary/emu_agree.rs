@@ -76,7 +76,10 @@ fn a_schedule_is_compared_packet_by_packet_and_the_folder_holds_everything() {
     assert_eq!(verdicts.map(u8::from).iter().sum::<u8>(), 1, "{}", done.out);
     assert_eq!(verdicts[0], done.code == Some(0), "{}", done.out);
     let schedule = shell.read("again/schedule.csv");
-    assert!(schedule.lines().count() >= 3 && schedule.lines().skip(1).all(|it| it.ends_with(",2")), "{schedule}");
+    assert!(
+        schedule.lines().count() >= 3 && schedule.lines().skip(1).all(|it| it.ends_with(",2")),
+        "{schedule}"
+    );
     shell.run(&["report", "again"]).fine();
 }
 
@@ -88,7 +91,8 @@ fn a_drawn_schedule_depends_on_its_seed_and_fills_queues_that_drop_the_same_pack
     }
     shell.run(&["trace", "synth", "--mean-mbps", "3", "--seconds", "5", "--out", "a.down"]).fine();
     let trace = "trace.file=a.down";
-    let words = ["emu", "agree", "trace", "--set", trace, "--set", "trace.link.buffer.packets=5", "--for", "0.5"];
+    let words =
+        ["emu", "agree", "trace", "--set", trace, "--set", "trace.link.buffer.packets=5", "--for", "0.5"];
     let value = compared(&shell.run(&[&words[..], &["--out", "a", "--json"]].concat()));
     assert!(value["packets"].as_u64().unwrap() > 50, "{value}");
     let first = shell.read("a/schedule.csv");
@@ -121,6 +125,7 @@ fn what_is_no_schedule_is_one_sentence_and_leaves_no_folder() {
     refused(&["wire.toml", "--schedule", "second.csv", "--device", "1"], &["no packet is left"]);
     refused(&["wire.toml", "--device", "2"], &["--device 2", "1 device"]);
     refused(&["wire.toml", "--for", "0"], &["--for"]);
+    refused(&["wire.toml", "--for", "1e300"], &["--for", "at most a day"]);
     refused(&["wire.toml", "--schedule", "."], &["manifest.json"]);
     assert!(!shell.path("runs").exists());
 }
