@@ -55,7 +55,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Form {
     #[command(flatten)]
-    Short(short::Form),
+    Short(Box<short::Form>),
     Agree(agree::Args),
 }
 

@@ -81,14 +81,14 @@ pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     let ready_ns = monotonic_ns();
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| listen(&socket, part.until_ns));
-        let (sent, refused, is_first) = send(&socket, schedule, part)?;
+        let notes = send(&socket, schedule, part)?;
         let received = listening.join().map_err(|_| io::Error::other("the thread that listens failed"))??;
-        Ok(Notes { sent, received, refused, is_first, ready_ns })
+        Ok(Notes { received, ready_ns, ..notes })
     })
 }
 
-/// Sends the part's packets, each at its time.
-fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<(Vec<(u32, u64)>, u64, bool)> {
+/// Sends the part's packets, each at its time, and notes it.
+fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     let (punctual, is_first) = Punctual::thread();
     let own: Vec<_> = schedule
         .packets()
@@ -117,7 +117,7 @@ fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<(Vec
             Err(error) => return Err(error),
         }
     }
-    Ok((sent, refused, is_first))
+    Ok(Notes { sent, refused, is_first, ..Notes::default() })
 }
 
 /// Notes what comes until it is time to stop.
