@@ -16,6 +16,7 @@ function el(tag, attributes = {}, ...children) {
 
 /// Every figure, in the order of the page. A figure is a file in `figures/` that calls `figure({...})`:
 ///   id, title, note       texts
+///   compared              whether it belongs to a comparison of real time with virtual time
 ///   wide                  whether it takes the page's whole width
 ///   over                  "time" if its x axis is the run's time: such figures are zoomed together
 ///   applies(s)            whether scenario `s` has the data

@@ -87,7 +87,8 @@ function emulatedBody(s) {
   const cards = specs.map((spec) => figureCard(s, view, spec));
   const halves = cards.filter((card) => !card.classList.contains("wide"));
   if (halves.length % 2 === 1) halves.at(-1).classList.add("wide");
-  return [notJudged(s), el("div", { class: "cards" }, linksCard(s)),
+  const compared = figures.filter((spec) => spec.compared && spec.applies(s)).map((spec) => figureCard(s, view, spec));
+  return [s.agreement ? el("div", { class: "cards" }, agreementCard(s), compared) : null, notJudged(s), el("div", { class: "cards" }, linksCard(s)),
     ...(s.flows.length ? [controls(s, view), el("div", { class: "cards" }, cards, connectionsCard(s))]
       : [el("p", { class: "notice mild" }, "No packet crossed the network.")])].filter(Boolean);
 }

@@ -1,6 +1,7 @@
 // How far apart the departures of real time and of virtual time are.
 figure({
   id: "agreement-cdf",
+  compared: true,
   title: "How far apart departures are",
   note: "Part of the packets whose departures in real time and in virtual time are no further apart. As sent: virtual time sends each packet when it was sent. " +
     "As scheduled: when it was to be sent. The line marks what is allowed to 99 of 100.",

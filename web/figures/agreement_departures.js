@@ -1,6 +1,7 @@
 // What left over time, in real and in virtual time, and how far apart single departures are.
 figure({
   id: "agreement-departures",
+  compared: true,
   title: "Departures",
   note: "Above: what left the network. Below: the largest difference between a packet's departures in real and in virtual time, packets as sent.",
   wide: true,

@@ -319,6 +319,11 @@ fn courses(packets: &[Compared], start: Time, interval: Duration) -> Vec<Course>
             *most = Some(most.map_or(apart, |most| most.max(apart)));
         }
     }
+    for course in &mut courses {
+        let lines = [&mut course.real_mbps, &mut course.as_sent_mbps, &mut course.as_scheduled_mbps];
+        // A file has as many digits as a figure shows.
+        lines.into_iter().flatten().for_each(|mbps| *mbps = (*mbps * 1e3).round() / 1e3);
+    }
     courses.sort_by_key(|course| (course.device, course.direction));
     courses
 }

@@ -59,7 +59,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Form {
     #[command(flatten)]
-    Short(short::Form),
+    Short(Box<short::Form>),
     Agree(agree::Args),
     Truth(truth::Args),
 }

@@ -81,13 +81,13 @@ pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     let ready_ns = monotonic_ns();
     std::thread::scope(|scope| {
         let listening = scope.spawn(|| listen(&socket, part.until_ns));
-        let sent = send(&socket, schedule, part)?;
+        let notes = send(&socket, schedule, part)?;
         let received = listening.join().map_err(|_| io::Error::other("the thread that listens failed"))??;
-        Ok(Notes { received, ready_ns, ..sent })
+        Ok(Notes { received, ready_ns, ..notes })
     })
 }
 
-/// Sends the part's packets, each at its time. The notes are those of the sender.
+/// Sends the part's packets, each at its time, and notes it.
 fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     let (punctual, is_first) = Punctual::thread();
     let own: Vec<_> = schedule

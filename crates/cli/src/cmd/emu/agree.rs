@@ -48,6 +48,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(30);
 /// Chosen: some thousands of packets, and a pause that people wait through.
 const DRAWN: Duration = Duration::from_secs(10);
 
+/// The longest schedule, in seconds: a day, as tables of schedules have it too.
+const LONGEST_S: f64 = 86_400.0;
+
 /// Compares the emulator with the simulator: sends the packets of a schedule through a scenario's network in real time and
 /// in virtual time, and compares them one by one.
 ///
@@ -189,6 +192,9 @@ fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
     let devices = terminal::count(world.devices as u64, "device");
     if only.is_some_and(|only| usize::from(only.0) >= world.devices) {
         bail!("--device {}: the scenario has {devices}", args.device.unwrap_or_default());
+    }
+    if args.seconds.is_some_and(|seconds| seconds > LONGEST_S) {
+        bail!("--for: give at most a day, {LONGEST_S} seconds");
     }
     let length = args.seconds.map(Duration::from_secs_f64);
     let drawn = |kind| {
