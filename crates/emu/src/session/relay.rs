@@ -165,7 +165,8 @@ mod tests {
     fn an_end_that_fails_is_seen_at_the_other_one() {
         let ((mut program, inside), (outside, server)) = (pair(), pair());
         std::thread::scope(|scope| {
-            scope.spawn(|| exchange(&inside, &outside));
+            // The connections are closed with the thread, as those that were carried are.
+            scope.spawn(move || exchange(&inside, &outside));
             reset(&server);
             drop(server);
             let mut room = [0; 1];
