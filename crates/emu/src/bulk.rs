@@ -1,14 +1,14 @@
-//! One bulk flow over the kernel's own TCP: a sender on the far side, and a reader on a device.
+//! One bulk flow over the kernel's own TCP, from one end of an emulated network to the other.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
 
 use crate::{session, sys};
 
-/// The port of the sender.
+/// The port of the end that waits.
 ///
 /// Chosen: in the range for private use.
 ///
@@ -28,67 +28,142 @@ const SETTINGS: [(&str, &str); 4] = [
     ("tcp_rmem", "16777216 16777216 33554432"),
 ];
 
-/// Prepares the namespace and the thread of an end.
-fn prepare() -> io::Result<()> {
-    // Settings of a machine are not changed.
-    if !session::is_within_one() {
-        return Err(io::Error::other("this runs only within an emulated run; `airpace emu truth` starts it"));
-    }
-    for (setting, value) in SETTINGS {
-        airpace_files::set_kernel(&format!("net/ipv4/{setting}"), value)?;
-    }
-    // Without it, the end is later on a busy machine, as every program is.
-    let _ = sys::run_first(PRIORITY);
-    Ok(())
+/// The share of a receiver's time that its goodput leaves out: the sender finds its rate.
+const WARM_UP: f64 = 0.25;
+
+/// How long a receiver waits for the next bytes.
+///
+/// Chosen: longer than the deepest queue of a recording takes, four times.
+const SILENT_FOR: Duration = Duration::from_secs(120);
+
+/// Who opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The other end.
+    Listen,
+    /// This end.
+    Connect,
 }
 
-/// Waits for a reader, and sends to it under this congestion control until it is gone.
-///
-/// # Errors
-/// A congestion control that this kernel does not have; a port or a setting that cannot be had.
-pub fn send(congestion_control: &str) -> io::Result<()> {
-    prepare()?;
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
-    sockopt::set_tcp_congestion(&listener, congestion_control).map_err(|error| {
-        let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-        io::Error::other(format!(
-            "the kernel does not take `{congestion_control}`: {error}; it has {}. `modprobe tcp_{congestion_control}` may add it",
-            here.unwrap_or_default().trim()
-        ))
-    })?;
-    let (mut stream, _) = listener.accept()?;
-    let zeros = vec![0; 1 << 18];
-    loop {
+/// What an end does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// It sends as much as it can.
+    Send,
+    /// It reads, from the first byte on.
+    Receive,
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// Who opens the connection.
+    pub part: Part,
+    /// The address of the end that waits.
+    pub address: SocketAddr,
+    /// What it does.
+    pub task: Task,
+    /// For how long.
+    pub long: Duration,
+    /// The kernel's congestion control; `None` is its default.
+    pub congestion_control: Option<String>,
+    /// Whether the namespace is set so that buffers are never the limit.
+    pub is_wide: bool,
+}
+
+impl Bulk {
+    /// Carries it to its end. A receiver returns its goodput in Mbit/s after the beginning.
+    ///
+    /// # Errors
+    /// A congestion control that this kernel does not have; a setting or a connection that cannot be had; a sender that
+    /// falls silent.
+    pub fn run(&self) -> io::Result<f64> {
+        // Settings of a machine are not changed.
+        if !session::is_within_one() {
+            return Err(io::Error::other("this runs only within an emulated run, which starts it"));
+        }
+        if self.is_wide {
+            for (setting, value) in SETTINGS {
+                airpace_files::set_kernel(&format!("net/ipv4/{setting}"), value)?;
+            }
+        }
+        // Without it, the end is later on a busy machine, as every program is.
+        let _ = sys::run_first(PRIORITY);
+        let mut stream = self.connection()?;
+        match self.task {
+            Task::Send => send(&mut stream, self.long).map(|()| 0.0),
+            Task::Receive => receive(&mut stream, self.long),
+        }
+    }
+
+    fn connection(&self) -> io::Result<TcpStream> {
+        let stream = match self.part {
+            Part::Listen => {
+                let listener = TcpListener::bind(self.address)?;
+                if let Some(name) = &self.congestion_control {
+                    sockopt::set_tcp_congestion(&listener, name).map_err(|error| lacks(name, error))?;
+                }
+                listener.accept()?.0
+            }
+            Part::Connect => TcpStream::connect(self.address)?,
+        };
+        if let Some(name) = &self.congestion_control {
+            sockopt::set_tcp_congestion(&stream, name).map_err(|error| lacks(name, error))?;
+        }
+        Ok(stream)
+    }
+}
+
+fn lacks(name: &str, error: rustix::io::Errno) -> io::Error {
+    let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    io::Error::other(format!(
+        "the kernel does not take `{name}`: {error}; it has {}. `modprobe tcp_{name}` may add it",
+        here.unwrap_or_default().trim()
+    ))
+}
+
+fn send(stream: &mut TcpStream, long: Duration) -> io::Result<()> {
+    let zeros = vec![0; 256 << 10];
+    let began = Instant::now();
+    while began.elapsed() < long {
         match stream.write(&zeros) {
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The reader has what it wanted.
-            Err(_) => return Ok(()),
-        }
-    }
-}
-
-/// Reads from the sender for so long after its first byte. Returns how many bytes came.
-///
-/// # Errors
-/// A sender that cannot be reached, or that ends before.
-pub fn read(far: Ipv4Addr, long: Duration) -> io::Result<u64> {
-    prepare()?;
-    let mut stream = TcpStream::connect((far, PORT))?;
-    let mut room = vec![0; 1 << 18];
-    let mut bytes = stream.read(&mut room)? as u64;
-    let until = Instant::now() + long;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(bytes);
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut room) {
-            Ok(0) => return Err(io::Error::other("the sender ended too early")),
-            Ok(more) => bytes += more as u64,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // The receiver has what it wanted.
+            Err(error) if [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind()) => {
+                return Ok(());
+            }
             Err(error) => return Err(error),
         }
     }
+    Ok(())
+}
+
+fn receive(stream: &mut TcpStream, long: Duration) -> io::Result<f64> {
+    stream.set_read_timeout(Some(SILENT_FOR))?;
+    let mut room = vec![0; 256 << 10];
+    let mut began: Option<Instant> = None;
+    let (mut bytes, mut since, mut last) = (0, None, 0.0);
+    loop {
+        let count = match stream.read(&mut room) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
+                return Err(io::Error::other(format!("nothing came for {} s", SILENT_FOR.as_secs())));
+            }
+            Err(error) => return Err(error),
+        };
+        let elapsed = began.get_or_insert_with(Instant::now).elapsed();
+        if count == 0 || elapsed > long {
+            break;
+        }
+        let now = elapsed.as_secs_f64();
+        match since {
+            None if now < long.as_secs_f64() * WARM_UP => {}
+            None => since = Some(now),
+            Some(_) => (bytes, last) = (bytes + count as u64, now),
+        }
+    }
+    let lasted = since.map_or(0.0, |since| last - since);
+    Ok(if lasted > 0.0 { bytes as f64 * 8e-6 / lasted } else { 0.0 })
 }

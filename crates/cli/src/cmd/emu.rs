@@ -1,16 +1,16 @@
 //! `airpace emu`: unmodified programs behind a scenario's network, in real time.
 
 mod agree;
+pub mod bulk;
 mod finish;
-mod flow;
 mod mmlog;
 pub mod play;
 mod programs;
 mod run;
 mod short;
-mod stage;
+pub mod stage;
 mod telemetry;
-pub mod truth;
+mod truth;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -20,8 +20,6 @@ use airpace_eval::Choice;
 use anyhow::{Context, bail};
 
 use super::{Verdict, complete, scenario};
-
-pub use flow::{FlowArgs, flow};
 
 /// Runs unmodified programs behind the network of a scenario, in real time and without root.
 ///

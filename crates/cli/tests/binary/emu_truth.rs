@@ -65,7 +65,8 @@ fn what_cannot_be_compared_is_one_sentence() {
 fn the_ends_of_a_flow_do_not_change_a_machines_settings() {
     let shell = Shell::new();
     let before = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").ok();
-    shell.run(&["emu-bulk", "send", "cubic"]).refused(&["only within an emulated run"]);
-    shell.run(&["emu-bulk", "read", "127.0.0.1", "1"]).refused(&["only within an emulated run"]);
+    for end in [["listen", "127.0.0.1:9", "send", "1"], ["connect", "127.0.0.1:9", "receive", "1"]] {
+        shell.run(&[&["emu-bulk", "--wide"], &end[..]].concat()).refused(&["only within an emulated run"]);
+    }
     assert_eq!(std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").ok(), before);
 }

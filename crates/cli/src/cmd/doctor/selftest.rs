@@ -2,20 +2,19 @@
 //! through it.
 
 use std::ffi::OsString;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use airpace_core::Direction;
-use airpace_emu::record::Spool;
-use airpace_emu::session::{Far, Program, SessionPlan, Spot};
-use airpace_emu::turn::{Begins, Turn, Turned};
-use airpace_emu::{Audit, Clock, Session, World};
+use airpace_emu::bulk::PORT;
+use airpace_emu::session::Spot;
+use airpace_emu::turn::Begins;
+use airpace_emu::{Audit, World};
 use airpace_sim::Scenario;
 use anyhow::{Context, bail};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+
+use super::super::emu::stage::{Played, Player, Stage};
 
 /// A test.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +44,6 @@ const SECONDS: f64 = 2.0;
 
 /// How long the connection may take beyond that until the test is given up.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
-
-/// The port of the end that waits.
-const PORT: u16 = 5001;
 
 impl Test {
     const fn new(rate_mbps: u32, direction: Direction) -> Test {
@@ -121,73 +117,33 @@ pub fn run(test: &Test) -> anyhow::Result<Carried> {
     let scenario = Scenario::load(&test.scenario(), "doctor", &[])?;
     let world = World { plan: scenario.prepare()?.devices_network()?, devices: 1, seed: 1 };
     let folder = tempfile::tempdir().context("there is no folder for temporary files")?;
-    let plan = SessionPlan { inside: inside()?, devices: 1, far: Far::Own };
-    let (mut session, interfaces) = Session::begin(&plan)?;
-    let spool = Spool::begin(folder.path())?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let turn = Turn {
-        interfaces,
-        spool,
-        reports: None,
-        clock: Clock::start(),
-        begins: Begins::AtOnce,
-        stop: Arc::clone(&stop),
+    let mut staged = Stage::make(1)?.turn(&world, Begins::AtOnce, folder.path())?;
+    let address = format!("{}:{PORT}", staged.session.space().address_v4());
+    let end = |part: &str, task: &str, spot| {
+        let words = ["emu-bulk", part, &address, task, &SECONDS.to_string()].map(str::to_owned);
+        Player::new(&words, spot, folder.path())
     };
-    let turning = std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?;
-    let measured = measure(test, &mut session, folder.path());
-    let unread = session.end();
-    stop.store(true, Ordering::Relaxed);
-    let Turned { spool, mut audit, .. } =
-        turning.join().map_err(|_| anyhow::anyhow!("the emulator's thread failed; please report this"))?;
-    let goodput_mbps = measured?;
-    audit.counts.unread = unread?;
-    audit.counts.record_lost = spool.finish()?.lost;
+    let (far, near) = match test.direction {
+        Direction::Downlink => ("send", "receive"),
+        Direction::Uplink => ("receive", "send"),
+    };
+    let (far, near) = (end("listen", far, Spot::Far)?, end("connect", near, Spot::Device(0))?);
+    far.serve(&mut staged.session)?;
+    near.start(&mut staged.session)?;
+    let longest = Duration::from_secs_f64(SECONDS) + ENDS_WITHIN;
+    let ends = staged.wait(&[0, 1], longest, &AtomicBool::new(false), |_| {})?;
+    let Played { mut audit, record, .. } = staged.end()?;
+    let receiver = match test.direction {
+        Direction::Downlink => near,
+        Direction::Uplink => far,
+    };
+    let said = receiver.said()?;
+    if ends.iter().any(Option::is_none) {
+        bail!("the test connection did not end; please report this");
+    }
+    let last = said.lines().last().unwrap_or_default();
+    let goodput_mbps = last.parse().with_context(|| format!("the test connection failed: {last}"))?;
+    audit.counts.record_lost = record.lost;
     audit.judge();
     Ok(Carried { test: *test, goodput_mbps, audit })
-}
-
-/// Runs both ends of the connection. Returns the goodput in Mbit/s that the receiver prints.
-fn measure(test: &Test, session: &mut Session, folder: &Path) -> anyhow::Result<f64> {
-    let ends = ["listen", "connect"].map(|part| {
-        let sends = (part == "listen") == (test.direction == Direction::Downlink);
-        (part, if sends { "send" } else { "receive" })
-    });
-    let mut receiver = None;
-    for (part, task) in ends {
-        let address = format!("{}:{PORT}", session.space().address_v4());
-        let program =
-            std::env::current_exe()?.to_str().context("the program's path is not text in UTF-8")?.to_owned();
-        let words = [&program, "emu-flow", part, &address, task, &SECONDS.to_string()].map(str::to_owned);
-        let spot = if part == "listen" { Spot::Far } else { Spot::Device(0) };
-        let program =
-            Program { words: words.to_vec(), spot, environment: vec![], directory: folder.to_owned() };
-        let output = airpace_files::new_file(&folder.join(part))?;
-        match part {
-            "listen" => drop(session.serve(&program, Some(&output))?),
-            _ => drop(session.launch(&program, Some(&output))?),
-        }
-        if task == "receive" {
-            receiver = Some(folder.join(part));
-        }
-    }
-    let until = std::time::Instant::now() + Duration::from_secs_f64(SECONDS) + ENDS_WITHIN;
-    let mut ended = 0;
-    while ended < 2 {
-        if std::time::Instant::now() > until {
-            bail!("the test connection did not end; please report this");
-        }
-        let is_said = session.has_end() || {
-            let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-            let handle = session.handle();
-            poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
-        };
-        if is_said {
-            session.wait()?;
-            ended += 1;
-        }
-    }
-    let path = receiver.context("one end receives")?;
-    let text = std::fs::read_to_string(&path)?;
-    let last = text.lines().last().unwrap_or_default();
-    last.parse().with_context(|| format!("the test connection failed: {last}"))
 }

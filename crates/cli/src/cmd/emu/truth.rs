@@ -3,7 +3,6 @@
 mod measure;
 
 use std::io::Write;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -329,43 +328,4 @@ fn tell_tables(
         writeln!(out)?;
     }
     Ok(())
-}
-
-/// One end of a bulk flow. `airpace emu truth` starts both.
-#[derive(clap::Args)]
-#[command(before_help = "Example: airpace emu-bulk send cubic", hide = true)]
-pub struct BulkArgs {
-    #[command(subcommand)]
-    end: End,
-}
-
-#[derive(clap::Subcommand)]
-enum End {
-    /// Waits for a reader, and sends to it.
-    Send {
-        /// The kernel's congestion control.
-        congestion_control: String,
-    },
-    /// Reads what is sent.
-    Read {
-        /// The sender's address.
-        far: Ipv4Addr,
-        /// For how long, from the first byte on.
-        seconds: f64,
-    },
-}
-
-/// Runs it to its end.
-///
-/// # Errors
-/// What the kernel refuses.
-pub fn bulk(args: &BulkArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    match &args.end {
-        End::Send { congestion_control } => airpace_emu::bulk::send(congestion_control)?,
-        &End::Read { far, seconds } => {
-            let long = Duration::try_from_secs_f64(seconds).context("the time must be positive")?;
-            writeln!(out, "{} bytes", airpace_emu::bulk::read(far, long)?)?;
-        }
-    }
-    Ok(Verdict::Fine)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use airpace_core::{Direction, Time};
 use airpace_emu::World;
+use airpace_emu::bulk::PORT;
 use airpace_emu::replay::{Departure, Reader, replay};
 use airpace_emu::session::Spot;
 use airpace_emu::turn::Begins;
@@ -73,12 +74,17 @@ pub fn run(
     let stage = Stage::make(1)?;
     let mut staged = stage.turn(&world, Begins::WithData, folder)?;
     let far = staged.session.space().address_v4().to_string();
+    let address = format!("{far}:{PORT}");
     let words = |words: &[&str]| -> Vec<String> {
-        std::iter::once(&"emu-bulk").chain(words).map(|word| (*word).to_owned()).collect()
+        let all = ["emu-bulk"].iter().chain(words).chain(&["--wide"]);
+        all.map(|word| (*word).to_owned()).collect()
     };
-    let sender = Player::new(&words(&["send", &condition.scheme]), Spot::Far, folder)?;
+    let longer = (SECONDS + SPARE.as_secs_f64()).to_string();
+    let send = ["listen", &address, "send", &longer, "--cc", &condition.scheme];
+    let sender = Player::new(&words(&send), Spot::Far, folder)?;
     // The reader's first byte comes after the sender's first packet, with which the run begins.
-    let reader = Player::new(&words(&["read", &far, &SECONDS.to_string()]), Spot::Device(0), folder)?;
+    let receive = ["connect", &address, "receive", &SECONDS.to_string()];
+    let reader = Player::new(&words(&receive), Spot::Device(0), folder)?;
     let is_served = sender.serve(&mut staged.session)?;
     let read = reader.start(&mut staged.session)?;
     let awaited = if is_served { vec![read] } else { vec![] };

@@ -1,0 +1,69 @@
+//! One end of a bulk flow within an emulated run. `airpace doctor --emu` and `airpace emu truth` start both.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airpace_emu::bulk::{Bulk, Part, Task};
+use anyhow::Context;
+
+use super::super::Verdict;
+
+/// One end of a bulk flow within an emulated run. `airpace doctor --emu` and `airpace emu truth` start both.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace emu-bulk listen 100.64.0.1:9 send 2", hide = true)]
+pub struct Args {
+    /// Whether it waits for the connection or opens it.
+    #[arg(value_parser = part)]
+    part: Part,
+    /// The address of the end that waits.
+    address: SocketAddr,
+    /// Whether it sends or receives.
+    #[arg(value_parser = task)]
+    task: Task,
+    /// For how long it sends or receives, in s.
+    #[arg(value_parser = super::super::positive)]
+    seconds: f64,
+    /// The kernel's congestion control.
+    #[arg(long, value_name = "NAME")]
+    cc: Option<String>,
+    /// Sets the namespace so that buffers are never the limit.
+    #[arg(long)]
+    wide: bool,
+}
+
+fn part(word: &str) -> Result<Part, String> {
+    match word {
+        "listen" => Ok(Part::Listen),
+        "connect" => Ok(Part::Connect),
+        _ => Err("give listen or connect".to_owned()),
+    }
+}
+
+fn task(word: &str) -> Result<Task, String> {
+    match word {
+        "send" => Ok(Task::Send),
+        "receive" => Ok(Task::Receive),
+        _ => Err("give send or receive".to_owned()),
+    }
+}
+
+/// Runs it to its end. The receiver prints its goodput in Mbit/s.
+///
+/// # Errors
+/// A connection that cannot be made; what the kernel refuses.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let bulk = Bulk {
+        part: args.part,
+        address: args.address,
+        task: args.task,
+        long: Duration::try_from_secs_f64(args.seconds).context("the time is too long")?,
+        congestion_control: args.cc.clone(),
+        is_wide: args.wide,
+    };
+    let goodput_mbps = bulk.run()?;
+    if args.task == Task::Receive {
+        writeln!(out, "{goodput_mbps}")?;
+    }
+    Ok(Verdict::Fine)
+}
