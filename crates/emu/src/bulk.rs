@@ -72,37 +72,39 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Carries it to its end. A receiver returns its goodput in Mbit/s after the beginning.
+    /// Carries it to its end. A receiver returns its goodput in Mbit/s after the beginning. An end that waits calls
+    /// `listening` once it can be reached.
     ///
     /// # Errors
     /// A congestion control that this kernel does not have; a setting or a connection that cannot be had; a sender that
     /// falls silent.
-    pub fn run(&self) -> io::Result<f64> {
-        // Settings of a machine are not changed.
-        if !session::is_within_one() {
-            return Err(io::Error::other("this runs only within an emulated run, which starts it"));
-        }
+    pub fn run(&self, listening: impl FnOnce()) -> io::Result<f64> {
         if self.is_wide {
+            // Settings of a machine are not changed.
+            if !session::is_within_one() {
+                return Err(io::Error::other("settings are made only within an emulated run"));
+            }
             for (setting, value) in SETTINGS {
                 airpace_files::set_kernel(&format!("net/ipv4/{setting}"), value)?;
             }
         }
         // Without it, the end is later on a busy machine, as every program is.
         let _ = sys::run_first(PRIORITY);
-        let mut stream = self.connection()?;
+        let mut stream = self.connection(listening)?;
         match self.task {
             Task::Send => send(&mut stream, self.long).map(|()| 0.0),
             Task::Receive => receive(&mut stream, self.long),
         }
     }
 
-    fn connection(&self) -> io::Result<TcpStream> {
+    fn connection(&self, listening: impl FnOnce()) -> io::Result<TcpStream> {
         let stream = match self.part {
             Part::Listen => {
                 let listener = TcpListener::bind(self.address)?;
                 if let Some(name) = &self.congestion_control {
                     sockopt::set_tcp_congestion(&listener, name).map_err(|error| lacks(name, error))?;
                 }
+                listening();
                 listener.accept()?.0
             }
             Part::Connect => TcpStream::connect(self.address)?,

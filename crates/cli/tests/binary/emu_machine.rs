@@ -86,7 +86,7 @@ outside() {
 # Serves one connection with bytes for 0.1 s: `serve ADDRESS`, or `serve ADDRESS nsenter …` elsewhere.
 serve() {
     address=$1; shift
-    "$@" "$airpace" emu-flow listen "$address" send 0.1 >&8 &
+    "$@" "$airpace" emu-bulk listen "$address" send 0.1 >&8 &
     read -r word <&8
     [ "$word" = listening ] || fail "the server says $word"
 }

@@ -10,8 +10,8 @@ serve 0.0.0.0:5001
 serve 198.51.100.1:5002 nsenter -t $there -n
 $user "$airpace" emu delay 1 --out run -- sh -c '
     set -e
-    "$0" emu-flow connect $AIRPACE_BASE:5001 receive 1
-    "$0" emu-flow connect 198.51.100.1:5002 receive 1
+    "$0" emu-bulk connect $AIRPACE_BASE:5001 receive 1
+    "$0" emu-bulk connect 198.51.100.1:5002 receive 1
     ping -c 1 -W 5 $AIRPACE_BASE >ping
 ' "$airpace" && status=0 || status=$?
 [ $status = 0 ] || [ $status = 3 ] || fail "status $status"
@@ -76,7 +76,7 @@ fn several_emulators_share_the_machine_and_the_last_one_restores_it() {
         reach() {
             serve 198.51.100.1:5002 nsenter -t $there -n
             first=$(children $(children $emu2 | cut -d' ' -f1) | cut -d' ' -f1)
-            nsenter -t $(children $first | cut -d' ' -f1) -n "$airpace" emu-flow connect 198.51.100.1:5002 receive 1 >flow
+            nsenter -t $(children $first | cut -d' ' -f1) -n "$airpace" emu-bulk connect 198.51.100.1:5002 receive 1 >flow
         }
         reach
         echo >go1; wait $emu1 || [ $? = 3 ]

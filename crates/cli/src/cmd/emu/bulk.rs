@@ -48,7 +48,7 @@ fn task(word: &str) -> Result<Task, String> {
     }
 }
 
-/// Runs it to its end. The receiver prints its goodput in Mbit/s.
+/// Runs it to its end. An end that waits says so, and a receiver prints its goodput in Mbit/s.
 ///
 /// # Errors
 /// A connection that cannot be made; what the kernel refuses.
@@ -61,7 +61,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         congestion_control: args.cc.clone(),
         is_wide: args.wide,
     };
-    let goodput_mbps = bulk.run()?;
+    let goodput_mbps = bulk.run(|| {
+        // Who does not read this does not wait for it.
+        let _ = writeln!(out, "listening").and_then(|()| out.flush());
+    })?;
     if args.task == Task::Receive {
         writeln!(out, "{goodput_mbps}")?;
     }
