@@ -21,6 +21,7 @@
 //! | [`feedback`] | the bytes between the halves | §5 |
 //! | [`sender`] | the server's half; Eq. 7 is [`crate::bbr`]'s probe cap | §4 |
 //! | [`start`] | the linear start | §4.1 |
+//! | [`guard`] | whether the path delivers what is reported | §7 |
 //!
 //! `pbe@paper` follows the text to the letter. `pbe` departs from it by the named options of [`SCHEME`]. The reason
 //! for each is in a `Differs:` line next to the code.
@@ -32,6 +33,7 @@ pub mod delay;
 pub mod explained;
 pub mod feedback;
 pub mod growth;
+pub mod guard;
 pub mod receiver;
 pub mod sender;
 pub mod start;
@@ -82,6 +84,7 @@ pub static SCHEME: Scheme = Scheme {
             ("restart_from", "zero"),
             ("device_split", "off"),
             ("request_start", "off"),
+            ("guard", "off"),
         ],
     }],
     options: OPTIONS,
@@ -202,6 +205,11 @@ const OPTIONS: &[OptionSpec] = &[
         summary: "use what the request of a download carries; off: know nothing until the first ACK",
     },
     OptionSpec {
+        name: "guard",
+        default: "on",
+        summary: "believe a receiver no more that reports clearly more than the path delivers; BBR steers then",
+    },
+    OptionSpec {
         name: "return_test",
         default: "rate",
         summary: "end of the Internet state: delay (Npkt packets without a queue), rate (and they come at Cf)",
@@ -241,6 +249,8 @@ pub struct Tuning {
     pub device_split: bool,
     /// Whether the feedback on a request is used.
     pub request_start: bool,
+    /// Whether the receiver's reports are compared with what the path delivers.
+    pub guard: bool,
     /// How the bottleneck is judged.
     pub rules: Rules,
     /// How the carriers are measured.
@@ -277,6 +287,7 @@ impl Tuning {
             },
             device_split: options.switch("device_split")?,
             request_start: options.switch("request_start")?,
+            guard: options.switch("guard")?,
             rules: Rules {
                 cell_test: options.switch("cell_test")?,
                 idle_share: options.number("cell_idle_percent", 0.0)? * 0.01,

@@ -1,0 +1,202 @@
+//! Whether the path delivers what the receiver reports. A receiver that reports more than the truth makes its sender
+//! fill queues, and takes what others could have.
+//!
+//! ```text
+//!          five rounds of a full queue,                 the queue was the flow's own,
+//!          less delivered than reported                 and the report has not come down
+//! Trust ──────────────────────────────▶ Check ────────────────────────────────────────▶ Flagged
+//!   ▲                                     │
+//!   └──────── any other explanation ──────┘
+//! ```
+//!
+//! A round trip is evidence if every packet of it waited in a queue and the path still delivered clearly less than was
+//! reported at the same time. An honest report says what the cell gave to this device and what it left idle; a cell in
+//! which the device's packets wait leaves nothing idle, so the report is then what was delivered. But a queue may also
+//! be somebody else's, or on the way of the ACKs. The check tells: for some round trips, the sender sends a little less
+//! than was delivered. A queue of its own is gone then. Any other queue stays.
+//!
+//! Source: PBE-CC §7 (a server-side throughput estimator, like BBR's, that compares reported with actual throughput)
+//! Chosen: all of its rules and numbers, since the paper gives none.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+/// A packet waited in a queue if its round-trip time exceeds RTprop by more than this.
+///
+/// Chosen: one retransmission and the jitter. The least of a round must exceed it, not a single packet.
+///
+/// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
+const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
+
+/// The part of the reported capacity that a round must deliver in order not to be evidence.
+///
+/// Chosen: estimates are right within some percent in the mean, and a receiver that claims 1.3 times the truth leaves
+/// 0.77.
+const DELIVERED: f64 = 0.85;
+
+/// Rounds of evidence after which the sender checks.
+///
+/// Chosen: with the check, less than ten round trips. Those that notice a bottleneck in the Internet need three.
+const ROUNDS: f64 = 5.0;
+
+/// What a round without evidence takes from the count.
+///
+/// Chosen: a receiver that lies in bursts is found if its bursts are more than a fifth of the time.
+const FORGIVEN: f64 = 0.25;
+
+/// The sender sends this part of what was delivered while it checks.
+///
+/// Chosen: enough to empty what is left of a queue in some round trips. The window empties most of it at once.
+pub const CHECK_GAIN: f64 = 0.9;
+
+/// Rounds after which a check ends without a result.
+const CHECK_ROUNDS: u32 = 4;
+
+/// Rounds until the next check, after one that found another explanation; doubled every time.
+///
+/// Chosen: beside a flow that fills the same queue, a check every 32 rounds costs less than a percent.
+const PAUSE_ROUNDS: u32 = 32;
+
+/// What an ACK shows to the guard.
+#[derive(Clone, Copy, Debug)]
+pub struct Witness {
+    /// When it came.
+    pub now: Time,
+    /// Whether it began a round.
+    pub round_start: bool,
+    /// Bytes that it acknowledged.
+    pub acked: Bytes,
+    /// Its round-trip time.
+    pub rtt: Option<Duration>,
+    /// The least round-trip time.
+    pub rtprop: Duration,
+    /// The rate at which the flow may send because of what the receiver reports.
+    pub reported: Rate,
+    /// Whether the application, not the path, limited what was delivered.
+    pub app_limited: bool,
+}
+
+/// What the sender must do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// Go on.
+    Nothing,
+    /// Send [`CHECK_GAIN`] times this rate until the next verdict: it is what the path delivered.
+    Check(Rate),
+    /// Believe the receiver again.
+    Release,
+    /// Believe the receiver no more.
+    Flag,
+}
+
+/// One round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// When it began; `None` for the first, which is not whole.
+    began: Option<Time>,
+    last: Time,
+    delivered: Bytes,
+    /// What the reports of the round promise, in bytes.
+    reported: f64,
+    least_rtt: Option<Duration>,
+    app_limited: bool,
+}
+
+/// A check.
+#[derive(Clone, Copy, Debug)]
+struct Check {
+    /// The rate that the path delivered before it.
+    delivered: Rate,
+    /// A least round-trip time below this shows that the queue is gone.
+    emptied: Duration,
+    rounds: u32,
+}
+
+/// The state of the guard of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Guard {
+    round: Round,
+    evidence: f64,
+    check: Option<Check>,
+    /// Rounds until evidence counts again, and the next such pause.
+    pause: u32,
+    next_pause: u32,
+    flagged: bool,
+}
+
+impl Guard {
+    /// Whether the receiver was found to report more than the path delivers. It stays so for the connection.
+    ///
+    /// Chosen: for ever. A receiver that is believed again fills the queue again.
+    pub fn is_flagged(&self) -> bool {
+        self.flagged
+    }
+
+    /// Takes in one ACK of a flow that obeys its receiver, or that checks it.
+    pub fn on_ack(&mut self, seen: &Witness) -> Verdict {
+        let verdict = if seen.round_start { self.on_round(seen) } else { Verdict::Nothing };
+        let round = &mut self.round;
+        round.reported += (seen.now - round.last).as_secs_f64() * seen.reported.as_bps() as f64 / 8.0;
+        round.last = seen.now;
+        round.delivered += seen.acked;
+        round.least_rtt = [round.least_rtt, seen.rtt].into_iter().flatten().min();
+        round.app_limited |= seen.app_limited;
+        verdict
+    }
+
+    /// The flow has ceased to obey its receiver, for another reason: what the present round shows is void.
+    pub fn interrupt(&mut self) {
+        self.round = Round::default();
+        self.check = None;
+    }
+
+    /// A round is over.
+    fn on_round(&mut self, seen: &Witness) -> Verdict {
+        let over = std::mem::replace(
+            &mut self.round,
+            Round { began: Some(seen.now), last: seen.now, ..Round::default() },
+        );
+        let (Some(began), Some(least_rtt)) = (over.began, over.least_rtt) else { return Verdict::Nothing };
+        if let Some(check) = &mut self.check {
+            check.rounds += 1;
+            let check = *check;
+            return self.on_checked_round(&check, least_rtt, seen);
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+            return Verdict::Nothing;
+        }
+        let is_short = (over.delivered.0 as f64) < over.reported * DELIVERED;
+        if over.app_limited || !is_short || least_rtt <= seen.rtprop + NO_QUEUE {
+            self.evidence = (self.evidence - FORGIVEN).max(0.0);
+            return Verdict::Nothing;
+        }
+        self.evidence += 1.0;
+        if self.evidence < ROUNDS {
+            return Verdict::Nothing;
+        }
+        let delivered = Rate::from_bytes_per(over.delivered, seen.now - began);
+        let emptied = seen.rtprop + (least_rtt - seen.rtprop) / 2;
+        self.check = Some(Check { delivered, emptied, rounds: 0 });
+        Verdict::Check(delivered)
+    }
+
+    /// A round of the check is over.
+    fn on_checked_round(&mut self, check: &Check, least_rtt: Duration, seen: &Witness) -> Verdict {
+        let is_emptied = least_rtt <= check.emptied;
+        if !is_emptied && check.rounds < CHECK_ROUNDS {
+            return Verdict::Nothing;
+        }
+        self.check = None;
+        // The report may have come down meanwhile, as after a fall of the capacity.
+        if is_emptied && seen.reported.scaled(DELIVERED) > check.delivered {
+            self.flagged = true;
+            return Verdict::Flag;
+        }
+        self.evidence = 0.0;
+        self.next_pause = (self.next_pause * 2).max(PAUSE_ROUNDS);
+        self.pause = self.next_pause;
+        Verdict::Release
+    }
+}
