@@ -331,7 +331,7 @@ impl Pbe {
 
     /// Window and rate of a check: what empties a queue of the flow's own.
     fn check_control(&self, delivered: Rate) -> (Bytes, Rate) {
-        let bdp = self.bbr.model().bdp(delivered, 1.0, self.tuning.bbr.cwnd_slack);
+        let bdp = self.bbr.model().bdp(delivered, guard::CHECK_WINDOW, Duration::ZERO);
         (bdp.unwrap_or_default().max(self.least_window()), delivered.scaled(guard::CHECK_GAIN))
     }
 

@@ -1,0 +1,91 @@
+//! Receivers that report more than the truth, and receivers that do not.
+
+mod watched;
+
+use std::path::Path;
+
+use airpace_sim::{Scenario, builtin};
+use watched::{Watched, flows, watch};
+
+/// What the guard did to a flow: how often it checked, and whether it flagged.
+fn guarded(flow: &Watched) -> (usize, bool) {
+    let checks = flow.states.iter().filter(|(_, state)| state == "Check").count();
+    let is_flagged = flow.looks.last().is_some_and(|look| look.value("misreport") > 0.0);
+    (checks, is_flagged)
+}
+
+#[test]
+#[ignore]
+fn survey_traces() {
+    let folder = std::env::var("AIRPACE_DATA").unwrap() + "/traces";
+    let mut files: Vec<_> = walk(Path::new(&folder));
+    files.sort();
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for file in files.iter().filter(|file| file.to_string_lossy().contains(&only)) {
+        for (name, more) in [("alone", ""), ("two", "[[flow]]\nrtt_ms = 60\n"), ("cubic", "[[flow]]\nrtt_ms = 40\nscheme = \"cubic\"\n")] {
+            let text = format!(
+                "name = \"recorded\"\nduration_s = 30\n[trace]\nfile = {file:?}\nallow_holes = true\n\
+                 link.buffer.bytes = 3_000_000\n[[flow]]\nrtt_ms = 40\n{more}"
+            );
+            let Ok(scenario) = Scenario::load(&text, "recorded.toml", &[]) else { continue };
+            if scenario.prepare().is_err() { println!("SKIP {}", file.display()); break; }
+            let seen = watch(&scenario, "pbe", 1);
+            let result = guarded(&seen[0]);
+            if result.0 > 0 {
+                println!("{name} {} {result:?}", file.file_name().unwrap().to_string_lossy());
+            }
+        }
+    }
+}
+
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() { found.extend(walk(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+#[ignore]
+fn survey_builtin() {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for (name, text) in builtin() {
+        if !name.contains(&only) || *name == "decoder-in-the-loop" || *name == "trace" || *name == "biscay-trace" { continue }
+        let Ok(variants) = Scenario::load_variants(text, name, &[]) else { continue };
+        for scenario in variants {
+            for seed in 1..=3 {
+                let seen = watch(&scenario, "pbe", seed);
+                for (index, flow) in seen.iter().enumerate() {
+                    if flow.looks.last().is_none_or(|l| !format!("{l:?}").contains("misreport")) { continue }
+                    let result = guarded(flow);
+                    if result.0 > 0 { println!("{} seed {seed} flow {index} {result:?}", scenario.name); 
+                        let at = flow.states.iter().find(|(_, s)| s == "Check").unwrap().0;
+                        for look in flow.looks_in(at - 0.6..at + 0.4) { println!("{:.3} {} target {:.1} ct {:.1} cf {:.1} btlbw {:.1} n {:.1} own {:.1} idle {:.1} owd {:.1} dprop {:.1}", look.at_s, look.state, look.value("target_mbps"), look.value("ct_mbps"), look.value("cf_mbps"), look.value("btlbw_mbps"), look.value("users_n"), look.value("own_prbs"), look.value("idle_prbs"), look.value("owd_ms"), look.value("dprop_ms")); }
+                    }
+                }
+            }
+        }
+        println!("done {name}");
+    }
+}
+
+#[test]
+#[ignore]
+fn survey_lies() {
+    for (name, sets) in [("stationary-idle", ""), ("stationary-busy", ""), ("mobility", ""), ("competitor", "duration_s=20 flow.1.scheme=pbe flow.1.start_s=0 flow.1.on_s=100"), ("wired-bottleneck", "flow.0.misreport.denies_internet=true")] {
+        for rtt in [11, 42, 162] {
+            for (what, lie) in [("4x", "flow.0.misreport.factor=4"), ("1.3x", "flow.0.misreport.factor=1.3"), ("bursts 4x", "flow.0.misreport.factor=4 flow.0.misreport.burst_s=0.5 flow.0.misreport.every_s=2"), ("bursts 1.3x", "flow.0.misreport.factor=1.3 flow.0.misreport.burst_s=0.5 flow.0.misreport.every_s=2")] {
+                for from in [0, 4] {
+                let sets = format!("{sets} flow.0.rtt_ms={rtt} {lie} flow.0.misreport.from_s={from}");
+                let seen = &flows(name, &sets, "pbe", 1)[0];
+                let (checks, flagged) = guarded(seen);
+                let rtts: Vec<String> = seen.states.iter().map(|(at, s)| format!("{at:.3} {s}")).collect();
+                let last = rtts.len().min(6);
+                println!("{name} rtt {rtt} {what} from {from}: checks {checks} flagged {flagged} {:?}", &rtts[..last]);
+                }
+            }
+        }
+    }
+}
