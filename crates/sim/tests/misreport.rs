@@ -89,3 +89,13 @@ fn survey_lies() {
         }
     }
 }
+#[test]
+#[ignore]
+fn try_misreport() {
+    for scheme in ["pbe", "pbe:guard=off"] { for sets in ["", "flow.1.misreport.factor=1.3", "flow.1.misreport.factor=1 flow.1.misreport.denies_internet=false", "flow.1.misreport.burst_s=0.5 flow.1.misreport.every_s=2", "internet.rate_mbps=1000", "flow.1.misreport.denies_internet=false"] { for seed in 1..=2 {
+        let seen = flows("misreport", sets, scheme, seed);
+        println!("{scheme} {sets} seed {seed}: {:.1} {:.1}  p95 {:.0} {:.0} flags {:?} {:?}", seen[0].mbps(7.0..30.0), seen[1].mbps(7.0..30.0), seen[0].queueing_p95_ms(7.0..30.0), seen[1].queueing_p95_ms(7.0..30.0), guarded(&seen[0]), guarded(&seen[1]));
+        let s: Vec<String> = seen[1].states.iter().filter(|s| s.0 > 4.5).take(7).map(|(at, s)| format!("{at:.3} {s}")).collect();
+        println!("    {s:?}");
+    }}}
+}
