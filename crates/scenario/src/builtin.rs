@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 24] = scenarios![
+static BUILTIN: [(&str, &str); 26] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -24,6 +24,8 @@ static BUILTIN: [(&str, &str); 24] = scenarios![
     "four-phones",
     "wired-bottleneck",
     "misreport",
+    "rate-weights",
+    "buffering",
     "decoder-in-the-loop",
     "trace",
     "biscay-uplink",

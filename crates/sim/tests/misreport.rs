@@ -99,3 +99,15 @@ fn try_misreport() {
         println!("    {s:?}");
     }}}
 }
+#[test]
+#[ignore]
+fn try_policies() {
+    for scheme in ["pbe", "pbe:user_weights=rate"] { for seed in 1..=2 { for sets in ["", "device.1.radio.channel.sinr_db=2"] {
+        let seen = flows("rate-weights", sets, scheme, seed);
+        println!("{scheme} {sets} seed {seed}: {:.1} {:.1}  p95 {:.0} {:.0} prbs {:.0} {:.0} idle {:.1} n {:.2} {:.2} {:?} {:?}", seen[0].mbps(5.0..30.0), seen[1].mbps(5.0..30.0), seen[0].queueing_p95_ms(5.0..30.0), seen[1].queueing_p95_ms(5.0..30.0), seen[0].mean("own_prbs", 5.0..30.0), seen[1].mean("own_prbs", 5.0..30.0), seen[1].mean("idle_prbs", 5.0..30.0), seen[0].mean("users_n", 5.0..30.0), seen[1].mean("users_n", 5.0..30.0), guarded(&seen[0]), guarded(&seen[1]));
+    }}}
+    for (name, sets) in [("stationary-idle", ""), ("buffering", ""), ("buffering", "device.0.radio.channel.speed_kmh=1"),("buffering", "device.0.radio.channel.speed_kmh=30"), ("mobility", ""), ("stationary-busy", "")] { for scheme in ["pbe", "pbe:buffer_ms=adaptive", "pbe:buffer_ms=10", "pbe:buffer_ms=20", "bbr"] { 
+        let seen = &flows(name, sets, scheme, 1)[0];
+        println!("{name} {sets} {scheme}: {:.2} p95 {:.1} target {:.1} {:?}", seen.mbps(0.0..20.0), seen.queueing_p95_ms(0.0..20.0), if scheme == "bbr" { 0.0 } else { seen.mean("buffer_target_ms", 0.5..20.0) }, if scheme == "bbr" { (0, false) } else { guarded(seen) });
+    }}
+}

@@ -20,6 +20,7 @@ use crate::bbr::{self, Bbr, Probe};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
 
 use super::Tuning;
+use super::buffer::Buffer;
 use super::feedback::{Feedback, Header};
 use super::guard::{self, Guard, Verdict, Witness};
 use super::start::{FIRST_RATE, Ramp};
@@ -98,6 +99,7 @@ pub struct Pbe {
     /// packet.
     own_control: Control,
     guard: Guard,
+    buffer: Buffer,
     /// Everything outstanding was lost. Nothing is known until the next ACK.
     silenced: bool,
 }
@@ -117,6 +119,7 @@ impl Pbe {
             rate_time: Time::ZERO,
             own_control: Control { cwnd: Bytes::ZERO, pacing_rate: None },
             guard: Guard::default(),
+            buffer: Buffer::new(tuning.buffer),
             silenced: false,
         };
         pbe.update_control();
@@ -194,12 +197,17 @@ impl Pbe {
 
     /// Compares what the receiver reports with what the path delivers.
     fn watch(&mut self, ack: &Ack<'_>, round_start: bool) {
+        let capacity = self.feedback.and_then(|fed| fed.capacity).unwrap_or(Rate::ZERO);
         let reported = match self.phase {
-            Phase::Start(_) | Phase::Wireless => self.rate,
-            Phase::Check { .. } => self.feedback.and_then(|fed| fed.capacity).unwrap_or(Rate::ZERO),
+            Phase::Start(_) => self.rate,
+            Phase::Wireless | Phase::Check { .. } => capacity,
             _ => return self.guard.interrupt(),
         };
-        let Some(rtprop) = self.bbr.model().rtprop().filter(|_| self.tuning.guard) else { return };
+        let Some(rtprop) = self.bbr.model().rtprop() else { return };
+        self.buffer.on_ack(round_start, capacity, ack.rtt.latest, rtprop);
+        if !self.tuning.guard {
+            return;
+        }
         let witness = Witness {
             now: ack.now,
             round_start,
@@ -237,7 +245,8 @@ impl Pbe {
         match self.phase {
             Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
             // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
-            Phase::Wireless => self.rate = capacity,
+            // Differs: with a goal for the queue, and then by `buffer_ms` only.
+            Phase::Wireless => self.rate = self.buffer.fill(capacity),
             Phase::ProbeDelay | Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
             Phase::Check { .. } | Phase::Held => {}
         }
@@ -281,7 +290,7 @@ impl Pbe {
         };
         let measured = self.feedback.and_then(|fed| fed.radio_delay);
         let slack = self.tuning.cwnd_slack.or(measured).unwrap_or(self.tuning.bbr.cwnd_slack);
-        let bdp = self.bbr.model().bdp(rate, 1.0, slack);
+        let bdp = self.bbr.model().bdp(rate, 1.0, slack + self.buffer.target());
         let bunch = if self.tuning.cwnd_bunching { self.bbr.extra_acked() } else { Bytes::ZERO };
         let window = match bdp {
             Some(bdp) if self.feedback.is_some() => {
@@ -451,6 +460,7 @@ impl Controller for Pbe {
         out.value("target_mbps", target);
         let held = matches!(self.phase, Phase::Check { .. } | Phase::Held);
         let rate = self.control().pacing_rate.filter(|_| held);
+        out.value("buffer_target_ms", self.buffer.target().as_secs_f64() * 1e3);
         out.value("held_mbps", rate.map_or(f64::NAN, Rate::as_mbps));
         out.value("misreport", f64::from(u8::from(self.guard.is_flagged())));
     }

@@ -8,7 +8,7 @@ use super::capacity::Carrier;
 use super::carriers::{Carriers, CellState, Measure};
 use super::feedback::{Feedback, Header};
 use super::receiver::PbeReceiver;
-use super::users::UserFilter;
+use super::users::{UserFilter, Weights};
 use super::*;
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::registry::DeviceFlows;
@@ -56,7 +56,7 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
 }
 
 fn carrier_of(reports: &[RadioReport], window: u64) -> Carrier {
-    let mut carrier = Carrier::new(UserFilter::Both);
+    let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
     for report in reports {
         carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
         carrier.advance(report.slot.subframe(), window);
