@@ -21,8 +21,8 @@ mod misreport;
 
 pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
 pub use last_hop::{BackTrace, SynthTrace, TraceHop};
-pub use misreport::Misreport;
 pub(crate) use last_hop::{SynthRate, TraceSource};
+pub use misreport::Misreport;
 
 /// One experiment as its file describes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -178,7 +178,8 @@ impl Carriers {
         let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
             Ok(at) => at,
             Err(at) => {
-                let listened = Listened::new(report.carrier, Carrier::new(self.measure.filter, self.measure.weights));
+                let listened =
+                    Listened::new(report.carrier, Carrier::new(self.measure.filter, self.measure.weights));
                 self.carriers.insert(at, listened);
                 at
             }

@@ -9,11 +9,17 @@
 //!   └──────── any other explanation ──────┘
 //! ```
 //!
-//! A round trip is evidence if every packet of it waited in a queue and the path still delivered clearly less than was
-//! reported at the same time. An honest report says what the cell gave to this device and what it left idle; a cell in
-//! which the device's packets wait leaves nothing idle, so the report is then what was delivered. But a queue may also
-//! be somebody else's, or on the way of the ACKs. The check tells: for some round trips, the sender sends a little less
-//! than was delivered. A queue of its own is gone then. Any other queue stays.
+//! A round trip is evidence if every packet of it waited in a queue, and the path delivered clearly less than was
+//! reported at the same time, and also at any time of the last second. An honest report says what the cell gave to this
+//! device and what it left idle; a cell in which the device's packets wait leaves nothing idle, so the report is then
+//! what was delivered. While a scheduler passes over the device, or a bottleneck in the Internet is not yet noticed, an
+//! honest report is too high as well, but not higher than what was delivered before. And a queue may be somebody else's,
+//! or on the way of the ACKs. The check tells: for some round trips, the sender sends a little less than was delivered. A
+//! queue of its own is gone then. Any other queue stays.
+//!
+//! The guard cannot tell a lie from an honest report that is wrong for the same reason: another flow of the device that
+//! fills the device's own queue, of which the report promises half. The check stays without result there, unless that
+//! flow lets the queue run empty in the same round trips.
 //!
 //! Source: PBE-CC §7 (a server-side throughput estimator, like BBR's, that compares reported with actual throughput)
 //! Chosen: all of its rules and numbers, since the paper gives none.
@@ -39,7 +45,7 @@ const DELIVERED: f64 = 0.85;
 
 /// Rounds of evidence after which the sender checks.
 ///
-/// Chosen: with the check, less than ten round trips. Those that notice a bottleneck in the Internet need three.
+/// Chosen: with the check, less than ten round trips. Fewer than four may be a burst of others.
 const ROUNDS: f64 = 4.0;
 
 /// What a round without evidence takes from the count.
@@ -262,5 +268,149 @@ impl Guard {
         self.next_pause = (self.next_pause * 2).max(PAUSE_ROUNDS);
         self.pause = self.next_pause;
         Verdict::Release
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RTPROP: Duration = Duration::from_millis(40);
+
+    /// A path of `capacity` whose queue is the flow's own, or another's that is always there, and a receiver that reports
+    /// `factor` times the capacity. Each round trip is a step; the sender has a window of what is reported over RTprop.
+    struct Path {
+        guard: Guard,
+        now: Time,
+        checked: Option<Rate>,
+        /// Every verdict other than `Nothing`, and the round in which it fell.
+        verdicts: Vec<(u32, Verdict)>,
+        rounds: u32,
+    }
+
+    impl Path {
+        fn new() -> Path {
+            let guard = Guard::default();
+            Path { guard, now: Time::from_secs(1), checked: None, verdicts: Vec::new(), rounds: 0 }
+        }
+
+        fn run(&mut self, rounds: u32, capacity: Rate, factor: f64, foreign: Duration) -> &mut Path {
+            for _ in 0..rounds {
+                self.round(capacity, capacity.scaled(factor), foreign, false);
+            }
+            self
+        }
+
+        fn round(&mut self, capacity: Rate, reported: Rate, foreign: Duration, app_limited: bool) {
+            let sent = match self.checked {
+                Some(delivered) => delivered.scaled(CHECK_WINDOW).min(capacity),
+                None => reported,
+            };
+            let window = sent.bytes_in(RTPROP);
+            let rtt = RTPROP.max(capacity.time_for(window)) + foreign;
+            self.rounds += 1;
+            // Little's law.
+            let delivered = Rate::from_bytes_per(window, rtt);
+            for ack in 0..20 {
+                self.now += rtt / 20;
+                let seen = Witness {
+                    now: self.now,
+                    round_start: ack == 0,
+                    acked: delivered.bytes_in(rtt / 20),
+                    rtt: Some(rtt),
+                    rtprop: RTPROP,
+                    reported,
+                    app_limited,
+                };
+                let verdict = self.guard.on_ack(&seen);
+                match verdict {
+                    Verdict::Nothing => continue,
+                    Verdict::Check(delivered) => self.checked = Some(delivered),
+                    Verdict::Release | Verdict::Flag => self.checked = None,
+                }
+                self.verdicts.push((self.rounds, verdict));
+            }
+        }
+    }
+
+    #[test]
+    fn a_lie_is_checked_and_flagged_within_ten_rounds() {
+        for factor in [1.4, 2.0, 4.0, 100.0] {
+            let mut path = Path::new();
+            path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
+            assert_eq!(path.verdicts, [], "the truth is no reason");
+            path.run(10, Rate::from_mbps(60.0), factor, Duration::ZERO);
+            let [(_, Verdict::Check(delivered)), (flagged, Verdict::Flag)] = path.verdicts[..] else {
+                panic!("{factor} times: {:?}", path.verdicts)
+            };
+            assert!((delivered.as_mbps() / 60.0 - 1.0).abs() < 0.01, "{factor} times: {delivered:?}");
+            assert!(flagged <= 40 && path.guard.is_flagged());
+        }
+    }
+
+    #[test]
+    fn a_fall_of_the_capacity_is_no_lie() {
+        let mut path = Path::new();
+        path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
+        // For a while, the path gives a fifth of what is reported: less than before, but not more than ever.
+        path.run(4, Rate::from_mbps(12.0), 5.0, Duration::ZERO);
+        path.run(30, Rate::from_mbps(12.0), 1.0, Duration::ZERO);
+        assert_eq!(path.verdicts, []);
+    }
+
+    #[test]
+    fn a_queue_of_others_is_checked_more_and_more_rarely() {
+        let mut path = Path::new();
+        path.run(1_000, Rate::from_mbps(60.0), 1.0, Duration::from_millis(80));
+        let checks: Vec<u32> = path
+            .verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Check(_)))
+            .map(|(round, _)| *round)
+            .collect();
+        assert!(!path.guard.is_flagged() && (3..=6).contains(&checks.len()), "{checks:?}");
+        let pauses: Vec<u32> = checks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(pauses.windows(2).all(|pair| pair[1] > pair[0]), "{pauses:?}");
+    }
+
+    #[test]
+    fn what_the_application_limits_says_nothing() {
+        let mut path = Path::new();
+        let (capacity, reported) = (Rate::from_mbps(60.0), Rate::from_mbps(240.0));
+        (0..99).for_each(|_| path.round(capacity, reported, Duration::ZERO, true));
+        assert_eq!(path.verdicts, []);
+    }
+
+    proptest! {
+        #[test]
+        fn who_reports_no_more_than_the_path_gives_is_never_checked(
+            course in prop::collection::vec((1.0f64..400.0, 0.2f64..=1.0), 1..80),
+        ) {
+            let mut path = Path::new();
+            for (mbps, part) in course {
+                path.run(1, Rate::from_mbps(mbps), part, Duration::ZERO);
+            }
+            prop_assert_eq!(&path.verdicts[..], &[]);
+        }
+
+        #[test]
+        fn whatever_comes_a_check_ends(
+            course in prop::collection::vec((1.0f64..400.0, 0.1f64..20.0, 0u64..200), 1..200),
+        ) {
+            let mut path = Path::new();
+            for (mbps, factor, foreign_ms) in course {
+                path.run(1, Rate::from_mbps(mbps), factor, Duration::from_millis(foreign_ms));
+            }
+            for pair in path.verdicts.chunks(2) {
+                prop_assert!(matches!(pair[0].1, Verdict::Check(_)));
+                if let [(began, _), (ended, verdict)] = pair {
+                    prop_assert!(matches!(verdict, Verdict::Flag | Verdict::Release));
+                    prop_assert!(ended - began <= CHECK_ROUNDS);
+                }
+            }
+            prop_assert_eq!(path.guard.is_flagged(), path.verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Flag));
+        }
     }
 }

@@ -112,6 +112,32 @@ fn parameter_updates_do_not_make_a_user() {
 }
 
 #[test]
+fn with_weights_users_count_by_what_a_prb_carries_to_them() {
+    // The other user's PRB carries a quarter of this device's.
+    let reports: Vec<_> = (0..40)
+        .map(|n| {
+            let mut report = report(0, n, &[(100, 40), (7, 50)]);
+            report.dcis[1].tbs[0] = Bits(125 * 50);
+            report
+        })
+        .collect();
+    let averages = |weights: Weights| {
+        let mut carrier = Carrier::new(UserFilter::Both, weights);
+        for report in &reports {
+            carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
+            carrier.advance(report.slot.subframe(), 40);
+        }
+        carrier.averages().unwrap()
+    };
+    let (equal, weighted) = (averages(Weights::Equal), averages(Weights::Rate));
+    assert_eq!((equal.users, weighted.users), (2.0, 5.0), "the weak user counts four times");
+    assert_eq!(weighted.fair_share_prbs(), 20.0);
+    // 40 own and two of ten idle ones, a quarter of the way to 20.
+    assert_eq!(weighted.capacity_bits(), 500.0 * (42.0 - 0.25 * 22.0));
+    assert_eq!(equal.capacity_bits(), 500.0 * 45.0, "Eq. 3");
+}
+
+#[test]
 fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
     let reports = (0..2_000u64).map(|n| {
         let mut report = report(0, n, &[(100, 80)]);

@@ -82,8 +82,7 @@ mod tests {
             denies_internet: false,
         };
         lie.check().unwrap();
-        let on: Vec<u64> =
-            (0..100).filter(|tenth| lie.is_on(Time::from_millis(tenth * 100))).collect();
+        let on: Vec<u64> = (0..100).filter(|tenth| lie.is_on(Time::from_millis(tenth * 100))).collect();
         let expected: Vec<u64> = (0..100).filter(|tenth| *tenth >= 50 && (tenth - 50) % 20 < 5).collect();
         assert_eq!(on, expected);
         let always = Misreport { burst_s: None, every_s: None, ..lie };
@@ -92,7 +91,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_lie_is_refused_by_its_key() {
-        let good = Misreport { factor: 2.0, from_s: 0.0, burst_s: None, every_s: None, denies_internet: true };
+        let good =
+            Misreport { factor: 2.0, from_s: 0.0, burst_s: None, every_s: None, denies_internet: true };
         let key = |lie: Misreport| lie.check().unwrap_err().key;
         assert_eq!(key(Misreport { factor: 0.0, ..good }), "factor");
         assert_eq!(key(Misreport { factor: 1e4, ..good }), "factor");
