@@ -2,7 +2,7 @@
 //! fill queues, and takes what others could have.
 //!
 //! ```text
-//!          four rounds of a full queue,
+//!          three rounds of a full queue,
 //!          less delivered than reported                  the queue was the flow's own
 //! Trust ──────────────────────────────▶ Check ────────────────────────────────────────▶ Flagged
 //!   ▲                                     │
@@ -45,8 +45,8 @@ const DELIVERED: f64 = 0.85;
 
 /// Rounds of evidence after which the sender checks.
 ///
-/// Chosen: with the check, less than ten round trips. Fewer than four may be a burst of others.
-const ROUNDS: f64 = 4.0;
+/// Chosen: with the check, less than ten round trips. Fewer than three may be a burst of others.
+const ROUNDS: f64 = 3.0;
 
 /// What a round without evidence takes from the count.
 ///
