@@ -41,7 +41,7 @@ const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
 ///
 /// Chosen: estimates are right within some percent in the mean, and a receiver that claims 1.3 times the truth leaves
 /// 0.77.
-const DELIVERED: f64 = 0.85;
+const DELIVERED: f64 = 0.9;
 
 /// Rounds of evidence after which the sender checks.
 ///
@@ -56,7 +56,7 @@ const FORGIVEN: f64 = 1.0 / 16.0;
 /// The same of the most that the path delivered lately.
 ///
 /// Chosen: nearer to one, since the most of some noisy rates is above their mean.
-const PEAK_DELIVERED: f64 = 0.92;
+const PEAK_DELIVERED: f64 = 0.95;
 
 /// The sender sends this part of what was delivered while it checks.
 ///
