@@ -129,6 +129,8 @@ struct Round {
     delivered: Bytes,
     /// What the reports of the round promise, in bytes.
     reported: f64,
+    /// The least report.
+    least_reported: Option<Rate>,
     least_rtt: Option<Duration>,
     /// The sum of its round-trip times, and how many there are.
     rtts: (Duration, u32),
@@ -189,6 +191,7 @@ impl Guard {
         let round = &mut self.round;
         round.reported += (seen.now - round.last).as_secs_f64() * seen.reported.as_bps() as f64 / 8.0;
         round.last = seen.now;
+        round.least_reported = [round.least_reported, Some(seen.reported)].into_iter().flatten().min();
         round.delivered += seen.acked;
         round.least_rtt = [round.least_rtt, seen.rtt].into_iter().flatten().min();
         if let Some(rtt) = seen.rtt {
@@ -239,7 +242,7 @@ impl Guard {
         }
         let span = seen.now - began;
         let is_queued = least_rtt > seen.rtprop + NO_QUEUE;
-        if over.app_limited || !is_queued || !self.is_too_much(&over, span) {
+        if over.app_limited || !is_queued || !self.is_too_much(&over) {
             self.evidence = (self.evidence - FORGIVEN).max(0.0);
             return Verdict::Nothing;
         }
@@ -252,10 +255,10 @@ impl Guard {
         Verdict::Check(Rate::from_bytes_per(over.delivered, span))
     }
 
-    /// Whether more was reported than a round delivered, and than the path delivered at any time lately.
-    fn is_too_much(&self, round: &Round, span: Duration) -> bool {
-        let most = self.peak.get().map_or(0.0, |peak| peak.as_bps() as f64 / 8.0 * span.as_secs_f64());
-        (round.delivered.0 as f64) < round.reported * DELIVERED && most < round.reported * PEAK_DELIVERED
+    /// Whether more was reported than a round delivered, and all the time more than the path delivered at any time lately.
+    fn is_too_much(&self, round: &Round) -> bool {
+        let (least, most) = (round.least_reported.unwrap_or_default(), self.peak.get().unwrap_or_default());
+        (round.delivered.0 as f64) < round.reported * DELIVERED && most < least.scaled(PEAK_DELIVERED)
     }
 
     fn end_check(&mut self, is_emptied: bool) -> Verdict {
