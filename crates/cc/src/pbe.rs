@@ -210,7 +210,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "guard",
         default: "on",
-        summary: "believe a receiver no more that reports clearly more than the path delivers; BBR steers then",
+        summary: "do not believe a receiver that reports clearly more than the path delivers; BBR steers then",
     },
     OptionSpec {
         name: "buffer_ms",

@@ -82,6 +82,28 @@ fn bursts_of_lies_are_found_too() {
 }
 
 #[test]
+fn who_lies_no_more_is_believed_again_and_who_goes_on_is_not() {
+    let lie = "flow.0.misreport.factor=4 flow.0.misreport.from_s=4";
+    let brief = format!("duration_s=28 {lie} flow.0.misreport.burst_s=3 flow.0.misreport.every_s=99");
+    let flow = first_of("stationary-idle", &brief, "pbe", 1);
+    let again = flow.enters("Wireless", 7.0);
+    assert!((17.0..18.5).contains(&again), "believed at {again} s: {:?}", flow.states);
+    assert!(flow.mbps(19.0..28.0) > 65.0 && flow.queueing_p95_ms(19.0..28.0) < 30.0, "as before the lie");
+    assert_eq!(flow.look_at(27.0).value("misreport"), 0.0);
+    let bursts = format!("duration_s=40 {lie} flow.0.misreport.burst_s=1 flow.0.misreport.every_s=5");
+    let flow = first_of("stationary-idle", &bursts, "pbe", 1);
+    assert!(flow.states_from(15.0).iter().all(|state| state.starts_with("Held")), "{:?}", flow.states);
+}
+
+#[test]
+fn a_link_elsewhere_that_is_hardly_narrower_holds_a_flow_no_longer_than_it_is_there() {
+    // The cell carries some 16 Mbit/s; from 10.5 to 20 s, the Internet carries 15.
+    let flow = first_of("wired-bottleneck", "duration_s=40 cell.prbs=25", "pbe", 1);
+    let state = flow.state_at(36.0);
+    assert_eq!(state, "Wireless", "{:?}", flow.states);
+}
+
+#[test]
 fn a_modest_receiver_is_believed() {
     let flow = first_of("stationary-idle", "duration_s=8 flow.0.misreport.factor=0.7", "pbe", 1);
     assert!(!is_doubted(&flow), "{:?}", flow.states);

@@ -5,8 +5,9 @@
 //!          three rounds of a full queue,
 //!          less delivered than reported                  the queue was the flow's own
 //! Trust ──────────────────────────────▶ Check ────────────────────────────────────────▶ Flagged
-//!   ▲                                     │
-//!   └──────── any other explanation ──────┘
+//!   ▲                                     │                                                │
+//!   ├──────── any other explanation ──────┘                                                │
+//!   └──────── ten seconds in which no more was reported than delivered ────────────────────┘
 //! ```
 //!
 //! A round trip is evidence if every packet of it waited in a queue, and the path delivered clearly less than was
@@ -17,9 +18,9 @@
 //! or on the way of the ACKs. The check tells: for some round trips, the sender sends a little less than was delivered. A
 //! queue of its own is gone then. Any other queue stays.
 //!
-//! The guard cannot tell a lie from an honest report that is wrong for the same reason: another flow of the device that
-//! fills the device's own queue, of which the report promises half. The check stays without result there, unless that
-//! flow lets the queue run empty in the same round trips.
+//! The guard cannot tell a lie from an honest report that promises more than the path has: behind a link that is a little
+//! narrower than the cell, so that its queue stays below PBE-CC's threshold; or if another flow fills the device's own
+//! queue, of which the report promises half, and lets it run empty just during the check. BBR is right there, too.
 //!
 //! Source: PBE-CC §7 (a server-side throughput estimator, like BBR's, that compares reported with actual throughput)
 //! Chosen: all of its rules and numbers, since the paper gives none.
@@ -51,7 +52,7 @@ const ROUNDS: f64 = 3.0;
 /// What a round without evidence takes from the count.
 ///
 /// Chosen: a receiver that lies in bursts is found if its bursts are more than some percent of the time.
-const FORGIVEN: f64 = 1.0 / 16.0;
+const FORGIVEN: f64 = 1.0 / 64.0;
 
 /// The same of the most that the path delivered lately.
 ///
@@ -82,6 +83,11 @@ const PEAK_WINDOW: Duration = Duration::from_secs(1);
 ///
 /// Chosen: a retransmission delays eight subframes of data, and releases them at once.
 const PEAK_SPAN: Duration = Duration::from_millis(100);
+
+/// How long a flagged receiver must report no more than the path delivers in order to be believed again.
+///
+/// Chosen: as long as PBE-CC and BBR remember their least delays.
+const HELD: Duration = Duration::from_secs(10);
 
 /// Rounds until the next check, after one that found another explanation; doubled every time.
 ///
@@ -158,7 +164,8 @@ pub struct Guard {
     /// Rounds until evidence counts again, and the next such pause.
     pause: u32,
     next_pause: u32,
-    flagged: bool,
+    /// When a flagged receiver last reported more than the path delivers; `None` if it is not flagged.
+    lied: Option<Time>,
 }
 
 impl Default for Guard {
@@ -171,17 +178,32 @@ impl Default for Guard {
             check: None,
             pause: 0,
             next_pause: 0,
-            flagged: false,
+            lied: None,
         }
     }
 }
 
 impl Guard {
-    /// Whether the receiver was found to report more than the path delivers. It stays so for the connection.
-    ///
-    /// Chosen: for ever. A receiver that is believed again fills the queue again.
+    /// Whether the receiver was found to report more than the path delivers.
     pub fn is_flagged(&self) -> bool {
-        self.flagged
+        self.lied.is_some()
+    }
+
+    /// A flagged receiver reports a capacity, and the path delivers at most `delivered`. Returns whether the receiver is
+    /// believed again.
+    ///
+    /// Chosen: one that goes on lying, be it in bursts, is never believed. One whose report was right for the cell, but
+    /// not for a link elsewhere that was hardly narrower, is believed once that link has become wider.
+    pub fn on_held(&mut self, now: Time, reported: Rate, delivered: Rate) -> bool {
+        let Some(lied) = &mut self.lied else { return true };
+        if reported.scaled(DELIVERED) > delivered {
+            *lied = now;
+        }
+        if now - *lied < HELD {
+            return false;
+        }
+        *self = Guard::default();
+        true
     }
 
     /// Takes in one ACK of a flow that obeys its receiver, or that checks it.
@@ -234,7 +256,7 @@ impl Guard {
             if !is_emptied && check.rounds < CHECK_ROUNDS {
                 return Verdict::Nothing;
             }
-            return self.end_check(is_emptied);
+            return self.end_check(is_emptied, seen.now);
         }
         if self.pause > 0 {
             self.pause -= 1;
@@ -261,11 +283,11 @@ impl Guard {
         (round.delivered.0 as f64) < round.reported * DELIVERED && most < least.scaled(PEAK_DELIVERED)
     }
 
-    fn end_check(&mut self, is_emptied: bool) -> Verdict {
+    fn end_check(&mut self, is_emptied: bool, now: Time) -> Verdict {
         self.check = None;
         self.evidence = 0.0;
         if is_emptied {
-            self.flagged = true;
+            self.lied = Some(now);
             return Verdict::Flag;
         }
         self.next_pause = (self.next_pause * 2).max(PAUSE_ROUNDS);

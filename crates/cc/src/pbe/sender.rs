@@ -70,7 +70,7 @@ enum Phase {
     Check {
         delivered: Rate,
     },
-    /// The receiver reported more than the path delivers, and is believed no more: BBR steers.
+    /// The receiver reported more than the path delivers, and is not believed: BBR steers.
     ///
     /// Source: PBE-CC §7
     Held,
@@ -137,10 +137,7 @@ impl Pbe {
                 let asked = ack.packets.first().map_or(ack.now, |packet| packet.sent);
                 self.start(ack, Rate::ZERO, asked);
             }
-            Phase::Fallback => {
-                let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
-                self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
-            }
+            Phase::Fallback => self.resume(ack),
             Phase::Start(_) | Phase::Wireless | Phase::Check { .. } if fed.internet => self.enter_drain(ack),
             Phase::Start(ramp) if ramp.is_done(ack.now) => self.phase = Phase::Wireless,
             // Source: PBE-CC §4.1 — the fair share has grown: it is approached as at the start.
@@ -158,8 +155,20 @@ impl Pbe {
                 self.phase = Phase::Wireless;
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
+            Phase::Held => {
+                let (reported, btlbw) = (fed.capacity.unwrap_or(Rate::ZERO), self.bbr.model().btlbw());
+                if self.guard.on_held(ack.now, reported, btlbw) {
+                    self.resume(ack);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// The receiver steers again, and BBR no more.
+    fn resume(&mut self, ack: &Ack<'_>) {
+        let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
+        self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
     }
 
     fn start(&mut self, ack: &Ack<'_>, from: Rate, began: Time) {
