@@ -264,7 +264,7 @@ impl Guard {
         }
         let span = seen.now - began;
         let is_queued = least_rtt > seen.rtprop + NO_QUEUE;
-        if over.app_limited || !is_queued || !self.is_too_much(&over) {
+        if over.app_limited || !is_queued || !self.is_too_much(&over, span) {
             self.evidence = (self.evidence - FORGIVEN).max(0.0);
             return Verdict::Nothing;
         }
@@ -277,10 +277,14 @@ impl Guard {
         Verdict::Check(Rate::from_bytes_per(over.delivered, span))
     }
 
-    /// Whether more was reported than a round delivered, and all the time more than the path delivered at any time lately.
-    fn is_too_much(&self, round: &Round) -> bool {
-        let (least, most) = (round.least_reported.unwrap_or_default(), self.peak.get().unwrap_or_default());
-        (round.delivered.0 as f64) < round.reported * DELIVERED && most < least.scaled(PEAK_DELIVERED)
+    /// Whether more was reported than a round delivered, and than the path delivered at any time lately: all the time, or
+    /// twice as much in the mean. Honest reports swing, too.
+    fn is_too_much(&self, round: &Round, span: Duration) -> bool {
+        let least = round.least_reported.map_or(0.0, |least| least.as_bps() as f64 / 8.0);
+        let mean = round.reported / span.as_secs_f64().max(1e-9);
+        let most = self.peak.get().map_or(0.0, |peak| peak.as_bps() as f64 / 8.0);
+        let is_short = (round.delivered.0 as f64) < round.reported * DELIVERED;
+        is_short && most < least.max(0.5 * mean) * PEAK_DELIVERED
     }
 
     fn end_check(&mut self, is_emptied: bool, now: Time) -> Verdict {
