@@ -371,12 +371,26 @@ mod tests {
             path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
             assert_eq!(path.verdicts, [], "the truth is no reason");
             path.run(10, Rate::from_mbps(60.0), factor, Duration::ZERO);
-            let [(_, Verdict::Check(delivered)), (flagged, Verdict::Flag)] = path.verdicts[..] else {
+            let [(_, Verdict::Check(delivered)), (flagged, Verdict::Flag), ..] = path.verdicts[..] else {
                 panic!("{factor} times: {:?}", path.verdicts)
             };
             assert!((delivered.as_mbps() / 60.0 - 1.0).abs() < 0.01, "{factor} times: {delivered:?}");
             assert!(flagged <= 40 && path.guard.is_flagged());
         }
+    }
+
+    #[test]
+    fn who_is_held_is_believed_again_after_ten_seconds_without_a_lie() {
+        let mut path = Path::new();
+        path.run(10, Rate::from_mbps(60.0), 4.0, Duration::ZERO);
+        let (guard, began) = (&mut path.guard, path.now);
+        let told = |guard: &mut Guard, ms: u64, mbps: f64| {
+            guard.on_held(began + Duration::from_millis(ms), Rate::from_mbps(mbps), Rate::from_mbps(60.0))
+        };
+        assert!(!told(guard, 9_000, 60.0));
+        assert!(!told(guard, 9_500, 240.0), "one more lie");
+        assert!(!told(guard, 19_400, 60.0) && guard.is_flagged());
+        assert!(told(guard, 19_600, 60.0) && !guard.is_flagged());
     }
 
     #[test]
