@@ -52,7 +52,7 @@ const ROUNDS: f64 = 3.0;
 /// What a round without evidence takes from the count.
 ///
 /// Chosen: a receiver that lies in bursts is found if its bursts are more than some percent of the time.
-const FORGIVEN: f64 = 1.0 / 64.0;
+const FORGIVEN: f64 = 1.0 / 16.0;
 
 /// The same of the most that the path delivered lately.
 ///
