@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A round trip is evidence if every packet of it waited in a queue, and the path delivered clearly less than was
-//! reported at the same time, and also at any time of the last second. An honest report says what the cell gave to this
+//! reported at the same time, and also at any time of the last seconds. An honest report says what the cell gave to this
 //! device and what it left idle; a cell in which the device's packets wait leaves nothing idle, so the report is then
 //! what was delivered. While a scheduler passes over the device, or a bottleneck in the Internet is not yet noticed, an
 //! honest report is too high as well, but not higher than what was delivered before. And a queue may be somebody else's,
@@ -75,9 +75,9 @@ const CHECK_ROUNDS: u32 = 4;
 /// How long the most that the path delivered is remembered. A report of no more than that is no lie, though the path
 /// delivers less just now.
 ///
-/// Chosen: schedulers that are fair in the long run may pass over a device for 0.7 s, and fading is slower than a round
-/// trip.
-const PEAK_WINDOW: Duration = Duration::from_secs(1);
+/// Chosen: schedulers that are fair in the long run may pass over a device for 0.7 s, fading is slower than a round trip,
+/// and a receiver in a full cell notices a bottleneck in the Internet by its share over two seconds.
+const PEAK_WINDOW: Duration = Duration::from_secs(3);
 
 /// The shortest time over which what was delivered counts as a rate.
 ///

@@ -156,7 +156,9 @@ impl Pbe {
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
             Phase::Held => {
-                let (reported, btlbw) = (fed.capacity.unwrap_or(Rate::ZERO), self.bbr.model().btlbw());
+                // A receiver that says that the bottleneck is elsewhere asks for no more than BBR gives.
+                let reported = fed.capacity.filter(|_| !fed.internet).unwrap_or(Rate::ZERO);
+                let btlbw = self.bbr.model().btlbw();
                 if self.guard.on_held(ack.now, reported, btlbw) {
                     self.resume(ack);
                 }
