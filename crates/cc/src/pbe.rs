@@ -21,17 +21,21 @@
 //! | [`feedback`] | the bytes between the halves | §5 |
 //! | [`sender`] | the server's half; Eq. 7 is [`crate::bbr`]'s probe cap | §4 |
 //! | [`start`] | the linear start | §4.1 |
+//! | [`buffer`] | how much of a queue is kept in the base station | §7 |
+//! | [`guard`] | whether the path delivers what is reported | §7 |
 //!
 //! `pbe@paper` follows the text to the letter. `pbe` departs from it by the named options of [`SCHEME`]. The reason
 //! for each is in a `Differs:` line next to the code.
 
 pub mod bottleneck;
+pub mod buffer;
 pub mod capacity;
 pub mod carriers;
 pub mod delay;
 pub mod explained;
 pub mod feedback;
 pub mod growth;
+pub mod guard;
 pub mod receiver;
 pub mod sender;
 pub mod start;
@@ -44,11 +48,12 @@ use crate::bbr;
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
 use bottleneck::Rules;
+use buffer::Goal;
 use carriers::Measure;
 use receiver::PbeReceiver;
 use sender::Pbe;
 use translation::BlockSize;
-use users::UserFilter;
+use users::{UserFilter, Weights};
 
 /// `pbe`.
 pub static SCHEME: Scheme = Scheme {
@@ -82,6 +87,7 @@ pub static SCHEME: Scheme = Scheme {
             ("restart_from", "zero"),
             ("device_split", "off"),
             ("request_start", "off"),
+            ("guard", "off"),
         ],
     }],
     options: OPTIONS,
@@ -202,6 +208,21 @@ const OPTIONS: &[OptionSpec] = &[
         summary: "use what the request of a download carries; off: know nothing until the first ACK",
     },
     OptionSpec {
+        name: "guard",
+        default: "on",
+        summary: "do not believe a receiver that reports clearly more than the path delivers; BBR steers then",
+    },
+    OptionSpec {
+        name: "buffer_ms",
+        default: "0",
+        summary: "queue to keep in the base station, so that a rise is used at once; adaptive: as much as Ct varies",
+    },
+    OptionSpec {
+        name: "user_weights",
+        default: "equal",
+        summary: "how users share the cell: equal (PRBs), rate (more PRBs to whom a PRB carries less)",
+    },
+    OptionSpec {
         name: "return_test",
         default: "rate",
         summary: "end of the Internet state: delay (Npkt packets without a queue), rate (and they come at Cf)",
@@ -241,6 +262,10 @@ pub struct Tuning {
     pub device_split: bool,
     /// Whether the feedback on a request is used.
     pub request_start: bool,
+    /// Whether the receiver's reports are compared with what the path delivers.
+    pub guard: bool,
+    /// The queue to keep in the base station.
+    pub buffer: Goal,
     /// How the bottleneck is judged.
     pub rules: Rules,
     /// How the carriers are measured.
@@ -277,6 +302,11 @@ impl Tuning {
             },
             device_split: options.switch("device_split")?,
             request_start: options.switch("request_start")?,
+            guard: options.switch("guard")?,
+            buffer: match options.text("buffer_ms") {
+                "adaptive" => Goal::Adaptive,
+                _ => positive(millis("buffer_ms")?).map_or(Goal::None, Goal::Fixed),
+            },
             rules: Rules {
                 cell_test: options.switch("cell_test")?,
                 idle_share: options.number("cell_idle_percent", 0.0)? * 0.01,
@@ -299,6 +329,11 @@ impl Tuning {
                         let may_be = "`both`, `either`, `prbs`, `subframes` or `off`";
                         return Err(options.refuse("user_filter", may_be));
                     }
+                },
+                weights: match options.text("user_weights") {
+                    "equal" => Weights::Equal,
+                    "rate" => Weights::Rate,
+                    _ => return Err(options.refuse("user_weights", "`equal` or `rate`")),
                 },
                 unread_test: options.switch("unread_test")?,
                 users_window: positive(millis("n_window_ms")?).map(|span| span.as_millis() as u64),

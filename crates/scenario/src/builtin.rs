@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 23] = scenarios![
+static BUILTIN: [(&str, &str); 26] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -23,6 +23,9 @@ static BUILTIN: [(&str, &str); 23] = scenarios![
     "two-flows",
     "four-phones",
     "wired-bottleneck",
+    "misreport",
+    "rate-weights",
+    "buffering",
     "decoder-in-the-loop",
     "trace",
     "biscay-uplink",

@@ -414,6 +414,9 @@ impl Flow {
             let reason = format!("is {}; an ACK may wait for {LONGEST_ACK_DELAY_MS} ms", self.ack_delay_ms);
             return Err(ConfigError::new("ack_delay_ms", reason));
         }
+        if let Some(lie) = &self.misreport {
+            lie.check().map_err(|error| error.within("misreport"))?;
+        }
         if self.bytes == Some(0) {
             return Err(ConfigError::new("bytes", "is 0; leave it out for data without end"));
         }

@@ -17,10 +17,12 @@ use crate::words;
 
 mod cellular;
 mod last_hop;
+mod misreport;
 
 pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
 pub use last_hop::{BackTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
+pub use misreport::Misreport;
 
 /// One experiment as its file describes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -199,6 +201,8 @@ pub struct Flow {
     /// The longest time that the receiver holds back an ACK while it waits for `ack_every` packets, in ms.
     #[serde(default = "ack_delay_ms")]
     pub ack_delay_ms: f64,
+    /// How the receiver lies about the capacity that it measures. It affects flows under `pbe` only.
+    pub misreport: Option<Misreport>,
 }
 
 /// What the transfers of a flow after the first use.

@@ -50,7 +50,7 @@ mod words;
 pub use builtin::builtin;
 pub use document::{
     AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
-    Expect, Flow, Heavy, Light, Outage, SynthTrace, SynthTrains, TraceHop,
+    Expect, Flow, Heavy, Light, Misreport, Outage, SynthTrace, SynthTrains, TraceHop,
 };
 pub use error::ScenarioError;
 pub use prepare::Prepared;

@@ -14,10 +14,11 @@ use airpace_event::Fate;
 
 use crate::clock::DeviceClock;
 use crate::connections::{Connections, Maker};
+use crate::lie;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
 use crate::transfers::Transfers;
-use airpace_scenario::{Flow, Scenario};
+use airpace_scenario::{Flow, Misreport, Scenario};
 
 /// A flow starts up to this much later than the scenario says, so that different seeds start flows at different points
 /// of a subframe.
@@ -49,6 +50,8 @@ pub(crate) struct FlowState {
     receiver_clock: Option<DeviceClock>,
     pub(crate) sender: Sender,
     pub(crate) acker: Acker,
+    /// How its receiver half lies.
+    lie: Option<Misreport>,
     pub(crate) connections: Connections,
     /// `None` if it has data without end, or its application writes as it likes.
     pub(crate) transfers: Option<Transfers>,
@@ -106,6 +109,7 @@ impl FlowState {
             receiver_clock: device_receives.then_some(clock),
             sender: Sender::new(config, ends.controller, backlog),
             acker: Acker::new(ack, ends.receiver),
+            lie: flow.misreport.filter(|_| spec.scheme().name == "pbe"),
             connections: Connections::new(maker, are_renewed)?,
             transfers,
             acks_on_path: 0,
@@ -141,6 +145,11 @@ impl FlowState {
     /// What the receiver's clock shows at `now`.
     pub(crate) fn receiver_time(&self, now: Time) -> Time {
         self.receiver_clock.map_or(now, |clock| clock.read(now))
+    }
+
+    /// What leaves at `now` in place of what its receiver half wrote.
+    pub(crate) fn told(&self, now: Time, feedback: Rider) -> Rider {
+        self.lie.map_or(feedback, |lie| lie::told(&lie, now, feedback))
     }
 
     /// When the sender is due.

@@ -22,6 +22,7 @@
 //! | `agenda` | which component is due next |
 //! | `flow`, `traffic` | a flow: its ends, its application |
 //! | `transfers`, `connections` | what a flow of limited size sends, once or again and again, and over which connections |
+//! | `lie` | receiver halves that report more than the truth |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |
 //!
@@ -33,6 +34,7 @@ mod clock;
 mod connections;
 mod driver;
 mod flow;
+mod lie;
 mod run;
 mod stats;
 mod traffic;

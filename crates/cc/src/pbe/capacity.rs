@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use airpace_core::Direction;
 use airpace_radio::{BitLayer, Dci, OwnRadio, PrbSet, RadioReport};
 
-use super::users::{UserFilter, Users};
+use super::users::{UserFilter, Users, Weights};
 
 /// The longest average, in subframes. It bounds the memory, whatever a header says.
 const LONGEST_WINDOW: u64 = 2_000;
@@ -38,6 +38,11 @@ const ERROR_SUBFRAMES: f64 = 500.0;
 /// whole band.
 const PRIOR_SUBFRAMES: f64 = 20.0;
 
+/// See [`Averages::pull`].
+///
+/// Chosen: stronger than the errors of some percent in Ct, against which it works, and weak enough to leave few PRBs idle.
+const PULL: f64 = 1.0 / 4.0;
+
 /// The averages of one carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Averages {
@@ -52,8 +57,11 @@ pub struct Averages {
     pub recently_idle_prbs: f64,
     /// Pcell: PRBs of the carrier. For a recorded trace, this is the number of its delivery chances.
     pub carrier_prbs: f64,
-    /// N: users that share the carrier, this device among them.
+    /// N: users that share the carrier, this device among them. With weights, the sum of theirs over that of this
+    /// device.
     pub users: f64,
+    /// The part of the way to its weighted share by which the device moves in a round trip; 0 without weights.
+    pub pull: f64,
     /// Bits of one transport block when the device uses its whole capacity.
     pub block_bits: f64,
     /// Signal to interference and noise ratio; `None` where no report had it.
@@ -71,9 +79,16 @@ pub struct Averages {
 impl Averages {
     /// Cp of this carrier, in bits per subframe.
     ///
+    /// ```text
+    /// Cp = Rw · (x + pull · (Pexp − x)),  x = Pa + Pidle / N
+    /// ```
+    ///
     /// Source: PBE-CC §4.2.1 Eq. 3
+    /// Differs: with weights, by the pull. If no PRBs are idle, every division is an equilibrium of Eq. 3: users would keep
+    /// the equal shares that the scheduler gave them at first.
     pub fn capacity_bits(&self) -> f64 {
-        self.bits_per_prb * (self.own_prbs + self.idle_prbs / self.users)
+        let prbs = self.own_prbs + self.idle_prbs / self.users;
+        self.bits_per_prb * (prbs + self.pull * (self.fair_share_prbs() - prbs))
     }
 
     /// Cf of this carrier, in bits per subframe.
@@ -135,6 +150,7 @@ struct Sums {
 /// One carrier, as this device reads it. Each subframe takes constant time.
 #[derive(Clone, Debug)]
 pub struct Carrier {
+    weights: Weights,
     users: Users,
     /// Read, but not yet aligned with the other carriers.
     pending: VecDeque<Sample>,
@@ -152,8 +168,9 @@ pub struct Carrier {
 
 impl Carrier {
     /// A carrier that was just activated: nothing before that counts.
-    pub fn new(filter: UserFilter) -> Carrier {
+    pub fn new(filter: UserFilter, weights: Weights) -> Carrier {
         Carrier {
+            weights,
             users: Users::new(filter),
             pending: VecDeque::new(),
             window: VecDeque::new(),
@@ -177,7 +194,7 @@ impl Carrier {
         let sample = Sample::new(report, idle_prbs, own, &mut self.new_data);
         let carrier_prbs = sample.carrier_prbs;
         if carrier_prbs > 0 {
-            let share = sample.own_prbs as f64 * f64::from(self.users.count()) / carrier_prbs as f64;
+            let share = sample.own_prbs as f64 * self.claimants() / carrier_prbs as f64;
             self.long_term_share += (share - self.long_term_share) / (LONG_TERM_SUBFRAMES * self.slots);
         }
         let recent = RECENT_SUBFRAMES * self.slots;
@@ -227,16 +244,15 @@ impl Carrier {
         // PRBs of all slots of a subframe, so that their bits are bits per subframe.
         let count = slots / self.slots;
         let sums = &self.sums;
-        let promised = sums.promised_millibits as f64 * 1e-3 / slots;
         let granted = sums.rated_prbs > 0;
-        let bits_per_prb = if granted { sums.rated_bits as f64 / sums.rated_prbs as f64 } else { promised };
         let mut averages = Averages {
-            bits_per_prb,
+            bits_per_prb: self.bits_per_prb(),
             own_prbs: sums.own_prbs as f64 / count,
             idle_prbs: sums.idle_prbs as f64 / count,
             recently_idle_prbs: self.recently_idle_prbs,
             carrier_prbs: sums.carrier_prbs as f64 / count,
-            users: f64::from(self.users.count()),
+            users: self.claimants(),
+            pull: if self.weights == Weights::Rate { PULL } else { 0.0 },
             block_bits: 0.0,
             sinr_db: (sums.sinr_samples > 0)
                 .then(|| sums.sinr_millidb as f64 * 1e-3 / sums.sinr_samples as f64),
@@ -251,6 +267,23 @@ impl Carrier {
         let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
         averages.block_bits = averages.capacity_bits().max(mean_grant) / codewords;
         Some(averages)
+    }
+
+    /// Rw: what a PRB carries, as granted lately, or as the channel promises.
+    fn bits_per_prb(&self) -> f64 {
+        let sums = &self.sums;
+        match sums.rated_prbs {
+            0 => sums.promised_millibits as f64 * 1e-3 / self.window.len().max(1) as f64,
+            prbs => sums.rated_bits as f64 / prbs as f64,
+        }
+    }
+
+    /// N, by weight.
+    fn claimants(&self) -> f64 {
+        match self.weights {
+            Weights::Equal => f64::from(self.users.count()),
+            Weights::Rate => self.users.weighted(self.bits_per_prb()),
+        }
     }
 
     /// Users that share the carrier.

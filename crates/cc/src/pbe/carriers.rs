@@ -11,7 +11,7 @@ use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport};
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
 use super::translation::{BlockSize, Translation};
-use super::users::UserFilter;
+use super::users::{UserFilter, Weights};
 
 /// How long the others wait for a late carrier, in subframes.
 ///
@@ -43,6 +43,8 @@ const UNREAD_REPORTS: f64 = 100.0;
 pub struct Measure {
     /// Which users count.
     pub filter: UserFilter,
+    /// How they share.
+    pub weights: Weights,
     /// Whether a carrier counts as missing if most of its reports, or most of the device's own grants, were not read
     /// whole.
     pub unread_test: bool,
@@ -176,7 +178,8 @@ impl Carriers {
         let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
             Ok(at) => at,
             Err(at) => {
-                let listened = Listened::new(report.carrier, Carrier::new(self.measure.filter));
+                let listened =
+                    Listened::new(report.carrier, Carrier::new(self.measure.filter, self.measure.weights));
                 self.carriers.insert(at, listened);
                 at
             }
@@ -189,7 +192,7 @@ impl Carriers {
         let Some(idle_prbs) = idle_prbs else { return false };
         let subframe = report.slot.subframe();
         if own.active && !self.carriers[at].active {
-            self.carriers[at].carrier = Carrier::new(self.measure.filter);
+            self.carriers[at].carrier = Carrier::new(self.measure.filter, self.measure.weights);
             if self.carriers.iter().any(|listened| listened.active) {
                 self.activations = self.activations.wrapping_add(1);
             }

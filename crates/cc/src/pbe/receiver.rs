@@ -16,6 +16,7 @@ use super::carriers::{Carriers, CellState};
 use super::delay::{OneWayDelay, RADIO_DELAY};
 use super::feedback::{Feedback, Header};
 use super::growth::Growth;
+use super::users::Weights;
 
 /// Telemetry is not used if it is older than this many RTprop and older than [`STALE_LEAST`].
 ///
@@ -80,7 +81,9 @@ impl PbeReceiver {
         // Differs: if competitors leave no idle PRBs, Eq. 3 gives only what this device took. If the device takes
         // less than it could, Eq. 3 then gives less, and the device takes less again, down to nothing. The cell gives
         // the device its fair share in any case, so the capacity is at least the fair share.
-        (if self.tuning.floor { capacity.max(fair_share) } else { capacity }, fair_share)
+        // With weights, the scheduler does not give the weighted share: the pull of Eq. 3 does what the floor does.
+        let has_floor = self.tuning.floor && self.tuning.measure.weights == Weights::Equal;
+        (if has_floor { capacity.max(fair_share) } else { capacity }, fair_share)
     }
 
     /// Notes the time of the receiver's clock. Reports carry the time of the reporter's clock, which may differ.

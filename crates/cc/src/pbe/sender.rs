@@ -6,6 +6,8 @@
 //!   └─new carrier────┘    └─────────────────bottleneck bit gone─────────┘
 //!
 //! any ──no fresh telemetry for some RTTs──▶ Fallback.{Startup, …} ──telemetry──▶ Start
+//!
+//! Start, Wireless ──less delivered than reported──▶ Check ──it is a lie──▶ Held.{ProbeBW, ProbeRTT, …}
 //! ```
 //!
 //! Source: PBE-CC §4; PBE-CC §5
@@ -18,7 +20,9 @@ use crate::bbr::{self, Bbr, Probe};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
 
 use super::Tuning;
+use super::buffer::Buffer;
 use super::feedback::{Feedback, Header};
+use super::guard::{self, Guard, Verdict, Witness};
 use super::start::{FIRST_RATE, Ramp};
 
 /// After this many round trips without fresh telemetry, the sender no longer uses the old telemetry.
@@ -61,6 +65,15 @@ enum Phase {
     },
     Internet,
     Fallback,
+    /// The path is emptied to learn whether the receiver reports more than it delivers. `delivered` is what it did
+    /// deliver.
+    Check {
+        delivered: Rate,
+    },
+    /// The receiver reported more than the path delivers, and is not believed: BBR steers.
+    ///
+    /// Source: PBE-CC §7
+    Held,
 }
 
 /// The sender's half of PBE-CC.
@@ -85,6 +98,8 @@ pub struct Pbe {
     /// The control while BBR does not steer. It changes with ACKs, losses and timers, and drivers ask for it at every
     /// packet.
     own_control: Control,
+    guard: Guard,
+    buffer: Buffer,
     /// Everything outstanding was lost. Nothing is known until the next ACK.
     silenced: bool,
 }
@@ -103,6 +118,8 @@ impl Pbe {
             rate: FIRST_RATE,
             rate_time: Time::ZERO,
             own_control: Control { cwnd: Bytes::ZERO, pacing_rate: None },
+            guard: Guard::default(),
+            buffer: Buffer::new(tuning.buffer),
             silenced: false,
         };
         pbe.update_control();
@@ -120,11 +137,8 @@ impl Pbe {
                 let asked = ack.packets.first().map_or(ack.now, |packet| packet.sent);
                 self.start(ack, Rate::ZERO, asked);
             }
-            Phase::Fallback => {
-                let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
-                self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
-            }
-            Phase::Start(_) | Phase::Wireless if fed.internet => self.enter_drain(ack),
+            Phase::Fallback => self.resume(ack),
+            Phase::Start(_) | Phase::Wireless | Phase::Check { .. } if fed.internet => self.enter_drain(ack),
             Phase::Start(ramp) if ramp.is_done(ack.now) => self.phase = Phase::Wireless,
             // Source: PBE-CC §4.1 — the fair share has grown: it is approached as at the start.
             // Differs: the start rises from the current rate. From zero, a new carrier would cost two round trips.
@@ -141,8 +155,22 @@ impl Pbe {
                 self.phase = Phase::Wireless;
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
+            Phase::Held => {
+                // A receiver that says that the bottleneck is elsewhere asks for no more than BBR gives.
+                let reported = fed.capacity.filter(|_| !fed.internet).unwrap_or(Rate::ZERO);
+                let btlbw = self.bbr.model().btlbw();
+                if self.guard.on_held(ack.now, reported, btlbw) {
+                    self.resume(ack);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// The receiver steers again, and BBR no more.
+    fn resume(&mut self, ack: &Ack<'_>) {
+        let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
+        self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
     }
 
     fn start(&mut self, ack: &Ack<'_>, from: Rate, began: Time) {
@@ -178,8 +206,48 @@ impl Pbe {
         self.phase = Phase::Fallback;
     }
 
+    /// Compares what the receiver reports with what the path delivers.
+    fn watch(&mut self, ack: &Ack<'_>, round_start: bool) {
+        let capacity = self.feedback.and_then(|fed| fed.capacity).unwrap_or(Rate::ZERO);
+        let reported = match self.phase {
+            Phase::Start(_) => self.rate,
+            Phase::Wireless | Phase::Check { .. } => capacity,
+            _ => return self.guard.interrupt(),
+        };
+        let Some(rtprop) = self.bbr.model().rtprop() else { return };
+        self.buffer.on_ack(round_start, capacity, ack.rtt.latest, rtprop);
+        if !self.tuning.guard {
+            return;
+        }
+        let witness = Witness {
+            now: ack.now,
+            round_start,
+            acked: ack.acked,
+            rtt: ack.rtt.latest,
+            rtprop,
+            reported,
+            app_limited: ack.rate.app_limited,
+        };
+        match self.guard.on_ack(&witness) {
+            Verdict::Nothing => {}
+            Verdict::Check(delivered) => self.phase = Phase::Check { delivered },
+            Verdict::Release => self.phase = Phase::Wireless,
+            Verdict::Flag => {
+                let Phase::Check { delivered } = self.phase else { return };
+                self.bbr.enter_probe_bw(ack.now, Some(delivered));
+                self.bbr.set_probe(Probe::default());
+                self.phase = Phase::Held;
+            }
+        }
+    }
+
     fn is_silent(&self, ack: &Ack<'_>) -> bool {
         self.heard.is_some_and(|heard| ack.now - heard > ack.rtt.smoothed * FALLBACK_ROUND_TRIPS)
+    }
+
+    /// Whether it steers without its receiver.
+    fn is_on_its_own(&self) -> bool {
+        matches!(self.phase, Phase::Fallback | Phase::Held)
     }
 
     fn update_rate(&mut self, now: Time) {
@@ -188,8 +256,10 @@ impl Pbe {
         match self.phase {
             Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
             // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
-            Phase::Wireless => self.rate = capacity,
+            // Differs: with a goal for the queue, and then by `buffer_ms` only.
+            Phase::Wireless => self.rate = self.buffer.fill(capacity),
             Phase::ProbeDelay | Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
+            Phase::Check { .. } | Phase::Held => {}
         }
         self.rate_time = now;
     }
@@ -231,7 +301,7 @@ impl Pbe {
         };
         let measured = self.feedback.and_then(|fed| fed.radio_delay);
         let slack = self.tuning.cwnd_slack.or(measured).unwrap_or(self.tuning.bbr.cwnd_slack);
-        let bdp = self.bbr.model().bdp(rate, 1.0, slack);
+        let bdp = self.bbr.model().bdp(rate, 1.0, slack + self.buffer.target());
         let bunch = if self.tuning.cwnd_bunching { self.bbr.extra_acked() } else { Bytes::ZERO };
         let window = match bdp {
             Some(bdp) if self.feedback.is_some() => {
@@ -252,6 +322,7 @@ impl Pbe {
         }
         let (cwnd, rate) = match self.phase {
             Phase::Drain { .. } => self.drain_control(),
+            Phase::Check { delivered } => self.check_control(delivered),
             _ if self.silenced => (self.least_window(), FIRST_RATE),
             _ => (self.wireless_window(), self.rate),
         };
@@ -278,8 +349,14 @@ impl Pbe {
         (cwnd.min(most), recent.scaled(DRAIN_GAIN))
     }
 
+    /// Window and rate of a check: what empties a queue of the flow's own.
+    fn check_control(&self, delivered: Rate) -> (Bytes, Rate) {
+        let bdp = self.bbr.model().bdp(delivered, guard::CHECK_WINDOW, Duration::ZERO);
+        (bdp.unwrap_or_default().max(self.least_window()), delivered.scaled(guard::CHECK_GAIN))
+    }
+
     fn is_steered_by_bbr(&self) -> bool {
-        matches!(self.phase, Phase::ProbeDelay | Phase::Internet | Phase::Fallback)
+        matches!(self.phase, Phase::ProbeDelay | Phase::Internet | Phase::Fallback | Phase::Held)
     }
 }
 
@@ -297,8 +374,9 @@ impl Controller for Pbe {
         if self.phase == Phase::Internet {
             self.update_probe();
         }
-        if self.is_steered_by_bbr() {
+        let round_start = if self.is_steered_by_bbr() {
             self.bbr.on_ack(ack);
+            false
         } else {
             let seen = self.bbr.observe(ack, self.rate);
             let is_due = self.tuning.delay_drain && self.bbr.is_rtprop_due(ack.now, seen);
@@ -306,13 +384,15 @@ impl Controller for Pbe {
                 self.bbr.enter_probe_rtt(ack.now);
                 self.phase = Phase::ProbeDelay;
             }
-        }
+            seen.round_start
+        };
         match Feedback::read(ack.feedback).filter(|fed| fed.fresh) {
             Some(fed) => self.obey(ack, fed),
-            None if self.phase != Phase::Fallback && self.is_silent(ack) => self.fall_back(ack.now),
+            None if !self.is_on_its_own() && self.is_silent(ack) => self.fall_back(ack.now),
             None => {}
         }
         self.update_rate(ack.now);
+        self.watch(ack, round_start);
         self.update_control();
     }
 
@@ -380,11 +460,19 @@ impl Controller for Pbe {
             (Phase::Fallback, "Drain") => "Fallback.Drain",
             (Phase::Fallback, "ProbeRTT") => "Fallback.ProbeRTT",
             (Phase::Fallback, _) => "Fallback.ProbeBW",
+            (Phase::Check { .. }, _) => "Check",
+            (Phase::Held, "ProbeRTT") => "Held.ProbeRTT",
+            (Phase::Held, _) => "Held.ProbeBW",
         };
         let rtprop = self.bbr.model().rtprop().map_or(f64::NAN, |rtprop| rtprop.as_secs_f64() * 1e3);
         let target = self.feedback.and_then(|fed| fed.capacity).map_or(f64::NAN, Rate::as_mbps);
         out.value("rtprop_ms", rtprop);
         out.value("btlbw_mbps", self.bbr.model().btlbw().as_mbps());
         out.value("target_mbps", target);
+        let held = matches!(self.phase, Phase::Check { .. } | Phase::Held);
+        let rate = self.control().pacing_rate.filter(|_| held);
+        out.value("buffer_target_ms", self.buffer.target().as_secs_f64() * 1e3);
+        out.value("held_mbps", rate.map_or(f64::NAN, Rate::as_mbps));
+        out.value("misreport", f64::from(u8::from(self.guard.is_flagged())));
     }
 }

@@ -8,7 +8,7 @@ use super::capacity::Carrier;
 use super::carriers::{Carriers, CellState, Measure};
 use super::feedback::{Feedback, Header};
 use super::receiver::PbeReceiver;
-use super::users::UserFilter;
+use super::users::{UserFilter, Weights};
 use super::*;
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::registry::DeviceFlows;
@@ -56,7 +56,7 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
 }
 
 fn carrier_of(reports: &[RadioReport], window: u64) -> Carrier {
-    let mut carrier = Carrier::new(UserFilter::Both);
+    let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
     for report in reports {
         carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
         carrier.advance(report.slot.subframe(), window);
@@ -109,6 +109,32 @@ fn parameter_updates_do_not_make_a_user() {
     assert_eq!(carrier_of(&reports, 40).users(), 2, "the device itself and the user with data");
     let last = carrier_of(&reports, 40).averages().unwrap();
     assert!(last.idle_prbs < 50.0, "but the PRBs of every user are taken: {}", last.idle_prbs);
+}
+
+#[test]
+fn with_weights_users_count_by_what_a_prb_carries_to_them() {
+    // The other user's PRB carries a quarter of this device's.
+    let reports: Vec<_> = (0..40)
+        .map(|n| {
+            let mut report = report(0, n, &[(100, 40), (7, 50)]);
+            report.dcis[1].tbs[0] = Bits(125 * 50);
+            report
+        })
+        .collect();
+    let averages = |weights: Weights| {
+        let mut carrier = Carrier::new(UserFilter::Both, weights);
+        for report in &reports {
+            carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
+            carrier.advance(report.slot.subframe(), 40);
+        }
+        carrier.averages().unwrap()
+    };
+    let (equal, weighted) = (averages(Weights::Equal), averages(Weights::Rate));
+    assert_eq!((equal.users, weighted.users), (2.0, 5.0), "the weak user counts four times");
+    assert_eq!(weighted.fair_share_prbs(), 20.0);
+    // 40 own and two of ten idle ones, a quarter of the way to 20.
+    assert_eq!(weighted.capacity_bits(), 500.0 * (42.0 - 0.25 * 22.0));
+    assert_eq!(equal.capacity_bits(), 500.0 * 45.0, "Eq. 3");
 }
 
 #[test]

@@ -44,20 +44,51 @@ pub enum UserFilter {
     Off,
 }
 
+/// How users share a carrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// Equal numbers of PRBs.
+    ///
+    /// Source: PBE-CC §4.1 Eq. 1
+    #[default]
+    Equal,
+    /// PRBs in inverse proportion to what a PRB carries to the user, so that users get equal rates.
+    ///
+    /// Source: PBE-CC §7 (another policy: more bandwidth to users with lower physical data rates)
+    Rate,
+}
+
+/// The most by which one user's PRB may count more than another's.
+///
+/// Chosen: beyond that, a user at the edge of the cell would take what all others need.
+const MOST_WEIGHT: f64 = 8.0;
+
 /// The users of one carrier in the last few subframes.
 #[derive(Clone, Debug)]
 pub struct Users {
     filter: UserFilter,
-    /// (subframe, user, PRBs), oldest first.
-    grants: VecDeque<(u64, Rnti, u16)>,
+    /// Oldest first.
+    grants: VecDeque<Grant>,
     tally: BTreeMap<Rnti, Tally>,
     others: u32,
+}
+
+/// What one user got in one subframe.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    subframe: u64,
+    rnti: Rnti,
+    prbs: u16,
+    /// PRBs of grants whose bits are known, and those bits.
+    rated: (u16, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     subframes: u32,
     prbs: u32,
+    rated_prbs: u32,
+    bits: u64,
 }
 
 impl Users {
@@ -77,15 +108,21 @@ impl Users {
             if !counts || report.dcis[..at].iter().any(same) {
                 continue;
             }
-            let prbs = report.dcis[at..].iter().filter(|other| same(other)).map(|other| other.prbs);
-            self.add(now, dci.rnti, prbs.fold(PrbSet::EMPTY, PrbSet::union).len());
+            let its = report.dcis[at..].iter().filter(|other| same(other));
+            let prbs = its.clone().map(|other| other.prbs).fold(PrbSet::EMPTY, PrbSet::union).len();
+            // A retransmission's reserved MCS does not tell the number of bits.
+            let rated = its.filter(|other| other.bits().0 > 0);
+            let rated = rated.fold((0u16, 0), |(prbs, bits), other| {
+                (prbs.saturating_add(other.prbs.len()), bits + other.bits().0)
+            });
+            self.add(Grant { subframe: now, rnti: dci.rnti, prbs, rated });
         }
-        while let Some(&(seen, rnti, prbs)) = self.grants.front() {
-            if seen + window > now {
+        while let Some(&grant) = self.grants.front() {
+            if grant.subframe + window > now {
                 break;
             }
             self.grants.pop_front();
-            self.remove(rnti, prbs);
+            self.remove(&grant);
         }
         self.others = self.tally.values().filter(|tally| self.filter.passes(tally)).count() as u32;
     }
@@ -99,19 +136,38 @@ impl Users {
         1 + self.others
     }
 
-    fn add(&mut self, subframe: u64, rnti: Rnti, prbs: u16) {
-        self.grants.push_back((subframe, rnti, prbs));
-        let tally = self.tally.entry(rnti).or_default();
-        tally.subframes += 1;
-        tally.prbs += u32::from(prbs);
+    /// Users that share the carrier, each by its weight against that of the device itself. A PRB carries `own_rate` bits
+    /// to the device.
+    ///
+    /// ```text
+    /// N = Σ wⱼ / w,  w ~ 1 / bits per PRB
+    /// ```
+    pub fn weighted(&self, own_rate: f64) -> f64 {
+        let others = self.tally.values().filter(|tally| self.filter.passes(tally));
+        let weight = |tally: &Tally| {
+            let ratio = own_rate * f64::from(tally.rated_prbs) / tally.bits as f64;
+            if ratio.is_finite() && ratio > 0.0 { ratio.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT) } else { 1.0 }
+        };
+        1.0 + others.map(weight).sum::<f64>()
     }
 
-    fn remove(&mut self, rnti: Rnti, prbs: u16) {
-        if let Some(tally) = self.tally.get_mut(&rnti) {
+    fn add(&mut self, grant: Grant) {
+        self.grants.push_back(grant);
+        let tally = self.tally.entry(grant.rnti).or_default();
+        tally.subframes += 1;
+        tally.prbs += u32::from(grant.prbs);
+        tally.rated_prbs += u32::from(grant.rated.0);
+        tally.bits += grant.rated.1;
+    }
+
+    fn remove(&mut self, grant: &Grant) {
+        if let Some(tally) = self.tally.get_mut(&grant.rnti) {
             tally.subframes -= 1;
-            tally.prbs -= u32::from(prbs);
+            tally.prbs -= u32::from(grant.prbs);
+            tally.rated_prbs -= u32::from(grant.rated.0);
+            tally.bits -= grant.rated.1;
             if tally.subframes == 0 {
-                self.tally.remove(&rnti);
+                self.tally.remove(&grant.rnti);
             }
         }
     }

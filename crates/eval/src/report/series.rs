@@ -140,7 +140,7 @@ pub(super) struct CapacityCourse {
 }
 
 /// The schemes' names for their estimates of a rate, and what each means.
-const ESTIMATES: [(&str, &str); 12] = [
+const ESTIMATES: [(&str, &str); 13] = [
     ("base_mbps", "base rate of its trials"),
     ("btlbw_mbps", "bottleneck bandwidth BtlBw"),
     ("bw_shortterm_mbps", "short-term bound of the bandwidth"),
@@ -150,9 +150,10 @@ const ESTIMATES: [(&str, &str); 12] = [
     ("cp_mbps", "physical capacity C_p"),
     ("ct_mbps", "capacity C_t for the transport"),
     ("downlink_mbps", "bandwidth of the downlink"),
+    ("held_mbps", "held to what is delivered"),
     ("received_mbps", "received in the last interval"),
     ("sent_mbps", "sent in the last interval"),
-    ("target_mbps", "target rate"),
+    ("target_mbps", "capacity that is reported"),
 ];
 
 /// An estimate's column in words. An unknown column keeps its name, without the unit.

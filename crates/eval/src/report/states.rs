@@ -37,8 +37,11 @@ const STATES: [(&str, &[&str]); 8] = [
     ("#56B4E9", &["Drain", "ProbeBW_DOWN", "Biscay.Drain", "Slowdown", "Return", "Waiting"]),
     // Measuring the round-trip time; and the states of schemes that have only one or two.
     ("#CC79A7", &["ProbeRTT", "Wireless.ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
-    // After a loss, or beside flows that fill queues.
-    ("#000000", &["Recovery", "LossRecovery", "Competitive", "Competing"]),
+    // After a loss, beside flows that fill queues, or with a receiver that is not believed.
+    (
+        "#000000",
+        &["Recovery", "LossRecovery", "Competitive", "Competing", "Held.ProbeBW", "Held.ProbeRTT", "Check"],
+    ),
     ("#332288", &["Internet.ProbeBW", "Internet.Startup", "Internet.Drain", "Internet.ProbeRTT"]),
     // Without the information that the scheme needs.
     (

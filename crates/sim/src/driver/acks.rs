@@ -20,7 +20,8 @@ impl Driver<'_> {
         // A span of the receiver's clock is taken for one of true time: where it drifts, the rest is waited for again.
         let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
         self.agenda.set(Part::Acker(index), due);
-        let Some(frame) = ack else { return };
+        let Some(mut frame) = ack else { return };
+        frame.feedback = flow.told(self.now, frame.feedback);
         flow.stats.acks += 1;
         if self.ack_outage.iter().any(|outage| outage.covers(self.now)) {
             return;

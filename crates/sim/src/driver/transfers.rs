@@ -51,6 +51,7 @@ impl Driver<'_> {
         if let Some((transfer, bytes)) = flow.transfers.as_mut().and_then(|transfers| transfers.ask(now)) {
             let clock = flow.receiver_time(now);
             let feedback = flow.acker.request(clock);
+            let feedback = flow.told(now, feedback);
             self.send_back(index, bytes, Back::Request { transfer, feedback });
         }
         self.wait_for_transfer(index);

@@ -66,6 +66,11 @@ pub struct Look {
 }
 
 impl Look {
+    /// Whether there is a value of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.iter().any(|(known, _)| *known == name)
+    }
+
     /// A named value.
     pub fn value(&self, name: &str) -> f64 {
         self.values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no {name}")).1

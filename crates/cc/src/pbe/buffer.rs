@@ -1,0 +1,165 @@
+//! How much of a queue the flow keeps in the base station. With some data waiting there, a rise of the capacity is used
+//! at once, and not a round trip later; each packet waits as long.
+//!
+//! ```text
+//! target = 0 | fixed | GAIN · (how much the capacity rises in a round trip, in the mean) · RTprop
+//! rate   = Ct · (1 + (target − queue) / RTprop),  at least Ct, at most 1.25·Ct
+//! ```
+//!
+//! Source: PBE-CC §7 (some buffering helps to use increases at once; future work adjusts it adaptively)
+//! Chosen: its rules and numbers, since the paper gives none.
+
+use std::time::Duration;
+
+use airpace_core::Rate;
+
+/// The adaptive target ÷ what the capacity rises in a round trip.
+///
+/// Chosen: rises differ by as much as they last.
+const GAIN: f64 = 4.0;
+
+/// The largest adaptive target.
+///
+/// Chosen: below PBE-CC's threshold for a queue outside of the cell (27 ms).
+const MOST: Duration = Duration::from_millis(25);
+
+/// Round trips over which rises are averaged.
+const ROUNDS: f64 = 32.0;
+
+/// By how much the rate may exceed the capacity while the queue is filled.
+///
+/// Chosen: BBR's probe.
+const MOST_GAIN: f64 = 1.25;
+
+/// The queue that the flow aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Goal {
+    /// None, as the paper's system.
+    #[default]
+    None,
+    /// Always this long.
+    Fixed(Duration),
+    /// As much as the capacity changes.
+    Adaptive,
+}
+
+/// The state of one flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer {
+    goal: Goal,
+    /// The mean capacity of the present round: sum and number of samples.
+    capacity: (f64, u32),
+    /// That of the round before, in bit/s.
+    before: Option<f64>,
+    /// Mean relative rise from one round to the next; rounds in which it fell count as zero.
+    rise: f64,
+    least_rtt: Option<Duration>,
+    /// The queue of the last round.
+    queue: Duration,
+    rtprop: Duration,
+}
+
+impl Buffer {
+    /// A flow with this goal.
+    pub fn new(goal: Goal) -> Buffer {
+        Buffer {
+            goal,
+            capacity: (0.0, 0),
+            before: None,
+            rise: 0.0,
+            least_rtt: None,
+            queue: Duration::ZERO,
+            rtprop: Duration::ZERO,
+        }
+    }
+
+    /// Takes in one ACK with the capacity that it reports.
+    pub fn on_ack(&mut self, round_start: bool, capacity: Rate, rtt: Option<Duration>, rtprop: Duration) {
+        if round_start {
+            self.on_round(rtprop);
+        }
+        self.capacity = (self.capacity.0 + capacity.as_bps() as f64, self.capacity.1 + 1);
+        self.least_rtt = [self.least_rtt, rtt].into_iter().flatten().min();
+    }
+
+    fn on_round(&mut self, rtprop: Duration) {
+        self.rtprop = rtprop;
+        if let Some(least) = self.least_rtt.take() {
+            self.queue = least.saturating_sub(rtprop);
+        }
+        let (sum, count) = std::mem::take(&mut self.capacity);
+        let mean = sum / f64::from(count.max(1));
+        if let Some(before) = self.before.filter(|before| *before > 0.0) {
+            let rise = (mean / before - 1.0).clamp(0.0, 1.0);
+            self.rise += (rise - self.rise) / ROUNDS;
+        }
+        self.before = Some(mean);
+    }
+
+    /// The queue that it aims at.
+    pub fn target(&self) -> Duration {
+        match self.goal {
+            Goal::None => Duration::ZERO,
+            Goal::Fixed(span) => span,
+            Goal::Adaptive => self.rtprop.mul_f64(GAIN * self.rise).min(MOST),
+        }
+    }
+
+    /// The rate that fills the queue up to the target, at this capacity.
+    pub fn fill(&self, capacity: Rate) -> Rate {
+        let missing = self.target().saturating_sub(self.queue);
+        if missing.is_zero() || self.rtprop.is_zero() {
+            return capacity;
+        }
+        capacity.scaled((1.0 + missing.as_secs_f64() / self.rtprop.as_secs_f64()).min(MOST_GAIN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTPROP: Duration = Duration::from_millis(40);
+
+    /// Ten ACKs per round at these capacities, in Mbit/s, behind a queue of `queue`.
+    fn after(goal: Goal, rounds: impl IntoIterator<Item = f64>, queue: Duration) -> Buffer {
+        let mut buffer = Buffer::new(goal);
+        for mbps in rounds {
+            for ack in 0..10 {
+                buffer.on_ack(ack == 0, Rate::from_mbps(mbps), Some(RTPROP + queue), RTPROP);
+            }
+        }
+        buffer
+    }
+
+    #[test]
+    fn without_a_goal_the_rate_is_the_capacity() {
+        let buffer = after(Goal::None, (0..99).map(|n| if n % 2 == 0 { 20.0 } else { 60.0 }), Duration::ZERO);
+        assert_eq!(buffer.fill(Rate::from_mbps(50.0)), Rate::from_mbps(50.0));
+        assert_eq!(buffer.target(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_fixed_goal_is_filled_and_then_kept() {
+        let (goal, rate) = (Goal::Fixed(Duration::from_millis(8)), Rate::from_mbps(50.0));
+        assert_eq!(after(goal, [50.0; 9], Duration::ZERO).fill(rate), rate.scaled(1.2), "8 ms in 40 ms");
+        assert_eq!(after(goal, [50.0; 9], Duration::from_millis(4)).fill(rate), rate.scaled(1.1));
+        assert_eq!(after(goal, [50.0; 9], Duration::from_millis(9)).fill(rate), rate);
+        let far = Goal::Fixed(Duration::from_millis(80));
+        assert_eq!(after(far, [50.0; 9], Duration::ZERO).fill(rate), rate.scaled(MOST_GAIN));
+    }
+
+    #[test]
+    fn the_adaptive_goal_follows_how_much_the_capacity_rises() {
+        let target = |swing: f64| {
+            let course = (0..400).map(|n| if n % 2 == 0 { 50.0 } else { 50.0 * (1.0 + swing) });
+            after(Goal::Adaptive, course, Duration::ZERO).target()
+        };
+        assert_eq!(target(0.0), Duration::ZERO, "a steady cell needs none");
+        let (small, large) = (target(0.02), target(0.1));
+        // Half of the rounds rise.
+        assert!((small.as_secs_f64() - 0.040 * GAIN * 0.01).abs() < 2e-4, "{small:?}");
+        assert!((large.as_secs_f64() - 0.040 * GAIN * 0.05).abs() < 1e-3, "{large:?}");
+        assert_eq!(target(0.9), MOST);
+    }
+}

@@ -1,0 +1,459 @@
+//! Whether the path delivers what the receiver reports. A receiver that reports more than the truth makes its sender
+//! fill queues, and takes what others could have.
+//!
+//! ```text
+//!          three rounds of a full queue,
+//!          less delivered than reported                  the queue was the flow's own
+//! Trust ──────────────────────────────▶ Check ────────────────────────────────────────▶ Flagged
+//!   ▲                                     │                                                │
+//!   ├──────── any other explanation ──────┘                                                │
+//!   └──────── ten seconds in which no more was reported than delivered ────────────────────┘
+//! ```
+//!
+//! A round trip is evidence if every packet of it waited in a queue, and the path delivered clearly less than was
+//! reported at the same time, and also at any time of the last seconds. An honest report says what the cell gave to this
+//! device and what it left idle; a cell in which the device's packets wait leaves nothing idle, so the report is then
+//! what was delivered. While a scheduler passes over the device, or a bottleneck in the Internet is not yet noticed, an
+//! honest report is too high as well, but not higher than what was delivered before. And a queue may be somebody else's,
+//! or on the way of the ACKs. The check tells: for some round trips, the sender sends a little less than was delivered. A
+//! queue of its own is gone then. Any other queue stays.
+//!
+//! The guard cannot tell a lie from an honest report that promises more than the path has: behind a link that is a little
+//! narrower than the cell, so that its queue stays below PBE-CC's threshold; or if another flow fills the device's own
+//! queue, of which the report promises half, and lets it run empty just during the check. BBR is right there, too.
+//!
+//! Source: PBE-CC §7 (a server-side throughput estimator, like BBR's, that compares reported with actual throughput)
+//! Chosen: all of its rules and numbers, since the paper gives none.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::filter::WindowedMax;
+
+/// A packet waited in a queue if its round-trip time exceeds RTprop by more than this.
+///
+/// Chosen: one retransmission and the jitter. The least of a round must exceed it, not a single packet.
+///
+/// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
+const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
+
+/// The part of the reported capacity that a round must deliver in order not to be evidence.
+///
+/// Chosen: estimates are right within some percent in the mean, and a receiver that claims 1.3 times the truth leaves
+/// 0.77.
+const DELIVERED: f64 = 0.9;
+
+/// Rounds of evidence after which the sender checks.
+///
+/// Chosen: with the check, less than ten round trips. Fewer than three may be a burst of others.
+const ROUNDS: f64 = 3.0;
+
+/// What a round without evidence takes from the count.
+///
+/// Chosen: a receiver that lies in bursts is found if its bursts are more than some percent of the time.
+const FORGIVEN: f64 = 1.0 / 16.0;
+
+/// The same of the most that the path delivered lately.
+///
+/// Chosen: nearer to one, since the most of some noisy rates is above their mean.
+const PEAK_DELIVERED: f64 = 0.95;
+
+/// The sender sends this part of what was delivered while it checks.
+///
+/// Chosen: enough to keep a queue empty. The window empties it.
+pub const CHECK_GAIN: f64 = 0.9;
+
+/// The window of a check, as part of what was delivered in RTprop.
+///
+/// Chosen: as BBR's drain. Others may take what the flow leaves; the queue is gone then nevertheless.
+pub const CHECK_WINDOW: f64 = 0.75;
+
+/// Rounds after which a check ends without a result.
+const CHECK_ROUNDS: u32 = 4;
+
+/// How long the most that the path delivered is remembered. A report of no more than that is no lie, though the path
+/// delivers less just now.
+///
+/// Chosen: schedulers that are fair in the long run may pass over a device for 0.7 s, fading is slower than a round trip,
+/// and a receiver in a full cell notices a bottleneck in the Internet by its share over two seconds.
+const PEAK_WINDOW: Duration = Duration::from_secs(3);
+
+/// The shortest time over which what was delivered counts as a rate.
+///
+/// Chosen: a retransmission delays eight subframes of data, and releases them at once.
+const PEAK_SPAN: Duration = Duration::from_millis(100);
+
+/// How long a flagged receiver must report no more than the path delivers in order to be believed again.
+///
+/// Chosen: as long as PBE-CC and BBR remember their least delays.
+const HELD: Duration = Duration::from_secs(10);
+
+/// Rounds until the next check, after one that found another explanation; doubled every time.
+///
+/// Chosen: beside a flow that fills the same queue, a check every 32 rounds costs less than a percent.
+const PAUSE_ROUNDS: u32 = 32;
+
+/// What an ACK shows to the guard.
+#[derive(Clone, Copy, Debug)]
+pub struct Witness {
+    /// When it came.
+    pub now: Time,
+    /// Whether it began a round.
+    pub round_start: bool,
+    /// Bytes that it acknowledged.
+    pub acked: Bytes,
+    /// Its round-trip time.
+    pub rtt: Option<Duration>,
+    /// The least round-trip time.
+    pub rtprop: Duration,
+    /// The rate at which the flow may send because of what the receiver reports.
+    pub reported: Rate,
+    /// Whether the application, not the path, limited what was delivered.
+    pub app_limited: bool,
+}
+
+/// What the sender must do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// Go on.
+    Nothing,
+    /// Send [`CHECK_GAIN`] times this rate until the next verdict: it is what the path delivered.
+    Check(Rate),
+    /// Believe the receiver again.
+    Release,
+    /// Believe the receiver no more.
+    Flag,
+}
+
+/// One round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// When it began; `None` for the first, which is not whole.
+    began: Option<Time>,
+    last: Time,
+    delivered: Bytes,
+    /// What the reports of the round promise, in bytes.
+    reported: f64,
+    /// The least report.
+    least_reported: Option<Rate>,
+    least_rtt: Option<Duration>,
+    /// The sum of its round-trip times, and how many there are.
+    rtts: (Duration, u32),
+    app_limited: bool,
+}
+
+/// A check.
+#[derive(Clone, Copy, Debug)]
+struct Check {
+    /// The least and the mean round-trip time below which the queue is gone.
+    emptied: (Duration, Duration),
+    rounds: u32,
+}
+
+/// The state of the guard of one flow.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    round: Round,
+    /// The most that the path delivered lately.
+    peak: WindowedMax<Rate, Time>,
+    /// Since when how much was delivered that does not yet count as a rate.
+    counted: Option<(Time, Bytes)>,
+    evidence: f64,
+    check: Option<Check>,
+    /// Rounds until evidence counts again, and the next such pause.
+    pause: u32,
+    next_pause: u32,
+    /// When a flagged receiver last reported more than the path delivers; `None` if it is not flagged.
+    lied: Option<Time>,
+}
+
+impl Default for Guard {
+    fn default() -> Guard {
+        Guard {
+            round: Round::default(),
+            peak: WindowedMax::new(PEAK_WINDOW),
+            counted: None,
+            evidence: 0.0,
+            check: None,
+            pause: 0,
+            next_pause: 0,
+            lied: None,
+        }
+    }
+}
+
+impl Guard {
+    /// Whether the receiver was found to report more than the path delivers.
+    pub fn is_flagged(&self) -> bool {
+        self.lied.is_some()
+    }
+
+    /// A flagged receiver reports a capacity, and the path delivers at most `delivered`. Returns whether the receiver is
+    /// believed again.
+    ///
+    /// Chosen: one that goes on lying, be it in bursts, is never believed. One whose report was right for the cell, but
+    /// not for a link elsewhere that was hardly narrower, is believed once that link has become wider.
+    pub fn on_held(&mut self, now: Time, reported: Rate, delivered: Rate) -> bool {
+        let Some(lied) = &mut self.lied else { return true };
+        if reported.scaled(DELIVERED) > delivered {
+            *lied = now;
+        }
+        if now - *lied < HELD {
+            return false;
+        }
+        *self = Guard::default();
+        true
+    }
+
+    /// Takes in one ACK of a flow that obeys its receiver, or that checks it.
+    pub fn on_ack(&mut self, seen: &Witness) -> Verdict {
+        self.measure(seen);
+        let verdict = if seen.round_start { self.on_round(seen) } else { Verdict::Nothing };
+        let round = &mut self.round;
+        round.reported += (seen.now - round.last).as_secs_f64() * seen.reported.as_bps() as f64 / 8.0;
+        round.last = seen.now;
+        round.least_reported = [round.least_reported, Some(seen.reported)].into_iter().flatten().min();
+        round.delivered += seen.acked;
+        round.least_rtt = [round.least_rtt, seen.rtt].into_iter().flatten().min();
+        if let Some(rtt) = seen.rtt {
+            round.rtts = (round.rtts.0 + rtt, round.rtts.1 + 1);
+        }
+        round.app_limited |= seen.app_limited;
+        verdict
+    }
+
+    /// The flow has ceased to obey its receiver, for another reason: what the present round shows is void.
+    pub fn interrupt(&mut self) {
+        self.round = Round::default();
+        self.counted = None;
+        self.check = None;
+    }
+
+    /// Measures what the path delivers.
+    fn measure(&mut self, seen: &Witness) {
+        match &mut self.counted {
+            None => self.counted = Some((seen.now, Bytes::ZERO)),
+            Some((since, bytes)) => {
+                *bytes += seen.acked;
+                if seen.now - *since >= PEAK_SPAN {
+                    self.peak.update(seen.now, Rate::from_bytes_per(*bytes, seen.now - *since));
+                    self.counted = Some((seen.now, Bytes::ZERO));
+                }
+            }
+        }
+    }
+
+    /// A round is over.
+    fn on_round(&mut self, seen: &Witness) -> Verdict {
+        let next = Round { began: Some(seen.now), last: seen.now, ..Round::default() };
+        let over = std::mem::replace(&mut self.round, next);
+        let (Some(began), Some(least_rtt)) = (over.began, over.least_rtt) else { return Verdict::Nothing };
+        if let Some(check) = &mut self.check {
+            check.rounds += 1;
+            let mean_rtt = over.rtts.0 / over.rtts.1.max(1);
+            let is_emptied = least_rtt <= check.emptied.0 && mean_rtt <= check.emptied.1;
+            if !is_emptied && check.rounds < CHECK_ROUNDS {
+                return Verdict::Nothing;
+            }
+            return self.end_check(is_emptied, seen.now);
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+            return Verdict::Nothing;
+        }
+        let span = seen.now - began;
+        let is_queued = least_rtt > seen.rtprop + NO_QUEUE;
+        if over.app_limited || !is_queued || !self.is_too_much(&over, span) {
+            self.evidence = (self.evidence - FORGIVEN).max(0.0);
+            return Verdict::Nothing;
+        }
+        self.evidence += 1.0;
+        if self.evidence < ROUNDS {
+            return Verdict::Nothing;
+        }
+        let least = seen.rtprop + (least_rtt - seen.rtprop) / 4;
+        self.check = Some(Check { emptied: (least, least + NO_QUEUE), rounds: 0 });
+        Verdict::Check(Rate::from_bytes_per(over.delivered, span))
+    }
+
+    /// Whether more was reported than a round delivered, and than the path delivered at any time lately: all the time, or
+    /// twice as much in the mean. Honest reports swing, too.
+    fn is_too_much(&self, round: &Round, span: Duration) -> bool {
+        let least = round.least_reported.map_or(0.0, |least| least.as_bps() as f64 / 8.0);
+        let mean = round.reported / span.as_secs_f64().max(1e-9);
+        let most = self.peak.get().map_or(0.0, |peak| peak.as_bps() as f64 / 8.0);
+        let is_short = (round.delivered.0 as f64) < round.reported * DELIVERED;
+        is_short && most < least.max(0.5 * mean) * PEAK_DELIVERED
+    }
+
+    fn end_check(&mut self, is_emptied: bool, now: Time) -> Verdict {
+        self.check = None;
+        self.evidence = 0.0;
+        if is_emptied {
+            self.lied = Some(now);
+            return Verdict::Flag;
+        }
+        self.next_pause = (self.next_pause * 2).max(PAUSE_ROUNDS);
+        self.pause = self.next_pause;
+        Verdict::Release
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RTPROP: Duration = Duration::from_millis(40);
+
+    /// A path of `capacity` whose queue is the flow's own, or another's that is always there, and a receiver that reports
+    /// `factor` times the capacity. Each round trip is a step; the sender has a window of what is reported over RTprop.
+    struct Path {
+        guard: Guard,
+        now: Time,
+        checked: Option<Rate>,
+        /// Every verdict other than `Nothing`, and the round in which it fell.
+        verdicts: Vec<(u32, Verdict)>,
+        rounds: u32,
+    }
+
+    impl Path {
+        fn new() -> Path {
+            let guard = Guard::default();
+            Path { guard, now: Time::from_secs(1), checked: None, verdicts: Vec::new(), rounds: 0 }
+        }
+
+        fn run(&mut self, rounds: u32, capacity: Rate, factor: f64, foreign: Duration) -> &mut Path {
+            for _ in 0..rounds {
+                self.round(capacity, capacity.scaled(factor), foreign, false);
+            }
+            self
+        }
+
+        fn round(&mut self, capacity: Rate, reported: Rate, foreign: Duration, app_limited: bool) {
+            let sent = match self.checked {
+                Some(delivered) => delivered.scaled(CHECK_WINDOW).min(capacity),
+                None => reported,
+            };
+            let window = sent.bytes_in(RTPROP);
+            let rtt = RTPROP.max(capacity.time_for(window)) + foreign;
+            self.rounds += 1;
+            // Little's law.
+            let delivered = Rate::from_bytes_per(window, rtt);
+            for ack in 0..20 {
+                self.now += rtt / 20;
+                let seen = Witness {
+                    now: self.now,
+                    round_start: ack == 0,
+                    acked: delivered.bytes_in(rtt / 20),
+                    rtt: Some(rtt),
+                    rtprop: RTPROP,
+                    reported,
+                    app_limited,
+                };
+                let verdict = self.guard.on_ack(&seen);
+                match verdict {
+                    Verdict::Nothing => continue,
+                    Verdict::Check(delivered) => self.checked = Some(delivered),
+                    Verdict::Release | Verdict::Flag => self.checked = None,
+                }
+                self.verdicts.push((self.rounds, verdict));
+            }
+        }
+    }
+
+    #[test]
+    fn a_lie_is_checked_and_flagged_within_ten_rounds() {
+        for factor in [1.4, 2.0, 4.0, 100.0] {
+            let mut path = Path::new();
+            path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
+            assert_eq!(path.verdicts, [], "the truth is no reason");
+            path.run(10, Rate::from_mbps(60.0), factor, Duration::ZERO);
+            let [(_, Verdict::Check(delivered)), (flagged, Verdict::Flag), ..] = path.verdicts[..] else {
+                panic!("{factor} times: {:?}", path.verdicts)
+            };
+            assert!((delivered.as_mbps() / 60.0 - 1.0).abs() < 0.01, "{factor} times: {delivered:?}");
+            assert!(flagged <= 40 && path.guard.is_flagged());
+        }
+    }
+
+    #[test]
+    fn who_is_held_is_believed_again_after_ten_seconds_without_a_lie() {
+        let mut path = Path::new();
+        path.run(10, Rate::from_mbps(60.0), 4.0, Duration::ZERO);
+        let (guard, began) = (&mut path.guard, path.now);
+        let told = |guard: &mut Guard, ms: u64, mbps: f64| {
+            guard.on_held(began + Duration::from_millis(ms), Rate::from_mbps(mbps), Rate::from_mbps(60.0))
+        };
+        assert!(!told(guard, 9_000, 60.0));
+        assert!(!told(guard, 9_500, 240.0), "one more lie");
+        assert!(!told(guard, 19_400, 60.0) && guard.is_flagged());
+        assert!(told(guard, 19_600, 60.0) && !guard.is_flagged());
+    }
+
+    #[test]
+    fn a_fall_of_the_capacity_is_no_lie() {
+        let mut path = Path::new();
+        path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
+        // For a while, the path gives a fifth of what is reported: less than before, but not more than ever.
+        path.run(4, Rate::from_mbps(12.0), 5.0, Duration::ZERO);
+        path.run(30, Rate::from_mbps(12.0), 1.0, Duration::ZERO);
+        assert_eq!(path.verdicts, []);
+    }
+
+    #[test]
+    fn a_queue_of_others_is_checked_more_and_more_rarely() {
+        let mut path = Path::new();
+        path.run(1_000, Rate::from_mbps(60.0), 1.0, Duration::from_millis(80));
+        let checks: Vec<u32> = path
+            .verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Check(_)))
+            .map(|(round, _)| *round)
+            .collect();
+        assert!(!path.guard.is_flagged() && (3..=6).contains(&checks.len()), "{checks:?}");
+        let pauses: Vec<u32> = checks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(pauses.windows(2).all(|pair| pair[1] > pair[0]), "{pauses:?}");
+    }
+
+    #[test]
+    fn what_the_application_limits_says_nothing() {
+        let mut path = Path::new();
+        let (capacity, reported) = (Rate::from_mbps(60.0), Rate::from_mbps(240.0));
+        (0..99).for_each(|_| path.round(capacity, reported, Duration::ZERO, true));
+        assert_eq!(path.verdicts, []);
+    }
+
+    proptest! {
+        #[test]
+        fn who_reports_no_more_than_the_path_gives_is_never_checked(
+            course in prop::collection::vec((1.0f64..400.0, 0.2f64..=1.0), 1..80),
+        ) {
+            let mut path = Path::new();
+            for (mbps, part) in course {
+                path.run(1, Rate::from_mbps(mbps), part, Duration::ZERO);
+            }
+            prop_assert_eq!(&path.verdicts[..], &[]);
+        }
+
+        #[test]
+        fn whatever_comes_a_check_ends(
+            course in prop::collection::vec((1.0f64..400.0, 0.1f64..20.0, 0u64..200), 1..200),
+        ) {
+            let mut path = Path::new();
+            for (mbps, factor, foreign_ms) in course {
+                path.run(1, Rate::from_mbps(mbps), factor, Duration::from_millis(foreign_ms));
+            }
+            for pair in path.verdicts.chunks(2) {
+                prop_assert!(matches!(pair[0].1, Verdict::Check(_)));
+                if let [(began, _), (ended, verdict)] = pair {
+                    prop_assert!(matches!(verdict, Verdict::Flag | Verdict::Release));
+                    prop_assert!(ended - began <= CHECK_ROUNDS);
+                }
+            }
+            prop_assert_eq!(path.guard.is_flagged(), path.verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Flag));
+        }
+    }
+}
