@@ -77,7 +77,8 @@ pub struct Options {
     /// Where servers are, and what programs reach.
     #[arg(long, value_enum, default_value_t)]
     far: Place,
-    /// A command line that runs on another device, which are counted from 1; may be given several times.
+    /// A command line that runs on another device, which are counted from 1; the run lasts until it has ended, too. May be
+    /// given several times.
     #[arg(long, value_name = "N=LINE", value_parser = programs::on_device)]
     on: Vec<(usize, String)>,
     /// The device on which the program runs.

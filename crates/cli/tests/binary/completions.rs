@@ -39,7 +39,7 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
         "{options:?}"
     );
     assert_eq!(answers(&["sim", "decoder-in"]), ["decoder-in-the-loop"]);
-    assert_eq!(answers(&["sim", "mi"]), ["mine.toml"], "and files of one's own");
+    assert_eq!(answers(&["sim", "min"]), ["mine.toml"], "and files of one's own");
     assert!(answers(&["sim", "oth"]).is_empty(), "other files are not offered");
     assert!(answers(&["sim", "trace", "--set", "cell.pr"]).contains(&"cell.prbs=".to_owned()));
     assert!(

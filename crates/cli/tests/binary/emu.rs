@@ -105,6 +105,22 @@ fn the_status_of_the_program_is_that_of_the_command() {
 }
 
 #[test]
+fn programs_beside_the_main_one_that_fail_are_named() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) {
+        return;
+    }
+    shell.write("two.toml", "name = \"two\"\nduration_s = 1\n[[device]]\n[[device]]\n[[flow]]\nrtt_ms = 2\n");
+    let said = shell.run(&["emu", "two.toml", "--on", "2=exit 9", "--out", "run", "--", "true"]);
+    assert_eq!(said.code, Some(9), "{}", said.err);
+    assert!(said.err.contains("`exit 9` ended with 9; its output is in run/programs/1.log"), "{}", said.err);
+    let said = shell.run(&["emu", "delay", "1", "--server", "no-such-server", "--out", "b", "--", "true"]);
+    assert_eq!(said.code, Some(127), "{}", said.err);
+    assert!(said.err.contains("`no-such-server` ended with 127"), "{}", said.err);
+    assert!(shell.read("b/programs/1.log").contains("not found"));
+}
+
+#[test]
 fn emulators_nest_and_their_delays_add_up() {
     let shell = Shell::new();
     if !can_emulate(&shell) || !airpace_testing::has_program("python3", "python3") {
@@ -246,6 +262,8 @@ fn what_cannot_be_emulated_is_one_sentence() {
     shell.run(&["emu", "no-such", "--", "true"]).refused(&["no scenario is called `no-such`"]);
     shell.run(&["emu", "loss", "up", "2", "--", "true"]).refused(&["probability"]);
     shell.run(&["emu", "onoff", "up", "-1", "2", "--", "true"]).refused(&["-1"]);
+    shell.run(&["emu", "delay", "nan", "--", "true"]).refused(&["give a time in ms"]);
+    shell.run(&["emu", "delay", "1", "bogus", "3", "--", "true"]).refused(&["`bogus` is neither link"]);
     shell.run(&["emu", "link", "none.up", "none.down", "--", "true"]).refused(&["none.", "cannot be read"]);
     shell
         .run(&["emu", "link", "a", "b", "--uplink-queue", "red", "--", "true"])

@@ -112,10 +112,7 @@ impl Inside {
         let (mut interfaces, mut networks) = (vec![], vec![]);
         for &slot in &far.slots {
             let Some(device) = space.device(slot) else {
-                return Err(EmuError::Refused(format!(
-                    "emulators are nested too deeply; they can be nested {} times",
-                    Space::DEEPEST
-                )));
+                return Err(interfaces::too_deep());
             };
             let make = || interfaces::of_device(device, far.leads_ipv6);
             let ((interface, has_ipv6), network) = namespaces::in_new_network(make)?;

@@ -66,8 +66,17 @@ pub(super) struct Beside {
     pub slots: Vec<u8>,
 }
 
+/// The error if emulators within emulators have no more addresses.
+pub(super) fn too_deep() -> EmuError {
+    let deepest = Space::DEEPEST;
+    EmuError::Refused(format!("emulators are nested too deeply; they can be nested {deepest} times"))
+}
+
 /// Makes the interface of the far side in a namespace that others use too, and takes free numbers for the devices.
 pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuError> {
+    if space.device(1).is_none() {
+        return Err(too_deep());
+    }
     let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
     let (interface, name, number, index) = free_interface(&mut routes)?;
     let mut slots = vec![];
@@ -187,12 +196,18 @@ pub(crate) fn tun_remedy(why: &io::Error) -> &'static str {
     }
 }
 
+/// Whether the interface of a namespace sends redirects.
+const REDIRECTS: &str = "ipv4/conf/airpace/send_redirects";
+
 /// Settings of a namespace: emulators on its devices pass packets on, and everyone may ping.
 fn settings() {
     let group = rustix::process::getegid().as_raw();
     // A kernel without one of them works without it.
     for (name, value) in [
         ("ipv4/ip_forward", "1".to_owned()),
+        // Devices do not reach each other directly, whatever the far side may think of one interface.
+        ("ipv4/conf/all/send_redirects", "0".to_owned()),
+        (REDIRECTS, "0".to_owned()),
         ("ipv6/conf/all/forwarding", "1".to_owned()),
         ("ipv4/ping_group_range", format!("{group} {group}")),
     ] {

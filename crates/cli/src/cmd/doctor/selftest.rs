@@ -62,10 +62,11 @@ impl Test {
     fn scenario(&self) -> String {
         let Test { rate_mbps, .. } = self;
         let way = self.way();
-        // A queue of a round trip's time and more, so that one connection fills the link.
+        // A link as of a trace, with a queue of a round trip's time and more, so that one connection fills it.
         format!(
-            "name = \"doctor\"\nduration_s = 60\n[internet]\nrate_mbps = {rate_mbps}\nbuffer.ms = 40\n[[flow]]\n\
-             rtt_ms = 10\ndirection = \"{way}\"\n"
+            "name = \"doctor\"\nduration_s = 60\n[trace]\ntelemetry = false\nlink.buffer.ms = 40\n\
+             synth = {{ model = \"constant\", mean_mbps = {rate_mbps}, seconds = 1 }}\n[[flow]]\nrtt_ms = 10\n\
+             direction = \"{way}\"\n"
         )
     }
 }

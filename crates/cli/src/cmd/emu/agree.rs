@@ -62,7 +62,7 @@ const LONGEST_S: f64 = 86_400.0;
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu agree stationary-idle\n         \
                    airpace emu agree four-phones --schedule even --for 20 --device 2\n         \
-                   airpace emu agree trace --set trace.file=TMobile-LTE-short.down --set trace.link.buffer.packets=100")]
+                   airpace emu agree trace --set trace.file=PHONE.down --set trace.link.buffer.packets=100")]
 pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.
     #[arg(add = complete::scenario())]

@@ -120,10 +120,11 @@ impl Cast {
                 Role::Server => {
                     let (_, is_listening) = session.serve(&planned.program, output.as_ref())?;
                     if !is_listening {
+                        let log = folder.join(log_name(index + 1));
+                        let line = &planned.line;
                         doubts.push(format!(
-                            "`{}` listens on no new port; its output is in {}",
-                            planned.line,
-                            log_name(index + 1)
+                            "`{line}` listens on no new port; its output is in {}",
+                            log.display()
                         ));
                     }
                 }
@@ -141,10 +142,25 @@ impl Cast {
         self.list.iter().all(|planned| planned.role == Role::Server || planned.end.is_some())
     }
 
-    /// The status of the main program; `None` if it was ended.
+    /// The status of the main program, or of the first program that failed if that one did not; `None` if the main program
+    /// was ended.
     pub fn status(&self) -> Option<i32> {
-        let main = self.list.iter().find(|planned| planned.role == Role::Main)?;
-        main.end.map(|end| end.status())
+        let main = self.list.iter().find(|planned| planned.role == Role::Main)?.end?.status();
+        let mut others = self.list.iter().filter_map(|planned| planned.end).map(|end| end.status());
+        Some(if main == 0 { others.find(|&status| status != 0).unwrap_or(0) } else { main })
+    }
+
+    /// Sentences about servers and programs beside the main one that ended by themselves and failed. Their output is in
+    /// `folder`.
+    pub fn failures(&self, folder: &Path) -> Vec<String> {
+        let failed = self.list.iter().enumerate().filter_map(|(index, planned)| {
+            let status = planned.end.map(|end| end.status()).filter(|&status| status != 0)?;
+            let log = folder.join(log_name(index + 1));
+            let line = &planned.line;
+            (planned.role != Role::Main)
+                .then(|| format!("`{line}` ended with {status}; its output is in {}", log.display()))
+        });
+        failed.collect()
     }
 
     /// The programs, as a manifest tells them.

@@ -127,6 +127,9 @@ pub fn run(
     if folder.is_numbered {
         point_latest_to(&folder.path);
     }
+    for failure in cast.failures(&folder.path) {
+        terminal::say(format_args!("airpace: {failure}"));
+    }
     finish::tell(&finished, options, out)?;
     let status = cast.status().unwrap_or(if is_interrupted.load(Ordering::Relaxed) { 130 } else { 0 });
     Ok(match (status, finished.is_fit) {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use airpace_eval::{Choice, shell};
 use airpace_sim::Scenario;
 use anyhow::{Context, bail};
+use clap::Subcommand as _;
 
 use super::super::Verdict;
 use super::{LastHopOptions, Options, run, words};
@@ -53,6 +54,7 @@ pub struct Link {
 #[command(before_help = "Example: airpace emu delay 20 -- ping -c 3 100.64.0.1")]
 pub struct Delay {
     /// Milliseconds that every packet is delayed, in each direction.
+    #[arg(value_parser = milliseconds)]
     milliseconds: f64,
     #[command(flatten)]
     rest: Rest,
@@ -147,6 +149,12 @@ struct Rest {
     command: Vec<OsString>,
 }
 
+/// A time in ms that may be 0.
+fn milliseconds(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+    value.ok_or_else(|| "give a time in ms, 0 or more".to_owned())
+}
+
 /// The shortest round trip of a network that does not delay, in ms: a microsecond.
 const NO_DELAY_MS: f64 = 0.001;
 
@@ -169,6 +177,14 @@ impl Form {
         let scenario = Scenario::load(&text, name, &[])?;
         let choice = Choice { argument: self.argument(), scenario, set: vec![] };
         let command = words(&rest.command)?;
+        if let [first, ..] = &rest.then[..]
+            && !Form::has_subcommand(first)
+            && super::super::scenario::load(first, &[]).is_err()
+        {
+            bail!(
+                "`{first}` is neither link, delay, loss, onoff or cellular, nor a scenario; the program stands behind `--`"
+            );
+        }
         let inner = match &rest.then[..] {
             [] => command,
             then => {
