@@ -26,6 +26,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("emu", "link.toml", "emu IN --mm-back-log OUT -- true"),
     ("emu link", "a.down", "emu link a.down IN --mm-log OUT -- true"),
     ("emu link", "a.down", "emu link IN a.down --mm-back-log OUT -- true"),
+    ("emu truth", "kernel.csv", "emu truth --traces . --from IN --page OUT"),
 ];
 
 /// Options that name folders, or stems of several files. They are tested further below.
@@ -42,6 +43,9 @@ const FOLDERS: &[(&str, &str)] = &[
     ("emu delay", "out"),
     ("emu loss", "out"),
     ("emu onoff", "out"),
+    ("emu cellular", "out"),
+    ("emu agree", "out"),
+    ("emu truth", "out"),
 ];
 
 /// Options that name an input, or a place of something that is not a result.
@@ -59,6 +63,10 @@ const NOT_WRITTEN: &[(&str, &str)] = &[
     ("emu", "od"),
     ("emu link", "reports"),
     ("emu link", "od"),
+    ("emu cellular", "uplink-offsets"),
+    ("emu cellular", "downlink-offsets"),
+    ("emu truth", "traces"),
+    ("emu truth", "from"),
 ];
 
 const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_ports = 1\n\
@@ -81,6 +89,9 @@ impl Shell {
             .packet(1, 10, 0xB0EC, &nas(&[7, 0x41]))
             .packet(1, 20, 0xB173, &[250, 1, 2, 3]);
         shell.write_bytes("phone.qmdl", &log.0);
+        let kernel = "trace,queue_packets,scheme,run,throughput_mbps,queueing_mean_ms,queueing_p95_ms,dropped,\
+                      lateness_p999_us\na.down,300,cubic,1,4.8,100,200,9,300\n";
+        shell.write("kernel.csv", kernel);
         // Silence is a valid recording.
         shell.write_bytes("a.cf32", &vec![0; 8 * 19_200]);
         shell
