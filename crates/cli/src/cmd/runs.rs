@@ -93,6 +93,8 @@ struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Complete,
+    /// An emulated run came to its end, and its figures must not be used.
+    Unfit,
     /// The run was stopped, or it failed.
     Incomplete,
     /// Another process writes into the folder.
@@ -103,6 +105,7 @@ impl State {
     fn word(self) -> &'static str {
         match self {
             State::Complete => "complete",
+            State::Unfit => "unfit",
             State::Incomplete => "incomplete",
             State::Running => "running",
         }
@@ -133,6 +136,7 @@ impl Found {
             }
             let Ok(manifest) = RunFolder::open(&path).and_then(|folder| folder.manifest()) else { continue };
             let state = match manifest.complete {
+                true if manifest.emulation.as_ref().is_some_and(|emulation| !emulation.fit) => State::Unfit,
                 true => State::Complete,
                 false if Claim::is_free(&path) => State::Incomplete,
                 false => State::Running,

@@ -66,6 +66,10 @@ fn a_client_reaches_its_server_over_the_network_and_the_folder_says_so() {
         "took",
     ];
     assert_eq!(emulate(&shell, &words), 0);
+    let listed = shell.run(&["runs", "--in", ".", "--json"]).fine();
+    let listed: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let is_fit = manifest(&shell, "run")["emulation"]["fit"] == true;
+    assert_eq!(listed["state"], if is_fit { "complete" } else { "unfit" });
     let took: f64 = shell.read("took").parse().unwrap();
     assert!(took >= 0.040, "a round trip takes 40 ms at least, and took {took} s");
 
