@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(page.lines().find(braces), None);
         for part in [
             "0 of 1 conditions are within",
-            "late by\n  0.34 ms",
+            "late by 0.34 ms",
             "`reno@linux` over `a` with a queue of 9 packets: Nobody has explained it yet.",
             "| a | 9 | `reno@linux` | 10.00 | 10.00 (+0.0 %) | 50 (50–50) | 99 (+98.0 %) |",
         ] {
