@@ -27,7 +27,8 @@ use super::{Verdict, complete, scenario};
 /// device, $AIRPACE_BASE is the address of the far side. Servers of the far side start first, and are waited for until
 /// they listen. Every packet is recorded in a run folder; a run in which the emulator came too late is marked as unfit.
 ///
-/// Ends with the command's status; with 3 if the command ended well but the run is unfit.
+/// Ends with the command's status, or with that of another program that failed; with 3 if all ended well but the run is
+/// unfit.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

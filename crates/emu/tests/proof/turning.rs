@@ -87,27 +87,39 @@ struct Ran {
     out: [Vec<Vec<u8>>; 2],
 }
 
-/// Reads what comes out until it is over, and counts it.
+/// Reads what comes out until it is over and nothing is left, and counts it.
 fn read(program: &UnixDatagram, is_over: &AtomicBool, seen: &AtomicU64) -> Vec<Vec<u8>> {
     program.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket");
     let mut out = vec![];
     let mut room = vec![0; 2_000];
-    while !is_over.load(Ordering::Relaxed) {
+    loop {
+        // What was written before it was over can be read after that.
+        let was_over = is_over.load(Ordering::SeqCst);
         match program.recv(&mut room) {
             Ok(length) => {
                 out.push(room[..length].to_vec());
                 seen.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) if was_over => return out,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => panic!("{error}"),
         }
     }
-    out
+}
+
+/// When a run has seen enough.
+enum Enough {
+    /// So many packets have come out.
+    Out(u64),
+    /// Nothing has come out for a while. What is under way then is under way in the record too, so that nothing that is
+    /// tested depends on how long that is.
+    Quiet,
 }
 
 /// Lets these packets come to a world in real time, as fast as the sockets take them but not before their time, and reads
-/// what comes out for as long as anything can be under way.
-fn run(world: &World, packets: &[Coming]) -> Ran {
+/// what comes out.
+fn run(world: &World, packets: &[Coming], enough: &Enough) -> Ran {
     let space = Space::ROOT;
     let (far, far_program) = interface();
     let (ports, programs): (Vec<File>, Vec<UnixDatagram>) = (0..world.devices).map(|_| interface()).unzip();
@@ -144,14 +156,23 @@ fn run(world: &World, packets: &[Coming]) -> Ran {
             let bytes = packet(source, destination, bytes, ecn, number % 2 == 1, number as u64);
             program.send(&bytes).expect("a socket");
         }
-        // Nothing more comes out once nothing came out for long.
-        let mut before = u64::MAX;
-        while std::mem::replace(&mut before, seen.load(Ordering::Relaxed)) != seen.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(1_500));
+        let count = || seen.load(Ordering::Relaxed);
+        match enough {
+            Enough::Out(packets) => {
+                while count() < *packets {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            Enough::Quiet => {
+                let mut before = u64::MAX;
+                while std::mem::replace(&mut before, count()) != count() {
+                    std::thread::sleep(Duration::from_millis(1_500));
+                }
+            }
         }
         stop.store(true, Ordering::Relaxed);
         let Turned { spool, audit, .. } = turning.join().expect("the turning thread");
-        is_over.store(true, Ordering::Relaxed);
+        is_over.store(true, Ordering::SeqCst);
         let down = down.into_iter().flat_map(|thread| thread.join().expect("a reader")).collect();
         let up = up.join().expect("a reader");
         let mut out = [vec![], vec![]];
@@ -170,7 +191,7 @@ fn what_the_thread_did_is_what_virtual_time_says_whatever_the_world() {
             (Just(world), packets(devices))
         });
         let (world, packets) = worlds.new_tree(&mut runner).expect("a world").current();
-        let Ran { mut record, audit, .. } = run(&world, &packets);
+        let Ran { mut record, audit, .. } = run(&world, &packets, &Enough::Quiet);
         assert_eq!(record.lost, 0);
         let (replayed, departures) = replayed(&world, &mut record);
         assert_eq!(replayed.arrived, packets.len() as u64, "every packet was read");
@@ -187,7 +208,7 @@ fn what_the_thread_did_is_what_virtual_time_says_whatever_the_world() {
 fn packets_come_out_whole_and_marked_where_a_queue_was_long() {
     let world = marking_link();
     let list = bursts();
-    let Ran { mut record, out, .. } = run(&world, &list);
+    let Ran { mut record, out, .. } = run(&world, &list, &Enough::Out(list.len() as u64));
     let (replayed, departures) = replayed(&world, &mut record);
     assert_eq!((replayed.differing, replayed.arrived), (0, list.len() as u64));
     let mut marked = [0, 0];

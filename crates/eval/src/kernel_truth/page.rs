@@ -51,7 +51,7 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
         _ => " Those that are not are [listed below](#not-within-the-bounds).",
     };
     let outcome = format!(
-        "{} of {} conditions are within the bounds, {close} of them within 2 %.{explained}",
+        "**The outcome:** {} of {} conditions are within the bounds, {close} of them within 2 %.{explained}",
         within(held),
         held.len()
     );
@@ -78,7 +78,7 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
     };
     let mut page = TEMPLATE.to_owned();
     for (word, value) in [
-        ("{outcome}", outcome),
+        ("{outcome}", filled(&outcome, 120)),
         ("{kernel}", machine.kernel.clone()),
         ("{processors}", processors),
         ("{program}", machine.program.clone()),

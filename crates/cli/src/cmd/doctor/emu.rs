@@ -9,6 +9,7 @@ use airpace_emu::{Audit, Session};
 use airpace_eval::shell::quote;
 use serde_json::{Value, json};
 
+use super::super::emu::stage;
 use super::selftest::{self, Carried};
 use super::{Finding, in_path, package_line, present};
 use crate::called;
@@ -103,7 +104,7 @@ fn without_this(sentence: &str) -> &str {
 
 /// What a session has here.
 fn session() -> Vec<Finding> {
-    let begun = selftest::inside().and_then(|inside| {
+    let begun = stage::inside().and_then(|inside| {
         let plan = SessionPlan { inside, devices: 1, far: Far::Host { or_own: true } };
         Ok(Session::begin(&plan)?)
     });

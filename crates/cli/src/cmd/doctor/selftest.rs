@@ -1,13 +1,12 @@
 //! What the emulator carries: a private network with a link of a certain rate, and a TCP connection of this program's own
 //! through it.
 
-use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use airpace_core::Direction;
 use airpace_emu::bulk::PORT;
-use airpace_emu::session::Spot;
+use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
 use airpace_emu::{Audit, World};
 use airpace_sim::Scenario;
@@ -104,12 +103,6 @@ impl Carried {
     }
 }
 
-/// The command that holds a session's namespaces.
-pub fn inside() -> anyhow::Result<Vec<OsString>> {
-    let program = std::env::current_exe().context("the program does not find itself")?;
-    Ok(vec![program.into(), "emu-inside".into()])
-}
-
 /// Carries out a test.
 ///
 /// # Errors
@@ -118,7 +111,7 @@ pub fn run(test: &Test) -> anyhow::Result<Carried> {
     let scenario = Scenario::load(&test.scenario(), "doctor", &[])?;
     let world = World { plan: scenario.prepare()?.devices_network()?, devices: 1, seed: 1 };
     let folder = tempfile::tempdir().context("there is no folder for temporary files")?;
-    let mut staged = Stage::make(1)?.turn(&world, Begins::AtOnce, folder.path())?;
+    let mut staged = Stage::make(1, Far::Own)?.turn(&world, Begins::AtOnce, None, folder.path())?;
     let address = format!("{}:{PORT}", staged.session.space().address_v4());
     let end = |part: &str, task: &str, spot| {
         let words = ["emu-bulk", part, &address, task, &SECONDS.to_string()].map(str::to_owned);

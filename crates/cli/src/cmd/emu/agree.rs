@@ -11,7 +11,7 @@ use airpace_emu::play::player::Notes;
 use airpace_emu::play::recorded::{Passage, passages};
 use airpace_emu::play::schedule::{Kind, Planned, Schedule};
 use airpace_emu::play::virtually::{Outcome, capacities, cross};
-use airpace_emu::session::Spot;
+use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
 use airpace_eval::agreement::{Agreement, Compared, Percentiles, Real, Virtual};
 use airpace_eval::emulation::{EmulatedRun, Exit, Program, Setup};
@@ -112,7 +112,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     });
 
     let is_interrupted = on_interrupt()?;
-    let stage = Stage::make(world.devices)?;
+    let stage = Stage::make(world.devices, Far::Own)?;
     let folder = Folder::make(args.out.as_deref(), &choice.scenario.name)?;
     let command = matrix::command_as_typed();
     let host = Host { program: called::lasting_name().to_owned(), ..Host::here(&command, 1) };
@@ -123,7 +123,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
     let last = as_scheduled.iter().filter_map(|it| it.released).fold(START + schedule.length(), Time::max);
     let until = last + LISTEN_ON;
-    let mut staged = stage.turn(&world, Begins::AtOnce, &folder.path)?;
+    let mut staged = stage.turn(&world, Begins::AtOnce, None, &folder.path)?;
     let clock = staged.clock;
     let part = (clock.start_ns() + START.as_nanos(), clock.start_ns() + until.as_nanos());
     let players = players(&world, &staged.session, &csv, part, &folder.path)?;

@@ -145,7 +145,7 @@ fn section(audit: &Audit, programs: Vec<Program>) -> Emulation {
 }
 
 /// The kernel's release, as `uname -r` prints it.
-fn kernel() -> String {
+pub fn kernel() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 

@@ -2,24 +2,21 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use airpace_emu::record::Spool;
-use airpace_emu::session::{Far, SessionPlan};
-use airpace_emu::turn::{Begins, Turn, Turned};
-use airpace_emu::{Clock, Session, World};
+use airpace_emu::session::Far;
+use airpace_emu::turn::Begins;
+use airpace_emu::{Session, World};
 use airpace_eval::emulation::{EmulatedRun, SCHEME, Setup};
 use airpace_eval::{Choice, Host};
-use anyhow::Context;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::runs::{Claim, point_latest_to};
 use super::super::{Verdict, matrix, on_interrupt};
 use super::finish::{self, Ran};
 use super::mmlog::Logs;
 use super::programs::Cast;
+use super::stage::{Played, Stage, has_said};
 use super::telemetry::Telemetry;
 use super::{LastHopOptions, Options, Place};
 use crate::called;
@@ -56,11 +53,6 @@ pub fn run(
         Place::Auto if !options.server.is_empty() => Far::Own,
         Place::Auto => Far::Host { or_own: true },
     };
-    let inside = vec![
-        std::env::current_exe().context("the program does not find itself")?.into(),
-        "emu-inside".into(),
-    ];
-    let plan = SessionPlan { inside, devices: world.devices, far };
     let logs = Logs::begin(last_hop, &choice)?;
     let has_radio =
         choice.scenario.cell.is_some() || choice.scenario.trace.as_ref().is_some_and(|it| it.telemetry);
@@ -70,9 +62,9 @@ pub fn run(
         "the scenario has no radio that could tell anything; take one with a cell"
     );
     let is_interrupted = on_interrupt()?;
-    let (mut session, interfaces) = Session::begin(&plan)?;
+    let stage = Stage::make(world.devices, far)?;
     if !options.quiet {
-        for doubt in session.doubts() {
+        for doubt in stage.doubts() {
             terminal::say(format_args!("airpace: {doubt}"));
         }
     }
@@ -89,39 +81,23 @@ pub fn run(
         },
     };
     let run = EmulatedRun::create(&setup)?;
-    let spool = Spool::begin(&folder.path).with_context(|| {
-        format!("cannot write into `{}`; choose another place with --out", folder.path.display())
-    })?;
-
     let telemetry = Telemetry::open(last_hop.reports.as_deref(), last_hop.od.as_deref(), world.devices)?;
     cast.tell(|device| telemetry.environment(device));
-    let stop = Arc::new(AtomicBool::new(false));
-    let clock = Clock::start();
     let (reports, teller) = match telemetry.start(SystemTime::now())? {
         Some((listeners, teller)) => (Some(listeners), Some(teller)),
         None => (None, None),
     };
-    let turn = Turn { interfaces, spool, reports, clock, begins: Begins::AtOnce, stop: Arc::clone(&stop) };
-    let turning = {
-        let world = world.clone();
-        std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?
-    };
-    let attended = attend(&mut cast, &mut session, &folder.path, options, &is_interrupted);
+    let mut staged = stage.turn(&world, Begins::AtOnce, reports, &folder.path)?;
+    let attended = attend(&mut cast, &mut staged.session, &folder.path, options, &is_interrupted);
     // The programs end while their packets still get through.
-    let unread = session.end();
-    stop.store(true, Ordering::Relaxed);
-    let Turned { spool, connections, mut audit } =
-        turning.join().map_err(|_| anyhow::anyhow!("the emulator's thread failed; please report this"))?;
+    let played = staged.end();
     if let Some(teller) = teller {
         teller
             .join()
             .map_err(|_| anyhow::anyhow!("the thread that tells reports failed; please report this"))?;
     }
     attended?;
-    audit.counts.unread = unread?;
-    let record = spool.finish().with_context(|| {
-        format!("the record of packets could not be written in `{}`; make room there", folder.path.display())
-    })?;
+    let Played { record, connections, audit } = played?;
     let ran = Ran { world, record, connections, audit, programs: cast.told() };
     let finished = finish::finish(run, ran, logs, options.quiet)?;
     if folder.is_numbered {
@@ -156,11 +132,6 @@ fn attend(
     let began = Instant::now();
     let mut interrupted_at = None;
     loop {
-        while session.has_end() {
-            if cast.ended(session.wait()?) {
-                return Ok(());
-            }
-        }
         let is_over = options.seconds.is_some_and(|seconds| began.elapsed().as_secs_f64() >= seconds);
         if is_interrupted.load(Ordering::Relaxed) && interrupted_at.is_none() {
             interrupted_at = Some(Instant::now());
@@ -168,19 +139,10 @@ fn attend(
         if is_over || interrupted_at.is_some_and(|at| at.elapsed() > ENDS_WITHIN) {
             return Ok(());
         }
-        let said = is_readable(session);
-        if said && cast.ended(session.wait()?) {
+        if has_said(session) && cast.ended(session.wait()?) {
             return Ok(());
         }
     }
-}
-
-/// Waits a moment for the session to say something. Returns whether it does.
-fn is_readable(session: &Session) -> bool {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-    let handle = session.handle();
-    let mut waiting = [PollFd::new(&handle, PollFlags::IN)];
-    poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
 /// The run folder, claimed.

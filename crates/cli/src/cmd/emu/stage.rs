@@ -1,8 +1,10 @@
-//! A session whose network is turned in real time, with programs of our own in it.
+//! A session whose network is turned in real time: what every emulated run begins and ends with, and programs of our own
+//! in it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,7 +14,7 @@ use airpace_core::Time;
 use airpace_emu::connections::Connections;
 use airpace_emu::record::{Record, Spool};
 use airpace_emu::session::{Far, Program, ProgramEnd, SessionPlan, Spot};
-use airpace_emu::turn::{Begins, Interfaces, Turn, Turned};
+use airpace_emu::turn::{Begins, Interfaces, Listeners, Turn, Turned};
 use airpace_emu::{Audit, Clock, Session, World};
 use anyhow::{Context, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,6 +31,7 @@ pub struct Staged {
     pub clock: Clock,
     stop: Arc<AtomicBool>,
     turning: JoinHandle<Turned>,
+    folder: PathBuf,
 }
 
 /// What it leaves behind.
@@ -49,25 +52,35 @@ impl Stage {
     ///
     /// # Errors
     /// One sentence about what this machine lacks.
-    pub fn make(devices: usize) -> anyhow::Result<Stage> {
-        let plan = SessionPlan { inside: vec![this_program()?, "emu-inside".into()], devices, far: Far::Own };
-        let (session, interfaces) = Session::begin(&plan)?;
+    pub fn make(devices: usize, far: Far) -> anyhow::Result<Stage> {
+        let (session, interfaces) = Session::begin(&SessionPlan { inside: inside()?, devices, far })?;
         Ok(Stage { session, interfaces })
     }
 
-    /// Begins to turn the network. The record is kept in `folder`.
+    /// Sentences about what is not as one may expect.
+    pub fn doubts(&self) -> &[String] {
+        self.session.doubts()
+    }
+
+    /// Begins to turn the network. The record is kept in `folder`; radio reports go to `reports`.
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn turn(self, world: &World, begins: Begins, folder: &Path) -> anyhow::Result<Staged> {
+    pub fn turn(
+        self,
+        world: &World,
+        begins: Begins,
+        reports: Option<Listeners>,
+        folder: &Path,
+    ) -> anyhow::Result<Staged> {
         let Stage { session, interfaces } = self;
         let spool = Spool::begin(folder).with_context(|| {
             format!("cannot write into `{}`; choose another place with --out", folder.display())
         })?;
         let (stop, clock, world) = (Arc::new(AtomicBool::new(false)), Clock::start(), world.clone());
-        let turn = Turn { interfaces, spool, reports: None, clock, begins, stop: Arc::clone(&stop) };
+        let turn = Turn { interfaces, spool, reports, clock, begins, stop: Arc::clone(&stop) };
         let turning = std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.run(&world))?;
-        Ok(Staged { session, clock, stop, turning })
+        Ok(Staged { session, clock, stop, turning, folder: folder.to_owned() })
     }
 }
 
@@ -94,13 +107,7 @@ impl Staged {
                 break;
             }
             progress(self.clock.now());
-            let has_said = self.session.has_end() || {
-                let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-                let handle = self.session.handle();
-                let mut waiting = [PollFd::new(&handle, PollFlags::IN)];
-                poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
-            };
-            if has_said {
+            if has_said(&self.session) {
                 let end = self.session.wait()?;
                 if let Some(place) = ends.get_mut(end.program) {
                     *place = Some(end);
@@ -120,8 +127,12 @@ impl Staged {
         let Turned { spool, connections, mut audit } =
             self.turning.join().map_err(|_| anyhow!("the emulator's thread failed; please report this"))?;
         audit.counts.unread = unread?;
-        let record =
-            spool.finish().context("the record of packets could not be written; make room on the disk")?;
+        let record = spool.finish().with_context(|| {
+            format!(
+                "the record of packets could not be written in `{}`; make room there",
+                self.folder.display()
+            )
+        })?;
         Ok(Played { record, connections, audit })
     }
 }
@@ -177,6 +188,25 @@ impl Player {
     }
 }
 
-fn this_program() -> anyhow::Result<std::ffi::OsString> {
+/// Waits a moment for the session to say something. Returns whether it does.
+pub fn has_said(session: &Session) -> bool {
+    if session.has_end() {
+        return true;
+    }
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let handle = session.handle();
+    let mut waiting = [PollFd::new(&handle, PollFlags::IN)];
+    poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
+}
+
+/// The command that holds a session's namespaces.
+///
+/// # Errors
+/// If the program does not find itself.
+pub fn inside() -> anyhow::Result<Vec<OsString>> {
+    Ok(vec![this_program()?, "emu-inside".into()])
+}
+
+fn this_program() -> anyhow::Result<OsString> {
     Ok(std::env::current_exe().context("the program does not find itself")?.into())
 }

@@ -16,6 +16,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::super::{Verdict, doctor, matrix, on_interrupt, outputs};
+use super::finish::kernel;
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
@@ -259,10 +260,6 @@ fn names(reference: &Measured) -> String {
     names.sort_unstable();
     names.dedup();
     names.join(", ")
-}
-
-fn kernel() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// This kernel beside Linux 6.18.

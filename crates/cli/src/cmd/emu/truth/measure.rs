@@ -8,13 +8,13 @@ use airpace_core::{Direction, Time};
 use airpace_emu::World;
 use airpace_emu::bulk::PORT;
 use airpace_emu::replay::{Departure, Reader, replay};
-use airpace_emu::session::Spot;
+use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
 use airpace_eval::kernel_truth::ours::SECONDS;
 use airpace_eval::kernel_truth::{Condition, KernelRun, figures, scenario};
 use airpace_event::{Event, Fate};
 use airpace_sim::Scenario;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::super::stage::{Played, Player, Stage};
 
@@ -71,8 +71,7 @@ pub fn run(
     let text = scenario(&trace, condition.queue_packets, SECONDS);
     let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare()?.devices_network()?;
     let world = World { plan, devices: 1, seed: 1 };
-    let stage = Stage::make(1)?;
-    let mut staged = stage.turn(&world, Begins::WithData, folder)?;
+    let mut staged = Stage::make(1, Far::Own)?.turn(&world, Begins::WithData, None, folder)?;
     let far = staged.session.space().address_v4().to_string();
     let address = format!("{far}:{PORT}");
     let words = |words: &[&str]| -> Vec<String> {
@@ -85,16 +84,16 @@ pub fn run(
     // The reader's first byte comes after the sender's first packet, with which the run begins.
     let receive = ["connect", &address, "receive", &SECONDS.to_string()];
     let reader = Player::new(&words(&receive), Spot::Device(0), folder)?;
-    let is_served = sender.serve(&mut staged.session)?;
+    let failed = |said: String| anyhow!("a flow under `{}` failed: {}", condition.scheme, said.trim());
+    if !sender.serve(&mut staged.session)? {
+        staged.end()?;
+        return Err(failed(sender.said()?));
+    }
     let read = reader.start(&mut staged.session)?;
-    let awaited = if is_served { vec![read] } else { vec![] };
-    let ends = staged.wait(&awaited, WALL + SPARE, is_interrupted, |at| tell(at - Time::ZERO))?;
+    let ends = staged.wait(&[read], WALL + SPARE, is_interrupted, |at| tell(at - Time::ZERO))?;
     let Played { mut record, audit, .. } = staged.end()?;
-    let is_read = ends.get(read).copied().flatten().is_some_and(|end| end.code == Some(0));
-    if !is_read {
-        let (sender, reader) = (sender.said()?, reader.said()?);
-        let said = format!("{sender} {reader}");
-        anyhow::bail!("a flow under `{}` failed: {}", condition.scheme, said.trim());
+    if ends[read].is_none_or(|end| end.code != Some(0)) {
+        return Err(failed(format!("{} {}", sender.said()?, reader.said()?)));
     }
     let mut data = Data::default();
     let replayed =
