@@ -18,7 +18,7 @@ pub struct PacerConfig {
     /// Least burst: after a pause, packets wait until this much may leave together. This saves wake-ups of a real
     /// driver. A value of up to one packet paces every packet.
     pub quantum: Bytes,
-    /// At rates at which [`BATCH`] leaves within this time, packets wait until so much time's worth may leave together. A
+    /// At rates at which a batch of packets leaves within this time, packets wait until so much time's worth may leave together. A
     /// real driver hands them over in one call then, and the mean stays exact. Zero paces every packet at every rate.
     pub batch: Duration,
     /// The longest time for which unused credit is kept. A driver may be late by this much without losing rate. It is

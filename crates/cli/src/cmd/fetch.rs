@@ -36,8 +36,12 @@ use crate::terminal;
     group = clap::ArgGroup::new("trust").required(true)
 )]
 pub struct Args {
-    /// What to fetch: https://HOST[:PORT]/PATH. [default port: 443]
-    #[arg(required = true, value_name = "URL", value_parser = Url::parse)]
+    #[arg(
+        required = true,
+        value_name = "URL",
+        value_parser = Url::parse,
+        help = "What to fetch: https://HOST[:PORT]/PATH [default port: 443]",
+    )]
     urls: Vec<Url>,
     /// The folder for the files; `-` writes one file to standard output.
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -38,8 +38,13 @@ pub struct Args {
     // One list: clap takes no second one after an option.
     #[arg(required = true, num_args = 1.., value_name = "FILE… HOST[:PORT]")]
     names: Vec<PathBuf>,
-    /// What steers the sending side: NAME[+ran][@PRESET][:OPTION=VALUE]…
-    #[arg(long, default_value = "pbe", value_parser = SchemeSpec::parse, add = complete::scheme())]
+    #[arg(
+        long,
+        default_value = "pbe",
+        value_parser = SchemeSpec::parse,
+        add = complete::scheme(),
+        help = "What steers the sending side: NAME[+ran][@PRESET][:OPTION=VALUE]…",
+    )]
     scheme: SchemeSpec,
     /// How it crosses the network.
     #[arg(long, value_enum, default_value_t)]

@@ -42,8 +42,13 @@ pub struct Args {
     /// The address and UDP port to listen on. [default: every address, port 47474]
     #[arg(long, value_name = "ADDR", value_parser = wire::listen_address)]
     listen: Option<SocketAddr>,
-    /// What steers the files on their way: NAME[@PRESET][:OPTION=VALUE]…, a scheme without a half at the receiver.
-    #[arg(long, default_value = "cubic", value_parser = SchemeSpec::parse, add = complete::scheme())]
+    #[arg(
+        long,
+        default_value = "cubic",
+        value_parser = SchemeSpec::parse,
+        add = complete::scheme(),
+        help = "What steers the files on their way: NAME[@PRESET][:OPTION=VALUE]…, a scheme without a half at the receiver",
+    )]
     scheme: SchemeSpec,
     /// The server's certificate, with those that lead to its root, as PEM.
     #[arg(long, value_name = "FILE", requires = "key")]
