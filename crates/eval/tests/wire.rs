@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use airpace_eval::wire::{beside, label};
-use airpace_eval::{Choice, Matrix, Outcome, report};
+use airpace_eval::wire::{Verdict, beside, label};
+use airpace_eval::{Choice, Matrix, Outcome, Summary, report};
 use airpace_event::{Arrived, Event, Recorder};
 use airpace_sim::{Progress as Clock, Scenario, SchemeSpec};
 
@@ -82,16 +82,21 @@ fn played(out: Option<&Path>, kept: u64, late_ms: u64) -> Outcome {
     matrix.run_with(&simulate, &|_| ControlFlow::Continue(())).unwrap()
 }
 
+/// No further runs of the simulator.
+fn none() -> Summary {
+    Summary { runs: vec![], expectations: vec![], not_judged: vec![] }
+}
+
 #[test]
 fn what_is_the_same_agrees_and_what_is_not_differs_in_what_differs() {
     let verdicts = |kept, late_ms| {
-        let rows = beside(&played(None, kept, late_ms).summary, &[]);
+        let rows = beside(&played(None, kept, late_ms).summary, &[], &none());
         assert_eq!(rows.iter().map(|row| &row.flow[..]).collect::<Vec<_>>(), ["phone", "other"]);
         assert!(rows.iter().all(|row| (&row.scheme[..], &row.transport[..]) == ("reno", "quic")));
         [
             rows.iter().all(|row| row.throughput_agrees),
             rows.iter().all(|row| row.delay_agrees),
-            rows.iter().all(|row| row.agrees()),
+            rows.iter().all(|row| row.verdict == Verdict::Agrees),
         ]
     };
     assert_eq!(verdicts(100, 0), [true; 3]);
@@ -101,12 +106,38 @@ fn what_is_the_same_agrees_and_what_is_not_differs_in_what_differs() {
 }
 
 #[test]
+fn a_difference_that_the_simulator_has_with_itself_is_told_from_one_that_it_has_not() {
+    // The simulator's further runs lose as much as this, and are as late as this.
+    let verdict = |more: &[(u64, u64)], (kept, late_ms)| {
+        let mut further = none();
+        for (kept, late_ms) in more {
+            let mut summary = played(None, *kept, *late_ms).summary;
+            summary.runs.retain(|run| run.scheme.contains(" over "));
+            for run in &mut summary.runs {
+                "reno".clone_into(&mut run.scheme);
+            }
+            further.runs.append(&mut summary.runs);
+        }
+        let rows = beside(&played(None, kept, late_ms).summary, &[], &further);
+        assert!(rows.iter().all(|row| row.spread.is_some_and(|spread| spread.runs == more.len() + 1)));
+        let verdict = rows[0].verdict;
+        assert!(rows.iter().all(|row| row.verdict == verdict), "{rows:?}");
+        verdict
+    };
+    assert_eq!(verdict(&[(80, 0), (95, 30)], (90, 20)), Verdict::WithinSpread);
+    assert_eq!(verdict(&[(80, 0), (95, 30)], (99, 1)), Verdict::Agrees, "near the run that it is compared with");
+    assert_eq!(verdict(&[(80, 0), (95, 30)], (70, 20)), Verdict::Differs, "no run has so little");
+    assert_eq!(verdict(&[(80, 0), (95, 30)], (90, 60)), Verdict::Differs, "no run is so late");
+    assert_eq!(verdict(&[(100, 0)], (90, 0)), Verdict::Differs);
+}
+
+#[test]
 fn a_run_in_which_the_machine_was_late_says_so_and_only_that_run() {
     let summary = played(None, 100, 0).summary;
     let late = vec!["the machine was late".to_owned()];
-    let rows = beside(&summary, &[(label("reno", "quic"), late.clone()), (label("reno", "udp"), vec![])]);
+    let rows = beside(&summary, &[(label("reno", "quic"), late.clone()), (label("reno", "udp"), vec![])], &none());
     assert!(rows.iter().all(|row| row.unfit_because == late));
-    let rows = beside(&summary, &[(label("reno", "udp"), late)]);
+    let rows = beside(&summary, &[(label("reno", "udp"), late)], &none());
     assert!(rows.iter().all(|row| row.unfit_because.is_empty()));
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use airpace_eval::wire::Beside;
+use airpace_eval::wire::{Beside, Spread, Verdict};
 
 use crate::terminal::{self, Paint, Table};
 
@@ -15,10 +15,11 @@ pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Res
         let delays = row.one_way_delay_ms.map(|[simulated, wire]| {
             [format!("{wire:.1}"), format!("{simulated:.1}"), format!("{:+.1}", wire - simulated)]
         });
-        let verdict = match (row.unfit_because.is_empty(), row.agrees()) {
-            (false, _) => "unfit",
-            (true, true) => "agrees",
-            (true, false) => "differs",
+        let verdict = match row.verdict {
+            Verdict::Agrees => "agrees",
+            Verdict::WithinSpread => "in spread",
+            Verdict::Differs => "differs",
+            Verdict::Unfit => "unfit",
         };
         let apart = match simulated > 0.0 {
             true => format!("{:+.1} %", 100.0 * (wire - simulated) / simulated),
@@ -31,6 +32,11 @@ pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Res
         table.row(cells);
     }
     table.write(out, paint)?;
+    for row in rows.iter().filter(|row| matches!(row.verdict, Verdict::WithinSpread | Verdict::Differs)) {
+        if let Some(spread) = &row.spread {
+            writeln!(out, "{}", terminal::fit(&format!("- {}", spread_of(row, spread))))?;
+        }
+    }
     let of =
         |row: &Beside| format!("{} over {}: {}", row.scheme, row.transport, row.unfit_because.join("; "));
     let mut unfit: Vec<String> = rows.iter().filter(|row| !row.unfit_because.is_empty()).map(of).collect();
@@ -39,4 +45,14 @@ pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Res
         writeln!(out, "{}", terminal::fit(&format!("- {line}")))?;
     }
     Ok(())
+}
+
+/// How far apart runs of the simulator are, in words.
+fn spread_of(row: &Beside, spread: &Spread) -> String {
+    let [least, most] = spread.throughput_mbps;
+    let delays = spread.one_way_delay_ms.map_or_else(String::new, |[least, most]| format!(", {least:.1} to {most:.1} ms"));
+    format!(
+        "{} over {}, {}: {} runs of the simulator whose flows begin within 1 ms have {least:.2} to {most:.2} Mbit/s{delays}",
+        row.scheme, row.transport, row.flow, spread.runs
+    )
 }
