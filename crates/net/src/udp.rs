@@ -32,7 +32,8 @@
 //! A Gone answers a sealed packet for a connection that its receiver does not know. Its sender ends the connection at
 //! once, so that the restart of one side is noticed within a round trip. The proof is by the key that both ends share, and
 //! not by a secret of the endpoint as in QUIC: it is good even if the program was started anew. Who is not on the path
-//! knows neither names nor key. Who is on the path and has the key can compute the keys of packets as well. If the key
+//! knows neither names nor key. Who sees packets could have another endpoint with the same key say it, so each listener
+//! has a key of its own. Who is on the path and has the key can compute the keys of packets as well. If the key
 //! was changed too, or the whole machine is gone, nothing can answer: then [`UdpConfig::answer`] is the measure.
 //!
 //! Source: PBE-CC §5; RFC 9000 §10.3 (what a Gone is for)

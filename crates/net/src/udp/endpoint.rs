@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use airpace_core::{Ecn, Time};
 
@@ -15,6 +16,14 @@ use crate::transport::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbou
 
 /// The most answers to Hellos that wait to be sent. More are dropped: the clients ask again.
 const MOST_ANSWERS: usize = 256;
+
+/// The most sealed packets of unknown connections that are answered in a second. Who floods an endpoint with them does not
+/// make it as busy as itself.
+///
+/// Source: RFC 9000 §10.3.3
+///
+/// Chosen: two for each of 200 connections that a restart broke.
+const MOST_GONES: u32 = 400;
 
 /// An endpoint of the UDP prototype, for connections in either role. All of them share one key.
 pub struct UdpEndpoint {
@@ -35,6 +44,8 @@ pub struct UdpEndpoint {
     half_open: usize,
     next_number: u64,
     answers: VecDeque<(Ends, Vec<u8>)>,
+    /// Since when answers to unknown connections are counted, and how many there were.
+    gones: (Time, u32),
     events: VecDeque<(ConnectionId, Event)>,
     ignored: Ignored,
 }
@@ -64,6 +75,7 @@ impl UdpEndpoint {
             half_open: 0,
             next_number: 0,
             answers: VecDeque::new(),
+            gones: (Time::ZERO, 0),
             events: VecDeque::new(),
             ignored: Ignored::default(),
         }
@@ -151,9 +163,13 @@ impl UdpEndpoint {
 
     /// A sealed packet came for a connection that is not known: it has ended, or was another run's of this program. Its
     /// sender learns that at once.
-    fn on_stray(&mut self, ends: Ends, connection: u64, counter: u64) {
+    fn on_stray(&mut self, now: Time, ends: Ends, connection: u64, counter: u64) {
         self.ignored.stray += 1;
-        if self.answers.len() < MOST_ANSWERS {
+        if now - self.gones.0 >= Duration::from_secs(1) {
+            self.gones = (now, 0);
+        }
+        if self.gones.1 < MOST_GONES && self.answers.len() < MOST_ANSWERS {
+            self.gones.1 += 1;
             let proof = handshake::gone_proof(&self.key, self.config.accepts, connection, counter);
             let mut answer = vec![];
             Clear::Gone(Gone { connection, counter, proof: &proof }).write(&mut answer);
@@ -231,7 +247,8 @@ impl Endpoint for UdpEndpoint {
                 let mut accepted = None;
                 let is_known = self.with(accept.client, |connection, key, ignored| {
                     connection.on_accept(received, key, &accept, ignored);
-                    accepted = Some((connection.peer_name(), connection.id.0));
+                    // Until it has a name, nobody can say of it that it is gone.
+                    accepted = Some((connection.peer_name(), connection.id.0)).filter(|(name, _)| *name != 0);
                 });
                 self.peers.extend(accepted);
                 self.ignored.stray += u64::from(!is_known);
@@ -242,7 +259,7 @@ impl Endpoint for UdpEndpoint {
                     connection.on_sealed(&envelope, bytes, ignored);
                 });
                 if !is_known {
-                    self.on_stray(ends, name, counter);
+                    self.on_stray(received, ends, name, counter);
                 }
             }
             Some(Clear::Gone(gone)) => self.on_gone(received, &gone),

@@ -265,6 +265,30 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_and_no_other() {
     assert_eq!(server(&mut world), figures, "a frame of another version is left alone");
 }
 
+#[test]
+fn a_flood_for_unknown_connections_is_answered_now_and_then() {
+    let mut world = World::in_the_middle(9, [2_000_000, 2_000_000]);
+    let (name, packet) = (77, [0; 60]);
+    let mut flood = |world: &mut World| {
+        let sent = world.log.len();
+        for counter in 0..5_000 {
+            let mut bytes = vec![];
+            Clear::Sealed { connection: name, counter }.write(&mut bytes);
+            bytes.extend_from_slice(&packet);
+            world.hand_over(SERVER, stranger(1), &bytes);
+            world.drain();
+        }
+        world.log[sent..].iter().filter(|(_, flight)| flight.to == stranger(1)).count()
+    };
+    assert_eq!(flood(&mut world), 400);
+    assert_eq!(flood(&mut world), 0);
+    assert_eq!(world.ends[SERVER].ignored().stray, 10_000);
+    world.run();
+    world.check("a flood");
+    world.now += Duration::from_secs(1);
+    assert_eq!(flood(&mut world), 400);
+}
+
 /// Who cannot compute the proof ends no connection.
 #[test]
 fn nobody_can_say_for_another_that_a_connection_is_gone() {
