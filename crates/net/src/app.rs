@@ -18,4 +18,10 @@ pub trait App {
 
     /// Whether nothing is left to do. The driver then lets the endpoint send its last datagrams, and ends.
     fn is_done(&self) -> bool;
+
+    /// Whether the driver, when nothing is left to do, waits until each peer knows that its connection is over: the datagram
+    /// that says so may be lost. Without it the peer waits until it has heard nothing for long enough.
+    fn waits_for_peers(&self) -> bool {
+        false
+    }
 }

@@ -334,6 +334,11 @@ impl<H: Hooks> App for Bulk<H> {
             Some(flows) => flows > 0 && self.outcomes.len() as u64 >= flows,
         }
     }
+
+    /// A flow that fills a queue ends while the queue is full, and drops what says so.
+    fn waits_for_peers(&self) -> bool {
+        self.serves.is_some()
+    }
 }
 
 /// Puts the scheme in charge of this side's half, and begins its part.

@@ -32,6 +32,11 @@ const MOST_TRANSMITS: usize = 64;
 /// How long a socket without room is left alone, unless it says that there is room.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// How long a run whose app is done waits until its peers know that it is over.
+///
+/// Chosen: three round trips through a queue of three seconds.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
+
 /// How often reports are looked for while the thread does not sleep.
 const LOOK_FOR_REPORTS: Duration = Duration::from_micros(500);
 
@@ -145,6 +150,7 @@ impl<E: Endpoint, A: App> Turn<E, A> {
             buffer: Vec::with_capacity(1 << 16),
             lateness: Lateness::default(),
             looked: Time::ZERO,
+            ends_by: Time::NEVER,
         };
         let mut not_rebound_because = None;
         let mut turns = 0;
@@ -159,7 +165,7 @@ impl<E: Endpoint, A: App> Turn<E, A> {
             turning.look_for_reports();
             turning.carry_out(self.control.wakes.swap(false, Ordering::AcqRel));
             let has_more = turning.send(slept_for.take());
-            if turning.app.is_done() && !has_more {
+            if turning.app.is_done() && !has_more && turning.has_said_all() {
                 break;
             }
             if !has_more || turning.socket.is_full() {
@@ -186,6 +192,8 @@ struct Turning<E, A> {
     lateness: Lateness,
     /// When reports were last looked for.
     looked: Time,
+    /// When the run ends even if a peer does not answer.
+    ends_by: Time,
 }
 
 impl<E: Endpoint, A: App> Turning<E, A> {
@@ -282,13 +290,23 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         true
     }
 
+    /// Whether an app that is done need not wait for its peers either.
+    fn has_said_all(&mut self) -> bool {
+        if !self.app.waits_for_peers() || self.endpoint.next().is_none() {
+            return true;
+        }
+        let now = clock::now();
+        self.ends_by = self.ends_by.min(now + LONGEST_FAREWELL);
+        now >= self.ends_by
+    }
+
     /// Sleeps until something arrives or is due. Returns the endpoint's deadline if that is what has come.
     fn sleep(&mut self, sleeper: &mut Sleeper, control: &Control) -> Option<Time> {
         let is_full = self.socket.is_full();
         let asked = clock::now();
         let of_endpoint = if is_full { Some(asked + RETRY) } else { self.endpoint.next() };
         let deadlines = self.radios.iter().filter_map(|radio| radio.next());
-        let due = deadlines.chain(of_endpoint).chain(self.app.next()).min().unwrap_or(Time::NEVER);
+        let due = deadlines.chain(of_endpoint).chain(self.app.next()).min().unwrap_or(Time::NEVER).min(self.ends_by);
         if due <= asked {
             // What arrived is looked at in any case.
             return None;

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,10 +20,13 @@ use airpace_net::app::App;
 use airpace_net::both::{Both, Transport};
 use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample, Traffic};
 use airpace_net::clock;
+use airpace_net::key::Key;
+use airpace_net::quic::{self, Identity, QuicEndpoint};
 use airpace_net::radio::{Lines, Place, Radio};
 use airpace_net::socket::{Buffers, Socket};
 use airpace_net::transport::{ConnectionId, Endpoint, Event, Inbound, MSS, Outbound};
 use airpace_net::turn::{Control, Turn, Turned};
+use airpace_net::udp::{UdpConfig, UdpEndpoint};
 use airpace_radio::{BitLayer, CarrierId, RadioReport, Scope, Slot, line};
 use plain::Plain;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -350,6 +354,119 @@ fn both_transports_run_on_one_port() {
     let id = server.connect(now, address(9)).unwrap();
     assert_eq!(Transport::of_connection(id), Transport::Udp);
     assert!(server.connection(id).is_some());
+}
+
+/// A measurement that tells when it is done.
+struct Telling<A> {
+    inner: A,
+    is_done: Arc<AtomicBool>,
+}
+
+impl<A: App> App for Telling<A> {
+    fn on_event(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, event: Event) {
+        self.inner.on_event(now, endpoint, id, event);
+        self.is_done.store(self.inner.is_done(), Ordering::Relaxed);
+    }
+
+    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        self.inner.on_timeout(now, endpoint);
+        self.is_done.store(self.inner.is_done(), Ordering::Relaxed);
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.inner.next()
+    }
+
+    fn is_done(&self) -> bool {
+        self.inner.is_done()
+    }
+
+    fn waits_for_peers(&self) -> bool {
+        self.inner.waits_for_peers()
+    }
+}
+
+/// An endpoint whose first datagrams after its app was done are lost.
+struct CutOff<E> {
+    inner: E,
+    is_done: Arc<AtomicBool>,
+    loses: u32,
+}
+
+impl<E: Endpoint> Endpoint for CutOff<E> {
+    fn handle(&mut self, datagram: Inbound<'_>) {
+        self.inner.handle(datagram);
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.inner.on_timeout(now);
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.inner.next()
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {
+        loop {
+            let out = self.inner.poll_transmit(now, buffer)?;
+            if !self.is_done.load(Ordering::Relaxed) || self.loses == 0 {
+                return Some(out);
+            }
+            self.loses -= 1;
+            buffer.clear();
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
+        self.inner.poll_event()
+    }
+
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+        self.inner.connect(now, peer)
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn airpace_net::transport::Connection> {
+        self.inner.connection(id)
+    }
+
+    fn on_rebound(&mut self, now: Time) {
+        self.inner.on_rebound(now);
+    }
+
+    fn ignored(&self) -> airpace_net::transport::Ignored {
+        self.inner.ignored()
+    }
+}
+
+fn learns_of_the_end<E: Endpoint + Send + 'static>(make: fn() -> E) {
+    let is_done = Arc::new(AtomicBool::new(false));
+    let listener = socket();
+    let at = listener.local();
+    let app = Telling { inner: Bulk::serve(Schemes(channel().0), 1), is_done: Arc::clone(&is_done) };
+    let (server, _) = spawn(listener, CutOff { inner: make(), is_done, loses: 2 }, app, vec![]);
+    let mut endpoint = make();
+    let id = endpoint.connect(clock::now(), at).unwrap();
+    let traffic = Traffic { stop_s: Some(0.05), ..Traffic::default() };
+    let app = Bulk::ask(Schemes(channel().0), id, order(Flow::Pull, traffic));
+    let client = spawn(socket(), endpoint, app, vec![]).0.join().unwrap();
+    let [outcome] = &client.app.outcomes[..] else { panic!("{:?}", client.app.outcomes) };
+    assert_eq!((outcome.wrong, &outcome.problem), (Bytes::ZERO, &None));
+    let server = server.join().unwrap();
+    assert_eq!(server.endpoint.loses, 0, "the farewell was lost");
+    assert_eq!(server.app.inner.outcomes[0].problem, None);
+}
+
+/// The end of a flow is told again if the datagram that tells it is lost: the peer need not wait until silence has lasted.
+#[test]
+fn a_peer_learns_of_the_end_although_the_farewell_is_lost() {
+    learns_of_the_end(|| {
+        let config = UdpConfig { accepts: true, ..UdpConfig::default() };
+        UdpEndpoint::new(Key::new([1; Key::BYTES]), config).unwrap()
+    });
+    learns_of_the_end(|| {
+        let identity = Some(Identity::self_signed(&["airpace"]).unwrap());
+        QuicEndpoint::new(quic::Config { identity, ..quic::Config::default() }).unwrap()
+    });
 }
 
 #[test]
