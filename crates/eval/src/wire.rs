@@ -118,7 +118,12 @@ impl Beside {
             && delay.is_some_and(|(range, [_, wire])| is_within(range, wire, delays_agree))
     }
 
-    fn of(simulated: &RunSummary, wire: &RunSummary, unfit_because: &[String], more: &Summary) -> Vec<Beside> {
+    fn of(
+        simulated: &RunSummary,
+        wire: &RunSummary,
+        unfit_because: &[String],
+        more: &Summary,
+    ) -> Vec<Beside> {
         let Some((scheme, transport)) = parts(&wire.scheme) else { return vec![] };
         let beside = |(index, (one, other)): (usize, (&FlowSummary, &FlowSummary))| {
             let further = more.runs.iter().filter(|run| run.scheme == scheme);

@@ -125,7 +125,11 @@ fn a_difference_that_the_simulator_has_with_itself_is_told_from_one_that_it_has_
         verdict
     };
     assert_eq!(verdict(&[(80, 0), (95, 30)], (90, 20)), Verdict::WithinSpread);
-    assert_eq!(verdict(&[(80, 0), (95, 30)], (99, 1)), Verdict::Agrees, "near the run that it is compared with");
+    assert_eq!(
+        verdict(&[(80, 0), (95, 30)], (99, 1)),
+        Verdict::Agrees,
+        "near the run that it is compared with"
+    );
     assert_eq!(verdict(&[(80, 0), (95, 30)], (70, 20)), Verdict::Differs, "no run has so little");
     assert_eq!(verdict(&[(80, 0), (95, 30)], (90, 60)), Verdict::Differs, "no run is so late");
     assert_eq!(verdict(&[(100, 0)], (90, 0)), Verdict::Differs);
@@ -135,7 +139,8 @@ fn a_difference_that_the_simulator_has_with_itself_is_told_from_one_that_it_has_
 fn a_run_in_which_the_machine_was_late_says_so_and_only_that_run() {
     let summary = played(None, 100, 0).summary;
     let late = vec!["the machine was late".to_owned()];
-    let rows = beside(&summary, &[(label("reno", "quic"), late.clone()), (label("reno", "udp"), vec![])], &none());
+    let rows =
+        beside(&summary, &[(label("reno", "quic"), late.clone()), (label("reno", "udp"), vec![])], &none());
     assert!(rows.iter().all(|row| row.unfit_because == late));
     let rows = beside(&summary, &[(label("reno", "udp"), late)], &none());
     assert!(rows.iter().all(|row| row.unfit_because.is_empty()));

@@ -306,7 +306,12 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         let asked = clock::now();
         let of_endpoint = if is_full { Some(asked + RETRY) } else { self.endpoint.next() };
         let deadlines = self.radios.iter().filter_map(|radio| radio.next());
-        let due = deadlines.chain(of_endpoint).chain(self.app.next()).min().unwrap_or(Time::NEVER).min(self.ends_by);
+        let due = deadlines
+            .chain(of_endpoint)
+            .chain(self.app.next())
+            .min()
+            .unwrap_or(Time::NEVER)
+            .min(self.ends_by);
         if due <= asked {
             // What arrived is looked at in any case.
             return None;

@@ -94,7 +94,7 @@ pub struct Args {
 /// A scenario that real programs cannot play; what the machine lacks; a program that failed.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_silent = args.quiet || args.json;
-    let choice = shifted(args, &mut |_| 0.0)?;
+    let choice = shifted(args, None, &mut || 0.0)?;
     can_be_played(&choice.scenario)?;
     let schemes = schemes(args, &choice.scenario)?;
     let folder = match &args.out {
@@ -189,9 +189,8 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
     let mut chance = Streams::new(args.seed).stream("agree: when flows begin");
     let mut scenarios = vec![];
     for index in 1..=args.spread {
-        let mut choice = shifted(args, &mut |_| chance.range(0.0, SPREAD_S))?;
-        choice.scenario.name += &format!(", begun again {index}");
-        scenarios.push(choice);
+        let name = format!("{} again {index}", args.scenario);
+        scenarios.push(shifted(args, Some(name), &mut || chance.range(0.0, SPREAD_S))?);
     }
     if scenarios.is_empty() {
         return Ok(Summary { runs: vec![], expectations: vec![], not_judged: vec![] });
@@ -221,17 +220,20 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
     Ok(outcome?.summary)
 }
 
-/// The scenario as both play it: flows begin [`LEAD_S`] and `more_s` of the flow later, and ACKs cross the cell, as packets
-/// of programs do.
-fn shifted(args: &Args, more_s: &mut dyn FnMut(usize) -> f64) -> anyhow::Result<Choice> {
+/// The scenario as both play it: flows begin [`LEAD_S`] and what `more_s` says for each later, and ACKs cross the cell, as
+/// packets of programs do. It may have another name.
+fn shifted(args: &Args, name: Option<String>, more_s: &mut dyn FnMut() -> f64) -> anyhow::Result<Choice> {
     let scenario = scenario::load(&args.scenario, &args.set)?;
     let mut set = args.set.clone();
     let mut add = |key: String, value: String| set.push((key, value));
+    if let Some(name) = name {
+        add("name".to_owned(), format!("{name:?}"));
+    }
     // What the scenario expects is about other times.
     add("expect".to_owned(), "[]".to_owned());
     add("duration_s".to_owned(), (scenario.duration_s + LEAD_S).to_string());
     for (index, flow) in scenario.flow.iter().enumerate() {
-        add(format!("flow.{index}.start_s"), (flow.start_s + LEAD_S + more_s(index)).to_string());
+        add(format!("flow.{index}.start_s"), (flow.start_s + LEAD_S + more_s()).to_string());
         if let Some(stop_s) = flow.stop_s {
             add(format!("flow.{index}.stop_s"), (stop_s + LEAD_S).to_string());
         }

@@ -3,10 +3,12 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `departure` | when a packet leaves, and what rides on it |
+//! | `farewell` | the last words, told again |
 //! | `contract` | what both transports can do |
 
 mod contract;
 mod departure;
+mod farewell;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -20,6 +22,7 @@ use noq_proto::crypto::rustls::HandshakeData;
 use noq_proto::{ConnectionEvent, ConnectionHandle, Dir, FrameStats, PathId, StreamEvent, StreamId, VarInt};
 
 use self::departure::Pending;
+use self::farewell::Farewell;
 use super::adapter::{Clock, Handle, Note};
 use super::closing::closed;
 use super::config::{ALPN, Config};
@@ -66,6 +69,8 @@ pub struct QuicConnection {
     /// Whether the peer understands stamps and feedback.
     is_ours: bool,
     is_over: bool,
+    /// What was last said after this side had closed the connection.
+    farewell: Option<Farewell>,
 
     ledger: Option<Ledger>,
     /// Since when the ledger counts.
@@ -127,6 +132,7 @@ impl QuicConnection {
             is_connected: false,
             is_ours: false,
             is_over: false,
+            farewell: None,
             ledger: None,
             since: now,
             is_steered: false,
@@ -158,6 +164,10 @@ impl QuicConnection {
         self.noq.handle_event(event);
         let frames = self.noq.path_stats(PathId::ZERO).map_or(self.frames, |stats| stats.frame_rx);
         let before = std::mem::replace(&mut self.frames, frames);
+        if frames.connection_close != before.connection_close {
+            // The peer has said farewell, too.
+            self.farewell = None;
+        }
         // The peer may still send packets of the handshake whose keys are gone, and some to a connection that is over.
         let is_read = frames != before || !self.is_connected || self.is_over || self.noq.is_closed();
         let (mut stamp, mut rider) = (None, Rider::EMPTY);
@@ -213,7 +223,8 @@ impl QuicConnection {
     pub(super) fn next(&self) -> Option<Time> {
         let ledger = self.ledger.as_ref().and_then(|ledger| ledger.next());
         let feedback = if self.is_ours { self.receiving.next() } else { None };
-        [self.noq_deadline(), self.overdue_at(), self.ack_waits_until(), ledger, feedback]
+        let farewell = self.farewell.as_ref().and_then(Farewell::next);
+        [self.noq_deadline(), self.overdue_at(), self.ack_waits_until(), ledger, feedback, farewell]
             .into_iter()
             .flatten()
             .min()

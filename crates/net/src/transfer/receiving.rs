@@ -30,6 +30,8 @@ pub struct Receiving {
     /// Offers that nobody has looked at yet.
     queue: VecDeque<(Offer, Name)>,
     looking: Option<Looking>,
+    /// Whether the next offer is of a file that is getting its name.
+    is_ending: bool,
     /// Files that may begin, in order.
     ready: VecDeque<Ready>,
     current: Option<Current>,
@@ -90,6 +92,7 @@ impl Receiving {
             offered: 0,
             queue: VecDeque::new(),
             looking: None,
+            is_ending: false,
             ready: VecDeque::new(),
             current: None,
             finishing: VecDeque::new(),
@@ -105,10 +108,14 @@ impl Receiving {
 
     /// Whether it has work, or waits for a disk or the reader of a stream; neither comes with an event.
     pub fn wants(&self) -> Wants {
-        if self.looking.is_some() || !self.queue.is_empty() {
+        if self.looking.is_some() || !self.queue.is_empty() && !self.is_ending {
             return Wants::Now;
         }
-        if self.is_full || !self.finishing.is_empty() { Wants::Soon } else { Wants::Nothing }
+        if self.is_full || self.is_ending || !self.finishing.is_empty() {
+            Wants::Soon
+        } else {
+            Wants::Nothing
+        }
     }
 
     /// A message came.
@@ -298,8 +305,12 @@ impl Receiving {
                 continue;
             }
             let Some((offer, name)) = self.queue.pop_front() else { return Ok(()) };
-            let There { bytes, prefix, whole, replaceable } =
-                self.store.look(&self.transfer, &offer, &name)?;
+            let there = self.store.look(&self.transfer, &offer, &name)?;
+            self.is_ending = there.is_none();
+            let Some(There { bytes, prefix, whole, replaceable }) = there else {
+                self.queue.push_front((offer, name));
+                return Ok(());
+            };
             let ready = |context| Ready { offer, name, bytes, context, whole, replaceable };
             match prefix {
                 Prefix::Known(context) => self.have(ready(*context), channel),

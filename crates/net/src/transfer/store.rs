@@ -3,6 +3,7 @@
 //! A file that is not complete is `NAME.airpace-part`, and `NAME.airpace-part.json` beside it says of which file it is
 //! a part: only the same file is resumed. A complete one gets its name when its hash is right and the disk has it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{self, SyncSender, TrySendError, sync_channel};
@@ -23,11 +24,11 @@ const WAITING: usize = 16;
 
 /// Where received files go.
 pub trait Store {
-    /// What is there of a file on offer.
+    /// What is there of a file on offer; `None` if it is getting its name at this moment, so that one must look again.
     ///
     /// # Errors
     /// The file cannot come.
-    fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<There, Fault>;
+    fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<Option<There>, Fault>;
 
     /// Begins or goes on with a file, at this offset.
     ///
@@ -81,6 +82,9 @@ pub trait Incoming: Send {
     /// They cannot be written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<bool>;
 
+    /// The file is whole, and [`Incoming::finish`] is about to be called, perhaps by another thread.
+    fn ends(&mut self) {}
+
     /// The file is whole. It gets its name. This waits for the disk.
     ///
     /// # Errors
@@ -95,6 +99,29 @@ pub trait Incoming: Send {
 pub struct Folder {
     inside: Arc<Inside>,
     overwrites: bool,
+    ending: Ending,
+}
+
+/// Whole files that wait for their names. Their connection may be gone, and its successor ask what is there.
+type Ending = Arc<Mutex<BTreeSet<Name>>>;
+
+/// An entry there, as long as it lives.
+struct Entry {
+    ending: Ending,
+    name: Name,
+}
+
+impl Entry {
+    fn new(ending: &Ending, name: &Name) -> Entry {
+        lock(ending).insert(name.clone());
+        Entry { ending: Arc::clone(ending), name: name.clone() }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        lock(&self.ending).remove(&self.name);
+    }
 }
 
 /// Of which file the bytes of an incomplete one are.
@@ -117,7 +144,7 @@ impl Journal {
 impl Folder {
     /// Files go into this folder. `overwrites`: a complete file is replaced by another of its name.
     pub fn new(inside: Arc<Inside>, overwrites: bool) -> Folder {
-        Folder { inside, overwrites }
+        Folder { inside, overwrites, ending: Ending::default() }
     }
 
     /// What the journal of a file says. One that cannot be read is as none: the file begins anew.
@@ -136,7 +163,10 @@ impl Folder {
 }
 
 impl Store for Folder {
-    fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<There, Fault> {
+    fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<Option<There>, Fault> {
+        if lock(&self.ending).contains(name) {
+            return Ok(None);
+        }
         let refuse = |error: io::Error| Fault::new(Code::Refused, format!("`{name}` is refused: {error}"));
         match self.inside.look(name.as_str()).map_err(refuse)? {
             Lies::Nothing => {}
@@ -148,20 +178,20 @@ impl Store for Folder {
             }
             Lies::File { bytes, .. } if offer.bytes == Some(bytes) => {
                 let prefix = Prefix::File(self.inside.read(name.as_str()).map_err(refuse)?);
-                return Ok(There { bytes, prefix, whole: true, replaceable: self.overwrites });
+                return Ok(Some(There { bytes, prefix, whole: true, replaceable: self.overwrites }));
             }
             Lies::File { .. } if self.overwrites => {}
             Lies::File { .. } => return Err(Folder::is_there(name)),
         }
         if self.journal(name) != Some(Journal::of(transfer, offer)) {
-            return Ok(There::nothing());
+            return Ok(Some(There::nothing()));
         }
         match self.inside.look(&name.part()).map_err(refuse)? {
             Lies::File { bytes, .. } if bytes > 0 && offer.bytes.is_none_or(|whole| bytes <= whole) => {
                 let prefix = Prefix::File(self.inside.read(&name.part()).map_err(refuse)?);
-                Ok(There { bytes, prefix, whole: false, replaceable: false })
+                Ok(Some(There { bytes, prefix, whole: false, replaceable: false }))
             }
-            _ => Ok(There::nothing()),
+            _ => Ok(Some(There::nothing())),
         }
     }
 
@@ -199,6 +229,8 @@ impl Store for Folder {
             modified: offer.modified,
             program: offer.program,
             overwrites: self.overwrites,
+            ending: Arc::clone(&self.ending),
+            entry: None,
         }))
     }
 }
@@ -223,11 +255,17 @@ struct Part {
     modified: Option<i64>,
     program: bool,
     overwrites: bool,
+    ending: Ending,
+    entry: Option<Entry>,
 }
 
 impl Incoming for Part {
     fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
         self.file.write_all(bytes).map(|()| true)
+    }
+
+    fn ends(&mut self) {
+        self.entry = Some(Entry::new(&self.ending, &self.name));
     }
 
     fn finish(self: Box<Self>) -> Result<(), Fault> {
@@ -306,12 +344,12 @@ impl Stream {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store for Stream {
-    fn look(&self, transfer: &str, _: &Offer, name: &Name) -> Result<There, Fault> {
+    fn look(&self, transfer: &str, _: &Offer, name: &Name) -> Result<Option<There>, Fault> {
         let mut shared = lock(&self.shared);
         let is_other = shared.transfer.as_ref().is_some_and(|known| known != transfer);
         if shared.is_done || is_other {
@@ -323,7 +361,7 @@ impl Store for Stream {
         }
         shared.transfer = Some(transfer.to_owned());
         let prefix = Prefix::Known(Box::new(shared.context.clone()));
-        Ok(There { bytes: shared.bytes, prefix, whole: false, replaceable: false })
+        Ok(Some(There { bytes: shared.bytes, prefix, whole: false, replaceable: false }))
     }
 
     fn open(&self, _: &str, _: &Offer, name: &Name, offset: u64) -> Result<Box<dyn Incoming>, Fault> {
@@ -397,7 +435,8 @@ impl Finisher {
     }
 
     /// Finishes a file. The channel says when it is done.
-    pub fn finish(&self, file: Box<dyn Incoming>) -> mpsc::Receiver<Result<(), Fault>> {
+    pub fn finish(&self, mut file: Box<dyn Incoming>) -> mpsc::Receiver<Result<(), Fault>> {
+        file.ends();
         let (done, told) = mpsc::channel();
         // Without its thread the other end of `told` is gone, which is an error of its own.
         let _ = self.give.send(Job { file, done });

@@ -50,7 +50,9 @@ pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Res
 /// How far apart runs of the simulator are, in words.
 fn spread_of(row: &Beside, spread: &Spread) -> String {
     let [least, most] = spread.throughput_mbps;
-    let delays = spread.one_way_delay_ms.map_or_else(String::new, |[least, most]| format!(", {least:.1} to {most:.1} ms"));
+    let delays = spread
+        .one_way_delay_ms
+        .map_or_else(String::new, |[least, most]| format!(", {least:.1} to {most:.1} ms"));
     format!(
         "{} over {}, {}: {} runs of the simulator whose flows begin within 1 ms have {least:.2} to {most:.2} Mbit/s{delays}",
         row.scheme, row.transport, row.flow, spread.runs

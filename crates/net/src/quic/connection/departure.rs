@@ -15,11 +15,12 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use airpace_cc::endpoint::Blocked;
+use airpace_cc::endpoint::{Blocked, Ledger};
 use airpace_core::{Bytes, Ecn, Rate, Rider, Time};
 use noq_proto::PathId;
 
 use super::QuicConnection;
+use super::farewell::Farewell;
 use crate::quic::adapter::Note;
 use crate::quic::datagram::{Datagram, Stamp};
 use crate::transport::{Outbound, overhead};
@@ -60,6 +61,9 @@ impl QuicConnection {
     /// Appends what must leave now to `out`.
     pub(in crate::quic) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         self.now = now;
+        if let Some(said) = self.farewell.as_mut().and_then(|farewell| farewell.poll(now, out)) {
+            return Some(said);
+        }
         let full = Bytes(u64::from(self.noq.current_mtu())) + overhead(&self.peer);
         loop {
             let Some(ledger) = &mut self.ledger else { return self.poll_noq(now, true, 1, out) };
@@ -208,12 +212,17 @@ impl QuicConnection {
         self.notes.clear();
         out.extend_from_slice(&self.packet);
         let is_marking = transmit.ecn.is_some() && self.is_ecn_capable;
-        Some(Outbound {
+        let outbound = Outbound {
             to: transmit.destination,
             from: transmit.src_ip,
             ecn: if is_marking { Ecn::Ect } else { Ecn::NotEct },
             segment: transmit.segment_size,
-        })
+        };
+        if self.noq.is_closed() && self.is_connected && self.farewell.is_none() {
+            let rtt = self.ledger.as_ref().and_then(Ledger::rtt);
+            self.farewell = Some(Farewell::new(now, &self.packet, outbound, rtt));
+        }
+        Some(outbound)
     }
 
     /// The packets of `self.notes` left with data.

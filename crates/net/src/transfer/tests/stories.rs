@@ -243,7 +243,7 @@ struct Small(Folder, Rc<RefCell<u64>>);
 struct SmallFile(Box<dyn Incoming>, u64);
 
 impl Store for Small {
-    fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<There, Fault> {
+    fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<Option<There>, Fault> {
         self.0.look(transfer, offer, name)
     }
 
@@ -263,6 +263,10 @@ impl Incoming for SmallFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
         self.1 = self.1.checked_sub(bytes.len() as u64).ok_or(ErrorKind::StorageFull)?;
         self.0.write(bytes)
+    }
+
+    fn ends(&mut self) {
+        self.0.ends();
     }
 
     fn finish(self: Box<Self>) -> Result<(), Fault> {
@@ -438,6 +442,33 @@ fn a_scheme_that_only_a_simulator_can_feed_is_refused_here() {
     };
     let refused = crate::transfer::client::Client::new(settings, |_| {}).err().unwrap();
     assert!(refused.sentence.contains("only a simulator knows"), "{refused:?}");
+}
+
+/// The disk takes long, the connection dies, and the client comes again: what is there is known when the disk is done.
+#[test]
+fn a_file_that_is_getting_its_name_is_not_looked_at_before_it_has_it() {
+    let world = World::new();
+    let folder = Folder::new(world.folder(), false);
+    let name = Name::parse("film").unwrap();
+    let offer =
+        Offer { index: 0, name: "film".to_owned(), bytes: Some(3), modified: Some(7), program: false };
+    let look = || folder.look("t", &offer, &name).unwrap().map(|there| (there.bytes, there.whole));
+    assert_eq!(look(), Some((0, false)));
+    let begun = || {
+        let mut file = folder.open("t", &offer, &name, 0).unwrap();
+        assert!(file.write(b"abc").unwrap());
+        file.ends();
+        file
+    };
+    let file = begun();
+    assert_eq!(look(), None);
+    drop(file);
+    assert_eq!(look(), Some((3, false)), "it was not finished, and can be gone on with");
+    let file = begun();
+    assert_eq!(look(), None);
+    file.finish().unwrap();
+    assert_eq!(look(), Some((3, true)));
+    assert_eq!(world.theirs.path().read_dir().unwrap().count(), 1);
 }
 
 proptest! {

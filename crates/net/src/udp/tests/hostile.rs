@@ -269,7 +269,7 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_and_no_other() {
 fn a_flood_for_unknown_connections_is_answered_now_and_then() {
     let mut world = World::in_the_middle(9, [2_000_000, 2_000_000]);
     let (name, packet) = (77, [0; 60]);
-    let mut flood = |world: &mut World| {
+    let flood = |world: &mut World| {
         let sent = world.log.len();
         for counter in 0..5_000 {
             let mut bytes = vec![];
