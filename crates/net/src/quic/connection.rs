@@ -19,7 +19,9 @@ use airpace_cc::endpoint::Ledger;
 use airpace_cc::scheme::{SchemeSpec, Setup};
 use airpace_core::{Bytes, Ecn, Rider, Streams, Time};
 use noq_proto::crypto::rustls::HandshakeData;
-use noq_proto::{ConnectionEvent, ConnectionHandle, Dir, FrameStats, PathId, StreamEvent, StreamId, VarInt};
+use noq_proto::{
+    ConnectionEvent, ConnectionHandle, Dir, FrameStats, PathId, Side, StreamEvent, StreamId, VarInt,
+};
 
 use self::departure::Pending;
 use self::farewell::Farewell;
@@ -251,11 +253,18 @@ impl QuicConnection {
         self.noq.handle_network_change(None, instant);
     }
 
-    /// Changes the keys of the connection.
+    /// Changes the keys of the connection. Returns whether it could: not before the peer is known to have them all.
     ///
-    /// Source: RFC 9001 §6
-    pub fn update_keys(&mut self) {
-        self.noq.force_key_update();
+    /// Source: RFC 9001 §4.1.2, §6
+    pub fn update_keys(&mut self) -> bool {
+        let is_confirmed = match self.noq.side() {
+            Side::Client => self.frames.handshake_done > 0,
+            Side::Server => self.is_connected,
+        };
+        if is_confirmed {
+            self.noq.force_key_update();
+        }
+        is_confirmed
     }
 
     /// The protocol that both sides agreed on; empty before.

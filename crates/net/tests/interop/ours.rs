@@ -87,9 +87,11 @@ impl<A> Updating<A> {
         let Some(connection) = endpoint.connection(id).filter(|_| self.updates) else { return };
         let figures = connection.figures();
         let moved = (figures.sent.bytes.0 + figures.received.bytes.0) >> 20;
-        // Not before the handshake is confirmed, which a client learns after it. Source: RFC 9001 §6
         if moved > 0 && self.megabytes.insert(id, moved) != Some(moved) {
-            connection.quic().expect("it is QUIC").update_keys();
+            assert!(
+                connection.quic().expect("it is QUIC").update_keys(),
+                "after a megabyte each side is sure of the other"
+            );
         }
     }
 }

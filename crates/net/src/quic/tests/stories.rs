@@ -124,11 +124,15 @@ fn a_server_may_ask_for_a_proof_of_the_address_first() {
 fn keys_can_be_changed_while_bytes_flow() {
     let mut pair = Pair::new(lossy(0.02));
     pair.connect();
+    assert!(
+        !pair.connection(false).update_keys(),
+        "the client does not know yet that the server has them all"
+    );
     pair.work[0].to_send = pattern(2_000_000);
     for _ in 0..5 {
         pair.run_for(Duration::from_millis(400));
         if !pair.work[0].is_flushed {
-            pair.connection(false).update_keys();
+            assert!(pair.connection(false).update_keys());
         }
     }
     pair.transfer(Duration::from_secs(60));
