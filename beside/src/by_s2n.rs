@@ -73,9 +73,11 @@ pub fn run(side: &Side) {
 async fn send(side: &Side, to: SocketAddr, counters: Arc<Counters>) {
     let tls = tls::Client::builder()
         .with_certificate(side.certificate_pem())
-        .and_then(|tls| tls.with_application_protocols([ALPN].into_iter()))
-        .and_then(|tls| tls.build())
-        .expect("a certificate");
+        .expect("a certificate")
+        .with_application_protocols([ALPN].into_iter())
+        .expect("a protocol")
+        .build()
+        .expect("a cipher of QUIC");
     let client = s2n_quic::Client::builder().with_tls(tls).expect("TLS").with_io(io()).expect("a socket");
     let client = client.with_limits(limits()).expect("limits");
     let client = client.with_event(Count { counters: counters.clone(), sends: true }).expect("a subscriber");
@@ -91,9 +93,11 @@ async fn send(side: &Side, to: SocketAddr, counters: Arc<Counters>) {
 async fn receive(side: &Side, counters: Arc<Counters>) {
     let tls = tls::Server::builder()
         .with_certificate(side.certificate_pem(), side.key_pem())
-        .and_then(|tls| tls.with_application_protocols([ALPN].into_iter()))
-        .and_then(|tls| tls.build())
-        .expect("a certificate that fits its key");
+        .expect("a certificate that fits its key")
+        .with_application_protocols([ALPN].into_iter())
+        .expect("a protocol")
+        .build()
+        .expect("a cipher of QUIC");
     let server = s2n_quic::Server::builder().with_tls(tls).expect("TLS").with_io(io()).expect("a socket");
     let server = server.with_limits(limits()).expect("limits");
     let server = server.with_event(Count { counters: counters.clone(), sends: false }).expect("a subscriber");
