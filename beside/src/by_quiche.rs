@@ -18,9 +18,6 @@ const GROUP: u64 = 44;
 /// Groups that are sent before arrivals are looked at again.
 const GROUPS: usize = 16;
 
-/// What our socket takes in one call.
-const AT_ONCE: usize = 32;
-
 /// The first stream that a client opens in one direction.
 const STREAM: u64 = 2;
 
@@ -78,7 +75,7 @@ pub fn run(side: &Side) {
     loop {
         wait(&socket, connection.as_ref(), has_more);
         loop {
-            let taken = socket.receive(|datagram| {
+            socket.receive(|datagram| {
                 let from = datagram.from;
                 let connection = connection.get_or_insert_with(|| {
                     quiche::accept(&own, None, local, from, &mut config).expect("a client")
@@ -90,7 +87,7 @@ pub fn run(side: &Side) {
                 // A datagram that cannot be read is one of a connection that is over.
                 let _ = connection.recv(datagram.bytes, RecvInfo { from, to: local });
             });
-            if taken < AT_ONCE {
+            if !socket.may_have_more() {
                 break;
             }
         }

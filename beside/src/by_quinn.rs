@@ -69,8 +69,8 @@ async fn send(side: &Side, to: std::net::SocketAddr) {
         let stats = looked.stats().udp_tx;
         Seen { bytes: 0, packets: stats.datagrams, payload: stats.bytes }
     });
-    let chunk = Bytes::from(vec![7; CHUNK]);
-    while stream.write_chunk(chunk.clone()).await.is_ok() {}
+    let source = vec![7; CHUNK];
+    while stream.write_chunk(Bytes::copy_from_slice(&source)).await.is_ok() {}
 }
 
 async fn receive(side: &Side) {

@@ -86,8 +86,8 @@ async fn send(side: &Side, to: SocketAddr, counters: Arc<Counters>) {
     let mut connection = client.connect(connect).await.expect("the handshake succeeds");
     let mut stream = connection.open_send_stream().await.expect("a stream");
     connected(move || counters.seen());
-    let chunk = Bytes::from(vec![7; CHUNK]);
-    while stream.send(chunk.clone()).await.is_ok() {}
+    let source = vec![7; CHUNK];
+    while stream.send(Bytes::copy_from_slice(&source)).await.is_ok() {}
 }
 
 async fn receive(side: &Side, counters: Arc<Counters>) {

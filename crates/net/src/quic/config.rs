@@ -132,7 +132,7 @@ pub struct Config {
     /// Bytes that a peer may send ahead of what was taken from noq. With half of them unread by the application, the
     /// peer gets no more credit: a connection holds at most one and a half of them.
     pub receive_window: u32,
-    /// Bytes of a connection that wait until they are acknowledged.
+    /// Bytes of a connection that wait until they are acknowledged, at most: fewer if its window is smaller.
     pub send_window: u64,
     /// Makes the log of each connection.
     pub qlog: Option<Arc<dyn QlogFactory>>,
