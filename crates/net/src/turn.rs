@@ -163,6 +163,8 @@ impl<E: Endpoint, A: App> Turn<E, A> {
             }
             if !has_more || turning.socket.is_full() {
                 slept_for = turning.sleep(&mut sleeper, &self.control);
+            } else {
+                sleeper.rest_at_times();
             }
         }
         let Turning { socket, endpoint, app, radios, lateness, .. } = turning;

@@ -88,7 +88,7 @@ impl Sleeper {
     }
 
     /// Sleeps a little if the thread runs before all others and did hardly sleep since it looked last.
-    fn rest_at_times(&mut self) {
+    pub(crate) fn rest_at_times(&mut self) {
         let Some((at, worked)) = self.looked else { return };
         let lasted = clock::now() - at;
         if lasted < WORKS_FOR {
