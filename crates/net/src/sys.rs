@@ -118,7 +118,7 @@ impl Room {
         }
     }
 
-    /// Takes what waits at a socket, at most [`AT_ONCE`]. Returns for each what came along, and its length;
+    /// Takes what waits at a socket, at most `most` and [`AT_ONCE`]. Returns for each what came along, and its length;
     /// [`Room::payload`] has the bytes.
     ///
     /// # Errors
@@ -126,13 +126,15 @@ impl Room {
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
+        most: usize,
         arrived: &mut Vec<(Arrived, usize)>,
     ) -> io::Result<()> {
+        let most = most.min(AT_ONCE);
         // SAFETY: the structures are plain numbers and pointers, for which zero is valid.
         let mut headers: [libc::mmsghdr; AT_ONCE] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut parts: [libc::iovec; AT_ONCE] = unsafe { std::mem::zeroed() };
-        let payloads = self.bytes.chunks_exact_mut(MOST_PAYLOAD);
+        let payloads = self.bytes.chunks_exact_mut(MOST_PAYLOAD).take(most);
         let places = payloads.zip(&mut self.names).zip(&mut self.controls);
         for ((header, part), ((payload, name), control)) in headers.iter_mut().zip(&mut parts).zip(places) {
             *part = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() };
@@ -146,7 +148,7 @@ impl Room {
         // SAFETY: each header points to memory of its own that lives to the end of the function, with its lengths.
         let count = unsafe {
             let (first, flags) = (headers.as_mut_ptr(), libc::MSG_DONTWAIT);
-            libc::recvmmsg(socket.as_raw_fd(), first, AT_ONCE as _, flags as _, std::ptr::null_mut())
+            libc::recvmmsg(socket.as_raw_fd(), first, most as _, flags as _, std::ptr::null_mut())
         };
         let Ok(count) = usize::try_from(count) else { return Err(io::Error::last_os_error()) };
         for (header, name) in headers[..count].iter().zip(&self.names) {

@@ -35,7 +35,7 @@ pub const fn overhead(peer: &SocketAddr) -> Bytes {
 /// A full-sized packet on the wire, as in the simulator.
 pub const MSS: Bytes = Bytes(1500);
 
-/// How both transports pace: packets that are faster than five in 250 µs leave in groups of that time.
+/// How both transports pace: packets that are faster than two in 250 µs leave in groups of that time.
 ///
 /// Chosen: a twelfth of the time in which a step must be followed, and 20 packets in one call at 1 Gbit/s; as much credit
 /// as a busy machine needs, see [`PacerConfig`].

@@ -17,7 +17,6 @@ use crate::clock::{self, thread_cpu};
 use crate::lateness::Lateness;
 use crate::radio::Radio;
 use crate::socket::Socket;
-use crate::sys::AT_ONCE;
 use crate::transport::{ConnectionId, Endpoint, Event};
 use crate::wait::Sleeper;
 
@@ -170,6 +169,8 @@ impl<E: Endpoint, A: App> Turn<E, A> {
             }
             if !has_more || turning.socket.is_full() {
                 slept_for = turning.sleep(&mut sleeper, &self.control);
+            } else {
+                sleeper.rest_at_times();
             }
         }
         let Turning { socket, endpoint, app, radios, lateness, .. } = turning;
@@ -204,7 +205,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
             if taken > 0 {
                 self.tell();
             }
-            if taken < AT_ONCE {
+            if !self.socket.may_have_more() {
                 return;
             }
         }

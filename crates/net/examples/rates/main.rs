@@ -46,9 +46,11 @@ impl Controller for Stepper {
 
     fn on_timer(&mut self, now: Time) {
         self.at = (self.at + 1) % self.rates.len();
-        self.next = Some(now + STEP);
+        // That a timer comes late counts, too.
+        let due = self.next.unwrap_or(now);
+        self.next = Some(due + STEP);
         let mbps = self.rates[self.at].map_or(0.0, |rate| rate.as_bps() as f64 * 1e-6);
-        let _ = self.told.send((now, mbps));
+        let _ = self.told.send((due, mbps));
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -185,8 +187,10 @@ fn measure<E: Endpoint + Send + 'static>(name: &str, make: fn() -> E, lasts: f64
         );
     }
     let (client, _, steps) = run(make, &STEPS.map(Some), lasts);
-    let sent = &client.endpoint.departures;
-    let mut follows: Vec<f64> = steps.try_iter().filter_map(|(at, mbps)| followed(sent, at, mbps)).collect();
+    // ACKs and feedback are not paced.
+    let sent: Vec<(Time, u64)> =
+        client.endpoint.departures.iter().copied().filter(|(_, bytes)| *bytes >= MSS.0).collect();
+    let mut follows: Vec<f64> = steps.try_iter().filter_map(|(at, mbps)| followed(&sent, at, mbps)).collect();
     follows.sort_by(f64::total_cmp);
     if let [.., slowest] = follows[..] {
         let p95 = follows[(follows.len() * 95).div_ceil(100) - 1];
@@ -224,25 +228,38 @@ fn share<E>(done: &Done<E>) -> f64 {
     100.0 * done.audit.cpu.as_secs_f64() / done.audit.took.as_secs_f64()
 }
 
-/// How long after a step the rate of what leaves is within a tenth of the new one, over 5 ms, in ms.
+/// How long a schedule must be kept for it to count as followed.
+const HOLDS: Duration = Duration::from_millis(10);
+
+/// How far beside its schedule a packet may leave: two groups of the pacer's.
+const BESIDE: Duration = Duration::from_micros(500);
+
+/// How long after a step was due the first packet leaves from which on all keep the new rate's schedule, in ms: the
+/// packets of [`HOLDS`] leave when the ones before them have taken their time at that rate. A step that is not followed
+/// until the next one took as long as that.
 fn followed(sent: &[(Time, u64)], at: Time, mbps: f64) -> Option<f64> {
-    const OVER: Duration = Duration::from_millis(5);
-    let wanted = mbps * 1e6 / 8.0 * OVER.as_secs_f64();
-    let tolerance = wanted / 10.0 + MSS.0 as f64;
-    let last = sent.last()?.0;
-    for micros in (0..40_000).step_by(20) {
-        let from = at + Duration::from_micros(micros);
-        if from + OVER > last {
-            return None;
+    let (rate, last) = (Rate::from_mbps(mbps), sent.last()?.0);
+    let keeps = |sent: &[(Time, u64)]| {
+        let begin = sent[0].0;
+        let mut ideal = begin;
+        for (when, bytes) in sent {
+            if u128::from(when.signed_nanos_since(ideal).unsigned_abs()) > BESIDE.as_nanos() {
+                return false;
+            }
+            if *when >= begin + HOLDS {
+                return true;
+            }
+            ideal += rate.time_for(Bytes(*bytes));
         }
-        let begin = sent.partition_point(|(when, _)| *when < from);
-        let end = sent.partition_point(|(when, _)| *when < from + OVER);
-        let bytes: u64 = sent[begin..end].iter().map(|(_, bytes)| bytes).sum();
-        if (bytes as f64 - wanted).abs() <= tolerance {
-            return Some(micros as f64 * 1e-3);
-        }
+        false
+    };
+    if at + STEP + HOLDS > last {
+        return None;
     }
-    Some(40.0)
+    let first = sent.partition_point(|(when, _)| *when < at);
+    let kept =
+        (first..sent.len()).take_while(|from| sent[*from].0 < at + STEP).find(|from| keeps(&sent[*from..]));
+    Some(kept.map_or(STEP, |from| sent[from].0 - at).as_secs_f64() * 1e3)
 }
 
 fn udp() -> UdpEndpoint {

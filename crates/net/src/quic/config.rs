@@ -12,9 +12,9 @@ use noq_proto::{
     TransportConfig, VarInt,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, CipherSuite, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::adapter::Handle;
 use crate::transport::{MSS, PACER, overhead};
@@ -132,7 +132,7 @@ pub struct Config {
     /// Bytes that a peer may send ahead of what was taken from noq. With half of them unread by the application, the
     /// peer gets no more credit: a connection holds at most one and a half of them.
     pub receive_window: u32,
-    /// Bytes of a connection that wait until they are acknowledged.
+    /// Bytes of a connection that wait until they are acknowledged, at most: fewer if its window is smaller.
     pub send_window: u64,
     /// Makes the log of each connection.
     pub qlog: Option<Arc<dyn QlogFactory>>,
@@ -197,7 +197,7 @@ impl Config {
 
     /// The TLS of connections that begin here.
     pub(super) fn client(&self) -> Result<ClientConfig, String> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = provider();
         let algorithms = provider.signature_verification_algorithms;
         let builder = rustls::ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -223,7 +223,7 @@ impl Config {
     /// The TLS of connections that begin elsewhere, if there is an identity to show.
     pub(super) fn server(&self) -> Result<Option<ServerConfig>, String> {
         let Some(identity) = self.identity.clone() else { return Ok(None) };
-        let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(identity.chain, identity.key))
             .map_err(|error| format!("certificate and key do not fit each other: {error}"))?;
@@ -233,6 +233,16 @@ impl Config {
         server.max_incoming(self.most_handshakes).incoming_buffer_size_total(4 << 20);
         Ok(Some(server))
     }
+}
+
+/// AES-128-GCM before the other ciphers.
+///
+/// Chosen: every stack must have it (RFC 9001 §5.3), and it costs a quarter less than AES-256-GCM. Its keys are long enough
+/// for any attacker in sight.
+fn provider() -> Arc<CryptoProvider> {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
 }
 
 /// Accepts a certificate whose key the server holds: any, or the one with this SHA-256.

@@ -47,6 +47,11 @@ const MOST_PIECES: usize = 1 << 16;
 /// Source: RFC 9000 §8.1
 pub(super) const AMPLIFICATION: u64 = 3;
 
+/// Bytes that a connection may hold until they are acknowledged, whatever its window.
+///
+/// Chosen: 8 ms at 1 Gbit/s, longer than anything keeps the application from writing, and half of a processor's own cache.
+const LEAST_HELD: u64 = 1 << 20;
+
 const TOO_MANY_PIECES: &str = "streams came in too many small pieces; write more at once";
 
 /// One connection of a [`super::QuicEndpoint`].
@@ -100,6 +105,9 @@ pub struct QuicConnection {
     written: u64,
     is_flushed: bool,
     is_throttled: bool,
+    /// How many bytes may be held until they are acknowledged, at most and now.
+    most_held: u64,
+    holds: u64,
     /// What happened to other streams.
     pub(super) stream_events: VecDeque<super::streams::StreamNews>,
 
@@ -118,6 +126,7 @@ impl QuicConnection {
         peer: SocketAddr,
     ) -> QuicConnection {
         let is_half_open = noq.side().is_server();
+        let most_held = config.send_window;
         QuicConnection {
             handle,
             noq,
@@ -153,13 +162,16 @@ impl QuicConnection {
             written: 0,
             is_flushed: false,
             is_throttled: false,
+            most_held,
+            holds: most_held,
             stream_events: VecDeque::new(),
             notes: Vec::new(),
             packet: Vec::new(),
         }
     }
 
-    /// A datagram of this connection arrived; `payload` is its length. Returns whether it could be read.
+    /// A datagram of this connection arrived; `payload` is its length. Returns whether it could be read. What it brought of
+    /// streams, and what happened, is taken up by [`QuicConnection::pick_up`].
     pub(super) fn handle(&mut self, now: Time, event: ConnectionEvent, payload: usize, ecn: Ecn) -> bool {
         self.now = now;
         self.credit = self.credit.map(|credit| credit + AMPLIFICATION * payload as u64);
@@ -192,7 +204,6 @@ impl QuicConnection {
             self.owed.get_or_insert(now);
         }
         self.settle(now, rider);
-        self.take_events(now);
         let path = self.noq.network_path(PathId::ZERO);
         if let Some(peer) = path.ok().map(|path| path.remote()).filter(|peer| *peer != self.peer) {
             self.peer = peer;
@@ -286,6 +297,9 @@ impl QuicConnection {
     /// Tells the ledger what noq noted, and lets it tell the controller.
     fn settle(&mut self, now: Time, feedback: Rider) {
         self.tap.notes(&mut self.notes);
+        if self.notes.is_empty() && feedback == Rider::EMPTY {
+            return;
+        }
         let mut is_back = false;
         for note in self.notes.drain(..) {
             let Some(ledger) = &mut self.ledger else { continue };
@@ -317,10 +331,30 @@ impl QuicConnection {
             let control = ledger.control();
             self.tap.show(control.cwnd, control.pacing_rate);
         }
+        self.fit_buffer();
         if is_back {
             self.moved = None;
             self.events.push_back(Event::Moved(self.peer));
         }
+    }
+
+    /// Holds enough bytes for the window to be filled and to double, and no more for who has no window: what waits
+    /// long is in no cache when it leaves.
+    fn fit_buffer(&mut self) {
+        let Some(ledger) = &self.ledger else { return };
+        let window = ledger.control().cwnd.0.saturating_mul(2);
+        let inflight = ledger.inflight().0.saturating_mul(4).checked_next_power_of_two();
+        let holds = window.min(inflight.unwrap_or(u64::MAX)).max(LEAST_HELD).min(self.most_held);
+        if holds != self.holds {
+            self.holds = holds;
+            self.noq.set_send_window(holds);
+        }
+    }
+
+    /// Bounds the bytes of this connection that wait until they are acknowledged.
+    pub fn hold_at_most(&mut self, bytes: u64) {
+        self.most_held = bytes;
+        self.fit_buffer();
     }
 
     fn take_events(&mut self, now: Time) {

@@ -7,6 +7,11 @@ use super::connection::QuicConnection;
 use super::inflow::Inflow;
 use crate::transport::Read;
 
+/// Bytes that are kept in one piece of memory until they are acknowledged.
+///
+/// Chosen: small enough for allocators to use the same memory again and again.
+const PIECE: usize = 16 << 10;
+
 /// What happened to a stream that is not the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamNews {
@@ -43,7 +48,8 @@ impl QuicConnection {
         let Some(id) = stream(id) else { return Err(format!("there is no stream {id}; open one")) };
         let mut taken = 0;
         while taken < bytes.len() {
-            match self.noq.send_stream(id).write(&bytes[taken..]) {
+            let piece = &bytes[taken..bytes.len().min(taken + PIECE)];
+            match self.noq.send_stream(id).write(piece) {
                 Ok(count) => taken += count,
                 // Only with this answer does noq tell when there is room again.
                 Err(WriteError::Blocked) => break,
@@ -90,11 +96,6 @@ impl QuicConnection {
     fn forget(&mut self, id: StreamId) {
         self.streams.remove(&id);
         self.throttle();
-    }
-
-    /// Bounds the bytes of this connection that wait until they are acknowledged.
-    pub fn hold_at_most(&mut self, bytes: u64) {
-        self.noq.set_send_window(bytes);
     }
 
     /// Takes bytes of a stream that arrived, in order.

@@ -186,9 +186,17 @@ impl QuicConnection {
         };
         let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
         self.tap.open(open);
-        self.packet.clear();
         let instant = self.clock.tick(now);
-        let transmit = self.noq.poll_transmit(instant, most, &mut self.packet)?;
+        // noq writes into empty memory only.
+        let begin = out.len();
+        let transmit = if begin == 0 {
+            self.noq.poll_transmit(instant, most, out)?
+        } else {
+            self.packet.clear();
+            let transmit = self.noq.poll_transmit(instant, most, &mut self.packet)?;
+            out.extend_from_slice(&self.packet);
+            transmit
+        };
         let streams = self.noq.path_stats(PathId::ZERO).map_or(0, |stats| stats.frame_tx.stream);
         let has_data = std::mem::replace(&mut self.streams_sent, streams) != streams;
         self.credit = self.credit.map(|credit| credit.saturating_sub(transmit.size as u64));
@@ -196,7 +204,7 @@ impl QuicConnection {
         self.last_sent = Some(now);
         self.tap.notes(&mut self.notes);
         // A datagram of the handshake has packets of other number spaces before the one with data.
-        if self.packet.first().is_some_and(|first| first & 0x80 != 0) {
+        if out.get(begin).is_some_and(|first| first & 0x80 != 0) {
             let last = self.notes.len().saturating_sub(1);
             self.notes.drain(..last);
         }
@@ -210,7 +218,6 @@ impl QuicConnection {
             _ => {}
         }
         self.notes.clear();
-        out.extend_from_slice(&self.packet);
         let is_marking = transmit.ecn.is_some() && self.is_ecn_capable;
         let outbound = Outbound {
             to: transmit.destination,
