@@ -181,8 +181,8 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "stale_ms",
-        default: "500",
-        summary: "after this time without a radio report (at least two samples) the bandwidth is unknown",
+        default: "80",
+        summary: "after this time without a radio report the bandwidth is unknown: with the next ACK, before 100 ms",
     },
     OptionSpec {
         name: "ecn",
@@ -323,8 +323,8 @@ impl Tuning {
                 patience: if options.switch("patience")? { lag } else { Duration::ZERO },
                 needs_queue: options.switch("queue_test")?,
             },
-            // Long sampling intervals are not silence.
-            stale_after: millis("stale_ms")?.max(lag * 2),
+            // Reports come in every subframe, however seldom the bandwidth is sampled.
+            stale_after: millis("stale_ms")?,
             signals: Heeded {
                 ecn: options.switch("ecn")?,
                 loss: options.switch("loss")?,

@@ -20,11 +20,13 @@
 //! | `grant/size.rs` | sizes of transport blocks, by TS 36.213 and as modems count them |
 //! | `grant/merge.rs` | of several who tell of one subframe, who knows most |
 //! | [`report`] | grants as radio reports that hold only the phone's own grants |
+//! | [`prompt`] | the same from a modem that is listened to, each as soon as nothing more is to be told of it |
 
 pub mod clock;
 pub mod dci;
 mod merge;
 mod origin;
+pub mod prompt;
 mod read;
 pub mod report;
 mod size;

@@ -14,10 +14,12 @@
 
 mod pending;
 mod reports;
+mod stream;
 mod thread;
 
 pub use pending::PendingSubframes;
 pub use reports::Reports;
+pub use stream::ReportStream;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};

@@ -8,26 +8,24 @@
 //! | --- | --- |
 //! | [`Lines`] | lines of [`airpace_radio::line`]: a decoder's, an emulator's or another machine's, from a file, a FIFO, the standard input, or a Unix or TCP socket |
 //! | [`Board`] | the KPIs of a libOD daemon, made into reports of the phone's own grants |
+//! | [`Fed`] | whatever another thread finds: a modem's log, a decoder of radio samples |
 
 mod board;
+mod fed;
+mod heard;
 mod lines;
 
-use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use airpace_core::Time;
-use airpace_radio::{RadioReport, Scope};
+use airpace_radio::RadioReport;
 
 pub use board::Board;
+pub use fed::{Fed, Feeder};
+pub use heard::{Account, Heard, Lack, Need, STALE_AFTER, State};
 pub use lines::{Lines, Place};
-
-/// Telemetry counts as stale when nothing was heard for so long.
-///
-/// Chosen: the halves of PBE-CC and BISCAY fall back at about that time, each by its own rule; this is for the display.
-pub const STALE_AFTER: Duration = Duration::from_millis(100);
 
 /// A source of radio reports.
 pub trait Radio: Send {
@@ -42,109 +40,6 @@ pub trait Radio: Send {
 
     /// What was heard so far.
     fn heard(&self) -> Arc<Heard>;
-
-    /// Its name for people.
-    fn describe(&self) -> String;
-}
-
-/// What a source has told. Any thread may read it.
-#[derive(Debug, Default)]
-pub struct Heard {
-    reports: AtomicU64,
-    others: AtomicU64,
-    unreadable: AtomicU64,
-    opened: AtomicU64,
-    is_open: AtomicBool,
-    /// When the last report came, in nanoseconds of the monotonic clock; 0 before the first.
-    last: AtomicU64,
-}
-
-/// Whether telemetry comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Nothing has come yet.
-    Waiting,
-    /// It comes.
-    Fresh,
-    /// Nothing came for so long: schemes have fallen back.
-    Stale(Duration),
-}
-
-impl Heard {
-    /// Reports that came.
-    pub fn reports(&self) -> u64 {
-        self.reports.load(Ordering::Relaxed)
-    }
-
-    /// Of these, reports without everybody's grants. PBE-CC refuses them: what others take would look idle.
-    pub fn without_others(&self) -> u64 {
-        self.others.load(Ordering::Relaxed)
-    }
-
-    /// Lines or readings that could not be read.
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable.load(Ordering::Relaxed)
-    }
-
-    /// How often the source was opened: more than once if it went away.
-    pub fn opened(&self) -> u64 {
-        self.opened.load(Ordering::Relaxed)
-    }
-
-    /// Whether the source is there.
-    pub fn is_open(&self) -> bool {
-        self.is_open.load(Ordering::Relaxed)
-    }
-
-    /// Whether telemetry comes.
-    pub fn state(&self, now: Time) -> State {
-        match Time::from_nanos(self.last.load(Ordering::Relaxed)) {
-            Time::ZERO => State::Waiting,
-            last if now - last <= STALE_AFTER => State::Fresh,
-            last => State::Stale(now - last),
-        }
-    }
-
-    /// A sentence if most reports lack the grants of others, which PBE-CC needs.
-    pub fn scope_warning(&self) -> Option<String> {
-        let (all, without) = (self.reports(), self.without_others());
-        (without * 2 > all).then(|| {
-            format!(
-                "{without} of {all} radio reports do not hold everybody's grants, which PBE-CC needs, so that it falls \
-                 back to BBR; give it the reports of a decoder of the control channel (`airpace decode --reports`, or \
-                 `device-N.control` of `airpace emu --reports`)"
-            )
-        })
-    }
-
-    fn hear(&self, now: Time, report: &RadioReport) {
-        self.reports.fetch_add(1, Ordering::Relaxed);
-        self.others.fetch_add(u64::from(report.scope != Scope::Everyone), Ordering::Relaxed);
-        self.last.store(now.as_nanos().max(1), Ordering::Relaxed);
-    }
-
-    fn count_unreadable(&self) {
-        self.unreadable.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn open(&self) {
-        self.opened.fetch_add(1, Ordering::Relaxed);
-        self.is_open.store(true, Ordering::Relaxed);
-    }
-
-    fn close(&self) {
-        self.is_open.store(false, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            State::Waiting => f.write_str("waiting"),
-            State::Fresh => f.write_str("fresh"),
-            State::Stale(span) => write!(f, "stale for {:.1} s", span.as_secs_f64()),
-        }
-    }
 }
 
 /// Maps a reporter's times onto the machine's monotonic clock.
@@ -190,12 +85,52 @@ impl Mapping {
     }
 }
 
+/// Numbers subframes on where a reporter begins anew: schemes take no report of a subframe that has passed.
+#[derive(Clone, Debug, Default)]
+struct Numbers {
+    newest: Option<u64>,
+    /// What is added to the reporter's numbers.
+    shift: i64,
+    /// Whether the source was opened since the last report.
+    is_anew: bool,
+}
+
+/// A number that is lower by so many subframes than the newest is not late: the reporter counts anew.
+///
+/// Chosen: as of its times, see [`ANEW`].
+const ANEW_SUBFRAMES: u64 = 1_000;
+
+impl Numbers {
+    /// The source was opened: its next report is newer than all before.
+    fn begin_anew(&mut self) {
+        self.is_anew = true;
+    }
+
+    /// Gives a report its number.
+    fn place(&mut self, report: &mut RadioReport) {
+        let subframe = report.slot.subframe();
+        let mut placed = subframe.saturating_add_signed(self.shift);
+        let is_anew = std::mem::take(&mut self.is_anew);
+        if let Some(newest) = self.newest
+            && (is_anew && placed <= newest || placed.saturating_add(ANEW_SUBFRAMES) < newest)
+        {
+            let shift = i128::from(newest) + 1 - i128::from(subframe);
+            self.shift = shift.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+            placed = subframe.saturating_add_signed(self.shift);
+        }
+        self.newest = Some(self.newest.map_or(placed, |newest| newest.max(placed)));
+        let slots = report.slot.numerology.slots_per_subframe() as i64;
+        report.slot.index = report.slot.index.saturating_add_signed(self.shift.saturating_mul(slots));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use airpace_radio::{BitLayer, CarrierId, Slot};
+    use airpace_radio::{BitLayer, CarrierId, OwnRadio, Rnti, Scope, Slot};
 
     use super::*;
 
+    /// A report of a device that nothing was granted to.
     pub(super) fn report(subframe: u64, scope: Scope) -> RadioReport {
         RadioReport {
             carrier: CarrierId(0),
@@ -205,7 +140,14 @@ mod tests {
             carrier_prbs: Some(50),
             cfi: None,
             dcis: vec![],
-            own: None,
+            own: Some(OwnRadio {
+                rnti: Rnti(70),
+                active: true,
+                sinr_db: None,
+                bits_per_prb: Some(100.0),
+                decoded: None,
+                uplink_queue: None,
+            }),
             layer: BitLayer::Physical,
         }
     }
@@ -231,18 +173,26 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_is_told() {
-        let heard = Heard::default();
-        let now = Time::from_secs(7);
-        assert_eq!((heard.state(now), heard.scope_warning()), (State::Waiting, None));
-        heard.hear(now, &report(1, Scope::Everyone));
-        assert_eq!(heard.state(now + Duration::from_millis(100)), State::Fresh);
-        let stale = heard.state(now + Duration::from_millis(1_300));
-        assert_eq!(stale.to_string(), "stale for 1.3 s");
-        heard.hear(now, &report(2, Scope::Own));
-        assert_eq!(heard.scope_warning(), None);
-        heard.hear(now, &report(3, Scope::EveryoneBut { unexplained: 1 }));
-        let warning = heard.scope_warning().unwrap();
-        assert!(warning.starts_with("2 of 3 radio reports do not hold everybody's grants"), "{warning}");
+    fn a_reporter_that_begins_anew_is_numbered_on() {
+        let mut numbers = Numbers::default();
+        let place = |numbers: &mut Numbers, subframe: u64| {
+            let mut report = report(0, Scope::Everyone);
+            report.slot = Slot::subframe_of_lte(subframe);
+            numbers.place(&mut report);
+            report.slot.subframe()
+        };
+        assert_eq!([500, 501, 498, 502].map(|subframe| place(&mut numbers, subframe)), [500, 501, 498, 502]);
+        numbers.begin_anew();
+        assert_eq!([3, 4, 2, 5].map(|subframe| place(&mut numbers, subframe)), [503, 504, 502, 505]);
+        numbers.begin_anew();
+        assert_eq!(place(&mut numbers, 90), 590, "it goes on with higher numbers");
+        assert_eq!([8_000, 6_999].map(|subframe| place(&mut numbers, subframe)), [8_500, 8_501]);
+        let mut nr = report(0, Scope::Own);
+        nr.slot = Slot { numerology: airpace_radio::Numerology::new(1).unwrap(), index: 2 * 7_000 + 1 };
+        numbers.place(&mut nr);
+        assert_eq!((nr.slot.subframe(), nr.slot.index % 2), (8_502, 1), "two slots in a subframe");
+        for hostile in [u64::MAX, 0, u64::MAX / 2, 1] {
+            place(&mut numbers, hostile);
+        }
     }
 }

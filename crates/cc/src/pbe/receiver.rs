@@ -26,6 +26,12 @@ const STALE_RTPROPS: u32 = 2;
 /// See [`STALE_RTPROPS`].
 const STALE_LEAST: Duration = Duration::from_millis(50);
 
+/// The sender knows so long after the last report that there is none, if the path lets it: the feedback takes half an
+/// RTprop, and the packet that it acknowledges may have to come first.
+///
+/// Chosen: above twice the RTprop of a mobile path; a rate of then is no capacity of now.
+const STALE_MOST: Duration = Duration::from_millis(100);
+
 /// Packets over which the delay of the radio is averaged.
 ///
 /// Chosen: some tens of transport blocks, so that retransmissions average out.
@@ -121,7 +127,7 @@ impl PbeReceiver {
 
     fn is_fresh(&self, now: Time) -> bool {
         let rtprop = self.header.rtprop.unwrap_or_default();
-        let stale_after = (rtprop * STALE_RTPROPS).max(STALE_LEAST);
+        let stale_after = (rtprop * STALE_RTPROPS).min(STALE_MOST.saturating_sub(rtprop)).max(STALE_LEAST);
         self.cell.carriers > 0 && self.last_heard.is_some_and(|heard| now - heard <= stale_after)
     }
 }

@@ -245,6 +245,12 @@ impl Pbe {
         self.heard.is_some_and(|heard| ack.now - heard > ack.rtt.smoothed * FALLBACK_ROUND_TRIPS)
     }
 
+    /// Whether this feedback says that there is no telemetry any more. Between two carriers there is none for a moment:
+    /// that alone is no end.
+    fn has_ended(&self, told: Option<Feedback>) -> bool {
+        self.feedback.is_some() && told.is_some_and(|told| !told.fresh && told.carriers > 0)
+    }
+
     /// Whether it steers without its receiver.
     fn is_on_its_own(&self) -> bool {
         matches!(self.phase, Phase::Fallback | Phase::Held)
@@ -386,10 +392,12 @@ impl Controller for Pbe {
             }
             seen.round_start
         };
-        match Feedback::read(ack.feedback).filter(|fed| fed.fresh) {
-            Some(fed) => self.obey(ack, fed),
-            None if !self.is_on_its_own() && self.is_silent(ack) => self.fall_back(ack.now),
-            None => {}
+        match Feedback::read(ack.feedback) {
+            Some(fed) if fed.fresh => self.obey(ack, fed),
+            told if !self.is_on_its_own() && (self.is_silent(ack) || self.has_ended(told)) => {
+                self.fall_back(ack.now);
+            }
+            _ => {}
         }
         self.update_rate(ack.now);
         self.watch(ack, round_start);

@@ -114,12 +114,28 @@ pub struct Args {
 
 /// Which cell to listen to.
 #[derive(Clone, Copy, Debug)]
-enum Which {
+pub enum Which {
+    /// The strongest.
     Strongest,
+    /// The one of this identity.
     Only(u16),
 }
 
-fn which_cell(text: &str) -> Result<Which, String> {
+impl Which {
+    /// The identity of the only cell that is wanted.
+    pub fn pci(self) -> Option<u16> {
+        match self {
+            Which::Strongest => None,
+            Which::Only(pci) => Some(pci),
+        }
+    }
+}
+
+/// Reads which cell to listen to.
+///
+/// # Errors
+/// No cell has such an identity.
+pub fn which_cell(text: &str) -> Result<Which, String> {
     match text.parse() {
         Ok(pci) if pci < Cell::IDENTITIES => Ok(Which::Only(pci)),
         _ if text == "auto" => Ok(Which::Strongest),
@@ -127,12 +143,20 @@ fn which_cell(text: &str) -> Result<Which, String> {
     }
 }
 
-fn patience(text: &str) -> Result<u64, String> {
+/// Reads how many subframes a message may wait for evidence.
+///
+/// # Errors
+/// It is no such number.
+pub fn patience(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|ms| *ms <= 10_000);
     number.ok_or_else(|| "give a whole number of milliseconds from 0 to 10000".to_owned())
 }
 
-fn rnti(text: &str) -> Result<Rnti, String> {
+/// Reads an RNTI.
+///
+/// # Errors
+/// It is none, or nobody's.
+pub fn rnti(text: &str) -> Result<Rnti, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u16::from_str_radix(digits, 16),
         None => text.parse(),
@@ -146,10 +170,7 @@ fn rnti(text: &str) -> Result<Rnti, String> {
 
 /// Decodes and prints.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let pci = match args.cell {
-        Which::Strongest => None,
-        Which::Only(pci) => Some(pci),
-    };
+    let pci = args.cell.pci();
     if args.subframes && (args.rnti.is_some() || args.phich) {
         let other =
             if args.phich { "--phich prints single answers" } else { "--rnti prints one user's messages" };

@@ -8,7 +8,7 @@ mod guard;
 mod info;
 mod input;
 mod modem;
-mod port;
+pub mod port;
 mod serve;
 mod simulated;
 mod watch;

@@ -1,5 +1,6 @@
 //! `airpace recv`: takes files from `airpace send`, and hands them out if its user allows it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate};
 use airpace_files::Inside;
+use airpace_net::clock;
+use airpace_net::radio::{Heard, Need};
 use airpace_net::transfer::code;
 use airpace_net::transfer::message::Way;
 use airpace_net::transfer::server::{Notice, Server, Settings};
@@ -53,8 +56,7 @@ pub struct Args {
     /// Replaces files of the same name.
     #[arg(long)]
     overwrite: bool,
-    /// Where this machine's radio reports come from, for schemes that use them.
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
     /// Print one JSON object per event.
     #[arg(long)]
@@ -114,14 +116,27 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     let (is_json, is_quiet) = (args.json, args.quiet);
     let mut watch = wire::Watch::new(is_quiet || is_json, ear.clone());
-    let tell = move |notice: &Notice| match notice {
-        Notice::Moving(progress) if !is_json => watch.show(progress),
-        // Nobody may read it any more; transfers go on.
-        notice if is_json => _ = terminal::log(&mut std::io::stdout(), object(notice, &ear)),
-        notice if is_quiet => _ = notice,
-        notice => {
-            watch.end();
-            terminal::say(sentence(notice));
+    let mut radio_ends = RadioEnds { ear: ear.clone(), needs: BTreeMap::new() };
+    let tell = move |notice: &Notice| {
+        let account = radio_ends.take(notice);
+        match notice {
+            Notice::Moving(progress) if !is_json => watch.show(progress),
+            notice if is_json => {
+                let mut object = object(notice, &ear);
+                if let Some((heard, need)) = account {
+                    object["radio"] = wire::radio::object(&heard, clock::now(), need);
+                }
+                // Nobody may read it any more; transfers go on.
+                let _ = terminal::log(&mut std::io::stdout(), object);
+            }
+            notice if is_quiet => _ = notice,
+            notice => {
+                watch.end();
+                terminal::say(sentence(notice));
+                if let Some((heard, need)) = account {
+                    terminal::say(plain(&wire::radio::summary(&heard, clock::now(), need)));
+                }
+            }
         }
     };
     let has_radio = args.radio.is_some();
@@ -130,6 +145,30 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let wire = Wire { key, socket, role: Role::Listens, radio };
     wire::turn(wire, Server::new(settings, tell))?;
     Ok(Verdict::Fine)
+}
+
+/// What is to be told of the radio when a transfer ends.
+struct RadioEnds {
+    ear: wire::radio::Ear,
+    /// What the schemes of transfers that are under way need of reports.
+    needs: BTreeMap<SocketAddr, Need>,
+}
+
+impl RadioEnds {
+    /// Takes a notice. Returns what is to be told with it.
+    fn take(&mut self, notice: &Notice) -> Option<(Arc<Heard>, Need)> {
+        let heard = self.ear.as_ref()?;
+        match notice {
+            Notice::Begins { peer, way, scheme, .. } => {
+                self.needs.insert(*peer, wire::radio::need_of(scheme, *way == Way::Push));
+                None
+            }
+            Notice::Done { peer, .. } | Notice::Lost { peer, .. } => {
+                self.needs.remove(peer).map(|need| (Arc::clone(heard), need))
+            }
+            Notice::Moving(_) | Notice::Stored { .. } | Notice::Refused { .. } => None,
+        }
+    }
 }
 
 /// A notice as an object.

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
+use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate};
 use airpace_files::Inside;
 use airpace_net::transfer::client::{Client, Job, Settings};
 use airpace_net::transfer::progress::Progress;
 use airpace_net::transfer::source::Files;
+use airpace_net::transfer::steering;
 use airpace_net::transfer::store::Folder;
 use anyhow::{Context, anyhow, bail};
 use indicatif::DecimalBytes;
@@ -64,8 +66,7 @@ pub struct Args {
     /// The file of the key. [default: $AIRPACE_KEY, or it is asked for]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Where this machine's radio reports come from, for schemes that use them.
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
     /// How long to try again while nothing is heard of the far side, in s.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = super::within::<0, 1_000_000>)]
@@ -99,7 +100,10 @@ impl Args {
 /// # Errors
 /// What cannot be sent or fetched, and why the transfer ended before its time.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    if args.radio.as_deref() == Some("-") && args.files().iter().any(|path| path == Path::new("-")) {
+    let takes_input = |source: &str| source == "-" || source == "iq:-" || source.starts_with("iq:-,");
+    if args.radio.as_deref().is_some_and(takes_input)
+        && args.files().iter().any(|path| path == Path::new("-"))
+    {
         bail!("standard input is either the file or the radio's reports; give a file for one of them");
     }
     let (host, port) = args.host()?;
@@ -108,6 +112,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let peer = wire::look_up(&host, port)?;
     let radio = args.radio.as_deref().map(wire::radio::open).transpose()?;
     let ear = radio.as_ref().map(|radio| radio.heard());
+    if ear.is_some() && !args.pull && !uses_radio(&args.scheme)? {
+        terminal::say(format_args!(
+            "airpace: scheme `{}` does not use the radio of the side that sends: --radio only shows its reports here; give it \
+             to the side that receives",
+            args.scheme.text()
+        ));
+    }
     let socket = wire::call(peer)?;
     let settings = Settings {
         key: key.clone(),
@@ -117,9 +128,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         patience: Duration::from_secs_f64(args.patience),
         stop: on_interrupt()?,
     };
-    let watch = Rc::new(RefCell::new(wire::Watch::new(args.quiet || args.json, ear)));
-    let shown = Rc::clone(&watch);
-    let client = Client::new(settings, move |progress| shown.borrow_mut().show(progress));
+    let watch = Rc::new(RefCell::new(wire::Watch::new(args.quiet || args.json, ear.clone())));
+    let states = Rc::new(RefCell::new(wire::States::default()));
+    let (shown, noted) = (Rc::clone(&watch), Rc::clone(&states));
+    let client = Client::new(settings, move |progress| {
+        noted.borrow_mut().note(progress);
+        shown.borrow_mut().show(progress);
+    });
     let client = client.map_err(|fault| anyhow!("{}", fault.sentence))?;
     let wire = Wire { key, socket, role: Role::Calls(args.transport), radio };
     let client = wire::turn(wire, client)?;
@@ -130,12 +145,26 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => bail!("it was stopped; type the same command again to go on"),
     }
     let progress = client.progress();
+    // What came of the radio until the transfer ended: a modem that is given back takes some time.
+    let (now, need) = (states.borrow().looked(), wire::radio::need(&progress.inspect));
     if args.json {
-        writeln!(out, "{}", object(progress, args))?;
+        let mut object = object(progress, args);
+        object["states"] = states.borrow().json();
+        object["radio"] = ear.map_or(Value::Null, |heard| wire::radio::object(&heard, now, need));
+        writeln!(out, "{object}")?;
     } else if !args.quiet {
         writeln!(out, "{}", sentence(progress))?;
+        if let Some(heard) = ear {
+            writeln!(out, "{}", plain(&wire::radio::summary(&heard, now, need)))?;
+        }
     }
     Ok(Verdict::Fine)
+}
+
+/// Whether the half of a scheme that sends uses its own machine's radio.
+fn uses_radio(scheme: &SchemeSpec) -> anyhow::Result<bool> {
+    let ends = steering::ends(scheme).map_err(|fault| anyhow!("{}", fault.sentence))?;
+    Ok(ends.controller.sees().is_device())
 }
 
 fn push(args: &Args) -> anyhow::Result<Job> {

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airpace_core::plain::plain;
-use airpace_core::{Bytes, Rate};
+use airpace_core::{Bytes, Rate, Time};
 use airpace_net::clock;
 use airpace_net::key::Key;
-use airpace_net::radio::Heard;
 use airpace_net::transfer::progress::{Progress, Stage};
 use airpace_net::transfer::{code, keys};
 use anyhow::{Context, anyhow, bail};
@@ -184,14 +183,16 @@ pub struct Watch {
     speed: Speed,
     told: Option<String>,
     ear: radio::Ear,
-    has_warned: bool,
+    changes: radio::Changes,
+    is_quiet: bool,
 }
 
 impl Watch {
     /// Nothing is shown if `is_quiet`, or if standard error is no terminal. `ear` is what was heard of the radio.
     pub fn new(is_quiet: bool, ear: radio::Ear) -> Watch {
         let bar = terminal::progress(is_quiet);
-        Watch { bar, speed: Speed::default(), told: None, ear, has_warned: is_quiet }
+        let changes = radio::Changes::default();
+        Watch { bar, speed: Speed::default(), told: None, ear, changes, is_quiet }
     }
 
     /// Shows this.
@@ -203,11 +204,11 @@ impl Watch {
             self.told = Some(why.clone());
         }
         let heard = self.ear.as_deref();
-        if !self.has_warned
-            && let Some(warning) = heard.and_then(Heard::scope_warning)
+        let (now, need) = (clock::now(), radio::need(&progress.inspect));
+        if !self.is_quiet
+            && let Some(change) = heard.and_then(|heard| self.changes.look(heard, now, need))
         {
-            self.bar.suspend(|| terminal::say(warning));
-            self.has_warned = true;
+            self.bar.suspend(|| terminal::say(plain(&change)));
         }
         let tally = &progress.tally;
         let moved = tally.done.saturating_sub(tally.resumed);
@@ -219,7 +220,7 @@ impl Watch {
         let speed = self.speed.at(progress.elapsed, moved);
         let mut words = line(progress, speed);
         if let Some(heard) = heard {
-            words = format!("{words}, {}", radio::state(heard, clock::now()));
+            words = format!("{words}, {}", radio::state(heard, now, need));
         }
         self.bar.set_message(plain(&words).into_owned());
     }
@@ -227,6 +228,41 @@ impl Watch {
     /// Nothing more comes.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// The states in which a scheme was, as far as somebody who looks some times in a second sees them.
+#[derive(Debug, Default)]
+pub struct States {
+    seen: Vec<(Duration, &'static str)>,
+    looked: Time,
+}
+
+/// Changes of state that are kept.
+///
+/// Chosen: minutes of a scheme that changes at every look.
+const MOST_STATES: usize = 1_000;
+
+impl States {
+    /// Takes a look.
+    pub fn note(&mut self, progress: &Progress) {
+        self.looked = clock::now();
+        let state = progress.inspect.state;
+        let is_new = !state.is_empty() && self.seen.last().is_none_or(|(_, before)| *before != state);
+        if is_new && self.seen.len() < MOST_STATES {
+            self.seen.push((progress.elapsed, state));
+        }
+    }
+
+    /// When the last look was: the last one is at the transfer's end.
+    pub fn looked(&self) -> Time {
+        self.looked
+    }
+
+    /// For programs: each state, and after how many seconds it was first seen.
+    pub fn json(&self) -> Value {
+        let state = |(at, state): &(Duration, &str)| json!({"seconds": at.as_secs_f64(), "state": state});
+        self.seen.iter().map(state).collect()
     }
 }
 
@@ -271,7 +307,7 @@ pub fn moving(progress: &Progress, ear: &radio::Ear) -> Value {
         "rtt_ms": progress.figures.rtt.map(|rtt| millis(rtt.smoothed)),
         "state": progress.inspect.state,
         "capacity_mbps": capacity(progress).map(Rate::as_mbps),
-        "radio": ear.as_deref().map(|heard| radio::word(heard, clock::now())),
+        "radio": ear.as_deref().map(|heard| radio::object(heard, clock::now(), radio::need(&progress.inspect))),
     })
 }
 

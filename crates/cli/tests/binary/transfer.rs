@@ -4,6 +4,7 @@ mod end;
 mod hard;
 mod many;
 mod relay;
+mod telemetry;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -246,9 +247,18 @@ fn what_cannot_be_used_is_said_at_once() {
     let send = |words: &[&str]| shell.run(&[&["send", "film", "127.0.0.1:9"], words].concat());
     send(&[]).refused(&["--key FILE"]);
     send(&["--key", "key", "--scheme", "oracle"]).refused(&["oracle", "list schemes"]);
-    send(&["--key", "key", "--radio", "/dev/null"]).refused(&["diag serve"]);
-    send(&["--key", "key", "--radio", "driver=rtlsdr"]).refused(&["airpace decode --device"]);
-    shell.run(&["send", "-", "h", "--key", "key", "--radio", "-"]).refused(&["standard input"]);
+    send(&["--key", "key", "--radio", "/dev/null"]).refused(&["no serial device", "--radio od"]);
+    send(&["--key", "key", "--radio", "modem:tcp:phone"]).refused(&["HOST:PORT"]);
+    send(&["--key", "key", "--radio", "none.sigmf-meta,rnti=70"]).refused(&["none.sigmf-meta"]);
+    send(&["--key", "key", "--radio", "none.sigmf-meta"]).refused(&[",rnti=R", "--stats"]);
+    send(&["--key", "key", "--radio", "iq:film,rnti=70"]).refused(&["rate", "format"]);
+    if !cfg!(feature = "sdr") {
+        let remedies = ["without SoapySDR", "--features sdr", "airpace decode --device driver=rtlsdr"];
+        send(&["--key", "key", "--radio", "driver=rtlsdr,rnti=70"]).refused(&remedies);
+    }
+    for source in ["-", "iq:-,rnti=70"] {
+        shell.run(&["send", "-", "h", "--key", "key", "--radio", source]).refused(&["standard input"]);
+    }
     let patience = ["--key", "key", "--patience", "0"];
     send(&patience).refused(&["it does not answer", "recv"]);
     shell.run(&["recv", "none", "--listen", "127.0.0.1:0", "--key", "key"]).refused(&["none", "folder"]);

@@ -48,6 +48,8 @@ pub struct Reports {
     since: Stamp,
     /// PRB pairs for carriers of unknown width.
     assumed: Option<u16>,
+    /// Whether reports wait for the width of their carrier.
+    waits: bool,
     held: VecDeque<RadioReport>,
     early: u64,
     late: u64,
@@ -75,6 +77,7 @@ impl Reports {
             carriers: vec![],
             since: Stamp::default(),
             assumed: None,
+            waits: true,
             held: VecDeque::new(),
             early: 0,
             late: 0,
@@ -84,6 +87,11 @@ impl Reports {
     /// The same, with `carrier_prbs` PRB pairs for carriers of unknown width.
     pub fn assuming(self, carrier_prbs: u16) -> Reports {
         Reports { assumed: Some(carrier_prbs), ..self }
+    }
+
+    /// The same, but reports do not wait until the width of their carrier is known: it is `None` until then.
+    pub fn without_waiting(self) -> Reports {
+        Reports { waits: false, ..self }
     }
 
     /// Leaves out grants before `since`: a log's first packets report times before the log, with gaps.
@@ -134,7 +142,7 @@ impl Reports {
         let mut given = vec![];
         while let Some(mut report) = self.held.pop_front() {
             let prbs = self.carrier_prbs(report.carrier);
-            if prbs.is_none() && before < u64::MAX && self.held.len() < MOST_HELD {
+            if self.waits && prbs.is_none() && before < u64::MAX && self.held.len() < MOST_HELD {
                 self.held.push_front(report);
                 break;
             }

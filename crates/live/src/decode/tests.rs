@@ -21,36 +21,22 @@ fn named(sources: Vec<Box<dyn Source>>) -> Vec<(String, Box<dyn Source>)> {
 fn decoded(recordings: usize) -> (Vec<(u8, u64, usize)>, Vec<Fused>) {
     let sources = named((0..recordings).map(|_| sample()).collect());
     let options = Options::default();
-    let mut pending: Vec<PendingSubframes> =
-        (0..recordings).map(|_| PendingSubframes::new(options.caution.patience)).collect();
-    let mut reports = Reports::new(recordings, None, false);
-    let (mut said, mut fused, mut whole) = (vec![], vec![], vec![]);
+    let mut stream = ReportStream::new(&vec![1.92e6; recordings], None, options.caution.patience, false);
+    let (mut said, mut fused) = (vec![], vec![]);
     for event in Decoding::start(sources, options).unwrap() {
-        let CarrierEvent { carrier, event } = event.unwrap();
-        let of_carrier = &mut pending[usize::from(carrier.0)];
-        match event {
-            DecodeEvent::Shift { from, shift } => reports.shift(carrier, from, shift.subframes),
-            DecodeEvent::Heard(output) => match *output {
-                Output::Subframe(reading) => {
-                    said.push((carrier.0, reading.index, reading.found.len() + reading.late.len()));
-                    of_carrier.push(reading, &mut whole);
+        let event = event.unwrap();
+        match &event.event {
+            DecodeEvent::Heard(output) => {
+                if let Output::Subframe(reading) = &**output {
+                    said.push((event.carrier.0, reading.index, reading.found.len() + reading.late.len()));
                 }
-                Output::Late(late) => of_carrier.add(late),
-                Output::Locked(_) | Output::Lost => {}
-            },
-            DecodeEvent::End(end) => {
-                assert!(end.failure.is_none() && end.ladder.is_some());
-                reports.leave(carrier);
-                whole.extend(of_carrier.finish());
             }
+            DecodeEvent::End(end) => assert!(end.failure.is_none() && end.ladder.is_some()),
             _ => {}
         }
-        for reading in whole.drain(..) {
-            reports.push(carrier, &reading, reading.sample as f64 * 1e3 / 1.92e6, |rnti| rnti);
-        }
-        fused.extend(std::iter::from_fn(|| reports.pop()));
+        stream.take(event, |told| fused.push(told));
     }
-    fused.extend(std::iter::from_fn(|| reports.flush()));
+    stream.finish(|told| fused.push(told));
     (said, fused)
 }
 

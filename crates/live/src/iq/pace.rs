@@ -29,9 +29,15 @@ pub struct Lag {
     pieces: AtomicU64,
     sum_us: AtomicU64,
     most_us: AtomicU64,
+    last_us: AtomicU64,
 }
 
 impl Lag {
+    /// The latest.
+    pub fn last(&self) -> Duration {
+        Duration::from_micros(self.last_us.load(Ordering::Relaxed))
+    }
+
     /// The mean.
     pub fn mean(&self) -> Duration {
         let pieces = self.pieces.load(Ordering::Relaxed).max(1);
@@ -48,6 +54,7 @@ impl Lag {
         self.pieces.fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(late_us, Ordering::Relaxed);
         self.most_us.fetch_max(late_us, Ordering::Relaxed);
+        self.last_us.store(late_us, Ordering::Relaxed);
     }
 }
 
@@ -139,6 +146,6 @@ mod tests {
         thread::sleep(Duration::from_millis(30));
         paced.read(&mut out).unwrap();
         assert!(paced.lag().most() >= Duration::from_millis(28), "{:?}", paced.lag());
-        assert!(paced.lag().mean() <= paced.lag().most());
+        assert!(paced.lag().mean() <= paced.lag().most() && paced.lag().last() <= paced.lag().most());
     }
 }

@@ -5,6 +5,7 @@ mod link;
 mod many;
 mod steering;
 mod stories;
+mod telemetry;
 mod trust;
 
 use std::collections::BTreeMap;

@@ -10,20 +10,15 @@
 //!
 //! Source: BISCAY §3.2.2
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use airpace_core::{Bits, Bytes, Direction, Time};
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, RadioReport, Rnti, Scope, Slot};
 use od::{Kpi, Od, Reading};
-use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Heard, Radio};
+use super::{Fed, Feeder};
+use crate::clock;
 
 /// The RNTI of the reports: a board does not tell the phone's.
 ///
@@ -47,28 +42,12 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long it waits before a daemon that is gone is looked for again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Reports that wait for the turning thread. Further ones are lost, and their bytes are in the next.
-const MOST_WAITING: usize = 1_024;
-
 /// A report, and when its reading came, in nanoseconds of libOD's clock.
 type Told = (RadioReport, u64);
 
 /// Reports from a libOD daemon.
 #[derive(Debug)]
-pub struct Board {
-    reports: Receiver<Told>,
-    shared: Arc<Shared>,
-    reader: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    dir: Option<PathBuf>,
-    heard: Arc<Heard>,
-    bell: OwnedFd,
-    is_over: AtomicBool,
-    problem: Mutex<Option<String>>,
-}
+pub struct Board;
 
 impl Board {
     /// Reports from the daemon whose folder is `dir`, or from the one that programs find without being told. It need not
@@ -76,73 +55,45 @@ impl Board {
     ///
     /// # Errors
     /// If the operating system has no thread or descriptor left.
-    pub fn open(dir: Option<PathBuf>) -> std::io::Result<Board> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let shared = Shared {
-            dir,
-            heard: Arc::default(),
-            bell,
-            is_over: AtomicBool::new(false),
-            problem: Mutex::new(Some("it was not looked for yet".to_owned())),
-        };
-        let (shared, (send, reports)) = (Arc::new(shared), sync_channel(MOST_WAITING));
-        let of_reader = Arc::clone(&shared);
-        let reader =
-            std::thread::Builder::new().name("board".to_owned()).spawn(move || of_reader.read(&send))?;
-        Ok(Board { reports, shared, reader: Some(reader) })
+    pub fn open(dir: Option<PathBuf>) -> std::io::Result<Fed> {
+        let place = dir.as_ref().map_or(String::new(), |dir| format!(" in `{}`", dir.display()));
+        Fed::start(format!("KPIs of libOD{place}"), "board", move |feeder| {
+            while !feeder.is_over() {
+                match Od::open(dir.as_deref()).and_then(|od| Subscribed::to(&od).map(|it| (od, it))) {
+                    Ok((od, subscribed)) => {
+                        feeder.open();
+                        match follow(feeder, &od, subscribed) {
+                            Some(error) => feeder.close(error),
+                            None => return,
+                        }
+                    }
+                    Err(error) => feeder.close(error),
+                }
+                std::thread::sleep(AGAIN);
+            }
+        })
     }
 }
 
-impl Shared {
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
-    }
-
-    fn say(&self, problem: Option<String>) {
-        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
-    }
-
-    fn read(&self, send: &SyncSender<Told>) {
-        while !self.is_over() {
-            let error =
-                match Od::open(self.dir.as_deref()).and_then(|od| Subscribed::to(&od).map(|it| (od, it))) {
-                    Ok((od, subscribed)) => {
-                        self.heard.open();
-                        self.say(None);
-                        let error = self.follow(&od, subscribed, send);
-                        self.heard.close();
-                        error
-                    }
-                    Err(error) => Some(error),
-                };
-            self.say(error.map(|error| error.to_string()));
-            if !self.is_over() {
-                std::thread::sleep(AGAIN);
-            }
+/// Tells what the board says, until it says no more. Returns why, unless nobody listens any more.
+fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od::Error> {
+    let mut seen = 0;
+    while !feeder.is_over() {
+        match od.wait_any(seen, LOOK) {
+            Ok(batch) => seen = batch,
+            Err(od::Error::TimedOut | od::Error::Interrupted) => continue,
+            Err(error) => return Some(error),
+        }
+        let Some((mut report, arrival_ns)) = subscribed.report() else { continue };
+        // The board's clock goes on while a phone sleeps, ours does not.
+        let came = clock::now() - Duration::from_nanos(od::clock::now_ns().saturating_sub(arrival_ns));
+        report.time = came;
+        // What could not be told is in the next report.
+        if feeder.tell_as_it_is(came, report) {
+            subscribed.told();
         }
     }
-
-    /// Tells what the board says, until it says no more. Returns why.
-    fn follow(&self, od: &Od, mut subscribed: Subscribed, send: &SyncSender<Told>) -> Option<od::Error> {
-        let mut seen = 0;
-        while !self.is_over() {
-            match od.wait_any(seen, LOOK) {
-                Ok(batch) => seen = batch,
-                Err(od::Error::TimedOut | od::Error::Interrupted) => continue,
-                Err(error) => return Some(error),
-            }
-            let Some(told) = subscribed.report() else { continue };
-            match send.try_send(told) {
-                Ok(()) => {
-                    subscribed.told();
-                    // It fails only if it has been rung 2^64 times.
-                    let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-                }
-                Err(_) => self.heard.count_unreadable(),
-            }
-        }
-        None
-    }
+    None
 }
 
 /// Subscriptions, and what was told of them.
@@ -257,49 +208,9 @@ fn report(modem_ns: u64, grants: [(Direction, Bits); 2], queue: Option<Bytes>) -
     }
 }
 
-impl Radio for Board {
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.shared.bell.as_fd())
-    }
-
-    fn take(&mut self, now: Time, each: &mut dyn FnMut(RadioReport)) {
-        let _ = rustix::io::read(&self.shared.bell, &mut [0; 8]);
-        let of_board = od::clock::now_ns();
-        for (mut report, arrival_ns) in self.reports.try_iter().take(MOST_WAITING) {
-            report.time = now - Duration::from_nanos(of_board.saturating_sub(arrival_ns));
-            self.shared.heard.hear(now, &report);
-            each(report);
-        }
-    }
-
-    fn next(&self) -> Option<Time> {
-        None
-    }
-
-    fn heard(&self) -> Arc<Heard> {
-        Arc::clone(&self.shared.heard)
-    }
-
-    fn describe(&self) -> String {
-        let place = self.shared.dir.as_ref().map_or(String::new(), |dir| format!(" in `{}`", dir.display()));
-        match &*self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(problem) => format!("KPIs of libOD{place}: not there ({problem}); it is looked for"),
-            None => format!("KPIs of libOD{place}"),
-        }
-    }
-}
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Radio;
     use super::*;
 
     fn reading(sequence: u64, value: f64) -> Reading {
@@ -347,7 +258,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut board = Board::open(Some(folder.path().join("none"))).unwrap();
         board.take(Time::from_secs(1), &mut |_| panic!("nothing was granted"));
-        assert!(board.describe().contains("it is looked for"), "{}", board.describe());
-        assert_eq!(board.heard().opened(), 0);
+        let heard = board.heard();
+        while heard.problem().is_some_and(|why| why.contains("not looked for yet")) {
+            std::thread::yield_now();
+        }
+        assert!(heard.problem().is_some_and(|why| why.contains("daemon")), "{:?}", heard.problem());
+        assert_eq!((heard.opened(), heard.is_open()), (0, false));
     }
 }

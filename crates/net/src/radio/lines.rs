@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use super::{Heard, Mapping, Radio};
+use super::{Heard, Mapping, Numbers, Radio};
 
 /// The longest line.
 ///
@@ -103,14 +103,14 @@ pub struct Lines {
     is_skipping: bool,
     room: Box<[u8]>,
     mapping: Mapping,
+    numbers: Numbers,
     heard: Arc<Heard>,
-    /// Why it is not open.
-    problem: Option<String>,
 }
 
 impl Lines {
     /// Reports from a place. It need not be there yet.
     pub fn new(place: Place) -> Lines {
+        let heard = Heard::of(format!("radio reports from {place}"));
         Lines {
             place,
             open: None,
@@ -119,21 +119,15 @@ impl Lines {
             is_skipping: false,
             room: vec![0; AT_ONCE].into(),
             mapping: Mapping::default(),
-            heard: Arc::default(),
-            problem: None,
+            numbers: Numbers::default(),
+            heard: Arc::new(heard),
         }
-    }
-
-    /// Why the source is not open; `None` if it is.
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
     }
 
     fn look_for_it(&mut self, now: Time) {
         match open(&self.place) {
             Ok(open) => {
                 if !matches!(open, Open::Connecting(_)) {
-                    self.problem = None;
                     self.heard.open();
                 }
                 self.next = matches!(open, Open::Growing(_)).then(|| now + LOOK);
@@ -146,13 +140,13 @@ impl Lines {
     /// The source is gone. It begins anew when it comes back.
     fn lose(&mut self, now: Time, why: String) {
         self.open = None;
-        self.heard.close();
-        self.problem = Some(why);
+        self.heard.close(why);
         // The standard input does not come back.
         self.next = (self.place != Place::Input || self.heard.opened() == 0).then(|| now + AGAIN);
         self.line.clear();
         self.is_skipping = false;
         self.mapping = Mapping::default();
+        self.numbers.begin_anew();
     }
 
     /// Takes bytes, and hands over the reports of the lines that are whole.
@@ -186,6 +180,7 @@ impl Lines {
         let Some(reports) = reports else { return self.heard.count_unreadable() };
         for mut report in reports {
             report.time = self.mapping.instant(now, report.time);
+            self.numbers.place(&mut report);
             self.heard.hear(now, &report);
             each(report);
         }
@@ -216,7 +211,7 @@ impl Radio for Lines {
                 Some(Err(error)) => return self.lose(now, error.to_string()),
                 Some(Ok(stream)) => {
                     self.open = Some(Open::Stream(stream));
-                    (self.next, self.problem) = (None, None);
+                    self.next = None;
                     self.heard.open();
                 }
             },
@@ -254,15 +249,6 @@ impl Radio for Lines {
 
     fn heard(&self) -> Arc<Heard> {
         Arc::clone(&self.heard)
-    }
-
-    fn describe(&self) -> String {
-        match &self.problem {
-            Some(problem) => {
-                format!("radio reports from {}: not there ({problem}); it is looked for", self.place)
-            }
-            None => format!("radio reports from {}", self.place),
-        }
     }
 }
 

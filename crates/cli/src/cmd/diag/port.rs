@@ -1,10 +1,13 @@
 //! Options that live commands share: where the modem is, and how it is read.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use airpace_diag::grant::Grants;
 use airpace_diag::kpi::{KpiError, Subscription};
+use airpace_diag::log;
 use airpace_live::daemon::{DRAIN_EVERY, Options};
 use airpace_live::source::Source;
 use anyhow::Context;
@@ -53,6 +56,13 @@ impl PortArgs {
     }
 }
 
+impl Default for ListenArgs {
+    /// As the command line has it where nothing is given.
+    fn default() -> ListenArgs {
+        ListenArgs { drain: Drain(Some(DRAIN_EVERY)), realtime: false }
+    }
+}
+
 impl ListenArgs {
     /// A daemon on `source`, with its control socket in `dir`. Another process of this program is its guard.
     ///
@@ -78,6 +88,13 @@ impl ListenArgs {
             packets: None,
         })
     }
+}
+
+/// One field of each packet about grants, so that the modem is asked for these packets.
+pub fn about_grants() -> Vec<String> {
+    let codes: BTreeSet<_> = Grants::codes();
+    let field = |code| log::code(code)?.layouts.first()?.root.fields.first();
+    codes.into_iter().filter_map(|code| Some(format!("{code}:{}", field(code)?.name))).collect()
 }
 
 /// The KPIs of these names.

@@ -1,65 +1,268 @@
-//! What `--radio` names: where this machine's radio reports come from.
+//! What `--radio` names: where this machine's radio reports come from, and how they are now.
+
+mod modem;
+mod samples;
 
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use airpace_cc::SchemeSpec;
+use airpace_cc::controller::Inspect;
 use airpace_core::Time;
-use airpace_net::radio::{Board, Heard, Lines, Place, Radio, State};
-use anyhow::{Context, anyhow, bail};
+use airpace_live::source::Source;
+use airpace_net::radio::{Account, Board, Heard, Lack, Lines, Need, Place, Radio, STALE_AFTER, State};
+use airpace_net::transfer::steering;
+use anyhow::{Context, anyhow};
+use serde_json::{Value, json};
+
+/// What is printed of `--radio` by `--help`.
+pub const HELP: &str = "Where this machine's radio reports come from, for schemes that use them: a file, FIFO or socket of lines, \
+                        tcp:HOST:PORT, - (standard input), od[:DIR] (what airpace diag serve publishes), a modem's port \
+                        (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording (cell.sigmf-meta,rnti=R) or a radio \
+                        (driver=rtlsdr,freq=806M,rnti=R)";
 
 /// The source that `text` names.
 ///
 /// # Errors
-/// It is none, or it must be decoded first; the sentence says how.
+/// It is none, or it cannot be opened; the sentence says what to do.
 pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
+    let no_thread = || format!("--radio {text}: the system has no thread left; end other programs");
     let board = match text.split_once(':') {
         _ if text == "od" => Some(None),
         Some(("od", folder)) if !folder.is_empty() => Some(Some(PathBuf::from(folder))),
         _ => None,
     };
     if let Some(folder) = board {
-        let board = Board::open(folder).context("--radio od: the system has no thread left")?;
-        return Ok(Box::new(board));
+        return Ok(Box::new(Board::open(folder).with_context(no_thread)?));
+    }
+    if let Some(source) = port(text) {
+        return modem::open(text, source);
+    }
+    if samples::is_meant(text) {
+        return samples::open(text);
     }
     let place: Place = text.parse().map_err(|why| anyhow!("--radio: {why}"))?;
-    if let Place::Path(path) = &place {
-        if text.contains("driver=") {
-            bail!(
-                "--radio {text} is a radio, whose samples must be decoded first: run airpace decode --device {text} \
-                 --freq HZ --reports FILE beside this, and give --radio FILE"
-            );
-        }
-        if std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device()) {
-            bail!(
-                "--radio {text} is a device, and no source of reports: a modem's port is read by `airpace diag serve`, \
-                 beside which --radio od hears the phone's own grants"
-            );
-        }
-    }
     Ok(Box::new(Lines::new(place)))
 }
 
+/// The modem's port that is meant: `modem:PORT` as `airpace diag` names ports in one word, or the path of a device.
+fn port(text: &str) -> Option<Source> {
+    if let Some(port) = text.strip_prefix("modem:").filter(|port| !port.is_empty()) {
+        return port.parse().ok();
+    }
+    let path = Path::new(text);
+    let is_device = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device());
+    // One that is not plugged in yet.
+    let is_named_so = ["/dev/tty", "/dev/serial/", "/dev/diag"].iter().any(|name| text.starts_with(name));
+    if !is_device && !is_named_so {
+        return None;
+    }
+    Some(match text {
+        "/dev/diag" => Source::DevDiag(path.to_owned()),
+        _ => Source::Serial(path.to_owned()),
+    })
+}
+
+/// What a scheme needs of reports, from the names that its half gives its values: one that counts reports which it
+/// refused needs everybody's grants.
+pub fn need(inspect: &Inspect) -> Need {
+    let refuses = inspect.values.iter().any(|(name, _)| *name == "refused_reports_n");
+    if refuses { Need::Everyone } else { Need::Own }
+}
+
+/// What the half of a scheme needs that is on the side that receives, or on the one that sends.
+pub fn need_of(scheme: &str, receives: bool) -> Need {
+    let spec = SchemeSpec::parse(scheme).ok();
+    let Some(ends) = spec.and_then(|spec| steering::ends(&spec).ok()) else { return Need::Own };
+    let mut inspect = Inspect::default();
+    match ends.receiver {
+        Some(receiver) if receives => receiver.inspect(&mut inspect),
+        _ => ends.controller.inspect(&mut inspect),
+    }
+    need(&inspect)
+}
+
 /// How the reports are, in words for a line of progress.
-pub fn state(heard: &Heard, now: Time) -> String {
-    let warning = heard.scope_warning();
-    match heard.state(now) {
-        State::Waiting if !heard.is_open() => "radio is not there".to_owned(),
-        State::Waiting => "radio waiting".to_owned(),
-        State::Fresh if warning.is_some() => "radio of wrong scope".to_owned(),
-        other => format!("radio {other}"),
+pub fn state(heard: &Heard, now: Time, need: Need) -> String {
+    let account = heard.account(now, need);
+    match account.state {
+        State::Waiting if account.problem.is_some() => "radio is not there".to_owned(),
+        State::WrongScope(_) => "radio of wrong scope".to_owned(),
+        _ if is_behind(&account) => format!("radio {:.1} s behind", account.behind.as_secs_f64()),
+        state => format!("radio {state}"),
     }
 }
 
 /// The same for programs: `waiting`, `fresh`, `stale` or `wrong-scope`.
-pub fn word(heard: &Heard, now: Time) -> &'static str {
-    match heard.state(now) {
+fn word(state: State) -> &'static str {
+    match state {
         State::Waiting => "waiting",
         State::Stale(_) => "stale",
-        State::Fresh if heard.scope_warning().is_some() => "wrong-scope",
+        State::WrongScope(_) => "wrong-scope",
         State::Fresh => "fresh",
     }
 }
 
+/// Whether this machine reads samples so slowly that their reports are left out.
+fn is_behind(account: &Account) -> bool {
+    account.state != State::Fresh && account.behind > STALE_AFTER
+}
+
+/// All that is known of the reports, for programs.
+pub fn object(heard: &Heard, now: Time, need: Need) -> Value {
+    let account = heard.account(now, need);
+    let millis = |span: Duration| span.as_secs_f64() * 1e3;
+    json!({
+        "source": account.name,
+        "state": word(account.state),
+        "why": why(&account, need),
+        "reports": account.reports,
+        "refused": account.refused,
+        "unreadable": account.unreadable,
+        "late": account.late,
+        "behind_ms": millis(account.behind),
+        "opened": account.opened,
+        "age_ms": account.age.map(millis),
+        "gaps": account.gaps,
+        "rnti": account.own.map(|rnti| rnti.0),
+    })
+}
+
+/// Why telemetry is of no use now; `None` if it is.
+fn why(account: &Account, need: Need) -> Option<String> {
+    match (&account.state, &account.problem) {
+        (State::Fresh, _) => None,
+        (State::WrongScope(lack), _) => Some(match (lack, need) {
+            (Lack::Device, _) => {
+                format!("{lack}: a decoder knows if it is told whose they are (airpace decode --rnti)")
+            }
+            (_, Need::Everyone) => format!(
+                "{lack}, and PBE-CC needs everybody's: give it those of a decoder of the control channel (airpace decode \
+                 --reports, or device-N.control of airpace emu --reports)"
+            ),
+            (_, Need::Own) => lack.to_string(),
+        }),
+        _ if is_behind(account) => Some(format!(
+            "this machine decodes too slowly: {:.1} s behind; end other programs, take a carrier of fewer PRBs, or let \
+             another machine decode",
+            account.behind.as_secs_f64()
+        )),
+        (_, Some(problem)) if account.is_over => Some(problem.clone()),
+        (_, Some(problem)) => Some(format!("it is not there: {problem}; it is looked for")),
+        (_, None) => Some("nothing comes".to_owned()),
+    }
+}
+
+/// What came of the reports in the end, in words.
+pub fn summary(heard: &Heard, now: Time, need: Need) -> String {
+    let account = heard.account(now, need);
+    let mut parts = vec![crate::terminal::count(account.reports, "report")];
+    if account.refused > 0 && need == Need::Everyone {
+        parts.push(format!("{} of wrong scope", account.refused));
+    }
+    if account.late > 0 {
+        parts.push(format!("{} too late", account.late));
+    }
+    if account.unreadable > 0 {
+        parts.push(format!("{} that could not be read", account.unreadable));
+    }
+    if account.gaps > 0 {
+        parts.push(format!("without for {}", crate::terminal::count(account.gaps, "while")));
+    }
+    let end = match why(&account, need) {
+        Some(why) => format!("in the end {}: {why}", word(account.state)),
+        None => "fresh to the end".to_owned(),
+    };
+    format!("{}: {}; {end}", account.name, parts.join(", "))
+}
+
 /// What a watcher knows of the radio.
 pub type Ear = Option<Arc<Heard>>;
+
+/// Says when telemetry becomes of no use, and when it is of use again.
+#[derive(Debug, Default)]
+pub struct Changes {
+    before: Option<&'static str>,
+    said: u32,
+}
+
+/// Changes that are said. Somebody who has heard of so many looks at the line of progress.
+const MOST_SAID: u32 = 10;
+
+impl Changes {
+    /// A sentence, if there is news.
+    pub fn look(&mut self, heard: &Heard, now: Time, need: Need) -> Option<String> {
+        let account = heard.account(now, need);
+        let word = word(account.state);
+        let before = self.before.replace(word);
+        let is_news = match before {
+            None => account.state == State::Waiting && account.problem.is_some(),
+            Some("waiting") if account.state == State::Fresh => false,
+            Some(before) => before != word,
+        };
+        if !is_news || self.said >= MOST_SAID {
+            return None;
+        }
+        self.said += 1;
+        Some(match why(&account, need) {
+            Some(why) => format!("{}: {word}, so that schemes do without: {why}", account.name),
+            None => format!("{}: fresh again", account.name),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_known_by_their_names() {
+        assert_eq!(port("/dev/ttyUSB7"), Some(Source::Serial("/dev/ttyUSB7".into())), "not plugged in yet");
+        assert_eq!(port("/dev/diag"), Some(Source::DevDiag("/dev/diag".into())));
+        assert_eq!(port("modem:tcp:phone:9000"), Some(Source::Tcp("phone:9000".to_owned())));
+        assert_eq!(port("modem:dm"), Some(Source::Serial("dm".into())));
+        assert_eq!(port("/dev/null"), Some(Source::Serial("/dev/null".into())), "a device, if no port");
+        for other in ["modem:", "reports.jsonl", "/tmp/socket", "tcp:127.0.0.1:9", "-", "modem"] {
+            assert_eq!(port(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_half_that_refuses_reports_needs_everybodys_grants() {
+        let mut inspect = Inspect::default();
+        assert_eq!(need(&inspect), Need::Own);
+        inspect.value("downlink_mbps", 1.0);
+        assert_eq!(need(&inspect), Need::Own);
+        for (scheme, receives, needed) in [
+            ("pbe", true, Need::Everyone),
+            ("pbe", false, Need::Own),
+            ("biscay", true, Need::Own),
+            ("biscay", false, Need::Own),
+            ("bbr", true, Need::Own),
+            ("no scheme", true, Need::Own),
+        ] {
+            assert_eq!(need_of(scheme, receives), needed, "{scheme}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_not_there_is_said_once() {
+        let radio = open("/nowhere/socket").unwrap();
+        let (heard, mut changes, now) = (radio.heard(), Changes::default(), Time::from_secs(9));
+        assert_eq!(state(&heard, now, Need::Own), "radio waiting", "it was not looked for yet");
+        let mut radio = radio;
+        radio.take(now, &mut |_| panic!("nobody reports"));
+        assert_eq!(state(&heard, now, Need::Own), "radio is not there");
+        let said = changes.look(&heard, now, Need::Own).expect("news");
+        assert!(said.contains("/nowhere/socket") && said.contains("it is looked for"), "{said}");
+        assert_eq!(changes.look(&heard, now, Need::Own), None);
+        let told = object(&heard, now, Need::Own);
+        assert_eq!(
+            (&told["state"], &told["reports"], &told["age_ms"]),
+            (&json!("waiting"), &json!(0), &Value::Null)
+        );
+        assert!(summary(&heard, now, Need::Own).contains("0 reports; in the end waiting"), "{told}");
+    }
+}

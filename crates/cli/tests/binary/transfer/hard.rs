@@ -1,9 +1,9 @@
 //! Files over a network that harms datagrams.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::relay::{Harm, Relay};
+use super::relay::{Harm, LEAST_SILENCED, Relay};
 use super::{Recv, TRANSPORTS, file};
 use crate::Shell;
 
@@ -28,14 +28,12 @@ fn both_ways(transport: &str, harm: Harm) {
         let relay = Relay::new(recv.at.parse().unwrap(), harm);
         let at = relay.at.to_string();
         let common = ["--scheme", "bbr", "--transport", transport, "--key", "key", "--json"];
-        let begin = Instant::now();
         let done = shell.run(&[&["send"], words, &[&at], &common[..]].concat()).json();
-        let took = begin.elapsed().as_secs_f64();
         assert!(std::fs::read(shell.path(came)).unwrap() == sent, "{transport}: {came} differs");
-        eprintln!("{transport} {came}: {bytes} bytes in {took:.1} s; {:?}; {}", relay.did(), done[0]);
+        eprintln!("{transport} {came}: {bytes} bytes; {:?}; {}", relay.did(), done[0]);
         let did = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         assert!(harm.lost == 0 || did(&relay.did().lost) > 0);
-        assert!(harm.outage.is_none() || did(&relay.did().silenced) > 0);
+        assert!(harm.outage.is_none() || did(&relay.did().silenced) >= LEAST_SILENCED);
         assert_eq!(did(&relay.did().moved) as usize, harm.moves.len());
     }
 }

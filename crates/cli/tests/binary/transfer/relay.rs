@@ -16,11 +16,16 @@ pub struct Harm {
     pub doubled: u64,
     /// Datagrams that some later ones overtake, of a thousand.
     pub held: u64,
-    /// At these datagrams of the caller it goes silent for so long.
+    /// At these datagrams of the caller it goes silent for so long at least, and until [`LEAST_SILENCED`] datagrams were
+    /// lost in it.
     pub outage: Option<(&'static [u64], Duration)>,
     /// At these datagrams of the caller it goes on from another port.
     pub moves: &'static [u64],
 }
+
+/// Datagrams that an outage swallows at least, so that it is one on a machine that is too busy to send anything
+/// meanwhile. Both sides send again and again, or begin a new connection.
+pub const LEAST_SILENCED: u64 = 5;
 
 /// What it did.
 #[derive(Debug, Default)]
@@ -43,7 +48,8 @@ struct Shared {
     to: SocketAddr,
     harm: Harm,
     caller: Mutex<Option<SocketAddr>>,
-    silent_until: Mutex<Option<Instant>>,
+    /// Until when nothing passes at least, and how many datagrams are still to be lost.
+    silence: Mutex<Option<(Instant, u64)>>,
     did: Did,
     is_over: AtomicBool,
 }
@@ -60,7 +66,7 @@ impl Relay {
             to,
             harm,
             caller: Mutex::default(),
-            silent_until: Mutex::default(),
+            silence: Mutex::default(),
             did: Did::default(),
             is_over: AtomicBool::new(false),
         };
@@ -105,7 +111,7 @@ impl Shared {
             count += 1;
             if self.harm.outage.is_some_and(|(at, _)| at.contains(&count)) {
                 let (_, span) = self.harm.outage.unwrap();
-                *self.silent_until.lock().unwrap() = Some(Instant::now() + span);
+                *self.silence.lock().unwrap() = Some((Instant::now() + span, LEAST_SILENCED));
             }
             if self.harm.moves.contains(&count) {
                 self.did.moved.fetch_add(1, Ordering::Relaxed);
@@ -153,10 +159,16 @@ impl Fate {
 
     fn decide(&mut self, shared: &Shared, bytes: &[u8], mut pass: impl FnMut(&[u8])) {
         let (harm, did) = (shared.harm, &shared.did);
-        if shared.silent_until.lock().unwrap().is_some_and(|until| Instant::now() < until) {
-            did.silenced.fetch_add(1, Ordering::Relaxed);
-            return;
+        let mut silence = shared.silence.lock().unwrap();
+        if let Some((until, left)) = &mut *silence {
+            if *left > 0 || Instant::now() < *until {
+                *left = left.saturating_sub(1);
+                did.silenced.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            *silence = None;
         }
+        drop(silence);
         if self.happens(harm.lost) {
             did.lost.fetch_add(1, Ordering::Relaxed);
             return;

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixListener;
 
 use airpace_radio::Scope;
 
-use super::super::State;
 use super::super::tests::report;
+use super::super::{Need, State};
 use super::*;
 
 /// The line of a subframe.
@@ -36,24 +36,25 @@ fn a_socket_that_goes_away_is_looked_for_and_found_again() {
     let path = folder.path().join("device-1.control");
     let mut lines = Lines::new(path.to_str().unwrap().parse().unwrap());
     let mut now = Time::from_secs(1);
-    turn_until(&mut lines, &mut now, |lines, _| lines.problem().is_some());
-    assert!(lines.describe().contains("it is looked for"), "{}", lines.describe());
+    turn_until(&mut lines, &mut now, |lines, _| lines.heard().problem().is_some());
+    assert!(lines.heard().name().contains("device-1.control"), "{}", lines.heard().name());
     for round in 1..=3 {
         let listener = UnixListener::bind(&path).unwrap();
         turn_until(&mut lines, &mut now, |lines, _| lines.heard().opened() == round);
         let (mut program, _) = listener.accept().unwrap();
         program.write_all((line_of(7) + &line_of(8)).as_bytes()).unwrap();
         let told = turn_until(&mut lines, &mut now, |_, told| told == 2);
-        assert_eq!(subframes(&told), [7, 8]);
+        let first = 5 + 2 * round;
+        assert_eq!(subframes(&told), [first, first + 1], "a program that begins anew is numbered on");
         assert!(told.iter().all(|report| report.time <= now && report.time + AGAIN >= now), "by our clock");
-        assert_eq!(lines.heard().state(now), State::Fresh);
+        assert_eq!(lines.heard().state(now, Need::Everyone), State::Fresh);
         assert!(lines.fd().is_some());
         drop((program, listener));
         std::fs::remove_file(&path).unwrap();
         turn_until(&mut lines, &mut now, |lines, _| !lines.heard().is_open());
         assert!(lines.fd().is_none());
     }
-    assert!(matches!(lines.heard().state(now), State::Stale(_)));
+    assert!(matches!(lines.heard().state(now, Need::Everyone), State::Stale(_)));
 }
 
 #[test]
@@ -70,7 +71,9 @@ fn another_machine_tells_over_tcp() {
     drop(program);
     turn_until(&mut lines, &mut now, |lines, _| lines.heard().reports() == 1);
     drop(listener);
-    turn_until(&mut lines, &mut now, |lines, _| lines.problem().is_some_and(|why| why.contains("refused")));
+    turn_until(&mut lines, &mut now, |lines, _| {
+        lines.heard().problem().is_some_and(|why| why.contains("refused"))
+    });
 }
 
 #[test]
@@ -102,11 +105,11 @@ fn a_fifo_waits_for_its_writer() {
         .unwrap();
     let mut lines = Lines::new(Place::Path(path.clone()));
     let mut now = Time::from_secs(1);
-    for _ in 0..2 {
+    for wanted in [9, 10] {
         turn_until(&mut lines, &mut now, |lines, _| lines.heard().is_open());
         let mut writer = std::fs::File::options().write(true).open(&path).unwrap();
         writer.write_all(line_of(9).as_bytes()).unwrap();
-        assert_eq!(subframes(&turn_until(&mut lines, &mut now, |_, told| told == 1)), [9]);
+        assert_eq!(subframes(&turn_until(&mut lines, &mut now, |_, told| told == 1)), [wanted]);
         drop(writer);
         turn_until(&mut lines, &mut now, |lines, _| !lines.heard().is_open());
     }

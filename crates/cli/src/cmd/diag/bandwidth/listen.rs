@@ -1,19 +1,16 @@
 //! The bandwidth of a live modem.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use airpace_diag::grant::Grants;
-use airpace_diag::log;
 use airpace_live::daemon::{Daemon, Notice};
 use airpace_live::source::Source;
 use anyhow::{Context, bail};
 
 use super::super::input::Sink;
-use super::super::port::{ListenArgs, parse_duration};
+use super::super::port::{ListenArgs, about_grants, parse_duration};
 use super::Determine;
 use crate::terminal::say;
 
@@ -46,7 +43,7 @@ pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) ->
     let folder = tempfile::Builder::new().prefix("airpace-bandwidth-").tempdir();
     let folder = folder.context("cannot make a folder for the session")?;
     let (sender, packets) = mpsc::sync_channel(ROOM);
-    let mut options = args.listen.options(source, &wanted(), folder.path().to_owned())?;
+    let mut options = args.listen.options(source, &about_grants(), folder.path().to_owned())?;
     options.packets = Some(sender);
     let daemon = Daemon::start(options)?;
     let is_over = Arc::new(AtomicBool::new(false));
@@ -83,11 +80,4 @@ pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) ->
         }
     }
     outcome
-}
-
-/// One field of each packet about grants, so that the modem is asked for these packets.
-fn wanted() -> Vec<String> {
-    let codes: BTreeSet<_> = Grants::codes();
-    let field = |code| log::code(code)?.layouts.first()?.root.fields.first();
-    codes.into_iter().filter_map(|code| Some(format!("{code}:{}", field(code)?.name))).collect()
 }

@@ -1,0 +1,89 @@
+//! A modem's port as the source: the phone's own grants, as its log tells them.
+//!
+//! The daemon's threads read the port and restore the modem, as for every live command; nothing is published. A thread
+//! of our own makes reports of the log packets.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use airpace_diag::Radio as OfModem;
+use airpace_diag::grant::prompt::Prompt;
+use airpace_live::daemon::{Daemon, Notice, Packet};
+use airpace_live::source::Source;
+use airpace_net::clock;
+use airpace_net::radio::{Fed, Feeder, Radio};
+use anyhow::Context;
+
+use crate::cmd::diag::port::{ListenArgs, about_grants};
+use crate::terminal::say;
+
+/// How many packets may wait to be read.
+///
+/// Chosen: ten seconds of a busy modem.
+const ROOM: usize = 1 << 14;
+
+/// How long to wait for a packet before notices are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Listens to the modem at this port. A port that is not there yet, or goes away, is opened when it is there.
+///
+/// # Errors
+/// A port that can never be one, or that another program uses.
+pub fn open(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
+    let source = source.lasting();
+    let name = format!("the modem at {source}");
+    let folder = tempfile::Builder::new().prefix("airpace-radio-").tempdir();
+    let folder = folder.context("cannot make a folder for the modem's session")?;
+    let (sender, packets) = mpsc::sync_channel(ROOM);
+    let mut options = ListenArgs::default().options(source, &about_grants(), folder.path().to_owned())?;
+    options.packets = Some(sender);
+    let daemon = Daemon::start(options).with_context(|| {
+        format!(
+            "--radio {text} is no modem's port that can be read; if `airpace diag serve` reads the modem, give --radio od"
+        )
+    })?;
+    let fed = Fed::start(name, "modem", move |feeder| {
+        let _folder = folder;
+        listen(feeder, &daemon, &packets);
+    });
+    Ok(Box::new(fed.context("the system has no thread left; end other programs")?))
+}
+
+fn listen(feeder: &mut Feeder, daemon: &Daemon, packets: &Receiver<Packet>) {
+    // One for all sessions: its subframes go on where they were.
+    let mut prompt = Prompt::new(OfModem::FIRST);
+    while !feeder.is_over() {
+        match packets.recv_timeout(LOOK_EVERY) {
+            Ok(packet) => {
+                prompt.push(&packet.as_log_packet());
+                packets.try_iter().for_each(|packet| prompt.push(&packet.as_log_packet()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        for notice in daemon.notices().try_iter() {
+            match notice {
+                Notice::Streaming(_) => feeder.open(),
+                Notice::NotOpened(_) | Notice::Lost(_) | Notice::Failed(_) => feeder.close(notice),
+                Notice::Broken(_) => feeder.end(notice),
+                // Codes that a modem does not have are the rule: each is of some modems.
+                Notice::Opened
+                | Notice::Missing(..)
+                | Notice::Trouble(_)
+                | Notice::Realtime(_)
+                | Notice::Unguarded(_)
+                | Notice::NotRestored => {}
+            }
+        }
+        let came = clock::now();
+        for report in prompt.take() {
+            feeder.tell(came, report);
+        }
+    }
+    daemon.leave();
+    for notice in daemon.notices() {
+        if matches!(notice, Notice::NotRestored) {
+            say(notice);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Radio samples as the source: a recording, played as it was received, or a radio. A decoder on threads of its own
+//! reads everybody's grants.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use airpace_live::decode::{DecodeEvent, Decoding, Options, ReportStream};
+use airpace_live::iq::{Format, Lag, Paced, Reader, Source, Until};
+use airpace_live::radio::{self, Settings, hertz};
+use airpace_net::clock;
+use airpace_net::radio::{Fed, Feeder, Radio};
+use airpace_phy::decoder::Output;
+use airpace_phy::evidence::Caution;
+use airpace_phy::ladder::Rung;
+use airpace_radio::Rnti;
+use airpace_radio::fusion::Fused;
+use anyhow::{Context, anyhow, bail};
+
+use crate::cmd::decode::{patience, rnti, which_cell};
+
+/// How long a message waits for evidence: so late are the reports.
+///
+/// Chosen: a fifth of the time after which telemetry counts as stale. `airpace decode`, where nothing hurries, waits for
+/// 100 ms.
+const PATIENCE: u64 = 20;
+
+/// How long to wait before events are looked for again.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Endings of recordings that describe themselves.
+const ENDINGS: [&str; 4] = [".sigmf-meta", ".sigmf-data", ".sigmf", ".sigmf-data.zst"];
+
+/// Whether samples are meant: `iq:FILE`, a SigMF recording, or a radio as SoapySDR names it.
+pub fn is_meant(text: &str) -> bool {
+    let first = text.split(',').next().unwrap_or_default();
+    text.starts_with("iq:") || is_radio(text) || ENDINGS.iter().any(|ending| first.ends_with(ending))
+}
+
+fn is_radio(text: &str) -> bool {
+    text.split(',').any(|word| word.trim().starts_with("driver="))
+}
+
+/// What is to be decoded, and how.
+#[derive(Debug, PartialEq)]
+struct Wanted {
+    origin: Origin,
+    /// Which user this machine is.
+    own: Option<Rnti>,
+    pci: Option<u16>,
+    patience: u64,
+}
+
+#[derive(Debug, PartialEq)]
+enum Origin {
+    /// A file; how raw samples are to be read.
+    File(PathBuf, Option<f64>, Option<Format>),
+    Radio(Settings),
+}
+
+impl Wanted {
+    /// Reads `FILE,rnti=R,cell=N,patience=MS,rate=HZ,format=F`, or `driver=…,rnti=R,…`.
+    fn read(text: &str) -> Result<Wanted, String> {
+        let (mut own, mut pci, mut wait, mut rate, mut format) = (None, None, PATIENCE, None, None);
+        let (mut rest, mut has_keys, is_radio) = (vec![], false, is_radio(text));
+        for word in text.strip_prefix("iq:").unwrap_or(text).split(',') {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            let refused = |why: String| format!("{key}={value}: {why}");
+            match key.trim() {
+                "rnti" => own = Some(rnti(value).map_err(refused)?),
+                "cell" => pci = which_cell(value).map_err(refused)?.pci(),
+                "patience" => wait = patience(value).map_err(refused)?,
+                "rate" if !is_radio => rate = Some(hertz(value).map_err(refused)?),
+                "format" if !is_radio => {
+                    let read = value.parse().map_err(|error: airpace_live::iq::NoFormat| error.to_string());
+                    format = Some(read.map_err(refused)?);
+                }
+                // A name may have commas.
+                _ if !is_radio && has_keys => {
+                    return Err(format!(
+                        "`{word}` is none of rnti=R, cell=N, patience=MS, rate=HZ and format=F, which stand behind the file"
+                    ));
+                }
+                _ => {
+                    rest.push(word);
+                    continue;
+                }
+            }
+            has_keys = true;
+        }
+        let rest = rest.join(",");
+        let origin = match is_radio {
+            true => Origin::Radio(Settings::default().with(&rest)?),
+            false if rest.is_empty() => return Err("name a file of samples, as in iq:FILE".to_owned()),
+            false => Origin::File(PathBuf::from(rest), rate, format),
+        };
+        Ok(Wanted { origin, own, pci, patience: wait })
+    }
+}
+
+/// Begins to decode what `text` names.
+///
+/// # Errors
+/// Samples that cannot be had or decoded, or nobody to follow.
+pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
+    if is_radio(text) && !radio::IS_BUILT {
+        bail!(
+            "--radio {text}: this airpace was built without SoapySDR, which listens to radios: {}; or let an airpace that has \
+             it run `airpace decode --device {text} --rnti R --reports FILE`, and give --radio FILE",
+            radio::REMEDY
+        );
+    }
+    let wanted = Wanted::read(text).map_err(|why| anyhow!("--radio {why}"))?;
+    let Some(own) = wanted.own else {
+        bail!(
+            "--radio {text}: which of the cell's users is this machine? Add ,rnti=R; `airpace decode … --stats` lists \
+             who is heard"
+        );
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    // The errors contain their cause in their text.
+    let told = |error: airpace_live::iq::Error| anyhow!("--radio {error}");
+    let (name, source, lag): (_, Box<dyn Source>, Option<Arc<Lag>>) = match &wanted.origin {
+        Origin::File(path, rate, format) => {
+            let reader = Reader::open(path, (*rate, *format)).map_err(told)?;
+            let name = format!("radio samples of {}", path.display());
+            if reader.is_live() {
+                (name, Box::new(reader), None)
+            } else {
+                let paced = Paced::new(Box::new(reader));
+                let lag = paced.lag();
+                (name, Box::new(paced), Some(lag))
+            }
+        }
+        Origin::Radio(settings) => {
+            let (source, tuned) = radio::open(settings).map_err(told)?;
+            (format!("the radio {} at {tuned}", settings.name()), source, None)
+        }
+    };
+    let rate_hz = source.sample_rate_hz();
+    let until: Box<dyn Source> = Box::new(Until::new(source, None, Arc::clone(&stop)));
+    let caution = Caution { patience: wanted.patience, ..Caution::default() };
+    let options = Options { pci: wanted.pci, caution, ..Options::default() };
+    let decoding =
+        Decoding::start(vec![(name.clone(), until)], options).map_err(|error| anyhow!("--radio {error}"))?;
+    let stream = ReportStream::new(&[rate_hz], Some(own), wanted.patience, true);
+    let fed = Fed::start(name, "samples", move |feeder| {
+        feeder.close("no cell was found yet");
+        listen(feeder, decoding, stream, lag.as_deref());
+        stop.store(true, Ordering::Relaxed);
+    });
+    Ok(Box::new(fed.context("the system has no thread left; end other programs")?))
+}
+
+/// Tells what the decoder reads, until nobody listens or nothing more comes.
+fn listen(feeder: &mut Feeder, mut decoding: Decoding, mut stream: ReportStream, lag: Option<&Lag>) {
+    while !feeder.is_over() {
+        let Some(event) = decoding.ready() else {
+            std::thread::sleep(LOOK_EVERY);
+            continue;
+        };
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => return feeder.end(error),
+        };
+        let mut is_over = false;
+        match &event.event {
+            DecodeEvent::Heard(output) => match &**output {
+                Output::Locked(_) => feeder.open(),
+                Output::Lost => feeder.close("the cell is lost; the search goes on"),
+                Output::Subframe(_) | Output::Late(_) => {}
+            },
+            DecodeEvent::Gap => feeder.count_unreadable(),
+            DecodeEvent::End(end) => {
+                is_over = true;
+                let broken = end.ladder.as_ref().and_then(|ladder| ladder.broken());
+                match (&end.failure, broken.filter(|(rung, _)| *rung < Rung::Candidates)) {
+                    (Some(failure), _) => feeder.end(failure),
+                    (None, Some((rung, hint))) => {
+                        feeder
+                            .close(format_args!("no cell could be read: stopped at {}: {hint}", rung.name()));
+                    }
+                    (None, None) => feeder.end("the recording has ended"),
+                }
+            }
+            _ => {}
+        }
+        let (came, behind) = (clock::now(), lag.map_or(Duration::ZERO, Lag::last));
+        let mut tell = |fused| {
+            if let Fused::Subframe { reports, .. } = fused {
+                for report in reports {
+                    feeder.tell_late(came, behind, report);
+                }
+            }
+        };
+        stream.take(event, &mut tell);
+        if is_over {
+            return stream.finish(tell);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_and_whom_to_follow_are_one_word() {
+        let wanted = Wanted::read("a,b.sigmf-meta,rnti=0x1234,cell=42,patience=5").unwrap();
+        let file = Origin::File("a,b.sigmf-meta".into(), None, None);
+        assert_eq!(wanted, Wanted { origin: file, own: Some(Rnti(0x1234)), pci: Some(42), patience: 5 });
+        let wanted = Wanted::read("iq:raw,rate=1.92M,format=ci8").unwrap();
+        let file = Origin::File("raw".into(), Some(1.92e6), Some("ci8".parse().unwrap()));
+        assert_eq!(wanted, Wanted { origin: file, own: None, pci: None, patience: PATIENCE });
+        let Origin::Radio(settings) =
+            Wanted::read("driver=rtlsdr,freq=806M,rnti=70,rate=1.92M").unwrap().origin
+        else {
+            panic!("a radio")
+        };
+        assert_eq!((settings.name().as_str(), settings.rate_hz), ("driver=rtlsdr", Some(1.92e6)));
+        for (wrong, said) in [
+            ("a.sigmf,rnti=0", "rnti=0: nobody has this RNTI"),
+            ("a.sigmf,rnti=7x", "give an RNTI"),
+            ("a.sigmf,cell=900", "0 to 503"),
+            ("a.sigmf,rnti=70,b", "`b` is none of"),
+            ("iq:", "iq:FILE"),
+            ("iq:a,format=x", "format=x"),
+            ("driver=rtlsdr,freq=x", "freq=x"),
+        ] {
+            let refusal = Wanted::read(wrong).unwrap_err();
+            assert!(refusal.contains(said), "{wrong}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn samples_are_told_from_lines() {
+        for samples in ["a.sigmf-meta", "a.sigmf-data,rnti=7", "iq:-", "driver=uhd", "serial=1,driver=uhd"] {
+            assert!(is_meant(samples), "{samples}");
+        }
+        for lines in ["reports.jsonl", "tcp:127.0.0.1:9", "a,rnti=7", "-"] {
+            assert!(!is_meant(lines), "{lines}");
+        }
+        let refusal = |text: &str| format!("{:#}", open(text).err().expect("it is refused"));
+        assert!(refusal("none.sigmf-meta").contains(",rnti=R"), "{}", refusal("none.sigmf-meta"));
+        assert!(refusal("none.sigmf-meta,rnti=70").contains("none.sigmf-meta"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Everything that decoders say, to radio reports in the order of time: for a program that wants the reports only.
+
+use airpace_phy::decoder::{Output, Reading};
+use airpace_radio::fusion::Fused;
+use airpace_radio::{CarrierId, Rnti};
+
+use super::{CarrierEvent, DecodeEvent, PendingSubframes, Reports};
+
+/// Makes reports of the events of a [`Decoding`](super::Decoding).
+#[derive(Debug)]
+pub struct ReportStream {
+    /// Samples per second, and the subframes that may still get messages, by carrier.
+    carriers: Vec<(f64, PendingSubframes)>,
+    reports: Reports,
+}
+
+impl ReportStream {
+    /// For carriers of these sample rates in Hz, at most 256. `own` is who is followed. Messages wait for evidence for
+    /// `patience` subframes at most ([`Caution::patience`](airpace_phy::evidence::Caution)): so late are the reports.
+    /// Recordings wait for each other as long as it takes, live cells do not.
+    pub fn new(rates_hz: &[f64], own: Option<Rnti>, patience: u64, are_live: bool) -> ReportStream {
+        let carrier = |&rate_hz: &f64| (rate_hz, PendingSubframes::new(patience));
+        ReportStream {
+            carriers: rates_hz.iter().map(carrier).collect(),
+            reports: Reports::new(rates_hz.len(), own, are_live),
+        }
+    }
+
+    /// Takes an event. `each` gets what comes out.
+    pub fn take(&mut self, event: CarrierEvent, mut each: impl FnMut(Fused)) {
+        let CarrierEvent { carrier, event } = event;
+        let (_, pending) = &mut self.carriers[usize::from(carrier.0)];
+        let mut whole = vec![];
+        let mut has_ended = false;
+        match event {
+            DecodeEvent::Shift { from, shift } => self.reports.shift(carrier, from, shift.subframes),
+            DecodeEvent::Leap { leap, shift: Some(shift) } => {
+                self.reports.shift(carrier, leap.index, shift.subframes);
+            }
+            DecodeEvent::Heard(output) => match *output {
+                Output::Subframe(reading) => {
+                    for found in reading.found.iter().chain(&reading.late) {
+                        self.reports.hear(carrier, found);
+                    }
+                    pending.push(reading, &mut whole);
+                }
+                Output::Late(late) => {
+                    late.iter().for_each(|found| self.reports.hear(carrier, found));
+                    pending.add(late);
+                }
+                Output::Locked(_) | Output::Lost => {}
+            },
+            DecodeEvent::Stalled => self.reports.stall(carrier),
+            DecodeEvent::End(_) => {
+                self.reports.leave(carrier);
+                whole.extend(pending.finish());
+                has_ended = true;
+            }
+            DecodeEvent::Leap { shift: None, .. }
+            | DecodeEvent::Gap
+            | DecodeEvent::Flaw(_)
+            | DecodeEvent::Cost(_)
+            | DecodeEvent::Back => {}
+        }
+        for reading in whole {
+            self.push(carrier, &reading);
+        }
+        if has_ended {
+            self.reports.end(carrier);
+        }
+        std::iter::from_fn(|| self.reports.pop()).for_each(&mut each);
+    }
+
+    /// Nothing more will come. `each` gets the rest, complete or not.
+    pub fn finish(mut self, each: impl FnMut(Fused)) {
+        std::iter::from_fn(|| self.reports.flush()).for_each(each);
+    }
+
+    fn push(&mut self, carrier: CarrierId, reading: &Reading) {
+        let (rate_hz, _) = self.carriers[usize::from(carrier.0)];
+        let at_ms = reading.sample as f64 * 1e3 / rate_hz;
+        self.reports.push(carrier, reading, at_ms, |rnti| rnti);
+    }
+}
