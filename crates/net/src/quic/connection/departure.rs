@@ -227,7 +227,7 @@ impl QuicConnection {
         };
         if self.noq.is_closed() && self.is_connected && self.farewell.is_none() {
             let rtt = self.ledger.as_ref().and_then(Ledger::rtt);
-            self.farewell = Some(Farewell::new(now, &self.packet, outbound, rtt));
+            self.farewell = Some(Farewell::new(now, &out[begin..], outbound, rtt));
         }
         Some(outbound)
     }
