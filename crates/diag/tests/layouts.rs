@@ -241,12 +241,14 @@ fn find<'r, 'a>(ours: &'r Record<'a>, name: &str) -> Option<&'r Value<'a>> {
     ours.get(name).or_else(|| ours.records("cells").first()?.get(name))
 }
 
-/// Frame and subframe in one number, as the reference has them.
+/// Frame and subframe in one number, with the flags, as the reference has them.
 fn frame(ours: &Record<'_>) -> Option<u64> {
-    match (ours.get("system_frame_number")?, ours.get("subframe_number")?) {
-        (Value::Unsigned(frame), Value::Unsigned(subframe)) => Some(frame << 4 | subframe),
+    let number = |name| match ours.get(name)? {
+        Value::Unsigned(number) => Some(*number),
         _ => None,
-    }
+    };
+    let flags = number("frame_flags")?;
+    Some(flags << 14 | number("system_frame_number")? << 4 | number("subframe_number")?)
 }
 
 fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
@@ -388,6 +390,50 @@ fn every_packet_fits_its_layout_and_says_what_the_reference_says() {
         assert!(differences.compared.get(code) > Some(&0), "{kind}: something was compared");
     }
     println!("fields compared: {}", differences.compared.values().sum::<usize>());
+}
+
+/// A frame has ten milliseconds, and frames are counted from 0 to 1,023.
+#[test]
+fn frames_of_rrc_messages_of_one_cell_go_on_as_the_time_does() {
+    /// Milliseconds until the frame number begins anew.
+    const ROUND: f64 = 10_240.0;
+    /// Farther apart, a pair says nothing: the modem's clock may have been set in between.
+    const NEAR_S: f64 = 2.0;
+    /// The modem sends packets some time after their frame.
+    const LATE_MS: f64 = 100.0;
+    let Some(folder) = recordings() else { return };
+    let (mut pairs, mut agree, mut flagged) = (0, 0, 0);
+    for path in logs(&folder) {
+        let mut last = BTreeMap::new();
+        visit(&std::fs::read(&path).unwrap(), |packet| {
+            if packet.code.0 != 0xB0C0 {
+                return;
+            }
+            let fields = log::read(&packet).unwrap().fields;
+            let number = |name| match fields.get(name) {
+                Some(Value::Unsigned(number)) => *number,
+                other => panic!("{name}: {other:?}"),
+            };
+            let (frame, subframe) = (number("system_frame_number"), number("subframe_number"));
+            assert!(frame < 1_024 && subframe < 10, "{path:?}: {frame} {subframe}");
+            flagged += usize::from(number("frame_flags") > 0);
+            if (frame, subframe) == (0, 0) {
+                return;
+            }
+            let at_ms = (10 * frame + subframe) as f64;
+            let cell = (packet.radio, number("physical_cell_id"), number("freq"));
+            if let Some((stamp, before_ms)) = last.insert(cell, (packet.stamp, at_ms))
+                && let Some(gap_s) = packet.stamp.since(stamp).filter(|gap_s| (0.0..NEAR_S).contains(gap_s))
+            {
+                let error = (at_ms - before_ms - 1e3 * gap_s + ROUND / 2.0).rem_euclid(ROUND) - ROUND / 2.0;
+                pairs += 1;
+                agree += usize::from(error.abs() <= LATE_MS);
+            }
+        });
+    }
+    println!("{agree} of {pairs} pairs of frames agree with the time between them; {flagged} have flags");
+    assert!(pairs > 5_000 && flagged > 5_000, "there were pairs: {pairs}, and flags: {flagged}");
+    assert!(agree * 100 >= pairs * 99, "{agree} of {pairs}");
 }
 
 #[test]
