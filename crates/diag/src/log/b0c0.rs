@@ -7,6 +7,7 @@
 //! frames agree with the time between their packets.
 
 use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32};
+use crate::log::names::SIBS;
 use crate::packet::LogCode;
 
 /// RRC messages of LTE as they went over the air.
@@ -72,8 +73,9 @@ const fn first(channels: Names) -> [Field; 12] {
 
 /// From here on, a field tells which system information a message has.
 const fn with_sib_mask(channels: Names) -> [Field; 13] {
-    let [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, _] = first(channels);
-    let (mask, length) = (u32("sib_mask_in_si", 11), u16("msg_length", 15));
+    let [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, _] =
+        first(channels);
+    let (mask, length) = (u32("sib_mask_in_si", 11).flags(SIBS), u16("msg_length", 15));
     [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, mask, length]
 }
 
@@ -91,7 +93,7 @@ const fn wide(channels: Names) -> [Field; 13] {
         u16("frame_flags", 10).bits(14, 15),
         u8("pdu_number", 12),
         u8("channel", 12).named(channels),
-        u32("sib_mask_in_si", 13),
+        u32("sib_mask_in_si", 13).flags(SIBS),
         u16("msg_length", 17),
     ]
 }
@@ -112,7 +114,7 @@ const fn with_nr(channels: Names) -> [Field; 15] {
         u16("frame_flags", 12).bits(14, 15),
         u8("pdu_number", 14),
         u8("channel", 14).named(channels),
-        u32("sib_mask_in_si", 15),
+        u32("sib_mask_in_si", 15).flags(SIBS),
         u16("msg_length", 19),
     ]
 }
