@@ -324,8 +324,7 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
         (Value::Absent, Json::String(text)) => ["", "Not present", "N/A"].contains(&text.as_str()),
         // The reference lists flags in a sentence, those that it knows.
         (Value::Flags(bits, names), Json::String(text)) => {
-            let said: Vec<&str> =
-                text.split(|c| c == '(' || c == ')').filter(|word| word.starts_with("0x")).collect();
+            let said: Vec<&str> = text.split(['(', ')']).filter(|word| word.starts_with("0x")).collect();
             let known = names.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
             said.iter().eq(known.map(|(_, name)| name.split(' ').next().unwrap()).collect::<Vec<_>>().iter())
         }

@@ -43,8 +43,8 @@ pub struct ListenArgs {
 ///
 /// Chosen: with every drain, two threads of the daemon wake up, which is most of what the daemon costs. The time between
 /// what a modem reports every ten milliseconds stays the same, because that is a multiple; what it reports is a
-/// millisecond older at most.
-pub const DRAIN: &str = "2ms";
+/// millisecond older than with drains every millisecond.
+pub const DRAIN: &str = "2.5ms";
 
 /// How often to drain; `None` means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
