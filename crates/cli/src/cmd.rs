@@ -43,6 +43,18 @@ pub enum Verdict {
     Status(u8),
 }
 
+/// The inputs were read, but hold nothing of what was asked for. The exit code is 1, as for an expectation that failed.
+#[derive(Debug)]
+pub struct NothingFound(pub String);
+
+impl std::fmt::Display for NothingFound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NothingFound {}
+
 /// Reads a number above zero.
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse() {

@@ -106,7 +106,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::say(format_args!("airpace: {}", called::as_called(&format!("{error:#}"))));
-            ExitCode::from(2)
+            ExitCode::from(if error.is::<cmd::NothingFound>() { 1 } else { 2 })
         }
     }
 }

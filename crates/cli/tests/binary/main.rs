@@ -125,6 +125,15 @@ impl Done {
         self.err
     }
 
+    /// The command must have found nothing, and say so with all of `parts`.
+    #[track_caller]
+    fn found_nothing(self, parts: &[&str]) {
+        assert_eq!(self.code, Some(1), "airpace {} finds nothing: {}{}", self.words, self.err, self.out);
+        for part in parts {
+            assert!(self.err.contains(part), "airpace {} says `{part}`, but said: {}", self.words, self.err);
+        }
+    }
+
     /// The command must have printed one JSON object per line.
     #[track_caller]
     fn json(self) -> Vec<Value> {
