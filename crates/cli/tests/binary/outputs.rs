@@ -22,6 +22,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --parquet OUT"),
     ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --reports OUT"),
     ("sim", "small.toml", "sim IN --scheme cubic --out OUT"),
+    ("sim", "small.toml", "sim IN --scheme cubic --ack-trace OUT"),
     ("emu", "link.toml", "emu IN --mm-log OUT -- true"),
     ("emu", "link.toml", "emu IN --mm-back-log OUT -- true"),
     ("emu link", "a.down", "emu link a.down IN --mm-log OUT -- true"),
