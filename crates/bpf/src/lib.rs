@@ -1,0 +1,18 @@
+//! Controllers in the Linux kernel: eBPF programs in C, and what user space needs for them.
+//!
+//! ```text
+//! crates/cc (Rust)      ── the same rules ──      bpf/biscay.h (C, whole numbers)
+//!       │                                           │                    │
+//!   ACK trace ──────────────[`replay`]──────────▶ host ([`twin`])    biscay.bpf.c in the kernel
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`twin`] | the C compiled for the host |
+//! | [`replay`] | an ACK trace through a twin |
+//!
+//! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
+//! `biscay.h` is the controller.
+
+pub mod replay;
+pub mod twin;

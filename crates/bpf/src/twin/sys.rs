@@ -1,0 +1,110 @@
+//! The calls of C.
+#![allow(unsafe_code)]
+
+use super::{KernelAck, KernelRadio, KernelTuning};
+
+unsafe extern "C" {
+    fn ap_host_biscay_words() -> u64;
+    fn ap_host_biscay_init(state: *mut u64, mss: u64);
+    fn ap_host_biscay_sent(state: *mut u64, now: u64, bytes: u64, is_first: u32, app_limited: u32);
+    fn ap_host_biscay_ack(
+        state: *mut u64,
+        tuning: *const KernelTuning,
+        ack: *const KernelAck,
+        radio: *const KernelRadio,
+    );
+    fn ap_host_biscay_loss(
+        state: *mut u64,
+        tuning: *const KernelTuning,
+        lost: u64,
+        is_silence: u32,
+        radio: *const KernelRadio,
+    );
+    fn ap_host_biscay_before_send(
+        state: *mut u64,
+        tuning: *const KernelTuning,
+        now: u64,
+        radio: *const KernelRadio,
+    );
+    fn ap_host_biscay_answer(state: *const u64, out: *mut u64);
+    #[cfg(test)]
+    fn ap_host_bytes_in(rate: u64, span: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_rate_of(bytes: u64, span: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_scaled(value: u64, num: u64, den: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_layout(out: *mut u64);
+}
+
+/// `struct biscay` of a new flow. Every other function takes what this one returned.
+pub fn biscay(mss: u64) -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_biscay_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_biscay_init(state.as_mut_ptr(), mss) };
+    state
+}
+
+/// `biscay_on_sent`.
+pub fn sent(state: &mut [u64], now: u64, bytes: u64, is_first: bool, app_limited: bool) {
+    // SAFETY: `state` is from `biscay`, and borrowed for this call only.
+    unsafe { ap_host_biscay_sent(state.as_mut_ptr(), now, bytes, is_first.into(), app_limited.into()) };
+}
+
+/// `biscay_on_ack`.
+pub fn ack(state: &mut [u64], tuning: &KernelTuning, ack: &KernelAck, radio: &KernelRadio) {
+    // SAFETY: `state` is from `biscay`; the other three have the layouts of C (a test compares them). C keeps none.
+    unsafe { ap_host_biscay_ack(state.as_mut_ptr(), tuning, ack, radio) };
+}
+
+/// `biscay_on_loss`.
+pub fn loss(state: &mut [u64], tuning: &KernelTuning, lost: u64, is_silence: bool, radio: &KernelRadio) {
+    // SAFETY: as in `ack`.
+    unsafe { ap_host_biscay_loss(state.as_mut_ptr(), tuning, lost, is_silence.into(), radio) };
+}
+
+/// `biscay_before_send`.
+pub fn before_send(state: &mut [u64], tuning: &KernelTuning, now: u64, radio: &KernelRadio) {
+    // SAFETY: as in `ack`.
+    unsafe { ap_host_biscay_before_send(state.as_mut_ptr(), tuning, now, radio) };
+}
+
+/// State, window, pacing rate, end-to-end bandwidth.
+pub fn answer(state: &[u64]) -> [u64; 4] {
+    let mut out = [0; 4];
+    // SAFETY: `state` is from `biscay`; C writes four numbers.
+    unsafe { ap_host_biscay_answer(state.as_ptr(), out.as_mut_ptr()) };
+    out
+}
+
+/// `ap_bytes_in`.
+#[cfg(test)]
+pub fn bytes_in(rate: u64, span: u64) -> u64 {
+    // SAFETY: numbers in, a number out.
+    unsafe { ap_host_bytes_in(rate, span) }
+}
+
+/// `ap_rate_of`.
+#[cfg(test)]
+pub fn rate_of(bytes: u64, span: u64) -> u64 {
+    // SAFETY: numbers in, a number out.
+    unsafe { ap_host_rate_of(bytes, span) }
+}
+
+/// `ap_scaled`.
+#[cfg(test)]
+pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
+    // SAFETY: numbers in, a number out.
+    unsafe { ap_host_scaled(value, num, den) }
+}
+
+/// Sizes and offsets of what both sides share.
+#[cfg(test)]
+pub fn layout() -> [u64; 8] {
+    let mut out = [0; 8];
+    // SAFETY: C writes eight numbers.
+    unsafe { ap_host_layout(out.as_mut_ptr()) };
+    out
+}
