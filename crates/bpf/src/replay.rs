@@ -26,6 +26,8 @@ pub struct Replay {
     last_heard: Option<Time>,
     flows: u16,
     fed: Option<Feedback>,
+    /// The window that the controller of the trace answered last.
+    cwnd: Bytes,
 }
 
 impl Replay {
@@ -40,6 +42,7 @@ impl Replay {
             last_heard: None,
             flows: 1,
             fed: None,
+            cwnd: Bytes::ZERO,
         }
     }
 
@@ -56,7 +59,7 @@ impl Replay {
                 }
                 self.fed = Feedback::read(acked.feedback.as_bytes()).or(self.fed);
                 let radio = self.radio(now);
-                self.twin.on_ack(&kernel_ack(now, acked), &radio);
+                self.twin.on_ack(&kernel_ack(now, acked, self.cwnd), &radio);
             }
             Told::Lost { lost, cause, .. } => {
                 let radio = self.radio(now);
@@ -69,6 +72,7 @@ impl Replay {
             Told::Device(flows) => self.flows = flows.flows,
             Told::Feedback(_) | Told::Timer => {}
         }
+        self.cwnd = entry.answer.as_ref().map_or(self.cwnd, |answer| answer.cwnd);
         self.twin.answer()
     }
 
@@ -103,7 +107,7 @@ fn nanos(span: Option<Duration>) -> u64 {
     span.map_or(NONE, |span| u64::try_from(span.as_nanos()).unwrap_or(NONE))
 }
 
-fn kernel_ack(now: Time, acked: &Acked) -> KernelAck {
+fn kernel_ack(now: Time, acked: &Acked, cwnd: Bytes) -> KernelAck {
     KernelAck {
         now: now.as_nanos(),
         acked: acked.acked.0,
@@ -115,5 +119,6 @@ fn kernel_ack(now: Time, acked: &Acked) -> KernelAck {
         smoothed: nanos(Some(acked.smoothed)),
         rate: bps(acked.rate),
         app_limited: u64::from(acked.app_limited),
+        cwnd: cwnd.0,
     }
 }

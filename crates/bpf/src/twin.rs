@@ -141,6 +141,8 @@ pub struct KernelAck {
     pub rate: u64,
     /// 1 if the sender was application limited when the newest packet left.
     pub app_limited: u64,
+    /// The window in force before this ACK, in bytes.
+    pub cwnd: u64,
 }
 
 /// `struct biscay_radio`: what is known about the radio.

@@ -43,6 +43,8 @@ struct biscay_ack {
 	ap_u64 smoothed;
 	ap_u64 rate;
 	ap_u64 app_limited;
+	/* the window in force before this ACK */
+	ap_u64 cwnd;
 };
 
 /* What the radio says at this moment, as far as it is known; read from struct ap_feed. */
@@ -350,7 +352,8 @@ AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int roun
 		expected = 0;
 	}
 	b->epoch_acked += a->acked;
-	extra = ap_min(ap_less(b->epoch_acked, expected), a->prior_inflight);
+	/* In FALLBACK the window is BBR's; otherwise BBR would know only that what was in flight was within it. */
+	extra = ap_min(ap_less(b->epoch_acked, expected), b->state == BISCAY_FALLBACK ? a->cwnd : a->prior_inflight);
 	b->buckets[b->bucket & 1] = ap_max(b->buckets[b->bucket & 1], extra);
 }
 
