@@ -10,9 +10,17 @@
 //! | --- | --- |
 //! | [`twin`] | the C compiled for the host |
 //! | [`replay`] | an ACK trace through a twin |
+//! | [`kernel`] | loads programs and removes them (feature `load`) |
+//! | [`feed`] | the mapped array through which the kernel hears what the radio grants |
 //!
 //! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
 //! `biscay.h` is the controller.
 
+#[cfg(feature = "load")]
+pub mod feed;
+#[cfg(feature = "load")]
+pub mod kernel;
+#[cfg(feature = "load")]
+mod mapped;
 pub mod replay;
 pub mod twin;

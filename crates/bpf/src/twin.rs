@@ -106,6 +106,11 @@ impl KernelTuning {
         })
     }
 
+    /// The bytes of the structure in C.
+    pub fn as_bytes(&self) -> &[u8] {
+        sys::bytes_of(self)
+    }
+
     /// After this time without a report, the bandwidth is unknown.
     pub fn stale_after(&self) -> Duration {
         Duration::from_nanos(self.stale_after)

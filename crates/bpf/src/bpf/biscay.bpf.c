@@ -18,7 +18,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Which argument of cong_control is the rate sample: 3, and 1 before Linux 6.10. The loader sets it. */
-const volatile ap_u32 sample_argument = 3;
+const volatile ap_u32 sample_argument SEC(".rodata.kernel") = 3;
 
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_ARRAY);

@@ -37,6 +37,13 @@ unsafe extern "C" {
     fn ap_host_layout(out: *mut u64);
 }
 
+/// The bytes of the options.
+pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
+    let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
+    // SAFETY: it is numbers without padding (four of 64 bits, eight of 32), borrowed as long as the result.
+    unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
+}
+
 /// `struct biscay` of a new flow. Every other function takes what this one returned.
 pub fn biscay(mss: u64) -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
