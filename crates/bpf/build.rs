@@ -41,7 +41,9 @@ fn programs() {
             println!("cargo::warning=no programs for the kernel: {clang} fails: {first}");
         }
         Err(error) => {
-            println!("cargo::warning=no programs for the kernel: {clang}: {error} (Debian: apt-get install clang)");
+            println!(
+                "cargo::warning=no programs for the kernel: {clang}: {error} (Debian: apt-get install clang)"
+            );
         }
     }
 }

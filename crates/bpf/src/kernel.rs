@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
-use libbpf_rs::{Link, PrintLevel, ReferencesType, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ReferencesType};
 
 use crate::feed::Feed;
 use crate::mapped::Mapped;
@@ -44,16 +44,24 @@ pub enum LoadError {
     )]
     NoPrograms,
     /// The kernel does not describe its types.
-    #[error("the kernel has no {BTF}: it was built without CONFIG_DEBUG_INFO_BTF, and cannot take these programs")]
+    #[error(
+        "the kernel has no {BTF}: it was built without CONFIG_DEBUG_INFO_BTF, and cannot take these programs"
+    )]
     NoBtf,
     /// Its types lack what the programs need.
-    #[error("the kernel's description of its types has no `{0}`: it is too old (6.1 is the oldest that is known to do)")]
+    #[error(
+        "the kernel's description of its types has no `{0}`: it is too old (6.1 is the oldest that is known to do)"
+    )]
     TooOld(&'static str),
     /// The caller may not.
-    #[error("the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN")]
+    #[error(
+        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+    )]
     Privileges,
     /// There is one already.
-    #[error("the kernel has a congestion control `{BISCAY}` already: `airpace kernel unload {BISCAY}` removes it")]
+    #[error(
+        "the kernel has a congestion control `{BISCAY}` already: `airpace kernel unload {BISCAY}` removes it"
+    )]
     Exists,
     /// Something else.
     #[error("the kernel does not take the programs ({what}): {error}; {said}")]
@@ -94,6 +102,8 @@ pub struct Totals {
     pub fallbacks: u64,
     /// Times that a flow returned from FALLBACK.
     pub returns: u64,
+    /// Times that a flow went to FALLBACK because the feed was older than 100 ms, or unknown.
+    pub silences: u64,
 }
 
 /// What a program costs.
@@ -214,7 +224,8 @@ impl Pinned {
         if !folder.join("link").exists() {
             return Ok(None);
         }
-        let open = |name| MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused("open", error));
+        let open =
+            |name| MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused("open", error));
         Ok(Some(Pinned { feed: open("feed")?, totals: open("totals")? }))
     }
 
@@ -260,9 +271,10 @@ pub fn unload() -> Result<bool, LoadError> {
 
 /// The words of `struct totals` of `biscay.bpf.c`.
 fn read_totals(fd: std::os::fd::BorrowedFd<'_>) -> io::Result<Totals> {
-    let memory: Mapped<10> = Mapped::new(fd, false)?;
-    let [flows, acks, sends, fallbacks, returns] = [5, 6, 7, 8, 9].map(|word| memory.words()[word].load(Relaxed));
-    Ok(Totals { flows, acks, sends, fallbacks, returns })
+    let memory: Mapped<11> = Mapped::new(fd, false)?;
+    let word = |word: usize| memory.words()[word].load(Relaxed);
+    let [flows, acks, sends, fallbacks, returns, silences] = [5, 6, 7, 8, 9, 10].map(word);
+    Ok(Totals { flows, acks, sends, fallbacks, returns, silences })
 }
 
 /// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.

@@ -19,6 +19,8 @@
 #[cfg(feature = "load")]
 pub mod feed;
 #[cfg(feature = "load")]
+pub mod feeder;
+#[cfg(feature = "load")]
 pub mod kernel;
 #[cfg(feature = "load")]
 mod mapped;

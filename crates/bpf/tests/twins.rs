@@ -156,8 +156,7 @@ struct Step {
 /// Rates of up to 90 Mbit/s and shares from a tenth: the device's bandwidth that follows is below the kernel's bound.
 fn step() -> impl Strategy<Value = Step> {
     let amounts = (0u64..40_000, 0u64..12, 1u64..9);
-    let path =
-        (prop::option::weighted(0.9, 15_000u64..400_000), prop::option::weighted(0.9, 100u64..90_000));
+    let path = (prop::option::weighted(0.9, 15_000u64..400_000), prop::option::weighted(0.9, 100u64..90_000));
     let radio = (prop::option::weighted(0.9, 0u32..90_000), 6_554u16..=65_535, 0u32..200_000);
     let rare = |part| prop::bool::weighted(part);
     (amounts, path, radio, rare(0.05), rare(0.01), rare(0.05)).prop_map(

@@ -45,6 +45,8 @@ struct totals {
 	ap_u64 sends;
 	ap_u64 fallbacks;
 	ap_u64 returns;
+	/* Of the fallbacks, those because the radio fell silent. */
+	ap_u64 silences;
 };
 
 struct {
@@ -169,6 +171,8 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, struct to
 	if (f->b.state == BISCAY_FALLBACK) {
 		if (f->last_state != BISCAY_FALLBACK) {
 			__sync_fetch_and_add(&all->fallbacks, 1);
+			if (f->b.cellular == AP_NONE)
+				__sync_fetch_and_add(&all->silences, 1);
 			hand_over(sk, tp, f, wire);
 		}
 		f->last_state = BISCAY_FALLBACK;
