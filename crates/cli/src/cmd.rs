@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod emu;
 pub mod encode;
 pub mod install;
+pub mod kernel;
 pub mod list;
 pub mod man;
 mod matrix;

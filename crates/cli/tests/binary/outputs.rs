@@ -68,6 +68,7 @@ const NOT_WRITTEN: &[(&str, &str)] = &[
     ("emu cellular", "downlink-offsets"),
     ("emu truth", "traces"),
     ("emu truth", "from"),
+    ("kernel feed", "from"),
 ];
 
 const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_ports = 1\n\

@@ -1,0 +1,205 @@
+//! `airpace kernel` in a build that can load programs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use airpace_bpf::feed::{Feed, MAX_AGE, Told};
+use airpace_bpf::feeder::Feeder;
+use airpace_bpf::kernel::{BISCAY, Kernel, Pinned, unload as remove};
+use airpace_bpf::twin::KernelTuning;
+use airpace_cc::SchemeSpec;
+use airpace_cc::ack_trace::{self, Reader};
+use airpace_cc::biscay::Tuning;
+use airpace_cc::scheme::Options;
+use airpace_core::{Rate, Time};
+use airpace_radio::line::from_line;
+use anyhow::{Context, anyhow, bail, ensure};
+use serde_json::json;
+
+use crate::cmd::{Verdict, on_interrupt};
+
+/// How often the feed is written if nothing new comes.
+///
+/// Chosen: as often as a radio reports.
+const PERIOD: Duration = Duration::from_millis(1);
+
+/// The longest line that is read: a report of a carrier takes some hundred bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+
+pub fn load(scheme: &SchemeSpec, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let name = scheme.scheme().name;
+    ensure!(name == BISCAY, "the kernel's part of `{name}` is not written: load `{BISCAY}`");
+    let tuning = Tuning::read(scheme.options())?;
+    let tuning = KernelTuning::new(&tuning).map_err(|error| anyhow!("{}: {error}", scheme.text()))?;
+    if Pinned::open()?.is_some() {
+        bail!("`{BISCAY}` is loaded already; `airpace kernel unload` removes it");
+    }
+    let mut kernel = Kernel::load(&tuning)?;
+    kernel.pin()?;
+    writeln!(out, "{BISCAY} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {BISCAY}`.")?;
+    writeln!(out, "Feed it with `airpace kernel feed`; until then its flows are BBR's.")?;
+    Ok(Verdict::Fine)
+}
+
+pub fn unload(out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    if remove()? {
+        writeln!(out, "{BISCAY} is removed. Flows that use it keep it until they end.")?;
+        return Ok(Verdict::Fine);
+    }
+    writeln!(out, "Nothing is loaded.")?;
+    Ok(Verdict::Fine)
+}
+
+pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let Some(pinned) = Pinned::open()? else {
+        match as_json {
+            true => writeln!(out, "{}", json!({ "loaded": null }))?,
+            false => writeln!(out, "Nothing is loaded; `airpace kernel load` does it.")?,
+        }
+        return Ok(Verdict::Fine);
+    };
+    let (totals, told) = (pinned.totals()?, pinned.feed()?.read());
+    let mbps = told.and_then(|(told, _)| told.bandwidth).map(Rate::as_mbps);
+    let age_ms = told.map(|(_, age)| age.as_secs_f64() * 1e3);
+    if as_json {
+        let totals = json!({
+            "flows": totals.flows,
+            "acks": totals.acks,
+            "sends": totals.sends,
+            "fallbacks": totals.fallbacks,
+            "silences": totals.silences,
+            "returns": totals.returns,
+        });
+        let told = json!({ "mbps": mbps, "age_ms": age_ms });
+        writeln!(out, "{}", json!({ "loaded": BISCAY, "totals": totals, "feed": told }))?;
+        return Ok(Verdict::Fine);
+    }
+    writeln!(out, "Loaded:    {BISCAY}")?;
+    let feed = match (mbps, age_ms) {
+        (_, None) => "nothing was told yet".to_owned(),
+        (None, Some(age)) => format!("bandwidth unknown, told {age:.0} ms ago"),
+        (Some(mbps), Some(age)) => format!("{mbps:.2} Mbit/s, told {age:.0} ms ago"),
+    };
+    let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
+    writeln!(out, "Feed:      {feed}{}", if is_old { "; flows are BBR's" } else { "" })?;
+    writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
+    let (fallbacks, silences, returns) = (totals.fallbacks, totals.silences, totals.returns);
+    writeln!(out, "FALLBACK:  {fallbacks} times, {silences} of them for want of a feed; {returns} returns")?;
+    Ok(Verdict::Fine)
+}
+
+fn open() -> anyhow::Result<Feed> {
+    let pinned = Pinned::open()?.context("nothing is loaded; `airpace kernel load` does it")?;
+    pinned.feed().context("the kernel does not map its array; feed as root")
+}
+
+pub fn feed_constant(mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let mut feed = open()?;
+    let stop = on_interrupt()?;
+    writeln!(out, "Telling {BISCAY} {mbps} Mbit/s; Ctrl-C ends it.")?;
+    out.flush()?;
+    let told = Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
+    while !stop.load(Ordering::Relaxed) {
+        feed.tell(&told);
+        std::thread::sleep(PERIOD);
+    }
+    Ok(Verdict::Fine)
+}
+
+pub fn feed(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let mut feed = open()?;
+    let stop = on_interrupt()?;
+    let told = if from.as_os_str() == "-" {
+        reports(&mut feed, std::io::stdin().lock(), None, &stop)?
+    } else if std::fs::metadata(from).is_ok_and(|found| found.file_type().is_socket()) {
+        let stream =
+            UnixStream::connect(from).with_context(|| format!("nobody tells at {}", from.display()))?;
+        // So that Ctrl-C is seen while nothing comes.
+        stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+        reports(&mut feed, BufReader::new(stream), None, &stop)?
+    } else {
+        let file = std::fs::File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+        let mut file = BufReader::new(file);
+        let is_trace = file.fill_buf()?.starts_with(b"airpace-ack-trace");
+        match is_trace {
+            true => trace(&mut feed, file, &stop).with_context(|| from.display().to_string())?,
+            false => reports(&mut feed, file, Some(Pace::default()), &stop)?,
+        }
+    };
+    writeln!(out, "{told} reports were told.")?;
+    Ok(Verdict::Fine)
+}
+
+/// Plays what was recorded at its own pace.
+#[derive(Default)]
+struct Pace {
+    began: Option<(Instant, Time)>,
+}
+
+impl Pace {
+    /// Waits until `time` has come.
+    fn wait(&mut self, time: Time) {
+        let (began, first) = *self.began.get_or_insert((Instant::now(), time));
+        let due = began + (time - first);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Tells the reports of a stream; returns how many.
+fn reports(
+    feed: &mut Feed,
+    mut lines: impl BufRead,
+    mut pace: Option<Pace>,
+    stop: &AtomicBool,
+) -> anyhow::Result<u64> {
+    let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
+    let mut feeder = Feeder::new(&tuning);
+    let (mut line, mut number, mut told) = (Vec::new(), 0, 0);
+    while !stop.load(Ordering::Relaxed) {
+        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            // What has come of a line stays in `line`.
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error.into()),
+        }
+        number += 1;
+        let text = String::from_utf8_lossy(&line);
+        let read = from_line(text.trim_end()).map_err(|error| anyhow!("line {number}: {error}"))?;
+        for report in &read {
+            if let Some(pace) = &mut pace {
+                pace.wait(report.time);
+            }
+            if let Some(news) = feeder.report(report) {
+                feed.tell(&news);
+                told += 1;
+            }
+        }
+        line.clear();
+    }
+    Ok(told)
+}
+
+/// Tells what the radio of an ACK trace told; returns how often.
+fn trace(feed: &mut Feed, mut file: impl BufRead, stop: &AtomicBool) -> anyhow::Result<u64> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let (_, entries) = Reader::new(&text)?;
+    let (mut pace, mut told) = (Pace::default(), 0);
+    for entry in entries {
+        let entry = entry?;
+        let ack_trace::Told::Radio { bandwidth, burst, .. } = entry.told else { continue };
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        pace.wait(entry.time);
+        feed.tell(&Told { bandwidth, burst, share: None });
+        told += 1;
+    }
+    ensure!(told > 0, "the flow of this trace has no radio at its sender; record one that uploads");
+    Ok(told)
+}
