@@ -303,7 +303,7 @@ static SAID: Mutex<Vec<String>> = Mutex::new(vec![]);
 /// Lines of libbpf and the verifier that an error shows.
 ///
 /// Chosen: the verifier's own error and the instruction before it.
-const LAST_LINES: usize = 40;
+const LAST_LINES: usize = 8;
 
 fn note(_: PrintLevel, text: String) {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,5 +312,5 @@ fn note(_: PrintLevel, text: String) {
 
 fn said() -> String {
     let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
-    said[said.len().saturating_sub(LAST_LINES)..].join("\n")
+    said[said.len().saturating_sub(LAST_LINES)..].join("; ")
 }
