@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The kernel's types and calls that the programs use, and no more of them. The loader relocates every member to where
  * the running kernel has it (CO-RE), so only names and types count here.
