@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airpace_bpf::replay::Replay;
 use airpace_bpf::twin::{self, KernelTuning, State};
-use airpace_cc::ack_trace::{Answer, Entry, Traced};
+use airpace_cc::ack_trace::{Answer, Entry, Tape, Traced};
 use airpace_cc::biscay::Tuning;
 use airpace_cc::biscay::feedback::Feedback;
 use airpace_cc::controller::{Ack, Loss, LossCause, RateSample, Rtt, Sent, SentPacket};
@@ -90,7 +90,7 @@ fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
 }
 
 /// Collects what a controller is told.
-fn tape() -> (Arc<Mutex<Vec<Entry>>>, Box<dyn FnMut(&Entry) + Send>) {
+fn tape() -> (Arc<Mutex<Vec<Entry>>>, Tape) {
     let entries = Arc::new(Mutex::new(vec![]));
     let kept = Arc::clone(&entries);
     (entries, Box::new(move |entry: &Entry| kept.lock().unwrap().push(entry.clone())))
@@ -207,7 +207,7 @@ fn told(steps: &[Step], mss: Bytes) -> Vec<Entry> {
         }
         let prior_inflight = inflight;
         if let (true, Some((packet, _))) = (step.lost || step.silence, outstanding.pop_front()) {
-            inflight = inflight - mss;
+            inflight -= mss;
             let cause = if step.silence { LossCause::Persistent } else { LossCause::Threshold };
             let packets = &[packet];
             controller.on_loss(&Loss {
