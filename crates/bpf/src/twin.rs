@@ -277,6 +277,31 @@ mod tests {
         }
 
         #[test]
+        fn whatever_a_kernel_says_the_window_is_a_packet_and_the_rate_is_bounded(
+            mss in 1u64..65_536,
+            acks in prop::collection::vec(any::<([u64; 9], [u64; 4], bool)>(), 1..60),
+        ) {
+            let options = airpace_cc::scheme::Options::defaults(&airpace_cc::biscay::SCHEME);
+            let tuning = KernelTuning::new(&Tuning::read(&options).unwrap()).unwrap();
+            let mut twin = Biscay::new(tuning, Bytes(mss));
+            for ([now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate], radio, odd) in acks {
+                let [bandwidth, burst, share_num, share_den] = radio;
+                let (share_num, share_den) = (share_num % (1 << 24), share_den % (1 << 24));
+                let radio = KernelRadio { bandwidth, burst, share_num, share_den };
+                twin.on_sent(Time::from_nanos(now), Bytes(acked), odd, odd);
+                let app_limited = u64::from(odd);
+                let cwnd = inflight;
+                twin.on_ack(&KernelAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, cwnd }, &radio);
+                twin.on_loss(Bytes(acked), odd, &radio);
+                twin.before_send(Time::from_nanos(now), &radio);
+                let answer = twin.answer();
+                prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
+                let most = MOST_RATE.as_bps() * 2;
+                prop_assert!(answer.pacing_rate.is_none_or(|rate| (1_000..=most).contains(&rate.as_bps())), "{answer:?}");
+            }
+        }
+
+        #[test]
         fn a_part_differs_by_at_most_one(bps in 0..=MOST_RATE.as_bps(), num in 0u64..1 << 20, den in 1u64..1 << 20) {
             let exact = Rate::from_bps(bps).scaled(num as f64 / den as f64).as_bps();
             // A double has 53 bits: beyond them, the product with `num` rounds in Rust and not here.

@@ -135,7 +135,7 @@ AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
 			return;
 		r->bandwidth = bandwidth;
 		r->burst = burst;
-		if (num && den && num < (1 << 24) && den < (1 << 24)) {
+		if (num && num <= den && den < (1 << 24)) {
 			r->share_num = num;
 			r->share_den = den;
 		}
@@ -181,7 +181,7 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, struct to
 	if (f->last_state == BISCAY_FALLBACK)
 		__sync_fetch_and_add(&all->returns, 1);
 	f->last_state = f->b.state;
-	tp->snd_cwnd = ap_max(f->b.cwnd / wire, 2);
+	tp->snd_cwnd = ap_min(ap_max(f->b.cwnd / wire, 2), tp->snd_cwnd_clamp);
 	if (f->b.pacing) {
 		rate = ap_scaled(f->b.pacing / 8, tp->mss_cache, wire);
 		sk->sk_pacing_rate = ap_max(rate, 1);

@@ -182,20 +182,25 @@ AP_FN void biscay_on_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, int is_fir
 	b->most_sent = ap_max(b->most_sent, b->sent_bytes);
 }
 
-AP_FN ap_u64 biscay_flow_share(const struct biscay *b)
-{
-	return b->cellular == AP_NONE ? AP_NONE : ap_scaled(b->cellular, b->share_num, b->share_den);
-}
-
+/* This flow's part of the bandwidth in use; zero if that is unknown. */
 AP_FN ap_u64 biscay_known_share(const struct biscay *b)
 {
-	return b->cellular == AP_NONE ? 0 : ap_scaled(b->cellular, b->share_num, b->share_den);
+	if (b->cellular == AP_NONE)
+		return 0;
+	return ap_min(ap_scaled(b->cellular, b->share_num, b->share_den), AP_MOST_RATE);
+}
+
+AP_FN ap_u64 biscay_flow_share(const struct biscay *b)
+{
+	return b->cellular == AP_NONE ? AP_NONE : biscay_known_share(b);
 }
 
 /* This flow's part of the rate at which a burst was carried; zero if it is not to be used. */
 AP_FN ap_u64 biscay_burst(const struct ap_tuning *t, const struct biscay_radio *r)
 {
-	return t->startup == 2 ? ap_scaled(ap_min(r->burst, AP_MOST_RATE), r->share_num, r->share_den) : 0;
+	if (t->startup != 2)
+		return 0;
+	return ap_min(ap_scaled(ap_min(r->burst, AP_MOST_RATE), r->share_num, r->share_den), AP_MOST_RATE);
 }
 
 AP_FN ap_u64 biscay_least(const struct biscay *b)
@@ -387,12 +392,13 @@ AP_FN void biscay_size_extra(struct biscay *b)
 AP_FN void biscay_slow_start(struct biscay *b, const struct ap_tuning *t, const struct biscay_ack *a,
 			     const struct biscay_radio *r)
 {
-	ap_u64 known;
+	ap_u64 acked = ap_min(a->acked, AP_MOST_BYTES), known, fast;
 
 	if (a->app_limited)
 		return;
 	known = ap_scaled(ap_bytes_in(biscay_burst(t, r), biscay_least(b)), 1, 2);
-	b->own_cwnd = ap_max(b->own_cwnd + a->acked, ap_min(b->own_cwnd + 3 * a->acked, known));
+	fast = ap_min(b->own_cwnd + 3 * acked, known);
+	b->own_cwnd = ap_min(ap_max(b->own_cwnd + acked, fast), AP_MOST_BYTES);
 }
 
 AP_FN int biscay_start_is_over(const struct biscay *b)

@@ -53,6 +53,7 @@ struct tcp_sock {
 	ap_u16 tcp_header_len;
 	ap_u32 mss_cache;
 	ap_u32 snd_cwnd;
+	ap_u32 snd_cwnd_clamp;
 	ap_u32 snd_ssthresh;
 	ap_u32 packets_out;
 	ap_u32 retrans_out;

@@ -141,11 +141,15 @@ struct Pace {
 }
 
 impl Pace {
-    /// Waits until `time` has come.
-    fn wait(&mut self, time: Time) {
+    /// Waits until `time` has come, or `stop` is set.
+    fn wait(&mut self, time: Time, stop: &AtomicBool) {
         let (began, first) = *self.began.get_or_insert((Instant::now(), time));
-        let due = began + (time - first);
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        while let Some(left) = (time - first).checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(200)));
+        }
     }
 }
 
@@ -172,7 +176,7 @@ fn reports(
         let read = from_line(text.trim_end()).map_err(|error| anyhow!("line {number}: {error}"))?;
         for report in &read {
             if let Some(pace) = &mut pace {
-                pace.wait(report.time);
+                pace.wait(report.time, stop);
             }
             if let Some(news) = feeder.report(report) {
                 feed.tell(&news);
@@ -193,10 +197,10 @@ fn trace(feed: &mut Feed, mut file: impl BufRead, stop: &AtomicBool) -> anyhow::
     for entry in entries {
         let entry = entry?;
         let ack_trace::Told::Radio { bandwidth, burst, .. } = entry.told else { continue };
+        pace.wait(entry.time, stop);
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        pace.wait(entry.time);
         feed.tell(&Told { bandwidth, burst, share: None });
         told += 1;
     }
