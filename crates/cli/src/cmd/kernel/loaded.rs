@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use airpace_bpf::feed::{Feed, MAX_AGE, Told};
@@ -113,25 +115,55 @@ pub fn feed_constant(mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> 
 pub fn feed(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut feed = open()?;
     let stop = on_interrupt()?;
-    let told = if from.as_os_str() == "-" {
-        reports(&mut feed, std::io::stdin().lock(), None, &stop)?
-    } else if std::fs::metadata(from).is_ok_and(|found| found.file_type().is_socket()) {
+    let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
+    let (from, over) = (from.to_owned(), Arc::clone(&stop));
+    let (send, receive) = channel();
+    // A thread of its own: what it reads may not come for a while, and the kernel wants to hear that somebody is there.
+    let reader = std::thread::spawn(move || read(&from, &tuning, &over, &send));
+    let told = tell(&mut feed, &receive, tuning.stale_after);
+    reader.join().map_err(|_| anyhow!("the reader of reports failed"))??;
+    writeln!(out, "{told} reports were told.")?;
+    Ok(Verdict::Fine)
+}
+
+/// Tells what comes, and the last news again every millisecond, until `stale_after` has passed without news: then the
+/// bandwidth is unknown. Returns the number of reports.
+fn tell(feed: &mut Feed, news: &Receiver<Told>, stale_after: Duration) -> u64 {
+    let (mut last, mut told): (Option<(Told, Instant)>, _) = (None, 0);
+    loop {
+        match news.recv_timeout(PERIOD) {
+            Ok(news) => {
+                last = Some((news, Instant::now()));
+                told += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return told,
+        }
+        if let Some((told, at)) = last {
+            let bandwidth = told.bandwidth.filter(|_| at.elapsed() <= stale_after);
+            feed.tell(&Told { bandwidth, ..told });
+        }
+    }
+}
+
+/// Reads reports and sends what they mean, until they end or `stop` is set.
+fn read(from: &Path, tuning: &Tuning, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
+    if from.as_os_str() == "-" {
+        return reports(std::io::stdin().lock(), None, tuning, stop, news);
+    }
+    if std::fs::metadata(from).is_ok_and(|found| found.file_type().is_socket()) {
         let stream =
             UnixStream::connect(from).with_context(|| format!("nobody tells at {}", from.display()))?;
         // So that Ctrl-C is seen while nothing comes.
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
-        reports(&mut feed, BufReader::new(stream), None, &stop)?
-    } else {
-        let file = std::fs::File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
-        let mut file = BufReader::new(file);
-        let is_trace = file.fill_buf()?.starts_with(b"airpace-ack-trace");
-        match is_trace {
-            true => trace(&mut feed, file, &stop).with_context(|| from.display().to_string())?,
-            false => reports(&mut feed, file, Some(Pace::default()), &stop)?,
-        }
-    };
-    writeln!(out, "{told} reports were told.")?;
-    Ok(Verdict::Fine)
+        return reports(BufReader::new(stream), None, tuning, stop, news);
+    }
+    let file = std::fs::File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let mut file = BufReader::new(file);
+    if file.fill_buf()?.starts_with(b"airpace-ack-trace") {
+        return trace(file, stop, news).with_context(|| from.display().to_string());
+    }
+    reports(file, Some(Pace::default()), tuning, stop, news)
 }
 
 /// Plays what was recorded at its own pace.
@@ -153,16 +185,16 @@ impl Pace {
     }
 }
 
-/// Tells the reports of a stream; returns how many.
+/// Sends what the reports of a stream mean.
 fn reports(
-    feed: &mut Feed,
     mut lines: impl BufRead,
     mut pace: Option<Pace>,
+    tuning: &Tuning,
     stop: &AtomicBool,
-) -> anyhow::Result<u64> {
-    let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
-    let mut feeder = Feeder::new(&tuning);
-    let (mut line, mut number, mut told) = (Vec::new(), 0, 0);
+    news: &Sender<Told>,
+) -> anyhow::Result<()> {
+    let mut feeder = Feeder::new(tuning);
+    let (mut line, mut number) = (Vec::new(), 0);
     while !stop.load(Ordering::Relaxed) {
         match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
             Ok(0) => break,
@@ -178,32 +210,32 @@ fn reports(
             if let Some(pace) = &mut pace {
                 pace.wait(report.time, stop);
             }
-            if let Some(news) = feeder.report(report) {
-                feed.tell(&news);
-                told += 1;
+            if let Some(told) = feeder.report(report) {
+                // Nobody listens any more only when the program ends.
+                let _ = news.send(told);
             }
         }
         line.clear();
     }
-    Ok(told)
+    Ok(())
 }
 
-/// Tells what the radio of an ACK trace told; returns how often.
-fn trace(feed: &mut Feed, mut file: impl BufRead, stop: &AtomicBool) -> anyhow::Result<u64> {
+/// Sends what the radio of an ACK trace told.
+fn trace(mut file: impl BufRead, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let (_, entries) = Reader::new(&text)?;
-    let (mut pace, mut told) = (Pace::default(), 0);
+    let (mut pace, mut is_known) = (Pace::default(), false);
     for entry in entries {
         let entry = entry?;
         let ack_trace::Told::Radio { bandwidth, burst, .. } = entry.told else { continue };
         pace.wait(entry.time, stop);
         if stop.load(Ordering::Relaxed) {
-            break;
+            return Ok(());
         }
-        feed.tell(&Told { bandwidth, burst, share: None });
-        told += 1;
+        let _ = news.send(Told { bandwidth, burst, share: None });
+        is_known = true;
     }
-    ensure!(told > 0, "the flow of this trace has no radio at its sender; record one that uploads");
-    Ok(told)
+    ensure!(is_known, "the flow of this trace has no radio at its sender; record one that uploads");
+    Ok(())
 }
