@@ -14,13 +14,11 @@ use crate::twin::NONE;
 /// A radio's bandwidth that is older than this is not used: `AP_FEED_MAX_AGE` of `intf.h`.
 pub const MAX_AGE: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The words of `struct ap_feed`.
+/// The words of `struct ap_feed`: a sequence number, a reserved word, and two of `struct ap_told`.
+const WORDS: usize = 10;
 const SEQUENCE: usize = 0;
-const TIME: usize = 1;
-const BANDWIDTH: usize = 2;
-const BURST: usize = 3;
-const SHARE: usize = 4;
-const WORDS: usize = 7;
+const FIRST_TOLD: usize = 2;
+const TOLD_WORDS: usize = 4;
 
 /// What the radio grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,39 +45,53 @@ impl Feed {
         Ok(Feed { memory: Mapped::new(fd, true)? })
     }
 
-    /// Writes what the radio grants, as of now.
+    /// Writes what the radio grants, as of now. If the writer is interrupted or dies in between, what was told before
+    /// stays valid.
     pub fn tell(&mut self, told: &Told) {
         let words: &[AtomicU64; WORDS] = self.memory.words();
-        // Odd while it is written. If a writer died in between, its number is taken over as it is.
-        let sequence = words[SEQUENCE].load(Relaxed) | 1;
-        words[SEQUENCE].store(sequence, Relaxed);
+        let sequence = words[SEQUENCE].load(Relaxed).wrapping_add(1);
+        // No reader sees the new words before those of the last time.
         fence(Release);
-        words[TIME].store(now(), Relaxed);
-        words[BANDWIDTH].store(told.bandwidth.map_or(NONE, Rate::as_bps), Relaxed);
-        words[BURST].store(told.burst.as_bps(), Relaxed);
         let (num, den) = told.share.unwrap_or((0, 1));
-        words[SHARE].store(u64::from(num) | u64::from(den) << 32, Relaxed);
-        words[SEQUENCE].store(sequence.wrapping_add(1), Release);
+        let news = [
+            now(),
+            told.bandwidth.map_or(NONE, Rate::as_bps),
+            told.burst.as_bps(),
+            u64::from(num) | u64::from(den) << 32,
+        ];
+        place(words, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
+        words[SEQUENCE].store(sequence, Release);
     }
 
-    /// What is in the array, and how old it is; `None` if nothing was written yet, or is being written.
+    /// What is in the array, and how old it is; `None` if nothing was written yet.
     pub fn read(&self) -> Option<(Told, std::time::Duration)> {
         let words = self.memory.words();
-        let before = words[SEQUENCE].load(Acquire);
-        let [time, bandwidth, burst, share] =
-            [TIME, BANDWIDTH, BURST, SHARE].map(|word| words[word].load(Relaxed));
-        fence(Acquire);
-        if before % 2 == 1 || words[SEQUENCE].load(Relaxed) != before || time == 0 {
-            return None;
+        loop {
+            let sequence = words[SEQUENCE].load(Acquire);
+            let [time, bandwidth, burst, share] =
+                place(words, sequence).each_ref().map(|word| word.load(Relaxed));
+            fence(Acquire);
+            if words[SEQUENCE].load(Relaxed) != sequence {
+                continue;
+            }
+            if time == 0 {
+                return None;
+            }
+            let (num, den) = (share as u32, (share >> 32) as u32);
+            let told = Told {
+                bandwidth: (bandwidth != NONE).then(|| Rate::from_bps(bandwidth)),
+                burst: Rate::from_bps(burst),
+                share: (num != 0).then_some((num, den)),
+            };
+            return Some((told, std::time::Duration::from_nanos(now().saturating_sub(time))));
         }
-        let (num, den) = (share as u32, (share >> 32) as u32);
-        let told = Told {
-            bandwidth: (bandwidth != NONE).then(|| Rate::from_bps(bandwidth)),
-            burst: Rate::from_bps(burst),
-            share: (num != 0).then_some((num, den)),
-        };
-        Some((told, std::time::Duration::from_nanos(now().saturating_sub(time))))
     }
+}
+
+/// The words of what is told under this sequence number.
+fn place(words: &[AtomicU64; WORDS], sequence: u64) -> &[AtomicU64; TOLD_WORDS] {
+    let begin = FIRST_TOLD + (sequence % 2) as usize * TOLD_WORDS;
+    words[begin..].first_chunk().expect("both lie in the array")
 }
 
 /// The clock that the programs read.

@@ -161,3 +161,15 @@ fn it_may_be_removed_and_loaded_anew_while_flows_run() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn the_feed_reads_as_it_was_told() {
+    let Some((kernel, _turn)) = loaded() else { return };
+    let mut feed = kernel.feed().unwrap();
+    assert_eq!(feed.read(), None, "nothing was told yet");
+    let unknown = Told { bandwidth: None, burst: Rate::from_mbps(7.0), share: Some((1, 3)) };
+    for told in [mbps(20.0), unknown, mbps(0.0), mbps(5.0)] {
+        feed.tell(&told);
+        assert_eq!(kernel.feed().unwrap().read().map(|(told, _)| told), Some(told));
+    }
+}

@@ -107,10 +107,11 @@ AP_FN ap_u64 count_flows(struct flow *f, struct totals *all, ap_u64 now)
 	return ap_max(ap_max(all->active[(interval - 1) & 3], all->active[interval & 3]), 1);
 }
 
-/* What the radio says. An entry that is being written counts as silence for this packet only if it stays so. */
+/* What the radio says. */
 AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
 {
 	volatile struct ap_feed *seen = bpf_map_lookup_elem(&feed, &zero);
+	volatile struct ap_told *told;
 	ap_u64 before, time, bandwidth, burst;
 	ap_u32 num, den;
 	int tries;
@@ -123,12 +124,13 @@ AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
 		return;
 	for (tries = 0; tries < 4; tries++) {
 		before = seen->sequence;
-		time = seen->time;
-		bandwidth = seen->bandwidth;
-		burst = seen->burst;
-		num = seen->share_num;
-		den = seen->share_den;
-		if (before & 1 || seen->sequence != before)
+		told = &seen->told[before & 1];
+		time = told->time;
+		bandwidth = told->bandwidth;
+		burst = told->burst;
+		num = told->share_num;
+		den = told->share_den;
+		if (seen->sequence != before)
 			continue;
 		/* A time in the future is of a feeder that has no clock: it is not believed. */
 		if (time == 0 || time > now + AP_MS || now > time + AP_FEED_MAX_AGE)

@@ -64,8 +64,8 @@ void ap_host_layout(ap_u64 out[8])
 {
 	out[0] = AP_LAYOUT;
 	out[1] = sizeof(struct ap_feed);
-	out[2] = __builtin_offsetof(struct ap_feed, bandwidth);
-	out[3] = __builtin_offsetof(struct ap_feed, share_den);
+	out[2] = __builtin_offsetof(struct ap_feed, told);
+	out[3] = sizeof(struct ap_told);
 	out[4] = sizeof(struct ap_tuning);
 	out[5] = __builtin_offsetof(struct ap_tuning, tolerance);
 	out[6] = sizeof(struct biscay_ack);

@@ -17,12 +17,8 @@
 /* Flows count as active if they sent bytes in the last interval of this length. */
 #define AP_COUNT_EVERY (100 * AP_MS)
 
-/*
- * What the feeder tells. Entry 0 of the mapped array `feed`. The writer makes `sequence` odd, writes, and makes it even;
- * a reader that sees an odd number, or two different ones, keeps what it knew.
- */
-struct ap_feed {
-	ap_u64 sequence;
+/* What the feeder tells at one time. */
+struct ap_told {
 	/* CLOCK_MONOTONIC at the time of writing; zero: never written. */
 	ap_u64 time;
 	/* Bandwidth of the device's uplink in bit/s; AP_NONE if unknown. */
@@ -32,7 +28,17 @@ struct ap_feed {
 	/* Each flow's part of it is share_num / share_den, both below 2^24. share_num = 0: the programs count flows. */
 	ap_u32 share_num;
 	ap_u32 share_den;
-	ap_u64 reserved[2];
+};
+
+/*
+ * Entry 0 of the mapped array `feed`. What is valid lies in told[sequence % 2]. The writer fills the other one and then
+ * adds one to the sequence, so that a writer that is interrupted, or dies, leaves what was valid before. A reader that
+ * finds another sequence afterwards reads again.
+ */
+struct ap_feed {
+	ap_u64 sequence;
+	ap_u64 reserved;
+	struct ap_told told[2];
 };
 
 /* Options. Entry 0 of the array `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
