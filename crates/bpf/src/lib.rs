@@ -10,8 +10,8 @@
 //! | --- | --- |
 //! | [`twin`] | the C compiled for the host |
 //! | [`replay`] | an ACK trace through a twin |
-//! | [`kernel`] | loads programs and removes them (feature `load`) |
-//! | [`feed`] | the mapped array through which the kernel hears what the radio grants |
+//! | `kernel` | loads programs and removes them (feature `load`) |
+//! | `feed`, `feeder` | the mapped array through which the kernel hears what the radio grants; what radio reports mean for it (feature `load`) |
 //!
 //! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
 //! `biscay.h` is the controller.
