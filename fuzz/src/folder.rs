@@ -40,6 +40,7 @@ fn simulated() -> &'static Files {
             program: "airpace".to_owned(),
             command: "airpace sim story.toml".to_owned(),
             qlog: false,
+            again: None,
         };
         matrix.run(&|_| ControlFlow::Continue(())).expect("it runs");
         let mut files = vec![];

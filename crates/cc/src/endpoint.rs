@@ -19,6 +19,7 @@
 //! Source: RFC 9002, RFC 9000 §13
 
 mod acker;
+mod ledger;
 mod outbox;
 mod ranges;
 mod rtt;
@@ -35,6 +36,7 @@ use airpace_core::{Bytes, Ecn, FlowId, Rider};
 use airpace_event::{Acked, Lost};
 
 pub use acker::{Acker, Received};
+pub use ledger::{Blocked, Counts, Ledger};
 pub use outbox::Outbox;
 pub use ranges::Ranges;
 pub use rtt::RttEstimator;

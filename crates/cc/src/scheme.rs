@@ -212,9 +212,14 @@ impl SchemeSpec {
         self.preset
     }
 
-    /// The choice as the user typed it. Results are labelled with it.
+    /// The choice as the user typed it, or as [`SchemeSpec::labelled`] calls it. Results are labelled with it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same choice, called otherwise in results: what the scheme did elsewhere, beside what it did in the simulator.
+    pub fn labelled(&self, label: String) -> SchemeSpec {
+        SchemeSpec { text: label, ..self.clone() }
     }
 
     /// The options, complete with defaults.

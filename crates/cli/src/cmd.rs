@@ -1,6 +1,7 @@
 //! The commands, one file each. `Args` declares the arguments; `run` carries the command out and writes results to
 //! `out`.
 
+pub mod agree;
 pub mod complete;
 pub mod completions;
 pub mod decode;
@@ -9,18 +10,23 @@ pub mod diag;
 pub mod doctor;
 pub mod emu;
 pub mod encode;
+pub mod fetch;
 pub mod install;
 pub mod kernel;
 pub mod list;
 pub mod man;
 mod matrix;
 pub mod outputs;
+pub mod recv;
 pub mod report;
 pub mod runs;
 pub mod sample;
 mod scenario;
+pub mod send;
+pub mod serve;
 pub mod sim;
 pub mod trace;
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -27,6 +27,7 @@ use crate::cmd::man;
 const DOCUMENTS: &[(&str, &str)] = &[
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
     ("LICENSE-MIT", include_str!("../../../LICENSE-MIT")),
+    ("guide/agree.md", include_str!("../../../docs/guide/agree.md")),
     ("guide/diag.md", include_str!("../../../docs/guide/diag.md")),
     ("guide/emulator.md", include_str!("../../../docs/guide/emulator.md")),
     ("guide/first-run.md", include_str!("../../../docs/guide/first-run.md")),
@@ -39,6 +40,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/scenarios.md", include_str!("../../../docs/guide/scenarios.md")),
     ("guide/schemes.md", include_str!("../../../docs/guide/schemes.md")),
     ("guide/traces.md", include_str!("../../../docs/guide/traces.md")),
+    ("guide/transfer.md", include_str!("../../../docs/guide/transfer.md")),
 ];
 
 /// One file of an installation.

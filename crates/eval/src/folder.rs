@@ -95,6 +95,11 @@ pub struct ManifestScenario {
     pub devices: Vec<String>,
 }
 
+/// Where a run folder keeps a scenario.
+pub fn scenario_file(name: &str) -> String {
+    format!("scenarios/{}.toml", percent_encoded(name))
+}
+
 impl ManifestScenario {
     /// What the manifest says of a scenario that was chosen like this.
     pub(crate) fn of(Choice { argument, set, scenario }: &Choice) -> ManifestScenario {
@@ -104,7 +109,7 @@ impl ManifestScenario {
             source: scenario.source.clone(),
             argument: argument.clone(),
             set: set.clone(),
-            file: format!("scenarios/{}.toml", percent_encoded(&scenario.name)),
+            file: scenario_file(&scenario.name),
             trace: scenario.trace.as_ref().map(|trace| ReplayedTrace::of(trace.file.as_deref())),
             also_replays: also_replays(scenario),
             devices: vec![],

@@ -34,6 +34,7 @@ pub mod shell;
 pub mod summary;
 pub mod tables;
 pub mod transfers;
+pub mod wire;
 
 pub use agreement::Agreement;
 pub use emulation::EmulatedRun;

@@ -42,6 +42,8 @@ pub struct Matrix {
     pub command: String,
     /// Whether to write a qlog per flow.
     pub qlog: bool,
+    /// The command that makes the same results, if it is not `airpace sim`.
+    pub again: Option<String>,
 }
 
 /// One scenario and how it was chosen on the command line.
@@ -171,6 +173,9 @@ impl Matrix {
 
     /// The commands that make the same results, one per scenario; one for all variants of a scenario. Options that change no result are left out.
     pub fn canonical_command(&self) -> String {
+        if let Some(again) = &self.again {
+            return again.clone();
+        }
         let schemes = spelled(&self.schemes);
         let of_choice = |choice: &Choice| {
             shell::sim(folder::PROGRAM, &choice.argument, &schemes, &self.seeds, &choice.set)

@@ -9,25 +9,31 @@
 //! | [`unnamed`] | what would take too much memory while a program runs | without a name: it is gone with the process |
 //! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
 //! | [`set_kernel`], [`set_process`] | settings of the kernel and of this process | as the files in `/proc` that they are |
+//! | [`Inside`] | names that a stranger has chosen | never out of one folder, and through no link |
+//! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
 //! | [`Place`] | telling whether two names are one file | by device and number |
 //!
 //! If a link lies where a file is to be written, the write is refused, and the error names the link's target. Links
 //! among the folders of the path are the user's own affair.
 
 mod growing;
+mod inside;
 mod kernel;
 mod new;
 mod open;
 mod place;
+mod secret;
 mod special;
 mod unnamed;
 mod whole;
 
 pub use growing::Growing;
+pub use inside::{Inside, Lies, set_about};
 pub use kernel::{set_kernel, set_process};
 pub use new::new_file;
 pub use open::{open, read_to_string};
 pub use place::Place;
+pub use secret::{new_secret, read_secret};
 pub use unnamed::unnamed;
 pub use whole::{Whole, replace, unfinished, write};
 

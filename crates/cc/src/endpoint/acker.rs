@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use airpace_core::{Ecn, Rider, Time};
 use airpace_radio::RadioReport;
 
-use crate::controller::{Arrival, Inspect, Receiver};
+use crate::controller::{Arrival, Inspect, Receiver, Sees};
 use crate::endpoint::{AckFrame, AckPolicy, Ranges};
 
 /// Intervals of received numbers that are remembered. Older ones are forgotten. A packet below the oldest one counts
@@ -54,6 +54,16 @@ impl Acker {
             duplicates: 0,
             ce: 0,
         }
+    }
+
+    /// Puts another receiver half in place, or none. It is told of packets that arrive from now on.
+    pub fn set_receiver(&mut self, receiver: Option<Box<dyn Receiver>>) {
+        self.receiver = receiver;
+    }
+
+    /// What the receiver half uses besides packets.
+    pub fn sees(&self) -> Sees {
+        self.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees())
     }
 
     /// A data packet arrived.

@@ -100,6 +100,12 @@ impl Outbox {
         self.most = most;
     }
 
+    /// Changes what a packet takes besides the bytes that it carries, from the next packet on. It stays less than
+    /// [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
+    pub fn set_overhead(&mut self, overhead: Bytes) {
+        self.overhead = overhead;
+    }
+
     /// The application hands over `bytes`, the next bytes of its stream. Returns how many of them are taken; the
     /// first ones are. If fewer than all are taken, [`Outbox::poll_room`] later reports room.
     #[must_use = "the application keeps what is not taken"]
@@ -122,6 +128,11 @@ impl Outbox {
     /// Everything in the stream below this offset has arrived, and will not be sent again.
     pub fn arrived(&self) -> u64 {
         self.arrived
+    }
+
+    /// Bytes that were handed over and have not left yet, or must leave again.
+    pub fn unsent(&self) -> Bytes {
+        Bytes(self.handed - self.fresh + self.again.count())
     }
 
     /// Whether all that was handed over has arrived.

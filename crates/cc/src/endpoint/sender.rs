@@ -1,16 +1,16 @@
 //! The sending end: it asks the controller what to send, does so, and reports to the controller what the ACKs show.
 
-mod recovery;
+pub(super) mod recovery;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Ecn, Time};
+use airpace_core::{Bytes, Ecn, Rider, Time};
 use airpace_event::Acked;
 use airpace_radio::RadioReport;
 
 use self::recovery::Timeouts;
-use crate::controller::{Ack, Control, Controller, Inspect, LossCause, Rtt, Sent, SentPacket, Truth};
+use crate::controller::{Ack, Control, Controller, Inspect, LossCause, Rtt, Sees, Sent, SentPacket, Truth};
 use crate::delivery_rate::DeliveryRate;
 use crate::endpoint::sent::{Entry, SentPackets, Status};
 use crate::endpoint::{
@@ -54,6 +54,7 @@ pub struct Sender {
     probes: u32,
     probe_due: bool,
 
+    delivered_packets: u64,
     spurious_losses: u64,
     /// What a driver that carries bytes has not read yet; empty for all other drivers.
     settled: VecDeque<Settled>,
@@ -106,6 +107,7 @@ impl Sender {
             first_sample: None,
             probes: 0,
             probe_due: false,
+            delivered_packets: 0,
             spurious_losses: 0,
             settled: VecDeque::new(),
             acked: Vec::new(),
@@ -171,6 +173,7 @@ impl Sender {
         }
         let prior_inflight = self.inflight;
         let acked = self.acknowledge(now, &frame.ranges);
+        self.delivered_packets += self.acked.len() as u64;
         let Some(newest) = self.acked.last().copied() else {
             if is_newest_ack {
                 self.newest_ack = Some(frame.number);
@@ -224,6 +227,24 @@ impl Sender {
             delivery_rate: rate.rate,
         };
         Ok(Outcome { acked: Some(acked), lost })
+    }
+
+    /// Puts another controller in charge at `now`. It takes over what is in flight, and is told of those packets' fate
+    /// although it was not told that they left. Round-trip times and delivery rates go on.
+    pub fn set_controller(&mut self, now: Time, controller: Box<dyn Controller>) {
+        self.ecn = if controller.is_ecn_capable() { Ecn::Ect } else { Ecn::NotEct };
+        self.controller = controller;
+        self.refresh(now);
+    }
+
+    /// What the controller uses besides packets and ACKs.
+    pub fn sees(&self) -> Sees {
+        self.controller.sees()
+    }
+
+    /// Bytes that the controller would put on a packet now.
+    pub fn header(&self) -> Rider {
+        self.controller.header()
     }
 
     /// The client's request arrived, with these bytes of the receiver half ([`Acker::request`]).
@@ -361,6 +382,11 @@ impl Sender {
     /// Bytes delivered so far.
     pub fn delivered(&self) -> Bytes {
         self.rate.delivered()
+    }
+
+    /// Packets delivered so far.
+    pub fn delivered_packets(&self) -> u64 {
+        self.delivered_packets
     }
 
     /// Packets declared lost whose ACK came later.

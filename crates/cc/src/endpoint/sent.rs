@@ -149,14 +149,43 @@ impl SentPackets {
         next
     }
 
+    /// Settles the packet `number` as lost, and visits it, if it is outstanding.
+    pub fn lose_one(&mut self, number: u64, mut visit: impl FnMut(u64, &Entry)) {
+        let index = number.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
+        if let Some(entry) = index.and_then(|index| self.entries.get_mut(index))
+            && entry.status == Status::Outstanding
+        {
+            entry.status = Status::Lost;
+            visit(number, entry);
+        }
+    }
+
+    /// Visits the remembered packets that were settled as lost.
+    pub fn visit_lost(&self, mut visit: impl FnMut(u64, &Entry)) {
+        for (number, entry) in (self.base..).zip(&self.entries) {
+            if entry.status == Status::Lost {
+                visit(number, entry);
+            }
+        }
+    }
+
     /// Settles everything outstanding as lost, and visits each packet.
     pub fn lose_all(&mut self, mut visit: impl FnMut(u64, &Entry)) {
+        self.advance();
         for number in self.settled..self.next_number() {
             let entry = &mut self.entries[(number - self.base) as usize];
             if entry.status == Status::Outstanding {
                 entry.status = Status::Lost;
                 visit(number, entry);
             }
+        }
+    }
+
+    /// Settles everything outstanding without a verdict, and visits each packet.
+    pub fn forsake(&mut self, mut visit: impl FnMut(&Entry)) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.status == Status::Outstanding) {
+            visit(entry);
+            entry.status = Status::Acked;
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tests of one sender and one receiver, step by step.
 
 mod carried;
+mod replaced;
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ mod programs;
 mod run;
 mod short;
 pub mod stage;
-mod telemetry;
+pub mod telemetry;
 mod truth;
 
 use std::ffi::OsString;
@@ -20,6 +20,8 @@ use airpace_eval::Choice;
 use anyhow::{Context, bail};
 
 use super::{Verdict, complete, scenario};
+
+pub use run::UNFIT;
 
 /// Runs unmodified programs behind the network of a scenario, in real time and without root.
 ///

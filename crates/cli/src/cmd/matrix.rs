@@ -102,6 +102,7 @@ pub fn run(
         program: called::lasting_name().to_owned(),
         command: command_as_typed(),
         qlog: args.qlog,
+        again: None,
     };
     // The folder that the user gave may not exist yet.
     let is_new = args.out.is_none() || std::fs::create_dir(&folder).is_ok();

@@ -23,6 +23,7 @@ mod emu_outside;
 mod emu_session;
 mod emu_truth;
 mod encode;
+mod fetch;
 mod install;
 mod outputs;
 mod radio;
@@ -32,6 +33,7 @@ mod screens;
 mod sims;
 mod tools;
 mod traces;
+mod transfer;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -45,8 +45,13 @@ const FOLDERS: &[(&str, &str)] = &[
     ("emu loss", "out"),
     ("emu onoff", "out"),
     ("emu cellular", "out"),
+    ("agree", "out"),
     ("emu agree", "out"),
     ("emu truth", "out"),
+    // What they write is tested in `fetch.rs`.
+    ("fetch", "out"),
+    ("fetch", "qlog"),
+    ("serve", "qlog"),
 ];
 
 /// Options that name an input, or a place of something that is not a result.
@@ -69,6 +74,13 @@ const NOT_WRITTEN: &[(&str, &str)] = &[
     ("emu truth", "traces"),
     ("emu truth", "from"),
     ("kernel feed", "from"),
+    ("fetch", "ca"),
+    ("serve", "cert"),
+    ("serve", "key"),
+    // What is received is tested where transfers are; a key is made only where nothing is.
+    ("recv", "key"),
+    ("send", "key"),
+    ("send", "into"),
 ];
 
 const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_ports = 1\n\

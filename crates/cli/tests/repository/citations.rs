@@ -40,6 +40,7 @@ const PROGRAMS: &[&str] = &[
     "mahimahi",
     "man-pages",
     "mobileinsight-core",
+    "noq-proto",
     "ns-3",
     "passt",
     "PCC-Uspace",

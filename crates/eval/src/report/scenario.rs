@@ -18,7 +18,7 @@ use crate::expect::Verdict;
 use crate::folder::{Manifest, ManifestScenario, ReplayedTrace, RunFolder};
 use crate::metrics::JainWindow;
 use crate::summary::{NotJudged, RunSummary, Summary};
-use crate::{folder, shell};
+use crate::{folder, shell, wire};
 
 /// Everything that the page shows of one scenario.
 #[derive(Serialize)]
@@ -194,8 +194,8 @@ fn directions(run: &RunSummary) -> Vec<Direction> {
 
 /// The command that makes a whole run again.
 pub(super) fn whole_command(manifest: &Manifest) -> String {
-    if manifest.emulation.is_some() {
-        return emulated_command(manifest);
+    if !is_simulated(manifest) {
+        return real_command(manifest);
     }
     let of_one = |scenario| command(manifest, scenario, &manifest.seeds);
     shell::one_after_another(manifest.scenarios.iter().map(of_one))
@@ -203,14 +203,19 @@ pub(super) fn whole_command(manifest: &Manifest) -> String {
 
 /// The command that runs one scenario of a run with these seeds.
 fn command(manifest: &Manifest, scenario: &ManifestScenario, seeds: &[u64]) -> String {
-    if manifest.emulation.is_some() {
-        return emulated_command(manifest);
+    if !is_simulated(manifest) {
+        return real_command(manifest);
     }
     shell::sim(&manifest.host.program, &scenario.argument, &manifest.schemes, seeds, &scenario.set)
 }
 
-/// The command of an emulated run, as this host calls the program.
-fn emulated_command(manifest: &Manifest) -> String {
+/// Whether `airpace sim` alone made the run.
+fn is_simulated(manifest: &Manifest) -> bool {
+    manifest.emulation.is_none() && manifest.schemes.iter().all(|scheme| wire::parts(scheme).is_none())
+}
+
+/// The command of a run in real time, as this host calls the program.
+fn real_command(manifest: &Manifest) -> String {
     match manifest.command.strip_prefix(folder::PROGRAM) {
         Some(rest) if rest.starts_with(' ') => format!("{}{rest}", manifest.host.program),
         _ => manifest.command.clone(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::colour::Shade;
 use crate::emulation::SCHEME;
+use crate::wire;
 
 /// Colours for flows, devices and estimates, in this order.
 ///
@@ -38,7 +39,9 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     for text in schemes {
         // A run of another version may name a scheme that this version lacks. That scheme is drawn in grey, and so is
         // what an emulated run names in place of one.
-        let scheme = SchemeSpec::parse(text).ok().map(|spec| spec.scheme());
+        // What a scheme did over a real transport stands beside what it did in the simulator: `pbe over quic`.
+        let spelled = wire::parts(text).map_or(*text, |(spelled, _)| spelled);
+        let scheme = SchemeSpec::parse(spelled).ok().map(|spec| spec.scheme());
         let name = scheme.map_or(*text, |scheme| scheme.name);
         styles.push(SchemeStyle {
             text: (*text).to_owned(),

@@ -86,6 +86,7 @@ pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matri
         program: "airpace".to_owned(),
         command: format!("airpace sim story.toml --jobs {jobs}"),
         qlog: true,
+        again: None,
     }
 }
 

@@ -26,17 +26,17 @@ const LEAST_SILENCE: Duration = Duration::from_secs(1);
 
 /// How long to wait without an ACK.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timeouts {
+pub(in crate::endpoint) struct Timeouts {
     /// Until a probe is sent, without back-off.
-    pub(super) probe: Duration,
+    pub(in crate::endpoint) probe: Duration,
     /// Until losses count as persistent congestion.
-    pub(super) persistent: Duration,
+    pub(in crate::endpoint) persistent: Duration,
     /// Until silence means that all packets are lost.
-    pub(super) silence: Duration,
+    pub(in crate::endpoint) silence: Duration,
 }
 
 impl Timeouts {
-    pub(super) fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
+    pub(in crate::endpoint) fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
         let probe = rtt.probe_timeout(deliberate_delay);
         // In nanoseconds, where a product takes one multiplication.
         let persistent = Duration::from_nanos((probe.as_nanos() as u64).saturating_mul(PERSISTENT_PROBES));
@@ -75,7 +75,8 @@ impl Sender {
         if self.lost.is_empty() {
             return None;
         }
-        let cause = if self.is_persistent() { LossCause::Persistent } else { LossCause::Threshold };
+        let is_persistent = is_persistent(&self.lost, self.first_sample, self.timeouts.persistent);
+        let cause = if is_persistent { LossCause::Persistent } else { LossCause::Threshold };
         self.report(now, prior_inflight, bytes, cause)
     }
 
@@ -105,24 +106,6 @@ impl Sender {
         Some(Lost { time: now, flow: self.config.flow, packets: self.lost.len() as u64, bytes: lost })
     }
 
-    /// Whether the losses are persistent congestion: a long enough run of lost packets without an acknowledged one
-    /// among them, all sent after the first RTT sample.
-    ///
-    /// Source: RFC 9002 §7.6.2
-    fn is_persistent(&self) -> bool {
-        let Some(first_sample) = self.first_sample else { return false };
-        let mut lost = self.lost.iter().filter(|packet| packet.sent >= first_sample);
-        let Some(mut begin) = lost.next() else { return false };
-        let mut end = begin.number;
-        lost.any(|packet| {
-            if packet.number != end + 1 {
-                begin = packet;
-            }
-            end = packet.number;
-            packet.sent - begin.sent >= self.timeouts.persistent
-        })
-    }
-
     /// When a probe is sent to provoke an ACK. `None` while a timer for a loss is running.
     ///
     /// Source: RFC 9002 §6.2.1
@@ -140,6 +123,28 @@ impl Sender {
         let is_armed = self.inflight > Bytes::ZERO;
         is_armed.then(|| self.silent_since + self.timeouts.silence)
     }
+}
+
+/// Whether losses are persistent congestion: a long enough run of lost packets without an acknowledged one among them,
+/// all sent after the first RTT sample.
+///
+/// Source: RFC 9002 §7.6.2
+pub(in crate::endpoint) fn is_persistent(
+    lost: &[SentPacket],
+    first_sample: Option<Time>,
+    persistent: Duration,
+) -> bool {
+    let Some(first_sample) = first_sample else { return false };
+    let mut lost = lost.iter().filter(|packet| packet.sent >= first_sample);
+    let Some(mut begin) = lost.next() else { return false };
+    let mut end = begin.number;
+    lost.any(|packet| {
+        if packet.number != end + 1 {
+            begin = packet;
+        }
+        end = packet.number;
+        packet.sent - begin.sent >= persistent
+    })
 }
 
 /// Counts one packet as lost: it is no longer in flight, and its bytes must be sent again.

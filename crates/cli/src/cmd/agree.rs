@@ -1,0 +1,249 @@
+//! `airpace agree`: schemes in the simulator and over real transports, side by side.
+
+pub mod flow;
+mod table;
+mod wire;
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use airpace_cc::{SchemeSpec, Sees, Setup};
+use airpace_core::{Bytes, Streams};
+use airpace_eval::wire::{Beside, beside, label, parts};
+use airpace_eval::{Choice, Matrix, report};
+use airpace_event::Recorder;
+use airpace_sim::{Progress as Clock, Scenario};
+use anyhow::{bail, ensure};
+
+use super::runs::{Claim, point_latest_to};
+use super::wire::Transport;
+use super::{Verdict, complete, matrix, on_interrupt, scenario};
+use crate::called;
+use crate::terminal::{self, Paint};
+
+/// When the flows of the scenario begin later than it says: by then the real ones have made their connections.
+///
+/// Chosen: a busy machine has started all programs by then.
+const LEAD_S: f64 = 1.5;
+
+/// Runs schemes in the simulator and over real transports, and compares them.
+///
+/// The wire is real: sockets, the kernel, QUIC or UDP, and two programs whose packets cross the scenario's network in real
+/// time (see `airpace emu`). Both run the same scenario with the same seed; flows begin 1.5 s later than it says, and where
+/// the last hop is a cell, ACKs cross it in both. They agree if the throughput is within 3 % and the mean one-way delay
+/// within 5 ms or 10 %. The report overlays them.
+///
+/// Ends with 1 if a flow does not agree, and with 3 if the machine did not keep up, so that nothing can be said.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace agree competitor --scheme pbe,bbr\n         \
+                         airpace agree biscay-uplink --scheme biscay --transport udp\n         \
+                         airpace agree trace --set trace.file=PHONE.down --scheme cubic")]
+pub struct Args {
+    /// A name from `airpace list scenarios`, or a TOML file.
+    #[arg(add = complete::scenario())]
+    scenario: String,
+    /// Schemes to compare, parted by commas. [default: those of the scenario that any transport can carry]
+    #[arg(
+        long = "scheme",
+        value_name = "SCHEMES",
+        value_delimiter = ',',
+        value_parser = |text: &str| SchemeSpec::parse(text),
+        add = complete::schemes(),
+    )]
+    schemes: Vec<SchemeSpec>,
+    /// The transports, parted by commas.
+    #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',', default_value = "udp,quic")]
+    transport: Vec<Transport>,
+    /// Sets a key of the scenario by its dotted path; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
+    set: Vec<(String, String)>,
+    /// Seed of the network's random numbers.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How often a run is tried again in which the machine did not keep up.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    again: u32,
+    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Prints one JSON object per flow and transport.
+    #[arg(long)]
+    json: bool,
+    /// Prints nothing of its own but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A scenario that real programs cannot play; what the machine lacks; a program that failed.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let is_silent = args.quiet || args.json;
+    let choice = shifted(args)?;
+    can_be_played(&choice.scenario)?;
+    let schemes = schemes(args, &choice.scenario)?;
+    let folder = match &args.out {
+        Some(folder) => {
+            super::outputs::folder("--out", folder)?;
+            folder.clone()
+        }
+        None => matrix::next_folder(Path::new("runs"), &format!("{}-agree", choice.scenario.name))?,
+    };
+    let labelled = schemes.iter().flat_map(|scheme| {
+        let over =
+            args.transport.iter().map(|transport| scheme.labelled(label(scheme.text(), transport.name())));
+        std::iter::once(scheme.clone()).chain(over)
+    });
+    let matrix = Matrix {
+        scenarios: vec![choice],
+        schemes: labelled.collect(),
+        seeds: vec![args.seed],
+        // Real time has the machine for itself.
+        jobs: 1,
+        out: Some(folder.clone()),
+        program: called::lasting_name().to_owned(),
+        command: matrix::command_as_typed(),
+        qlog: false,
+        again: Some(matrix::command_as_typed()),
+    };
+    let is_interrupted = on_interrupt()?;
+    let claim = Claim::of(&folder)?;
+    let prepared = matrix.prepare()?;
+    // By label: why the figures of a run must not be used.
+    let unfit: Mutex<Vec<(String, Vec<String>)>> = Mutex::new(vec![]);
+    let simulate = |scenario: &Scenario,
+                    scheme: &SchemeSpec,
+                    seed: u64,
+                    recorder: &mut dyn Recorder,
+                    progress: &mut Clock<'_>| {
+        let Some(transport) = parts(scheme.text()).and_then(|(_, name)| Transport::of(name)) else {
+            return airpace_sim::run_prepared(&prepared[0], scheme, seed, recorder, progress)
+                .map(drop)
+                .map_err(|error| error.to_string());
+        };
+        let play = wire::Play { scenario, prepared: &prepared[0], scheme, transport, seed, folder: &folder };
+        let unfit_because = play
+            .run(args.again, &is_interrupted, recorder, progress)
+            .map_err(|error| format!("{error:#}"))?;
+        let mut unfit = unfit.lock().expect("no thread panics while it holds them");
+        unfit.push((scheme.text().to_owned(), unfit_because));
+        Ok(())
+    };
+    let bar = terminal::progress(is_silent);
+    bar.set_length(1_000 * matrix.schemes.len() as u64);
+    let outcome = matrix.run_with(&simulate, &|at| {
+        bar.set_message(at.scheme.to_owned());
+        bar.set_position((1_000.0 * (at.job as f64 + at.fraction)) as u64);
+        match is_interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish_and_clear();
+    let outcome = outcome?;
+    let unfit = unfit.into_inner().expect("all threads have ended");
+    let rows = beside(&outcome.summary, &unfit);
+    super::outputs::write("--out", &folder.join("agree.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
+    let page = report::write(&folder)?;
+    drop(claim);
+    if args.out.is_none() {
+        point_latest_to(&folder);
+    }
+    if args.json {
+        for row in &rows {
+            writeln!(out, "{}", serde_json::to_string(row)?)?;
+        }
+    } else if !args.quiet {
+        table::write(&rows, out, Paint::stdout())?;
+    }
+    if !args.quiet {
+        terminal::say(format_args!("Run folder: {}", folder.display()));
+        terminal::say(format_args!("Report:     {}", page.display()));
+    }
+    Ok(match (rows.iter().all(|row| row.unfit_because.is_empty()), rows.iter().all(Beside::agrees)) {
+        (false, _) => Verdict::Status(super::emu::UNFIT),
+        (true, false) => Verdict::Failed,
+        (true, true) => Verdict::Fine,
+    })
+}
+
+/// The scenario as both play it: flows begin [`LEAD_S`] later, and ACKs cross the cell, as packets of programs do.
+fn shifted(args: &Args) -> anyhow::Result<Choice> {
+    let scenario = scenario::load(&args.scenario, &args.set)?;
+    let mut set = args.set.clone();
+    let mut add = |key: String, value: String| set.push((key, value));
+    // What the scenario expects is about other times.
+    add("expect".to_owned(), "[]".to_owned());
+    add("duration_s".to_owned(), (scenario.duration_s + LEAD_S).to_string());
+    for (index, flow) in scenario.flow.iter().enumerate() {
+        add(format!("flow.{index}.start_s"), (flow.start_s + LEAD_S).to_string());
+        if let Some(stop_s) = flow.stop_s {
+            add(format!("flow.{index}.stop_s"), (stop_s + LEAD_S).to_string());
+        }
+        if scenario.cell.is_some() {
+            add(format!("flow.{index}.acks"), "\"cell\"".to_owned());
+        }
+    }
+    let scenario = scenario::load(&args.scenario, &set)?;
+    Ok(Choice { argument: args.scenario.clone(), scenario, set })
+}
+
+/// Refuses what the two programs of a flow do not do.
+fn can_be_played(scenario: &Scenario) -> anyhow::Result<()> {
+    scenario::asks_for_no_reports(scenario)?;
+    ensure!(!scenario.flow.is_empty(), "the scenario has no flow; add a `[[flow]]`");
+    ensure!(scenario.ack_outage.is_empty(), "`ack_outage` is not played over real transports; leave it out");
+    if let Some(index) = scenario.device.iter().position(|device| device.clock != Default::default()) {
+        bail!("device.{index}.clock: real programs have this machine's clock; leave it out");
+    }
+    for (index, flow) in scenario.flow.iter().enumerate() {
+        let refused = [
+            (
+                flow.every_ms.is_some() || flow.bytes.is_some(),
+                "bytes",
+                "flows of agree have no end of their own",
+            ),
+            (flow.misreport.is_some(), "misreport", "real receivers tell what they measure"),
+            (flow.mss() != Bytes(1_500), "mss_bytes", "real transports send packets of 1500 bytes"),
+        ];
+        if let Some((_, key, why)) = refused.into_iter().find(|(is_set, ..)| *is_set) {
+            bail!("flow.{index}.{key}: {why}; leave it out");
+        }
+        let first = scenario.flow.iter().find(|other| other.device == flow.device).unwrap_or(flow);
+        ensure!(
+            first.rtt_ms == flow.rtt_ms,
+            "flow.{index}.rtt_ms: all flows of a device have the same round trip over real transports"
+        );
+    }
+    Ok(())
+}
+
+/// The schemes that are compared.
+fn schemes(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<SchemeSpec>> {
+    let sees_truth = |scheme: &SchemeSpec| -> anyhow::Result<bool> {
+        let ends = scheme.build(&Setup { mss: Bytes(1_500), rng: Streams::new(0).stream("agree") })?;
+        Ok(ends.controller.sees() == Sees::Truth)
+    };
+    if args.schemes.is_empty() {
+        let mut kept = vec![];
+        for scheme in scenario.schemes() {
+            if !sees_truth(scheme)? {
+                kept.push(scheme.clone());
+            }
+        }
+        return Ok(kept);
+    }
+    for (index, scheme) in args.schemes.iter().enumerate() {
+        let is_first = args.schemes[..index].iter().all(|other| other.text() != scheme.text());
+        ensure!(is_first, "scheme `{}` is named twice; name it once", scheme.text());
+        ensure!(
+            !sees_truth(scheme)?,
+            "`{}` knows what only a simulator can know; no real transport can carry it",
+            scheme.text()
+        );
+    }
+    Ok(args.schemes.clone())
+}

@@ -1,0 +1,152 @@
+//! One end of a measured flow over a real transport. `airpace agree` starts both.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use airpace_cc::SchemeSpec;
+use airpace_cc::controller::{Controller, Receiver};
+use airpace_cc::scheme::Ends;
+use airpace_core::Direction;
+use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample};
+use airpace_net::clock;
+use airpace_net::quic::{self, Identity, QuicEndpoint};
+use airpace_net::radio::{Lines, Place, Radio};
+use airpace_net::socket::{Buffers, Socket};
+use airpace_net::transfer::{code, steering};
+use airpace_net::transport::Endpoint;
+use airpace_net::turn::{Control, Turn};
+use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use anyhow::{Context, anyhow, bail};
+
+use crate::cmd::Verdict;
+use crate::cmd::wire::Transport;
+
+/// One end of a measured flow over a real transport. `airpace agree` starts both.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace wire-flow listen --transport udp --at 100.64.0.1:7001",
+    hide = true
+)]
+pub struct Args {
+    /// Whether it waits for the connection or opens it.
+    #[arg(value_enum)]
+    part: Part,
+    /// The transport.
+    #[arg(long, value_enum)]
+    transport: Transport,
+    /// The address of the end that waits. The other end has the same port.
+    #[arg(long, value_name = "ADDRESS")]
+    at: SocketAddr,
+    /// What the end that connects asks for.
+    #[arg(long, value_name = "JSON", value_parser = order)]
+    order: Option<Order>,
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Listen,
+    Connect,
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Makes the two halves of schemes.
+struct Halves;
+
+impl Halves {
+    fn ends(scheme: &str) -> Result<Ends, String> {
+        let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
+        steering::ends(&spec).map_err(|fault| fault.sentence)
+    }
+}
+
+impl Hooks for Halves {
+    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, String> {
+        Ok(Halves::ends(scheme)?.controller)
+    }
+
+    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, String> {
+        Ok(Halves::ends(scheme)?.receiver)
+    }
+
+    fn record(&mut self, _: &Sample<'_>) {}
+}
+
+/// Runs it to its end.
+///
+/// # Errors
+/// A connection that cannot be made, or that ended before its time.
+pub fn run(args: &Args, _: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let key = std::env::var("AIRPACE_KEY").context("AIRPACE_KEY is not set")?;
+    let key = code::parse(&key)?;
+    let socket = match args.part {
+        Part::Listen => Socket::bind(args.at, Buffers::default())?,
+        Part::Connect => {
+            let mut any = args.at;
+            any.set_ip(match args.at {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            });
+            Socket::bind(any, Buffers::default())?
+        }
+    };
+    match args.transport {
+        Transport::Udp => {
+            let config = UdpConfig { accepts: args.part == Part::Listen, ..UdpConfig::default() };
+            let endpoint = UdpEndpoint::new(key, config).map_err(|why| anyhow!(why))?;
+            turn(args, socket, endpoint)
+        }
+        Transport::Quic => {
+            let identity = match args.part {
+                Part::Listen => Some(Identity::self_signed(&["airpace"]).map_err(|why| anyhow!(why))?),
+                Part::Connect => None,
+            };
+            let config = quic::Config { identity, ..quic::Config::default() };
+            turn(args, socket, QuicEndpoint::new(config).map_err(|why| anyhow!(why))?)
+        }
+    }
+}
+
+fn turn(args: &Args, socket: Socket, mut endpoint: impl Endpoint) -> anyhow::Result<Verdict> {
+    let app = match args.part {
+        Part::Listen => Bulk::serve(Halves, 1),
+        Part::Connect => {
+            let order = args.order.clone().context("an end that connects needs --order")?;
+            let id = endpoint.connect(clock::now(), args.at).map_err(|why| anyhow!(why))?;
+            Bulk::ask(Halves, id, order)
+        }
+    };
+    let radios = match &args.order {
+        Some(order) => radio(order)?.into_iter().collect(),
+        None => vec![],
+    };
+    let control = Control::new().context("cannot make an event")?;
+    let turned = Turn { socket, endpoint, app, radios, control, wants_realtime: true }.run();
+    let [Outcome { problem, wrong, .. }] = &turned.app.outcomes[..] else {
+        bail!("the flow has not ended");
+    };
+    if wrong.0 > 0 {
+        bail!("{} bytes are not those that were sent; please report this", wrong.0);
+    }
+    match problem {
+        Some(why) => Err(anyhow!("{why}")),
+        None => Ok(Verdict::Fine),
+    }
+}
+
+/// The radio of the device that this end is on: everyone's grants for what it receives, its own for what it sends.
+fn radio(order: &Order) -> anyhow::Result<Option<Box<dyn Radio>>> {
+    let direction = if order.flow == Flow::Pull { Direction::Downlink } else { Direction::Uplink };
+    let variable = match direction {
+        Direction::Downlink => "AIRPACE_REPORTS",
+        Direction::Uplink => "AIRPACE_MODEM_REPORTS",
+    };
+    Ok(std::env::var_os(variable).map(|path| {
+        let place = Place::Path(PathBuf::from(path));
+        Box::new(Lines::new(place)) as Box<dyn Radio>
+    }))
+}

@@ -1,0 +1,42 @@
+//! The table of `airpace agree`: a row for each flow over each transport, beside the simulator's.
+
+use std::io::Write;
+
+use airpace_eval::wire::Beside;
+
+use crate::terminal::{self, Paint, Table};
+
+/// Prints them.
+pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
+    let mut table =
+        Table::new(&["scheme", "over", "flow", "Mbit/s", "sim", "apart", "delay, ms", "sim", "apart", ""], 3);
+    for row in rows {
+        let [simulated, wire] = row.throughput_mbps;
+        let delays = row.one_way_delay_ms.map(|[simulated, wire]| {
+            [format!("{wire:.1}"), format!("{simulated:.1}"), format!("{:+.1}", wire - simulated)]
+        });
+        let verdict = match (row.unfit_because.is_empty(), row.agrees()) {
+            (false, _) => "unfit",
+            (true, true) => "agrees",
+            (true, false) => "differs",
+        };
+        let apart = match simulated > 0.0 {
+            true => format!("{:+.1} %", 100.0 * (wire - simulated) / simulated),
+            false => "–".to_owned(),
+        };
+        let mut cells = vec![row.scheme.clone(), row.transport.clone(), row.flow.clone()];
+        cells.extend([format!("{wire:.2}"), format!("{simulated:.2}"), apart]);
+        cells.extend(delays.unwrap_or_else(|| [(); 3].map(|()| "–".to_owned())));
+        cells.push(verdict.to_owned());
+        table.row(cells);
+    }
+    table.write(out, paint)?;
+    let of =
+        |row: &Beside| format!("{} over {}: {}", row.scheme, row.transport, row.unfit_because.join("; "));
+    let mut unfit: Vec<String> = rows.iter().filter(|row| !row.unfit_because.is_empty()).map(of).collect();
+    unfit.dedup();
+    for line in unfit {
+        writeln!(out, "{}", terminal::fit(&format!("- {line}")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! A scheme over a real transport: two programs for each flow, whose packets cross the scenario's network in real time.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use airpace_cc::SchemeSpec;
+use airpace_core::{Direction, FlowId, Packet, Time};
+use airpace_emu::World;
+use airpace_emu::connections::Connections;
+use airpace_emu::replay::{Departure, Reader, replay};
+use airpace_emu::session::{Far, Spot};
+use airpace_emu::turn::Begins;
+use airpace_eval::wire;
+use airpace_event::{Arrived, Event, Recorder};
+use airpace_net::bulk::{Flow as Push, Order, Traffic};
+use airpace_net::transfer::code;
+use airpace_sim::{Prepared, Progress as Clock, Scenario};
+use anyhow::{Context, bail};
+
+use super::super::emu::stage::{Played, Player, Stage};
+use super::super::emu::telemetry::Telemetry;
+use super::super::wire::Transport;
+
+/// The port of the first flow, at both ends; those of further flows follow.
+const FIRST_PORT: u16 = 7_001;
+
+/// How long programs may take to end after the run.
+///
+/// Chosen: a busy machine closes all connections within it.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A run over a transport.
+pub struct Play<'a> {
+    pub scenario: &'a Scenario,
+    pub prepared: &'a Prepared,
+    /// The scheme under test, labelled with the transport.
+    pub scheme: &'a SchemeSpec,
+    pub transport: Transport,
+    pub seed: u64,
+    /// The run folder.
+    pub folder: &'a Path,
+}
+
+impl Play<'_> {
+    /// Makes the run; one in which the machine did not keep up is made `again` so often. Its packets go to the recorder.
+    /// Returns why the figures must not be used.
+    ///
+    /// # Errors
+    /// A machine that cannot emulate, a program that failed, an interruption.
+    pub fn run(
+        &self,
+        again: u32,
+        is_interrupted: &AtomicBool,
+        recorder: &mut dyn Recorder,
+        progress: &mut Clock<'_>,
+    ) -> anyhow::Result<Vec<String>> {
+        let world = World {
+            plan: self.prepared.devices_network()?,
+            devices: self.scenario.device.len(),
+            seed: self.seed,
+        };
+        let mut tries_left = again;
+        let Played { mut record, connections, mut audit } = loop {
+            let mut played = self.once(&world, is_interrupted, progress)?;
+            played.audit.judge();
+            if played.audit.is_fit() || tries_left == 0 {
+                break played;
+            }
+            tries_left -= 1;
+        };
+        let mut data = Data { scenario: self.scenario, connections: &connections, recorder, packets: vec![] };
+        data.packets.resize(self.scenario.flow.len(), 0);
+        let replayed =
+            replay(&world, &mut record, &mut data).context("the record of packets cannot be read again")?;
+        audit.counts.record_lost += record.lost;
+        if record.lost == 0 {
+            audit.counts.differing = replayed.differing;
+        }
+        audit.judge();
+        Ok(audit.unfit_because)
+    }
+
+    /// One try.
+    fn once(
+        &self,
+        world: &World,
+        is_interrupted: &AtomicBool,
+        progress: &mut Clock<'_>,
+    ) -> anyhow::Result<Played> {
+        let has_radio =
+            self.scenario.cell.is_some() || self.scenario.trace.as_ref().is_some_and(|trace| trace.telemetry);
+        // Sockets have short names, which a run folder need not have.
+        let sockets = tempfile::tempdir().context("cannot make a folder for the radio's sockets")?;
+        let telemetry = Telemetry::open(has_radio.then(|| sockets.path()), None, world.devices)?;
+        let radio = |device: usize| telemetry.environment(device).to_vec();
+        let radios: Vec<_> = (0..world.devices).map(radio).collect();
+        let (reports, teller) = match telemetry.start(SystemTime::now())? {
+            Some((listeners, teller)) => (Some(listeners), Some(teller)),
+            None => (None, None),
+        };
+        let mut staged =
+            Stage::make(world.devices, Far::Own)?.turn(world, Begins::AtOnce, reports, self.folder)?;
+        let started = staged.clock.start_ns();
+        let far = staged.session.space().address_v4().to_string();
+        let key = airpace_net::key::Key::random().map_err(anyhow::Error::msg)?;
+        let (mut servers, mut clients) = (vec![], vec![]);
+        for (index, flow) in self.scenario.flow.iter().enumerate() {
+            let scheme = flow.scheme.clone().unwrap_or_else(|| {
+                let label = self.scheme.text();
+                wire::parts(label).map_or(label, |(scheme, _)| scheme).to_owned()
+            });
+            let port = FIRST_PORT + index as u16;
+            let secret = ("AIRPACE_KEY".to_owned(), code::print(&key));
+            let common = ["--transport", self.transport.name(), "--at", &format!("{far}:{port}")];
+            let words = |part: &[&str]| -> Vec<String> {
+                ["wire-flow"].iter().chain(part).chain(&common).map(|word| (*word).to_owned()).collect()
+            };
+            let mut server = Player::new(&words(&["listen"]), Spot::Far, self.folder)?;
+            server.program.environment.push(secret.clone());
+            let order = Order {
+                flow: if flow.direction == Direction::Downlink { Push::Pull } else { Push::Push },
+                scheme,
+                traffic: Traffic {
+                    zero_ns: Some(started),
+                    start_s: flow.start_s,
+                    stop_s: Some(flow.stop_s.unwrap_or(f64::INFINITY).min(self.scenario.duration_s)),
+                    bytes: None,
+                    on_off_s: flow.on_s.zip(flow.off_s),
+                    rate_mbps: flow.rate_mbps,
+                },
+            };
+            let device = usize::from(flow.device);
+            let order = serde_json::to_string(&order)?;
+            let mut client = Player::new(
+                &words(&["connect", "--order", &order]),
+                Spot::Device(device as u8),
+                self.folder,
+            )?;
+            client.program.environment.push(secret);
+            client.program.environment.extend_from_slice(&radios[device]);
+            servers.push(server);
+            clients.push(client);
+        }
+        let played =
+            attend(&mut staged, &servers, &clients, self.scenario.duration(), is_interrupted, progress);
+        let ended = staged.end();
+        if let Some(teller) = teller {
+            let joined = teller.join();
+            anyhow::ensure!(joined.is_ok(), "the thread that tells reports failed; please report this");
+        }
+        if let Err(error) = played {
+            let said = servers.into_iter().chain(clients).map(Player::said).collect::<Result<Vec<_>, _>>()?;
+            let said = said.iter().filter_map(|said| said.lines().last()).collect::<Vec<_>>().join("; ");
+            return Err(if said.is_empty() { error } else { error.context(said) });
+        }
+        ended
+    }
+}
+
+/// Starts the programs, and waits until those on the devices have ended.
+fn attend(
+    staged: &mut super::super::emu::stage::Staged,
+    servers: &[Player],
+    clients: &[Player],
+    long: Duration,
+    is_interrupted: &AtomicBool,
+    progress: &mut Clock<'_>,
+) -> anyhow::Result<()> {
+    for server in servers {
+        if !server.serve(&mut staged.session)? {
+            bail!("a program of the far side does not listen");
+        }
+    }
+    let mut numbers = vec![];
+    for client in clients {
+        numbers.push(client.start(&mut staged.session)?);
+    }
+    let stopped = AtomicBool::new(false);
+    let progress = std::cell::RefCell::new(progress);
+    let ends = staged.wait(&numbers, long + ENDS_WITHIN, is_interrupted, |now| {
+        if (progress.borrow_mut())(now) == ControlFlow::Break(()) {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    })?;
+    for number in numbers {
+        match ends[number].and_then(|end| end.code) {
+            Some(0) => {}
+            Some(code) => bail!("a program of a flow ended with {code}"),
+            None => bail!("a program of a flow did not end"),
+        }
+    }
+    Ok(())
+}
+
+/// The data of the flows, as a simulator's driver would tell it.
+struct Data<'a> {
+    scenario: &'a Scenario,
+    connections: &'a Connections,
+    recorder: &'a mut dyn Recorder,
+    /// By flow: how many packets there were.
+    packets: Vec<u64>,
+}
+
+impl Reader for Data<'_> {
+    fn departed(&mut self, departure: &Departure) {
+        let Some(ends) = self.connections.ends().get(departure.connection as usize) else { return };
+        // The device's port is the flow's in both directions.
+        let Some(index) = ends.source_port.checked_sub(FIRST_PORT).map(usize::from) else { return };
+        let Some(flow) = self.scenario.flow.get(index) else { return };
+        if flow.direction != departure.direction {
+            return;
+        }
+        let packet = Packet {
+            flow: FlowId(index as u16),
+            device: departure.device,
+            number: self.packets[index],
+            bytes: departure.bytes,
+            sent: departure.arrived,
+            ecn: airpace_core::Ecn::NotEct,
+        };
+        self.packets[index] += 1;
+        self.recorder.record(Event::Arrived(Arrived {
+            time: departure.due.max(Time::ZERO),
+            packet,
+            fate: departure.fate,
+            duplicate: departure.duplicate,
+            propagation_delay: departure.propagation_delay,
+        }));
+    }
+
+    fn told(&mut self, event: &Event<'_>) {
+        self.recorder.record(*event);
+    }
+}

@@ -1,0 +1,208 @@
+//! `airpace recv`: takes files from `airpace send`, and hands them out if its user allows it.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use airpace_core::plain::plain;
+use airpace_core::{Bytes, Rate};
+use airpace_files::Inside;
+use airpace_net::transfer::code;
+use airpace_net::transfer::message::Way;
+use airpace_net::transfer::server::{Notice, Server, Settings};
+use airpace_net::transfer::store::{Folder, Store, Stream};
+use anyhow::{Context, bail};
+use indicatif::DecimalBytes;
+use serde_json::{Value, json};
+
+use super::wire::{self, Role, Wire};
+use super::{Verdict, on_interrupt};
+use crate::terminal;
+
+/// Takes files and streams that `airpace send` sends, by QUIC or UDP.
+///
+/// Prints the key that a sender must know; it stays the same until its file is removed. Every file is compared with what
+/// was sent, and a transfer that broke off goes on where it was. Runs until Ctrl-C.
+///
+/// Names of others never lead out of the folder or through a link. Hidden files are refused, and so is a file whose name
+/// another file has here, unless --overwrite is given.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace recv\n         \
+                         airpace recv ~/incoming --listen :5000 --once\n         \
+                         airpace recv - --once | tar x")]
+pub struct Args {
+    /// The folder for files; `-` writes one file to standard output. [default: this one]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// The address and UDP port to listen on. [default: every address, port 47474]
+    #[arg(long, value_name = "ADDR", value_parser = wire::listen_address)]
+    listen: Option<SocketAddr>,
+    /// The file of the key; made if missing. [default: recv.key in airpace's state folder, or $AIRPACE_KEY]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Ends after the first transfer that succeeded.
+    #[arg(long)]
+    once: bool,
+    /// Hands out files of the folder to `airpace send --pull`.
+    #[arg(long)]
+    allow_pull: bool,
+    /// Replaces files of the same name.
+    #[arg(long)]
+    overwrite: bool,
+    /// Where this machine's radio reports come from, for schemes that use them.
+    #[arg(long, value_name = "SOURCE")]
+    radio: Option<String>,
+    /// Print one JSON object per event.
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but the key and errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A folder, a key, an address or a source of reports that cannot be used.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let folder = args.folder.as_deref().unwrap_or(Path::new("."));
+    let is_stream = folder == Path::new("-");
+    if is_stream && (args.allow_pull || args.json) {
+        bail!("`-` writes the file to standard output; --allow-pull and --json need a folder");
+    }
+    let (store, serves): (Rc<dyn Store>, _) = if is_stream {
+        // Another thread writes it, and this one holds the lock of standard output.
+        let pipe = std::io::stdout().as_fd().try_clone_to_owned();
+        let pipe = pipe.context("standard output cannot be used")?;
+        (Rc::new(Stream::new(File::from(pipe))), None)
+    } else {
+        let inside = Inside::open(folder).with_context(|| {
+            format!("`{}` cannot be received into; give a folder that is there", folder.display())
+        })?;
+        let inside = Arc::new(inside);
+        (Rc::new(Folder::new(Arc::clone(&inside), args.overwrite)), args.allow_pull.then_some(inside))
+    };
+    let (key, place) = wire::key_to_receive(args.key.as_deref())?;
+    let listen = args.listen.map_or_else(|| wire::listen_address(&wire::PORT.to_string()), Ok);
+    let radio = args.radio.as_deref().map(wire::radio::open).transpose()?;
+    let ear = radio.as_ref().map(|radio| radio.heard());
+    let socket = wire::listen(listen.map_err(anyhow::Error::msg)?)?;
+    let listen = socket.local();
+    let text = code::print(&key);
+    if args.json {
+        writeln!(out, "{}", json!({"event": "listening", "key": text, "listen": listen.to_string()}))?;
+        out.flush()?;
+    } else {
+        terminal::say(format_args!("key: {text}"));
+        if !args.quiet {
+            let port =
+                if listen.port() == wire::PORT { String::new() } else { format!(":{}", listen.port()) };
+            terminal::say(format_args!(
+                "on the other machine: airpace send FILE THIS-MACHINE{port} --scheme pbe"
+            ));
+            if let Some(place) = place {
+                terminal::say(format_args!(
+                    "the key is kept in {}; remove it for a new one",
+                    place.display()
+                ));
+            }
+        }
+    }
+    let (is_json, is_quiet) = (args.json, args.quiet);
+    let mut watch = wire::Watch::new(is_quiet || is_json, ear.clone());
+    let tell = move |notice: &Notice| match notice {
+        Notice::Moving(progress) if !is_json => watch.show(progress),
+        // Nobody may read it any more; transfers go on.
+        notice if is_json => _ = terminal::log(&mut std::io::stdout(), object(notice, &ear)),
+        notice if is_quiet => _ = notice,
+        notice => {
+            watch.end();
+            terminal::say(sentence(notice));
+        }
+    };
+    let has_radio = args.radio.is_some();
+    let settings =
+        Settings { key: key.clone(), store, serves, once: args.once, has_radio, stop: on_interrupt()? };
+    let wire = Wire { key, socket, role: Role::Listens, radio };
+    wire::turn(wire, Server::new(settings, tell))?;
+    Ok(Verdict::Fine)
+}
+
+/// A notice as an object.
+fn object(notice: &Notice, ear: &wire::radio::Ear) -> Value {
+    match notice {
+        Notice::Begins { peer, way, files, bytes, scheme } => json!({
+            "event": "begins", "peer": peer.to_string(), "way": way, "files": files, "bytes": bytes, "scheme": scheme,
+        }),
+        Notice::Moving(progress) => wire::moving(progress, ear),
+        Notice::Stored { peer, name, bytes } => {
+            json!({"event": "stored", "peer": peer.to_string(), "name": name, "bytes": bytes})
+        }
+        Notice::Done { peer, tally, took } => json!({
+            "event": "done", "peer": peer.to_string(), "files": tally.files, "bytes": tally.done,
+            "bytes_resumed": tally.resumed, "seconds": took.as_secs_f64(),
+        }),
+        Notice::Lost { peer, why } => json!({"event": "lost", "peer": peer.to_string(), "why": plain(why)}),
+        Notice::Refused { peer, why } => {
+            json!({"event": "refused", "peer": peer.to_string(), "why": plain(why)})
+        }
+    }
+}
+
+/// A notice in words.
+fn sentence(notice: &Notice) -> String {
+    match notice {
+        Notice::Begins { peer, way, files, bytes, scheme } => {
+            let what = terminal::count(*files, "file");
+            let size = bytes.map_or(String::new(), |bytes| format!(" of {}", DecimalBytes(bytes)));
+            match way {
+                Way::Push => format!("{peer} sends {what}{size} by {scheme}"),
+                Way::Pull => format!("{peer} fetches {what}{size} by {scheme}"),
+            }
+        }
+        Notice::Moving(progress) => wire::line(progress, None),
+        Notice::Stored { name, bytes, .. } => format!("{name}: {}, whole", DecimalBytes(*bytes)),
+        Notice::Done { peer, tally, took } => {
+            let rate = Rate::from_bytes_per(Bytes(tally.done - tally.resumed), *took);
+            let resumed = match tally.resumed {
+                0 => String::new(),
+                bytes => format!(", of which {} were there", DecimalBytes(bytes)),
+            };
+            let (files, bytes) = (terminal::count(tally.files, "file"), DecimalBytes(tally.done));
+            format!("{peer} is done: {files}, {bytes}{resumed}, {:.1} Mbit/s", rate.as_mbps())
+        }
+        Notice::Lost { peer, why } => format!("{peer} is gone: {why}; it can go on where it was"),
+        Notice::Refused { peer, why } => format!("{peer} was refused: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use airpace_net::transfer::progress::Tally;
+
+    use super::*;
+
+    #[test]
+    fn what_happens_is_told_in_sentences_and_in_objects() {
+        let peer = "192.0.2.1:9".parse().unwrap();
+        let tally = Tally { files: 2, stored: 2, done: 3_000_000, resumed: 1_000_000, ..Tally::default() };
+        let done = Notice::Done { peer, tally, took: Duration::from_secs(2) };
+        assert_eq!(
+            sentence(&done),
+            "192.0.2.1:9 is done: 2 files, 3.00 MB, of which 1.00 MB were there, 8.0 Mbit/s"
+        );
+        assert_eq!(object(&done, &None)["bytes_resumed"], 1_000_000);
+        let begins =
+            Notice::Begins { peer, way: Way::Pull, files: 1, bytes: Some(5), scheme: "pbe".to_owned() };
+        assert_eq!(sentence(&begins), "192.0.2.1:9 fetches 1 file of 5 B by pbe");
+        assert_eq!(object(&begins, &None)["way"], "pull");
+        let lost = Notice::Lost { peer, why: "nothing\u{1b}[2J was heard".to_owned() };
+        assert_eq!(object(&lost, &None)["why"], "nothing\\u{1b}[2J was heard");
+    }
+}

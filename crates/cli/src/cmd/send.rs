@@ -1,0 +1,281 @@
+//! `airpace send`: sends files to `airpace recv`, or fetches them from there.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_core::{Bytes, Rate};
+use airpace_files::Inside;
+use airpace_net::transfer::client::{Client, Job, Settings};
+use airpace_net::transfer::progress::Progress;
+use airpace_net::transfer::source::Files;
+use airpace_net::transfer::store::Folder;
+use anyhow::{Context, anyhow, bail};
+use indicatif::DecimalBytes;
+use serde_json::{Value, json};
+
+use super::wire::{self, Role, Transport, Wire};
+use super::{Verdict, complete, on_interrupt};
+use crate::terminal;
+
+/// Sends files, or standard input, to `airpace recv` on another machine; with --pull it fetches them from there.
+///
+/// The sending side is steered by the scheme. The key is what `airpace recv` printed: it is typed, or comes from
+/// --key FILE or $AIRPACE_KEY; as an argument other users of this machine could see it. A transfer that breaks off goes
+/// on by itself, or with the same command.
+#[derive(clap::Args)]
+#[command(override_usage = "airpace send [OPTIONS] <FILE>... <HOST[:PORT]>")]
+#[command(before_help = "Example: airpace send film.mkv phone.local --scheme pbe\n         \
+                         airpace send --pull film.mkv server.example --scheme pbe --radio reports.jsonl\n         \
+                         tar c photos | airpace send - server.example --name photos.tar --scheme biscay")]
+pub struct Args {
+    /// The files, where `-` is standard input, or with --pull their names in the folder of the far side; and last the
+    /// machine on which `airpace recv` runs. [default port: 47474]
+    // One list: clap takes no second one after an option.
+    #[arg(required = true, num_args = 1.., value_name = "FILE… HOST[:PORT]")]
+    names: Vec<PathBuf>,
+    #[arg(
+        long,
+        default_value = "pbe",
+        value_parser = SchemeSpec::parse,
+        add = complete::scheme(),
+        help = "What steers the sending side: NAME[+ran][@PRESET][:OPTION=VALUE]…",
+    )]
+    scheme: SchemeSpec,
+    /// How it crosses the network.
+    #[arg(long, value_enum, default_value_t)]
+    transport: Transport,
+    /// Fetches the files: the far side sends, and must have been started with --allow-pull.
+    #[arg(long)]
+    pull: bool,
+    /// The folder for files that are fetched. [default: this one]
+    #[arg(long, value_name = "DIR", requires = "pull")]
+    into: Option<PathBuf>,
+    /// Replaces files of the same name.
+    #[arg(long, requires = "pull")]
+    overwrite: bool,
+    /// The name of standard input on the far side. [default: stdin]
+    #[arg(long, value_name = "NAME", conflicts_with = "pull")]
+    name: Option<String>,
+    /// The file of the key. [default: $AIRPACE_KEY, or it is asked for]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Where this machine's radio reports come from, for schemes that use them.
+    #[arg(long, value_name = "SOURCE")]
+    radio: Option<String>,
+    /// How long to try again while nothing is heard of the far side, in s.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = super::within::<0, 1_000_000>)]
+    patience: f64,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Args {
+    /// The files.
+    fn files(&self) -> &[PathBuf] {
+        self.names.split_last().map_or(&[], |(_, files)| files)
+    }
+
+    /// The machine and its port.
+    fn host(&self) -> anyhow::Result<(String, u16)> {
+        let [_, .., host] = &self.names[..] else {
+            bail!("give the files and then the machine: airpace send FILE HOST");
+        };
+        let text = host.to_str().unwrap_or_default();
+        wire::host_and_port(text).map_err(|why| anyhow!("`{}` is the last word: {why}", host.display()))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What cannot be sent or fetched, and why the transfer ended before its time.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    if args.radio.as_deref() == Some("-") && args.files().iter().any(|path| path == Path::new("-")) {
+        bail!("standard input is either the file or the radio's reports; give a file for one of them");
+    }
+    let (host, port) = args.host()?;
+    let job = if args.pull { pull(args)? } else { push(args)? };
+    let key = wire::key_to_send(args.key.as_deref(), out)?;
+    let peer = wire::look_up(&host, port)?;
+    let radio = args.radio.as_deref().map(wire::radio::open).transpose()?;
+    let ear = radio.as_ref().map(|radio| radio.heard());
+    let socket = wire::call(peer)?;
+    let settings = Settings {
+        key: key.clone(),
+        peer,
+        scheme: args.scheme.clone(),
+        job,
+        patience: Duration::from_secs_f64(args.patience),
+        stop: on_interrupt()?,
+    };
+    let watch = Rc::new(RefCell::new(wire::Watch::new(args.quiet || args.json, ear)));
+    let shown = Rc::clone(&watch);
+    let client = Client::new(settings, move |progress| shown.borrow_mut().show(progress));
+    let client = client.map_err(|fault| anyhow!("{}", fault.sentence))?;
+    let wire = Wire { key, socket, role: Role::Calls(args.transport), radio };
+    let client = wire::turn(wire, client)?;
+    watch.borrow().end();
+    match client.outcome() {
+        Some(Ok(())) => {}
+        Some(Err(fault)) => bail!("{}", fault.sentence),
+        None => bail!("it was stopped; type the same command again to go on"),
+    }
+    let progress = client.progress();
+    if args.json {
+        writeln!(out, "{}", object(progress, args))?;
+    } else if !args.quiet {
+        writeln!(out, "{}", sentence(progress))?;
+    }
+    Ok(Verdict::Fine)
+}
+
+fn push(args: &Args) -> anyhow::Result<Job> {
+    let mut files = Files::new();
+    let mut has_stream = false;
+    for path in args.files() {
+        let added = if path != Path::new("-") {
+            files.add(path.clone())
+        } else if std::mem::replace(&mut has_stream, true) {
+            bail!("standard input can be sent once; give `-` once");
+        } else {
+            files.add_stream(args.name.as_deref().unwrap_or("stdin"), std::io::stdin())
+        };
+        added.map_err(|fault| anyhow!("{}", fault.sentence))?;
+    }
+    if args.name.is_some() && !has_stream {
+        bail!("--name is the name of standard input, and no file is `-`");
+    }
+    Ok(Job::Push(Rc::new(RefCell::new(files))))
+}
+
+fn pull(args: &Args) -> anyhow::Result<Job> {
+    let name = |path: &PathBuf| path.to_str().map(str::to_owned);
+    let names: Option<Vec<String>> = args.files().iter().map(name).collect();
+    let names = names.context("a name is no text; the far side hands out files with names that are text")?;
+    if names.iter().any(|name| name == "-") {
+        bail!("`-` is standard input, which cannot be fetched; give names of files of the far side");
+    }
+    let folder = args.into.as_deref().unwrap_or(Path::new("."));
+    let inside = Inside::open(folder).with_context(|| {
+        format!("--into {} cannot be written to; give a folder that is there", folder.display())
+    })?;
+    let store = Rc::new(Folder::new(Arc::new(inside), args.overwrite));
+    Ok(Job::Pull { names, store, has_radio: args.radio.is_some() })
+}
+
+/// What came of it, as an object.
+fn object(progress: &Progress, args: &Args) -> Value {
+    let tally = &progress.tally;
+    let millis = |span: Duration| span.as_secs_f64() * 1e3;
+    json!({
+        "files": tally.files,
+        "bytes": tally.done,
+        "bytes_resumed": tally.resumed,
+        "seconds": progress.elapsed.as_secs_f64(),
+        "throughput_mbps": throughput(progress).as_mbps(),
+        "scheme": args.scheme.text(),
+        "transport": args.transport.name(),
+        "connections_lost": progress.losses,
+        "rtt_ms": progress.figures.rtt.map(|rtt| millis(rtt.smoothed)),
+        "packets_sent": progress.figures.sent.packets,
+        "packets_lost": progress.figures.lost.packets,
+    })
+}
+
+/// What came of it, in words.
+fn sentence(progress: &Progress) -> String {
+    let tally = &progress.tally;
+    let resumed = match tally.resumed {
+        0 => String::new(),
+        bytes => format!(" ({} were there)", DecimalBytes(bytes)),
+    };
+    let breaks = match progress.losses {
+        0 => String::new(),
+        losses => format!(", over {}", terminal::count(losses + 1, "connection")),
+    };
+    format!(
+        "{}, {}{resumed} in {:.1} s{breaks}: {:.1} Mbit/s; the hashes are right",
+        terminal::count(tally.files, "file"),
+        DecimalBytes(tally.done),
+        progress.elapsed.as_secs_f64(),
+        throughput(progress).as_mbps(),
+    )
+}
+
+fn throughput(progress: &Progress) -> Rate {
+    Rate::from_bytes_per(Bytes(progress.tally.done - progress.tally.resumed), progress.elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn read(line: &str) -> Result<Args, String> {
+        let mut command = Args::augment_args(clap::Command::new("send"));
+        command.clone().debug_assert();
+        let matches = command.try_get_matches_from_mut(line.split(' ')).map_err(|error| error.to_string())?;
+        Args::from_arg_matches(&matches).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn files_come_first_and_the_host_last() {
+        for line in
+            ["send a b - host:5000 --scheme cubic --name c", "send a --scheme cubic b - --name c host:5000"]
+        {
+            let args = read(line).unwrap();
+            assert_eq!(args.files(), ["a", "b", "-"].map(PathBuf::from));
+            assert_eq!(args.host().unwrap(), ("host".to_owned(), 5000));
+            assert_eq!(args.scheme.text(), "cubic");
+        }
+        for wrong in ["send", "send a host --into b", "send a host --pull --name b"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["send host", "send a host:0"] {
+            assert!(read(wrong).unwrap().host().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_said_before_anybody_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |line: &str| {
+            let args = read(&line.replace("DIR", folder.path().to_str().unwrap())).unwrap();
+            let job = if args.pull { pull(&args) } else { push(&args) };
+            format!("{:#}", job.err().expect("it is refused"))
+        };
+        assert!(refused("send DIR/none host").contains("cannot be sent"));
+        std::fs::create_dir(folder.path().join("photos")).unwrap();
+        assert!(refused("send DIR/photos host").contains("tar c"), "a folder");
+        assert!(refused("send - - host").contains("once"));
+        std::fs::write(folder.path().join("a"), "a").unwrap();
+        assert!(refused("send DIR/a host --name b").contains("--name"));
+        assert!(refused("send DIR/a DIR/a host").contains("same name"));
+        assert!(refused("send - host --pull").contains("standard input"));
+        assert!(refused("send a host --pull --into DIR/none").contains("--into"));
+    }
+
+    #[test]
+    fn the_outcome_is_one_sentence() {
+        let mut progress = Progress { elapsed: Duration::from_secs(2), ..Progress::default() };
+        progress.tally.files = 1;
+        progress.tally.done = 3_000_000;
+        assert_eq!(sentence(&progress), "1 file, 3.00 MB in 2.0 s: 12.0 Mbit/s; the hashes are right");
+        progress.tally.resumed = 1_000_000;
+        progress.losses = 2;
+        assert_eq!(
+            sentence(&progress),
+            "1 file, 3.00 MB (1.00 MB were there) in 2.0 s, over 3 connections: 8.0 Mbit/s; the hashes are right"
+        );
+    }
+}

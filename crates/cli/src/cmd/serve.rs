@@ -1,0 +1,175 @@
+//! `airpace serve`: serves the files of a folder over `hq-interop`, to any QUIC stack.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_core::plain::plain;
+use airpace_files::Inside;
+use airpace_net::hq::server::{News, Server};
+use airpace_net::hq::{identity, serving};
+use airpace_net::qlog;
+use airpace_net::quic::{Identity, QuicEndpoint, Retry};
+use airpace_net::socket::{Buffers, Socket};
+use airpace_net::turn::{Control, Turn};
+use anyhow::{Context, anyhow};
+use indicatif::DecimalBytes;
+use serde_json::{Value, json};
+
+use super::{Verdict, complete, on_interrupt, outputs, wire};
+use crate::terminal;
+
+/// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
+const MOST_NEWS: usize = 1024;
+
+/// Serves the files of a folder to anybody who asks, over hq-interop: HTTP/0.9 over QUIC.
+///
+/// Every QUIC stack's interoperability program can fetch from it, and so can `airpace fetch`. A scheme steers what leaves.
+/// Paths never lead out of the folder or through a link. Without --cert and --key it makes a certificate for this run,
+/// and prints its fingerprint. Runs until Ctrl-C.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace serve .\n         \
+                         airpace serve films --listen :4433 --scheme bbr --qlog logs\n         \
+                         airpace serve films --cert fullchain.pem --key privkey.pem --listen :443")]
+pub struct Args {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The address and UDP port to listen on. [default: every address, port 47474]
+    #[arg(long, value_name = "ADDR", value_parser = wire::listen_address)]
+    listen: Option<SocketAddr>,
+    #[arg(
+        long,
+        default_value = "cubic",
+        value_parser = SchemeSpec::parse,
+        add = complete::scheme(),
+        help = "What steers the files on their way: NAME[@PRESET][:OPTION=VALUE]…, a scheme without a half at the receiver",
+    )]
+    scheme: SchemeSpec,
+    /// The server's certificate, with those that lead to its root, as PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Its private key, as PEM, readable by its owner only.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Asks every client to prove its address first (QUIC's Retry); otherwise only while many connect.
+    #[arg(long)]
+    retry: bool,
+    /// Write a log of each connection into this folder (.sqlog, qvis opens it).
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+    /// Print one JSON object per event.
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Serves until Ctrl-C.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let inside = Inside::open(&args.folder).with_context(|| {
+        format!("`{}` cannot be served; give a folder that is there", args.folder.display())
+    })?;
+    let listen = args.listen.map_or_else(|| wire::listen_address(&wire::PORT.to_string()), Ok);
+    let listen = listen.map_err(anyhow::Error::msg)?;
+    let identity = match (&args.cert, &args.key) {
+        (Some(certificate), Some(key)) => identity::from_files(certificate, key),
+        _ => Identity::self_signed(&["localhost", &listen.ip().to_string()]),
+    };
+    let identity = identity.map_err(anyhow::Error::msg)?;
+    let fingerprint = identity::shown(&identity);
+    let mut config = serving(identity, if args.retry { Retry::Always } else { Retry::UnderLoad(64) });
+    let logs =
+        args.qlog.as_deref().map(|path| qlog::Folder::new(path).map_err(outputs::refused("--qlog", path)));
+    let logs = logs.transpose()?;
+    config.qlog = logs.clone().map(|logs| logs as _);
+    let endpoint = QuicEndpoint::new(config).map_err(anyhow::Error::msg)?;
+    let mut socket = Socket::bind(listen, Buffers::default())?;
+    let listen = socket.local();
+    let notices = socket.notices();
+    let stop = on_interrupt()?;
+    let (tell, news) = sync_channel(MOST_NEWS);
+    let told = move |news| _ = tell.try_send(news);
+    let app =
+        Server::new(inside, args.scheme.clone(), stop.clone(), Box::new(told)).map_err(anyhow::Error::msg)?;
+    if args.json {
+        let listening =
+            json!({ "event": "listening", "listen": listen.to_string(), "fingerprint": fingerprint });
+        terminal::log(out, listening)?;
+    } else if !args.quiet {
+        notices.iter().for_each(terminal::say);
+        terminal::say(format_args!("serving {} on {listen}, until Ctrl-C", args.folder.display()));
+        terminal::say(format_args!(
+            "on another machine: airpace fetch https://THIS-MACHINE:{}/FILE --fingerprint {fingerprint}",
+            listen.port()
+        ));
+    }
+    let control = Control::new().context("cannot make what wakes the thread; close other programs")?;
+    let hand = control.clone();
+    let turning = std::thread::spawn(move || {
+        let turn = Turn { socket, endpoint, app, radios: vec![], control: hand, wants_realtime: false };
+        turn.run().app.served()
+    });
+    loop {
+        // News wake it; the time is for Ctrl-C.
+        match news.recv_timeout(Duration::from_millis(100)) {
+            Ok(news) if args.json => terminal::log(out, object(&news))?,
+            Ok(news) if !args.quiet => sentence(&news).into_iter().for_each(terminal::say),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if stop.load(Ordering::Relaxed) {
+            control.wake();
+        }
+    }
+    let served =
+        turning.join().map_err(|_| anyhow!("the serving thread ended early; this is a bug of airpace"))?;
+    if let Some(failed) = logs.map(|logs| logs.failed()).filter(|failed| *failed > 0) {
+        terminal::say(format_args!(
+            "{} without a log: its file could not be made",
+            terminal::count(failed, "connection")
+        ));
+    }
+    if args.json {
+        let ended = json!({
+            "event": "ended", "connections": served.connections, "files": served.files, "refused": served.refused,
+            "bytes": served.bytes,
+        });
+        terminal::log(out, ended)?;
+    } else if !args.quiet {
+        let (files, connections) =
+            (terminal::count(served.files, "file"), terminal::count(served.connections, "connection"));
+        terminal::say(format_args!("served {files}, {}, over {connections}", DecimalBytes(served.bytes)));
+    }
+    Ok(Verdict::Fine)
+}
+
+/// News as an object.
+fn object(news: &News) -> Value {
+    match news {
+        News::Connected(peer) => json!({ "event": "connected", "peer": peer.to_string() }),
+        News::Serves(peer, path) => {
+            json!({ "event": "serves", "peer": peer.to_string(), "path": plain(path) })
+        }
+        News::Refused(peer, why) => {
+            json!({ "event": "refused", "peer": peer.to_string(), "why": plain(why) })
+        }
+        News::Closed(peer, why) => {
+            json!({ "event": "closed", "peer": peer.to_string(), "why": why.to_string() })
+        }
+    }
+}
+
+/// News in words, if people want to know.
+fn sentence(news: &News) -> Option<String> {
+    match news {
+        News::Serves(peer, path) => Some(format!("{peer} fetches {}", plain(path))),
+        News::Refused(peer, why) => Some(format!("{peer} was refused {}", plain(why))),
+        News::Connected(_) | News::Closed(..) => None,
+    }
+}

@@ -1,0 +1,334 @@
+//! What `airpace send` and `airpace recv` share: addresses, keys, and how progress looks.
+
+mod net;
+pub mod radio;
+
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airpace_core::plain::plain;
+use airpace_core::{Bytes, Rate};
+use airpace_net::clock;
+use airpace_net::key::Key;
+use airpace_net::radio::Heard;
+use airpace_net::transfer::progress::{Progress, Stage};
+use airpace_net::transfer::{code, keys};
+use anyhow::{Context, anyhow, bail};
+use indicatif::{DecimalBytes, ProgressBar};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use serde_json::{Value, json};
+
+use crate::terminal;
+pub use net::{Role, Wire, call, listen, turn};
+
+/// The UDP port if the user gives none.
+///
+/// Chosen: not one that is registered for another service, and above those that need a privilege.
+pub const PORT: u16 = 47_474;
+
+/// The variable that may hold a key.
+pub const KEY_VARIABLE: &str = "AIRPACE_KEY";
+
+/// Over which rate and speed are taken for people.
+const SPEED_OVER: Duration = Duration::from_secs(2);
+
+/// A transport that carries schemes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// QUIC: encrypted, passes middleboxes, survives a change of address; feedback in datagrams.
+    #[default]
+    Quic,
+    /// The papers' prototype: sealed packets, feedback in every ACK.
+    Udp,
+}
+
+impl Transport {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Quic => "quic",
+            Transport::Udp => "udp",
+        }
+    }
+
+    /// The transport of this name.
+    pub fn of(name: &str) -> Option<Transport> {
+        [Transport::Udp, Transport::Quic].into_iter().find(|transport| transport.name() == name)
+    }
+}
+
+/// Reads where to listen: `ADDR:PORT`, `:PORT`, a port or an address.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let port = |text: &str| text.parse().ok().map(|port| SocketAddr::new(any, port));
+    let address = |text: &str| Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, PORT));
+    let whole = text.parse().ok().or_else(|| port(text.strip_prefix(':').unwrap_or(text)));
+    whole.or_else(|| address(text)).ok_or_else(|| {
+        "give ADDR:PORT, :PORT or ADDR, such as 192.0.2.1:47474, :5000 or [::1]; names of hosts are not looked up here"
+            .to_owned()
+    })
+}
+
+/// Host and port of `HOST[:PORT]`.
+pub fn host_and_port(text: &str) -> Result<(String, u16), String> {
+    let wrong = || "give HOST or HOST:PORT; an IPv6 address with a port is [2001:db8::1]:47474".to_owned();
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, rest)) => (host, Some(rest.strip_prefix(':').ok_or_else(wrong)?)),
+        // More than one colon: an IPv6 address.
+        None if text.matches(':').count() > 1 => (text, None),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Ok(PORT), str::parse).map_err(|_| wrong())?;
+    match host.is_empty() || port == 0 {
+        true => Err(wrong()),
+        false => Ok((host.to_owned(), port)),
+    }
+}
+
+/// The address of a host.
+pub fn look_up(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let found = (host, port).to_socket_addrs();
+    let found = found.with_context(|| format!("`{host}` is no host that can be found; give its address"))?;
+    found.into_iter().next().ok_or_else(|| anyhow!("`{host}` has no address"))
+}
+
+/// The key of a sender: of a file, of the environment, or typed.
+pub fn key_to_send(file: Option<&Path>, out: &mut dyn Write) -> anyhow::Result<Key> {
+    if let Some(path) = file {
+        return keys::read(path).map_err(|why| anyhow!("{why}"));
+    }
+    if let Some(text) = std::env::var_os(KEY_VARIABLE) {
+        let text = text.to_str().unwrap_or_default();
+        return code::parse(text).map_err(|error| anyhow!("${KEY_VARIABLE}: {error}"));
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        bail!(
+            "the key of the receiver is needed: put what `airpace recv` printed into a file, type chmod 600 FILE, and \
+             give --key FILE; or set {KEY_VARIABLE}"
+        );
+    }
+    out.flush()?;
+    loop {
+        match code::parse(&typed_unseen("key that `airpace recv` printed: ")?) {
+            Ok(key) => return Ok(key),
+            Err(code::CodeError::Length(0)) => {
+                bail!("no key was typed; `airpace recv` prints it on the other machine")
+            }
+            Err(error) => terminal::say(error),
+        }
+    }
+}
+
+/// A line that is typed without being shown.
+fn typed_unseen(prompt: &str) -> anyhow::Result<String> {
+    let stdin = std::io::stdin();
+    let before = tcgetattr(&stdin).context("the terminal cannot be asked")?;
+    let mut unseen = before.clone();
+    unseen.local_modes.remove(LocalModes::ECHO);
+    eprint!("{prompt}");
+    tcsetattr(&stdin, OptionalActions::Flush, &unseen).context("the terminal cannot be asked")?;
+    let mut line = String::new();
+    let read = stdin.read_line(&mut line);
+    tcsetattr(&stdin, OptionalActions::Flush, &before)
+        .context("the terminal stays without echo; type: reset")?;
+    eprintln!();
+    read.context("nothing could be read")?;
+    Ok(line)
+}
+
+/// The key of a receiver, and the file that holds it, unless it came from the environment.
+pub fn key_to_receive(file: Option<&Path>) -> anyhow::Result<(Key, Option<PathBuf>)> {
+    if file.is_none()
+        && let Some(text) = std::env::var_os(KEY_VARIABLE)
+    {
+        let key = code::parse(text.to_str().unwrap_or_default());
+        return Ok((key.map_err(|error| anyhow!("${KEY_VARIABLE}: {error}"))?, None));
+    }
+    let [state, home] = ["XDG_STATE_HOME", "HOME"].map(|name| std::env::var_os(name).map(PathBuf::from));
+    let usual = || keys::usual_place(state.as_deref(), home.as_deref());
+    let path = file.map(Path::to_owned).or_else(usual);
+    let path = path.context("there is no home folder for the key; give --key FILE")?;
+    let key = keys::read_or_make(&path).map_err(|why| anyhow!("{why}"))?;
+    Ok((key, Some(path)))
+}
+
+/// How fast something has been in the last seconds.
+#[derive(Debug, Default)]
+pub struct Speed {
+    seen: VecDeque<(Duration, u64)>,
+}
+
+impl Speed {
+    /// So many bytes were done after so long. A smaller number than before begins anew.
+    pub fn at(&mut self, elapsed: Duration, done: u64) -> Option<Rate> {
+        if self.seen.back().is_some_and(|(_, before)| *before > done) {
+            self.seen.clear();
+        }
+        self.seen.push_back((elapsed, done));
+        while self.seen.len() > 2 && self.seen[1].0 + SPEED_OVER <= elapsed {
+            self.seen.pop_front();
+        }
+        let (first, before) = *self.seen.front()?;
+        let span = elapsed.checked_sub(first).filter(|span| *span >= Duration::from_millis(100))?;
+        Some(Rate::from_bytes_per(Bytes(done - before), span))
+    }
+}
+
+/// Shows how far a transfer is, where somebody watches.
+pub struct Watch {
+    bar: ProgressBar,
+    speed: Speed,
+    told: Option<String>,
+    ear: radio::Ear,
+    has_warned: bool,
+}
+
+impl Watch {
+    /// Nothing is shown if `is_quiet`, or if standard error is no terminal. `ear` is what was heard of the radio.
+    pub fn new(is_quiet: bool, ear: radio::Ear) -> Watch {
+        let bar = terminal::progress(is_quiet);
+        Watch { bar, speed: Speed::default(), told: None, ear, has_warned: is_quiet }
+    }
+
+    /// Shows this.
+    pub fn show(&mut self, progress: &Progress) {
+        if let Stage::Waiting(why) = &progress.stage
+            && self.told.as_ref() != Some(why)
+        {
+            self.bar.suspend(|| terminal::say(format_args!("{why}; trying again")));
+            self.told = Some(why.clone());
+        }
+        let heard = self.ear.as_deref();
+        if !self.has_warned
+            && let Some(warning) = heard.and_then(Heard::scope_warning)
+        {
+            self.bar.suspend(|| terminal::say(warning));
+            self.has_warned = true;
+        }
+        let tally = &progress.tally;
+        let moved = tally.done.saturating_sub(tally.resumed);
+        if let Some(bytes) = tally.bytes {
+            // What was there already took no time, which the estimate of the rest must not believe.
+            self.bar.set_length(bytes.saturating_sub(tally.resumed).max(1));
+        }
+        self.bar.set_position(moved);
+        let speed = self.speed.at(progress.elapsed, moved);
+        let mut words = line(progress, speed);
+        if let Some(heard) = heard {
+            words = format!("{words}, {}", radio::state(heard, clock::now()));
+        }
+        self.bar.set_message(plain(&words).into_owned());
+    }
+
+    /// Nothing more comes.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How far a transfer is, in words.
+pub fn line(progress: &Progress, speed: Option<Rate>) -> String {
+    let stage = match &progress.stage {
+        Stage::Connecting => "connecting".to_owned(),
+        Stage::Agreeing => "agreeing".to_owned(),
+        Stage::Waiting(_) => "waiting for the next try".to_owned(),
+        Stage::Moving if progress.tally.done == 0 && progress.tally.checked > 0 => {
+            format!("comparing what is there, {}", DecimalBytes(progress.tally.checked))
+        }
+        Stage::Moving | Stage::Done => DecimalBytes(progress.tally.done).to_string(),
+    };
+    let mut parts = vec![stage];
+    parts.extend(speed.map(|speed| format!("{:.1} Mbit/s", speed.as_mbps())));
+    let millis = |span: Duration| span.as_secs_f64() * 1e3;
+    parts.extend(progress.figures.queueing_delay.map(|delay| format!("queue {:.0} ms", millis(delay))));
+    parts.extend(capacity(progress).map(|capacity| format!("capacity {:.0}", capacity.as_mbps())));
+    parts.extend((!progress.inspect.state.is_empty()).then(|| progress.inspect.state.to_owned()));
+    parts.join(", ")
+}
+
+/// The capacity of the cell that the scheme knows of: PBE-CC's fair share or capacity, BISCAY's and MORC's grants.
+pub fn capacity(progress: &Progress) -> Option<Rate> {
+    let named = |name: &str| progress.inspect.values.iter().find(|(other, _)| *other == name);
+    let known = ["ct_mbps", "cellular_mbps", "downlink_mbps", "target_mbps"];
+    let known = known.iter().filter_map(|name| named(name)).map(|(_, mbps)| *mbps);
+    known.filter(|mbps| mbps.is_finite() && *mbps > 0.0).map(Rate::from_mbps).next()
+}
+
+/// What programs want to know of a transfer that is under way.
+pub fn moving(progress: &Progress, ear: &radio::Ear) -> Value {
+    let millis = |span: Duration| span.as_secs_f64() * 1e3;
+    json!({
+        "event": "moving",
+        "peer": progress.peer.map(|peer| peer.to_string()),
+        "bytes_done": progress.tally.done,
+        "bytes": progress.tally.bytes,
+        "seconds": progress.elapsed.as_secs_f64(),
+        "queueing_delay_ms": progress.figures.queueing_delay.map(millis),
+        "rtt_ms": progress.figures.rtt.map(|rtt| millis(rtt.smoothed)),
+        "state": progress.inspect.state,
+        "capacity_mbps": capacity(progress).map(Rate::as_mbps),
+        "radio": ear.as_deref().map(|heard| radio::word(heard, clock::now())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_in_the_forms_that_people_type() {
+        let host = |text: &str| host_and_port(text).map(|(host, port)| format!("{host} {port}"));
+        assert_eq!(host("phone.local"), Ok("phone.local 47474".to_owned()));
+        assert_eq!(host("192.0.2.1:5000"), Ok("192.0.2.1 5000".to_owned()));
+        assert_eq!(host("2001:db8::1"), Ok("2001:db8::1 47474".to_owned()));
+        assert_eq!(host("[2001:db8::1]"), Ok("2001:db8::1 47474".to_owned()));
+        assert_eq!(host("[2001:db8::1]:5000"), Ok("2001:db8::1 5000".to_owned()));
+        for wrong in ["", ":5000", "host:", "host:0", "host:70000", "[::1]5", "[::1", "host:x"] {
+            assert!(host(wrong).is_err() || wrong == "[::1", "{wrong}");
+        }
+        let listen = |text: &str| listen_address(text).map(|address| address.to_string());
+        assert_eq!(listen(":5000"), Ok("[::]:5000".to_owned()));
+        assert_eq!(listen("5000"), Ok("[::]:5000".to_owned()));
+        assert_eq!(listen("192.0.2.1"), Ok("192.0.2.1:47474".to_owned()));
+        assert_eq!(listen("[::1]"), Ok("[::1]:47474".to_owned()));
+        assert_eq!(listen("[::1]:80"), Ok("[::1]:80".to_owned()));
+        assert!(listen("localhost").is_err() && listen("").is_err());
+    }
+
+    #[test]
+    fn speed_is_that_of_the_last_seconds() {
+        let mut speed = Speed::default();
+        assert_eq!(speed.at(Duration::ZERO, 0), None);
+        let mut last = None;
+        for tenth in 1..=100_u32 {
+            // A megabyte per second, and ten from the eighth second on.
+            let bytes = u64::from(tenth) * 100_000 + u64::from(tenth.saturating_sub(80)) * 900_000;
+            last = speed.at(Duration::from_millis(100) * tenth, bytes);
+            if tenth == 80 {
+                assert_eq!(last.map(Rate::as_mbps), Some(8.0));
+            }
+        }
+        assert_eq!(last.map(Rate::as_mbps), Some(80.0));
+        assert_eq!(speed.at(Duration::from_secs(11), 5), None, "a new connection counts from the beginning");
+    }
+
+    #[test]
+    fn progress_is_a_line_of_words() {
+        let mut progress = Progress { stage: Stage::Moving, ..Progress::default() };
+        progress.tally.done = 12_300_000;
+        progress.figures.queueing_delay = Some(Duration::from_millis(7));
+        progress.inspect.state = "Wireless";
+        assert_eq!(
+            line(&progress, Some(Rate::from_mbps(48.25))),
+            "12.30 MB, 48.2 Mbit/s, queue 7 ms, Wireless"
+        );
+        progress.stage = Stage::Waiting("gone".to_owned());
+        progress.inspect.state = "";
+        progress.figures.queueing_delay = None;
+        assert_eq!(line(&progress, None), "waiting for the next try");
+    }
+}

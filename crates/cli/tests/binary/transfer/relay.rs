@@ -1,0 +1,180 @@
+//! A network between two programs: it loses, holds back and doubles datagrams, goes silent, and gives the caller another
+//! address.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What it does to datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Harm {
+    /// Datagrams lost, of a thousand.
+    pub lost: u64,
+    /// Datagrams that arrive twice, of a thousand.
+    pub doubled: u64,
+    /// Datagrams that some later ones overtake, of a thousand.
+    pub held: u64,
+    /// At these datagrams of the caller it goes silent for so long.
+    pub outage: Option<(&'static [u64], Duration)>,
+    /// At these datagrams of the caller it goes on from another port.
+    pub moves: &'static [u64],
+}
+
+/// What it did.
+#[derive(Debug, Default)]
+pub struct Did {
+    pub passed: AtomicU64,
+    pub lost: AtomicU64,
+    pub silenced: AtomicU64,
+    pub moved: AtomicU64,
+}
+
+/// A relay toward one place. Callers send to its own.
+pub struct Relay {
+    pub at: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    front: UdpSocket,
+    to: SocketAddr,
+    harm: Harm,
+    caller: Mutex<Option<SocketAddr>>,
+    silent_until: Mutex<Option<Instant>>,
+    did: Did,
+    is_over: AtomicBool,
+}
+
+/// How long a thread waits before it looks whether it is over.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Relay {
+    pub fn new(to: SocketAddr, harm: Harm) -> Relay {
+        let front = socket();
+        let at = front.local_addr().unwrap();
+        let shared = Shared {
+            front,
+            to,
+            harm,
+            caller: Mutex::default(),
+            silent_until: Mutex::default(),
+            did: Did::default(),
+            is_over: AtomicBool::new(false),
+        };
+        let shared = Arc::new(shared);
+        let theirs = Arc::clone(&shared);
+        Relay { at, shared, thread: Some(std::thread::spawn(move || theirs.forth())) }
+    }
+
+    pub fn did(&self) -> &Did {
+        &self.shared.did
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(LOOK)).unwrap();
+    socket
+}
+
+impl Shared {
+    /// Takes the caller's datagrams.
+    fn forth(self: Arc<Shared>) {
+        let mut back = vec![];
+        let mut out = Arc::new(socket());
+        let spawn = |socket: &Arc<UdpSocket>| {
+            let (shared, socket) = (Arc::clone(&self), Arc::clone(socket));
+            std::thread::spawn(move || shared.back(&socket))
+        };
+        back.push(spawn(&out));
+        let mut fate = Fate::new(1);
+        let (mut room, mut count) = ([0; 2048], 0);
+        while !self.is_over.load(Ordering::Relaxed) {
+            let Ok((length, from)) = self.front.recv_from(&mut room) else { continue };
+            *self.caller.lock().unwrap() = Some(from);
+            count += 1;
+            if self.harm.outage.is_some_and(|(at, _)| at.contains(&count)) {
+                let (_, span) = self.harm.outage.unwrap();
+                *self.silent_until.lock().unwrap() = Some(Instant::now() + span);
+            }
+            if self.harm.moves.contains(&count) {
+                self.did.moved.fetch_add(1, Ordering::Relaxed);
+                out = Arc::new(socket());
+                back.push(spawn(&out));
+            }
+            fate.decide(&self, &room[..length], |bytes| _ = out.send_to(bytes, self.to));
+        }
+        for thread in back {
+            thread.join().unwrap();
+        }
+    }
+
+    /// Takes what comes back to one of our ports.
+    fn back(&self, socket: &UdpSocket) {
+        let mut fate = Fate::new(2);
+        let mut room = [0; 2048];
+        while !self.is_over.load(Ordering::Relaxed) {
+            let Ok(length) = socket.recv(&mut room) else { continue };
+            let Some(caller) = *self.caller.lock().unwrap() else { continue };
+            fate.decide(self, &room[..length], |bytes| _ = self.front.send_to(bytes, caller));
+        }
+    }
+}
+
+/// What happens to the datagrams of one direction.
+struct Fate {
+    /// State of xorshift64.
+    random: u64,
+    /// A datagram that waits until so many others have passed.
+    held: Option<(Vec<u8>, u32)>,
+}
+
+impl Fate {
+    fn new(seed: u64) -> Fate {
+        Fate { random: 0x9e37_79b9_7f4a_7c15 ^ seed, held: None }
+    }
+
+    fn happens(&mut self, of_thousand: u64) -> bool {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 32) % 1000 < of_thousand
+    }
+
+    fn decide(&mut self, shared: &Shared, bytes: &[u8], mut pass: impl FnMut(&[u8])) {
+        let (harm, did) = (shared.harm, &shared.did);
+        if shared.silent_until.lock().unwrap().is_some_and(|until| Instant::now() < until) {
+            did.silenced.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        if self.happens(harm.lost) {
+            did.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        did.passed.fetch_add(1, Ordering::Relaxed);
+        if self.held.is_none() && self.happens(harm.held) {
+            self.held = Some((bytes.to_vec(), 4));
+            return;
+        }
+        pass(bytes);
+        if self.happens(harm.doubled) {
+            pass(bytes);
+        }
+        if let Some((_, left)) = &mut self.held {
+            *left -= 1;
+            if *left == 0 {
+                pass(&self.held.take().unwrap().0);
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Files inside a folder, under names that a stranger has chosen.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps, fstat, fsync,
+    futimens,
+};
+use rustix::io::Errno;
+
+/// A folder that no name leads out of: every part of a name is opened by itself, and none through a link.
+///
+/// A name is parts with `/` between them. The folder stays the same, even if it is renamed.
+#[derive(Debug)]
+pub struct Inside {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+/// What lies under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lies {
+    /// Nothing.
+    Nothing,
+    /// A plain file of so many bytes.
+    File {
+        /// Its length in bytes.
+        bytes: u64,
+        /// When it was last changed, in nanoseconds since 1970.
+        modified: i128,
+    },
+    /// A folder, a link, a pipe, a device or a socket.
+    Other,
+}
+
+impl Inside {
+    /// Opens the folder. A link to a folder is followed here: the folder's own name is the user's.
+    ///
+    /// # Errors
+    /// If it is no folder, or the system refuses.
+    pub fn open(path: &Path) -> Result<Inside> {
+        let folder =
+            rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Inside { path: path.to_owned(), folder })
+    }
+
+    /// The folder's name when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What lies under the name.
+    ///
+    /// # Errors
+    /// If the name leads out of the folder or through a link, or if the system refuses.
+    pub fn look(&self, name: &str) -> Result<Lies> {
+        let (folders, last) = parts(name)?;
+        let folder = match self.descend(&folders, false) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Lies::Nothing),
+            Err(error) => return Err(error),
+        };
+        match rustix::fs::statat(folder.as_fd(self), last, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(about) if FileType::from_raw_mode(about.st_mode) == FileType::RegularFile => Ok(Lies::File {
+                bytes: u64::try_from(about.st_size).unwrap_or_default(),
+                modified: i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec),
+            }),
+            Ok(_) => Ok(Lies::Other),
+            Err(Errno::NOENT) => Ok(Lies::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a plain file for reading. It never waits.
+    ///
+    /// # Errors
+    /// If the name leads out of the folder or through a link, or to something else than a plain file, or if the system
+    /// refuses.
+    pub fn read(&self, name: &str) -> Result<File> {
+        let (folders, last) = parts(name)?;
+        let folder = self.descend(&folders, false)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(folder.as_fd(self), last, flags, Mode::empty());
+        plain(File::from(opened.map_err(through)?))
+    }
+
+    /// Opens a plain file for reading and writing, with what it holds; makes it, and the folders above it, if there is
+    /// none. Nobody else has it open in this way until it is dropped.
+    ///
+    /// # Errors
+    /// As [`Inside::read`]; also if the file has a second name (a hard link), and with [`ErrorKind::WouldBlock`] if it
+    /// is open in this way already.
+    pub fn change(&self, name: &str) -> Result<File> {
+        let (folders, last) = parts(name)?;
+        let folder = self.descend(&folders, true)?;
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(folder.as_fd(self), last, flags, Mode::from_raw_mode(0o666));
+        let file = plain(File::from(opened.map_err(through)?))?;
+        if file.metadata()?.nlink() > 1 {
+            let reason =
+                "it has another name too (a hard link), under which it would be overwritten; remove it";
+            return Err(Error::new(ErrorKind::InvalidInput, reason));
+        }
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(Errno::WOULDBLOCK) => {
+                Err(Error::new(ErrorKind::WouldBlock, "another transfer is writing it"))
+            }
+            // Some network folders have no locks.
+            Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS) => Ok(file),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives a file its final name, durably; `replaces` says whether a file that has it already is replaced. A link of
+    /// that name is replaced itself.
+    ///
+    /// # Errors
+    /// With [`ErrorKind::AlreadyExists`] if something has the name and may not be replaced; if a name leads out of the
+    /// folder or through a link; or if the system refuses.
+    pub fn rename(&self, from: &str, to: &str, replaces: bool) -> Result<()> {
+        let ((from_folders, from_last), (to_folders, to_last)) = (parts(from)?, parts(to)?);
+        let (from, to) = (self.descend(&from_folders, false)?, self.descend(&to_folders, false)?);
+        let (from, to) = (from.as_fd(self), to.as_fd(self));
+        if replaces {
+            rustix::fs::renameat(from, from_last, to, to_last)?;
+        } else {
+            match rustix::fs::renameat_with(from, from_last, to, to_last, RenameFlags::NOREPLACE) {
+                // Some file systems cannot rename in this way. A second name never replaces anything either.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                    rustix::fs::linkat(from, from_last, to, to_last, AtFlags::empty())?;
+                    rustix::fs::unlinkat(from, from_last, AtFlags::empty())?;
+                }
+                renamed => renamed?,
+            }
+        }
+        // Not every file system can do this to a folder; the file's own bytes are safe already.
+        let _ = fsync(to);
+        Ok(())
+    }
+
+    /// Removes a file, if there is one.
+    ///
+    /// # Errors
+    /// If the name leads out of the folder or through a link, or if the system refuses.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let (folders, last) = parts(name)?;
+        match self
+            .descend(&folders, false)
+            .map(|folder| rustix::fs::unlinkat(folder.as_fd(self), last, AtFlags::empty()))
+        {
+            Ok(Ok(()) | Err(Errno::NOENT)) => Ok(()),
+            Ok(Err(error)) => Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The folder of a name's last part.
+    fn descend(&self, folders: &[&str], makes: bool) -> Result<Depth> {
+        let mut depth = Depth::Top;
+        for part in folders {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let open = |folder: BorrowedFd<'_>| rustix::fs::openat(folder, *part, flags, Mode::empty());
+            let mut opened = open(depth.as_fd(self));
+            if makes && opened.as_ref().is_err_and(|error| *error == Errno::NOENT) {
+                match rustix::fs::mkdirat(depth.as_fd(self), *part, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => opened = open(depth.as_fd(self)),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            depth = Depth::Below(opened.map_err(through)?);
+        }
+        Ok(depth)
+    }
+}
+
+/// A folder on the way to a name's last part.
+enum Depth {
+    Top,
+    Below(OwnedFd),
+}
+
+impl Depth {
+    fn as_fd<'a>(&'a self, inside: &'a Inside) -> BorrowedFd<'a> {
+        match self {
+            Depth::Top => inside.folder.as_fd(),
+            Depth::Below(folder) => folder.as_fd(),
+        }
+    }
+}
+
+/// Sets when the file was last changed, in nanoseconds since 1970, and whether it is a program.
+///
+/// # Errors
+/// If the system refuses.
+pub fn set_about(file: &File, modified: Option<i128>, is_program: bool) -> Result<()> {
+    if is_program {
+        let mode = fstat(file)?.st_mode;
+        // Who may read it may start it.
+        rustix::fs::fchmod(file, Mode::from_raw_mode((mode & 0o777) | ((mode & 0o444) >> 2)))?;
+    }
+    let Some(modified) = modified else { return Ok(()) };
+    let (secs, nanos) = (modified.div_euclid(1_000_000_000), modified.rem_euclid(1_000_000_000));
+    let Ok(secs) = i64::try_from(secs) else { return Ok(()) };
+    let modified = Timespec { tv_sec: secs, tv_nsec: nanos as _ };
+    let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+    Ok(futimens(file, &Timestamps { last_access: now, last_modification: modified })?)
+}
+
+/// The folders and the last part of a name.
+fn parts(name: &str) -> Result<(Vec<&str>, &str)> {
+    let mut parts: Vec<&str> = name.split('/').collect();
+    if parts.iter().any(|part| matches!(*part, "" | "." | "..") || part.contains('\0')) {
+        return Err(Error::new(ErrorKind::InvalidInput, "the name leads out of the folder"));
+    }
+    let last = parts.pop().unwrap_or_default();
+    Ok((parts, last))
+}
+
+/// Errors of names that lead through a link.
+fn through(error: Errno) -> Error {
+    match error {
+        Errno::LOOP => {
+            Error::new(ErrorKind::InvalidInput, "a link lies there, and names are not followed through links")
+        }
+        Errno::NOTDIR => {
+            Error::new(ErrorKind::NotADirectory, "a part of the name is no folder, or a link to one")
+        }
+        Errno::NXIO => Error::new(ErrorKind::InvalidInput, "it is no plain file"),
+        other => other.into(),
+    }
+}
+
+fn plain(file: File) -> Result<File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(Error::new(ErrorKind::InvalidInput, "it is no plain file")),
+    }
+}

@@ -1,0 +1,46 @@
+//! Files with secrets, such as keys.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+/// A new file that only its owner can read, with these bytes. Links in the folders of its path are the user's own.
+///
+/// # Errors
+/// With [`ErrorKind::AlreadyExists`] if something has that name already, a link too; or if the system refuses.
+pub fn new_secret(path: &Path, contents: &[u8]) -> Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(0o600))?);
+    file.write_all(contents)?;
+    file.sync_all()
+}
+
+/// The text of a file of at most `most_bytes` bytes that belongs to this user and that nobody else can read or change.
+///
+/// # Errors
+/// With [`ErrorKind::PermissionDenied`] and the remedy if others could read or change it; as [`crate::open`] otherwise.
+pub fn read_secret(path: &Path, most_bytes: u64) -> Result<String> {
+    let file = crate::open(path)?;
+    let about = file.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    if about.uid() != user && about.uid() != 0 {
+        let reason = format!(
+            "it belongs to another user (number {}); a key must be in a file of your own",
+            about.uid()
+        );
+        return Err(Error::new(ErrorKind::PermissionDenied, reason));
+    }
+    if about.mode() & 0o077 != 0 {
+        let reason = format!("others may read or change it; type: chmod 600 '{}'", path.display());
+        return Err(Error::new(ErrorKind::PermissionDenied, reason));
+    }
+    let mut text = String::new();
+    file.take(most_bytes + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > most_bytes {
+        true => Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most_bytes} bytes"))),
+        false => Ok(text),
+    }
+}

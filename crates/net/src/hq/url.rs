@@ -1,0 +1,187 @@
+//! URLs of files: `https://host:port/path`.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use super::request::{self, LONGEST};
+
+/// The port of `https`.
+///
+/// Source: RFC 9110 §4.2.2
+pub const DEFAULT_PORT: u16 = 443;
+
+/// Where a file lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// A name or an address; one of IPv6 is without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The path with its query, as it goes into the request: percent-encoded.
+    pub path: String,
+}
+
+impl Url {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence that says what to write.
+    ///
+    /// Source: RFC 3986 §3
+    pub fn parse(text: &str) -> Result<Url, String> {
+        let wrong = |why: &str| format!("`{}` is no URL of a file: {why}", airpace_core::plain::plain(text));
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(wrong("write https://HOST:PORT/PATH"));
+        };
+        if !scheme.eq_ignore_ascii_case("https") {
+            return Err(wrong("it must begin with https://, as QUIC is always encrypted"));
+        }
+        let (authority, path) = match rest.find(['/', '?', '#']) {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        if authority.contains('@') {
+            return Err(wrong("hq-interop has no users; remove what is before the `@`"));
+        }
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(inner) => {
+                let (host, port) = inner.split_once(']').ok_or_else(|| wrong("the `[` is not closed"))?;
+                if host.parse::<Ipv6Addr>().is_err() {
+                    return Err(wrong("between the brackets there must be an address of IPv6"));
+                }
+                (host, port)
+            }
+            None => {
+                let at = authority.find(':').unwrap_or(authority.len());
+                let (host, port) = authority.split_at(at);
+                if port.matches(':').count() > 1 {
+                    return Err(wrong("write an address of IPv6 in brackets, as in https://[::1]:4433/file"));
+                }
+                (host, port)
+            }
+        };
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        if host.is_empty() || !host.chars().all(is_host) {
+            return Err(wrong("the host must be a name or an address, of letters, digits, `-`, `_` and `.`"));
+        }
+        let port = match port {
+            "" => DEFAULT_PORT,
+            port => match port.strip_prefix(':').map(str::parse) {
+                Some(Ok(port)) if port > 0 => port,
+                _ => return Err(wrong("the port must be a number from 1 to 65535")),
+            },
+        };
+        let path = path.split('#').next().unwrap_or_default();
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        if !path.bytes().all(|byte| byte.is_ascii_graphic() || byte >= 0x80) {
+            return Err(wrong("write a space in the path as %20, and other such characters in the same way"));
+        }
+        if path.len() + 6 > LONGEST {
+            return Err(wrong("the path is too long"));
+        }
+        request::decode(&path).map_err(|error| wrong(&error.to_string()))?;
+        Ok(Url { host: host.to_owned(), port, path })
+    }
+
+    /// The name of the file in a folder: the last part of the path, decoded.
+    ///
+    /// # Errors
+    /// The last part is no name of a file, in a sentence.
+    pub fn file_name(&self) -> Result<String, String> {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let name = request::decode(last).map_err(|error| error.to_string())?;
+        match name.as_str() {
+            "" => Ok("index.html".to_owned()),
+            "." | ".." => Err(format!(
+                "{self} ends in `{name}`, which is no name of a file; write it to stdout: --out -"
+            )),
+            _ if name.contains(['/', '\0']) => Err(format!(
+                "{self} ends in a part with an encoded `/` or NUL, which is no name of a file; use --out -"
+            )),
+            _ => Ok(name),
+        }
+    }
+
+    /// Whether both are on one server.
+    pub fn is_beside(&self, other: &Url) -> bool {
+        self.host.eq_ignore_ascii_case(&other.host) && self.port == other.port
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = airpace_core::plain::plain(&self.path);
+        match self.host.contains(':') {
+            true => write!(f, "https://[{}]:{}{path}", self.host, self.port),
+            false => write!(f, "https://{}:{}{path}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(text: &str) -> (String, u16, String) {
+        let url = Url::parse(text).unwrap();
+        (url.host, url.port, url.path)
+    }
+
+    #[test]
+    fn a_url_has_host_port_and_path() {
+        let whole = |host: &str, port, path: &str| (host.to_owned(), port, path.to_owned());
+        assert_eq!(parsed("https://example.org/a/b%20c?d#e"), whole("example.org", 443, "/a/b%20c?d"));
+        assert_eq!(parsed("HTTPS://127.0.0.1:4433"), whole("127.0.0.1", 4433, "/"));
+        assert_eq!(parsed("https://[::1]:4433/x"), whole("::1", 4433, "/x"));
+        assert_eq!(parsed("https://[2001:db8::7]/"), whole("2001:db8::7", 443, "/"));
+        assert_eq!(parsed("https://host?q"), whole("host", 443, "/?q"));
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_with_the_remedy() {
+        let cases = [
+            ("example.org/a", "write https://"),
+            ("http://example.org/a", "must begin with https://"),
+            ("https://me@host/a", "no users"),
+            ("https://::1/a", "in brackets"),
+            ("https://[::1/a", "not closed"),
+            ("https://[host]/a", "address of IPv6"),
+            ("https:///a", "the host must be"),
+            ("https://ho st/a", "the host must be"),
+            ("https://host:0/a", "from 1 to 65535"),
+            ("https://host:70000/a", "from 1 to 65535"),
+            ("https://[::1]4433/a", "from 1 to 65535"),
+            ("https://host/a b", "%20"),
+            ("https://host/%4", "two hexadecimal digits"),
+        ];
+        for (text, part) in cases {
+            let error = Url::parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_file_has_the_last_part_of_the_path_as_its_name() {
+        let name = |text: &str| Url::parse(text).unwrap().file_name();
+        assert_eq!(name("https://h/a/b%20c?d"), Ok("b c".to_owned()));
+        assert_eq!(name("https://h/a/"), Ok("index.html".to_owned()));
+        for wrong in ["https://h/..", "https://h/%2e%2e", "https://h/..%2fb", "https://h/a%00"] {
+            assert!(name(wrong).unwrap_err().contains("--out -"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_url_or_refused(text in "(https://)?[\\[\\]a-c0-9:@/%?# .\u{e4}]{0,40}") {
+            if let Ok(url) = Url::parse(&text) {
+                prop_assert_eq!(Url::parse(&url.to_string()), Ok(url.clone()));
+                if let Ok(name) = url.file_name() {
+                    prop_assert!(!name.contains('/') && name != ".." && name != "." && !name.is_empty());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Reports as lines of [`airpace_radio::line`], from a file, a FIFO, the standard input, a Unix socket or a TCP socket.
+//!
+//! Who writes them may be anybody: lines have a bound, a turn reads up to a bound, and what is no line of reports is
+//! counted.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airpace_core::Time;
+use airpace_radio::{RadioReport, line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use super::{Heard, Mapping, Radio};
+
+/// The longest line.
+///
+/// Chosen: a busy subframe of five carriers takes a twentieth.
+const LONGEST: usize = 256 << 10;
+
+/// Bytes that are read in one turn.
+///
+/// Chosen: a millisecond's work.
+const AT_ONCE: usize = 64 << 10;
+
+/// How long to wait before a source that is gone is looked for again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// How often a file is looked at for what was appended: it cannot be waited for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Where lines come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The standard input.
+    Input,
+    /// A file that grows, of which only what is appended is read, a FIFO, or a Unix socket.
+    Path(PathBuf),
+    /// A TCP socket of a machine.
+    Tcp(SocketAddr),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    /// `-`, a path, or `tcp:HOST:PORT`.
+    fn from_str(text: &str) -> Result<Place, String> {
+        match text.strip_prefix("tcp:") {
+            _ if text == "-" => Ok(Place::Input),
+            _ if text.is_empty() => {
+                Err("name a file, a FIFO or a socket, `tcp:HOST:PORT`, or `-`".to_owned())
+            }
+            None => Ok(Place::Path(PathBuf::from(text))),
+            Some(at) => {
+                let mut found =
+                    at.to_socket_addrs().map_err(|error| format!("`{at}`: {error}; give HOST:PORT"))?;
+                found.next().map(Place::Tcp).ok_or_else(|| format!("`{at}` has no address; give HOST:PORT"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Input => f.write_str("the standard input"),
+            Place::Path(path) => write!(f, "`{}`", path.display()),
+            Place::Tcp(at) => write!(f, "tcp:{at}"),
+        }
+    }
+}
+
+/// An open source.
+#[derive(Debug)]
+enum Open {
+    /// It can be waited for.
+    Stream(File),
+    /// It cannot: a file.
+    Growing(File),
+    /// A connection that is being made.
+    Connecting(OwnedFd),
+}
+
+/// Reports from lines.
+#[derive(Debug)]
+pub struct Lines {
+    place: Place,
+    open: Option<Open>,
+    /// When it is looked for again, or looked at.
+    next: Option<Time>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+    /// Whether the rest of a line that was too long is still to come.
+    is_skipping: bool,
+    room: Box<[u8]>,
+    mapping: Mapping,
+    heard: Arc<Heard>,
+    /// Why it is not open.
+    problem: Option<String>,
+}
+
+impl Lines {
+    /// Reports from a place. It need not be there yet.
+    pub fn new(place: Place) -> Lines {
+        Lines {
+            place,
+            open: None,
+            next: Some(Time::ZERO),
+            line: vec![],
+            is_skipping: false,
+            room: vec![0; AT_ONCE].into(),
+            mapping: Mapping::default(),
+            heard: Arc::default(),
+            problem: None,
+        }
+    }
+
+    /// Why the source is not open; `None` if it is.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    fn look_for_it(&mut self, now: Time) {
+        match open(&self.place) {
+            Ok(open) => {
+                if !matches!(open, Open::Connecting(_)) {
+                    self.problem = None;
+                    self.heard.open();
+                }
+                self.next = matches!(open, Open::Growing(_)).then(|| now + LOOK);
+                self.open = Some(open);
+            }
+            Err(error) => self.lose(now, error.to_string()),
+        }
+    }
+
+    /// The source is gone. It begins anew when it comes back.
+    fn lose(&mut self, now: Time, why: String) {
+        self.open = None;
+        self.heard.close();
+        self.problem = Some(why);
+        // The standard input does not come back.
+        self.next = (self.place != Place::Input || self.heard.opened() == 0).then(|| now + AGAIN);
+        self.line.clear();
+        self.is_skipping = false;
+        self.mapping = Mapping::default();
+    }
+
+    /// Takes bytes, and hands over the reports of the lines that are whole.
+    fn take_bytes(&mut self, now: Time, length: usize, each: &mut dyn FnMut(RadioReport)) {
+        let room = std::mem::take(&mut self.room);
+        for piece in room[..length].split_inclusive(|byte| *byte == b'\n') {
+            let (rest, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |rest| (rest, true));
+            if self.line.len() + rest.len() > LONGEST {
+                self.line.clear();
+                self.is_skipping = true;
+                self.heard.count_unreadable();
+            } else if !self.is_skipping {
+                self.line.extend_from_slice(rest);
+            }
+            if is_whole {
+                if !std::mem::take(&mut self.is_skipping) {
+                    self.take_line(now, each);
+                }
+                self.line.clear();
+            }
+        }
+        self.room = room;
+    }
+
+    fn take_line(&mut self, now: Time, each: &mut dyn FnMut(RadioReport)) {
+        let text = self.line.trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        let reports = std::str::from_utf8(text).ok().and_then(|text| line::from_line(text).ok());
+        let Some(reports) = reports else { return self.heard.count_unreadable() };
+        for mut report in reports {
+            report.time = self.mapping.instant(now, report.time);
+            self.heard.hear(now, &report);
+            each(report);
+        }
+    }
+}
+
+impl Radio for Lines {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self.open.as_ref()? {
+            Open::Stream(file) => Some(file.as_fd()),
+            Open::Connecting(fd) => Some(fd.as_fd()),
+            Open::Growing(_) => None,
+        }
+    }
+
+    fn take(&mut self, now: Time, each: &mut dyn FnMut(RadioReport)) {
+        if self.open.is_none() && self.next.is_some_and(|next| next <= now) {
+            self.look_for_it(now);
+        }
+        match &self.open {
+            Some(Open::Growing(_)) => self.next = Some(now + LOOK),
+            Some(Open::Connecting(fd)) => match connected(fd) {
+                None => {
+                    // Not readable before it is connected: look again.
+                    self.next = Some(now + LOOK);
+                    return;
+                }
+                Some(Err(error)) => return self.lose(now, error.to_string()),
+                Some(Ok(stream)) => {
+                    self.open = Some(Open::Stream(stream));
+                    (self.next, self.problem) = (None, None);
+                    self.heard.open();
+                }
+            },
+            _ => {}
+        }
+        let (mut file, is_growing) = match &self.open {
+            Some(Open::Stream(file)) => (file, false),
+            Some(Open::Growing(file)) => (file, true),
+            _ => return,
+        };
+        // A descriptor that was inherited may wait: it is read only if there is something.
+        if !is_growing && !is_readable(file) {
+            return;
+        }
+        match file.read(&mut self.room) {
+            Ok(0) if is_growing => {
+                // A file that was emptied is read from its new beginning.
+                let is_shorter = file
+                    .metadata()
+                    .is_ok_and(|about| file.stream_position().is_ok_and(|position| about.len() < position));
+                if is_shorter {
+                    self.lose(now, "it was emptied".to_owned());
+                }
+            }
+            Ok(0) => self.lose(now, "it has ended".to_owned()),
+            Ok(length) => self.take_bytes(now, length, each),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => self.lose(now, error.to_string()),
+        }
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn heard(&self) -> Arc<Heard> {
+        Arc::clone(&self.heard)
+    }
+
+    fn describe(&self) -> String {
+        match &self.problem {
+            Some(problem) => {
+                format!("radio reports from {}: not there ({problem}); it is looked for", self.place)
+            }
+            None => format!("radio reports from {}", self.place),
+        }
+    }
+}
+
+fn is_readable(file: &File) -> bool {
+    let mut waiting = [PollFd::new(file, PollFlags::IN)];
+    poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+}
+
+/// Opens a place without waiting for anybody.
+fn open(place: &Place) -> io::Result<Open> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    match place {
+        Place::Input => Ok(Open::Stream(File::from(io::stdin().as_fd().try_clone_to_owned()?))),
+        Place::Path(path) => {
+            let kind = std::fs::metadata(path)?.file_type();
+            if kind.is_socket() {
+                let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+                rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+                return Ok(Open::Stream(File::from(socket)));
+            }
+            let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+            let mut file = File::from(rustix::fs::open(path, how, Mode::empty())?);
+            if kind.is_file() {
+                file.seek(SeekFrom::End(0))?;
+                return Ok(Open::Growing(file));
+            }
+            Ok(Open::Stream(file))
+        }
+        Place::Tcp(at) => {
+            let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+            match rustix::net::connect(&socket, at) {
+                Ok(()) => Ok(Open::Stream(File::from(socket))),
+                Err(rustix::io::Errno::INPROGRESS) => Ok(Open::Connecting(socket)),
+                Err(error) => Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A connection that was being made, if that has an outcome.
+fn connected(socket: &OwnedFd) -> Option<io::Result<File>> {
+    let mut waiting = [PollFd::new(socket, PollFlags::OUT)];
+    let count = poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    if !count.is_ok_and(|count| count > 0) {
+        return None;
+    }
+    let outcome = || {
+        sockopt::socket_error(socket)??;
+        Ok(File::from(socket.try_clone()?))
+    };
+    Some(outcome())
+}
+
+#[cfg(test)]
+mod tests;

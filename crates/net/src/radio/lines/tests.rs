@@ -1,0 +1,150 @@
+//! Lines of reports from files and sockets, and from those who write something else.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+
+use airpace_radio::Scope;
+
+use super::super::State;
+use super::super::tests::report;
+use super::*;
+
+/// The line of a subframe.
+fn line_of(subframe: u64) -> String {
+    line::to_line(subframe, &[report(subframe, Scope::Everyone)]) + "\n"
+}
+
+/// Turns a source until it has told so much: at instants that lie far apart, so that it tries again at once.
+fn turn_until(lines: &mut Lines, now: &mut Time, what: impl Fn(&Lines, usize) -> bool) -> Vec<RadioReport> {
+    let mut told = vec![];
+    while !what(lines, told.len()) {
+        *now += AGAIN;
+        lines.take(*now, &mut |report| told.push(report));
+        std::thread::yield_now();
+    }
+    told
+}
+
+fn subframes(reports: &[RadioReport]) -> Vec<u64> {
+    reports.iter().map(|report| report.slot.subframe()).collect()
+}
+
+#[test]
+fn a_socket_that_goes_away_is_looked_for_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("device-1.control");
+    let mut lines = Lines::new(path.to_str().unwrap().parse().unwrap());
+    let mut now = Time::from_secs(1);
+    turn_until(&mut lines, &mut now, |lines, _| lines.problem().is_some());
+    assert!(lines.describe().contains("it is looked for"), "{}", lines.describe());
+    for round in 1..=3 {
+        let listener = UnixListener::bind(&path).unwrap();
+        turn_until(&mut lines, &mut now, |lines, _| lines.heard().opened() == round);
+        let (mut program, _) = listener.accept().unwrap();
+        program.write_all((line_of(7) + &line_of(8)).as_bytes()).unwrap();
+        let told = turn_until(&mut lines, &mut now, |_, told| told == 2);
+        assert_eq!(subframes(&told), [7, 8]);
+        assert!(told.iter().all(|report| report.time <= now && report.time + AGAIN >= now), "by our clock");
+        assert_eq!(lines.heard().state(now), State::Fresh);
+        assert!(lines.fd().is_some());
+        drop((program, listener));
+        std::fs::remove_file(&path).unwrap();
+        turn_until(&mut lines, &mut now, |lines, _| !lines.heard().is_open());
+        assert!(lines.fd().is_none());
+    }
+    assert!(matches!(lines.heard().state(now), State::Stale(_)));
+}
+
+#[test]
+fn another_machine_tells_over_tcp() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut lines = Lines::new(format!("tcp:{}", listener.local_addr().unwrap()).parse().unwrap());
+    let mut now = Time::from_secs(1);
+    turn_until(&mut lines, &mut now, |lines, _| lines.heard().is_open());
+    let (mut program, _) = listener.accept().unwrap();
+    for byte in line_of(3).bytes() {
+        program.write_all(&[byte]).unwrap();
+        lines.take(now, &mut |_| ());
+    }
+    drop(program);
+    turn_until(&mut lines, &mut now, |lines, _| lines.heard().reports() == 1);
+    drop(listener);
+    turn_until(&mut lines, &mut now, |lines, _| lines.problem().is_some_and(|why| why.contains("refused")));
+}
+
+#[test]
+fn of_a_file_only_what_is_appended_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("reports.jsonl");
+    std::fs::write(&path, line_of(1)).unwrap();
+    let mut lines = Lines::new(Place::Path(path.clone()));
+    let mut now = Time::from_secs(1);
+    turn_until(&mut lines, &mut now, |lines, _| lines.heard().is_open());
+    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+    let whole = line_of(2);
+    let (begin, end) = whole.split_at(30);
+    file.write_all(begin.as_bytes()).unwrap();
+    lines.take(now, &mut |_| panic!("half a line"));
+    file.write_all((end.to_owned() + &line_of(3)).as_bytes()).unwrap();
+    let told = turn_until(&mut lines, &mut now, |_, told| told == 2);
+    assert_eq!(subframes(&told), [2, 3]);
+    assert!(lines.fd().is_none() && lines.next().is_some(), "a file cannot be waited for");
+    file.set_len(0).unwrap();
+    turn_until(&mut lines, &mut now, |lines, _| lines.heard().opened() == 2);
+}
+
+#[test]
+fn a_fifo_waits_for_its_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .unwrap();
+    let mut lines = Lines::new(Place::Path(path.clone()));
+    let mut now = Time::from_secs(1);
+    for _ in 0..2 {
+        turn_until(&mut lines, &mut now, |lines, _| lines.heard().is_open());
+        let mut writer = std::fs::File::options().write(true).open(&path).unwrap();
+        writer.write_all(line_of(9).as_bytes()).unwrap();
+        assert_eq!(subframes(&turn_until(&mut lines, &mut now, |_, told| told == 1)), [9]);
+        drop(writer);
+        turn_until(&mut lines, &mut now, |lines, _| !lines.heard().is_open());
+    }
+}
+
+#[test]
+fn strangers_bytes_are_counted_and_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut lines = Lines::new(Place::Path(path));
+    let mut now = Time::from_secs(1);
+    turn_until(&mut lines, &mut now, |lines, _| lines.heard().is_open());
+    let (mut program, _) = listener.accept().unwrap();
+    let writer = std::thread::spawn(move || {
+        for hostile in
+            [&b"\xff\xfe\n"[..], b"{}\n", b"\n \n", b"[[[[\n", &line_of(4).into_bytes()[..40], b"\n"]
+        {
+            program.write_all(hostile).unwrap();
+        }
+        program.write_all(&vec![b'9'; 5 * LONGEST]).unwrap();
+        program.write_all(("\n".to_owned() + &line_of(5)).as_bytes()).unwrap();
+        program
+    });
+    let told = turn_until(&mut lines, &mut now, |_, told| told == 1);
+    assert_eq!(subframes(&told), [5]);
+    assert!(lines.line.capacity() <= 2 * LONGEST, "{}", lines.line.capacity());
+    assert_eq!(lines.heard().unreadable(), 5, "four lines that are none, and the long one");
+    drop(writer.join().unwrap());
+}
+
+#[test]
+fn places_are_named_as_on_a_command_line() {
+    assert_eq!("-".parse(), Ok(Place::Input));
+    assert_eq!("a:b".parse(), Ok(Place::Path("a:b".into())));
+    assert_eq!("tcp:127.0.0.1:9".parse::<Place>().unwrap().to_string(), "tcp:127.0.0.1:9");
+    for wrong in ["tcp:", "tcp:127.0.0.1", "tcp:127.0.0.1:x", ""] {
+        let refusal = wrong.parse::<Place>().unwrap_err();
+        assert!(refusal.contains("PORT"), "{refusal}");
+    }
+}

@@ -1,0 +1,438 @@
+//! The side that is called: `airpace recv`.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use airpace_cc::scheme::SchemeSpec;
+use airpace_core::Time;
+use airpace_core::plain::plain;
+use airpace_files::Inside;
+
+use super::guesses::Guesses;
+use super::link::{Link, Role, Stop, Word, Work};
+use super::message::{Code, Fault, MOST_SCHEME, Message, VERSION, Way, unhex};
+use super::progress::{Progress, Stage as Seen, Tally};
+use super::receiving::Receiving;
+use super::sending::Sending;
+use super::source::{Served, Sources};
+use super::steering::{self, ends};
+use super::store::{Finisher, Store};
+use crate::app::App;
+use crate::key::Key;
+use crate::transport::{Closed, Connection, ConnectionId, Endpoint, Event};
+
+/// Connections at the same time.
+///
+/// Chosen: five times what is promised. Each takes less than 200 KiB.
+const MOST_SESSIONS: usize = 1024;
+
+/// How long the other side may take for its proof and its request, and to close when all is done.
+const HASTE: Duration = Duration::from_secs(15);
+
+/// Bytes that are read in one turn to compare what is there, over all connections.
+const BUDGET: usize = 1 << 20;
+
+/// How often its owner is told how far transfers are.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// What a receiver allows.
+pub struct Settings {
+    /// The key that clients must know.
+    pub key: Key,
+    /// Where files go.
+    pub store: Rc<dyn Store>,
+    /// The folder whose files are handed out, if any are.
+    pub serves: Option<Arc<Inside>>,
+    /// Whether it is over with the first transfer that succeeds.
+    pub once: bool,
+    /// Whether this machine has a radio whose reports come.
+    pub has_radio: bool,
+    /// Set when it must end, in good order; looked at some times in a second.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What its owner wants to know.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// Somebody who knows the key begins a transfer.
+    Begins {
+        /// Who.
+        peer: SocketAddr,
+        /// Which way.
+        way: Way,
+        /// How many files.
+        files: u64,
+        /// Their bytes, if known.
+        bytes: Option<u64>,
+        /// The scheme that steers it.
+        scheme: String,
+    },
+    /// How far a transfer is; comes some times in a second.
+    Moving(Box<Progress>),
+    /// A file is whole and has its name.
+    Stored {
+        /// Who sent it.
+        peer: SocketAddr,
+        /// Its name.
+        name: String,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// A transfer is complete.
+    Done {
+        /// With whom.
+        peer: SocketAddr,
+        /// What was done.
+        tally: Tally,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A transfer ended before it was complete; it can be resumed.
+    Lost {
+        /// With whom.
+        peer: SocketAddr,
+        /// Why.
+        why: String,
+    },
+    /// Somebody was refused.
+    Refused {
+        /// Who.
+        peer: SocketAddr,
+        /// Why.
+        why: String,
+    },
+}
+
+/// The receiver of any number of transfers.
+pub struct Server {
+    settings: Settings,
+    tell: Box<dyn FnMut(&Notice)>,
+    finisher: Rc<Finisher>,
+    sessions: BTreeMap<ConnectionId, Session>,
+    guesses: Guesses,
+    /// The connection that had its turn last.
+    last: ConnectionId,
+    /// When its owner was told last.
+    watched: Time,
+    is_done: bool,
+}
+
+struct Session {
+    peer: SocketAddr,
+    link: Link,
+    stage: Stage,
+    /// When to turn it again.
+    due: Option<Time>,
+    /// When it must have come to its next stage.
+    until: Option<Time>,
+    began: Time,
+    transfer: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Hello,
+    Request,
+    Moving,
+    /// All is done; the client closes.
+    Done,
+}
+
+impl Server {
+    /// A receiver. `tell` is told what happens.
+    pub fn new(settings: Settings, tell: impl FnMut(&Notice) + 'static) -> Server {
+        Server {
+            settings,
+            tell: Box::new(tell),
+            finisher: Rc::new(Finisher::start()),
+            sessions: BTreeMap::new(),
+            guesses: Guesses::default(),
+            last: ConnectionId(0),
+            watched: Time::ZERO,
+            is_done: false,
+        }
+    }
+
+    /// How many connections there are.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Ends all transfers in good order: they can be resumed.
+    fn stop(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        for id in std::mem::take(&mut self.sessions).into_keys() {
+            if let Some(connection) = endpoint.connection(id) {
+                connection.close(
+                    now,
+                    Code::Stopped.number(),
+                    "the receiver was stopped; start it again to go on",
+                );
+            }
+        }
+        self.is_done = true;
+    }
+
+    fn connected(&mut self, now: Time, id: ConnectionId, connection: &mut dyn Connection) {
+        let peer = connection.peer();
+        let refusal = if self.sessions.len() >= MOST_SESSIONS {
+            Some(Fault::new(Code::Busy, format!("{MOST_SESSIONS} transfers are running here; try later")))
+        } else if self.guesses.must_wait(now, peer.ip()) {
+            Some(Fault::new(Code::Busy, "too many wrong keys came from your address; wait a minute"))
+        } else {
+            None
+        };
+        if let Some(fault) = refusal {
+            connection.close(now, fault.code.number(), fault.short());
+            return;
+        }
+        let session = Session {
+            peer,
+            link: Link::default(),
+            stage: Stage::Hello,
+            due: None,
+            until: Some(now + HASTE),
+            began: now,
+            transfer: String::new(),
+        };
+        self.sessions.insert(id, session);
+    }
+
+    /// Gives a connection its turn.
+    fn turn(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, budget: &mut usize) {
+        while let (Some(session), Some(connection)) = (self.sessions.get_mut(&id), endpoint.connection(id)) {
+            let turned = session.link.turn(now, connection, budget);
+            for (name, bytes) in session.link.stored.drain(..) {
+                (self.tell)(&Notice::Stored { peer: session.peer, name, bytes });
+            }
+            let fault = match turned {
+                Ok(None) => {
+                    session.due = session.link.next(now);
+                    if session.stage == Stage::Moving
+                        && session.link.work.is_done()
+                        && session.link.channel.is_flushed()
+                    {
+                        session.stage = Stage::Done;
+                        session.until = Some(now + HASTE);
+                        connection.finish(now);
+                        let tally = session.link.work.tally().cloned().unwrap_or_default();
+                        let took = now - session.began;
+                        (self.tell)(&Notice::Done { peer: session.peer, tally, took });
+                    }
+                    return;
+                }
+                Ok(Some(word)) => match self.heard(now, endpoint, id, word) {
+                    Ok(()) => continue,
+                    Err(fault) => fault,
+                },
+                // The event says why.
+                Err(Stop::Lost) => {
+                    session.due = None;
+                    return;
+                }
+                Err(Stop::Fault(fault)) => fault,
+            };
+            self.refuse(now, endpoint, id, &fault);
+        }
+    }
+
+    fn refuse(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, fault: &Fault) {
+        if let Some(connection) = endpoint.connection(id) {
+            connection.close(now, fault.code.number(), fault.short());
+        }
+        let Some(session) = self.sessions.remove(&id) else { return };
+        if fault.code == Code::Key {
+            self.guesses.wrong(now, session.peer.ip());
+        }
+        let (peer, why) = (session.peer, plain(&fault.sentence).into_owned());
+        (self.tell)(&match session.stage {
+            Stage::Hello | Stage::Request => Notice::Refused { peer, why },
+            Stage::Moving | Stage::Done => Notice::Lost { peer, why },
+        });
+    }
+
+    fn heard(
+        &mut self,
+        now: Time,
+        endpoint: &mut dyn Endpoint,
+        id: ConnectionId,
+        word: Word,
+    ) -> Result<(), Fault> {
+        let (Some(session), Some(connection)) = (self.sessions.get_mut(&id), endpoint.connection(id)) else {
+            return Ok(());
+        };
+        match (session.stage, word) {
+            (Stage::Hello, Word::Hello(version, proof)) => {
+                let binding = connection.binding();
+                if !Role::Client.verify(&self.settings.key, &binding, &proof) {
+                    return Err(Fault::new(Code::Key, "the key is not the one that `airpace recv` printed"));
+                }
+                if version != VERSION {
+                    let sentence = format!(
+                        "the receiver speaks version {VERSION} of the protocol, and the sender version {version}; \
+                         use the same version of airpace on both sides"
+                    );
+                    return Err(Fault::new(Code::Protocol, sentence));
+                }
+                session.link.channel.put_hello(&Role::Server.prove(&self.settings.key, &binding));
+                session.stage = Stage::Request;
+                Ok(())
+            }
+            (
+                Stage::Request,
+                Word::Message(Message::Request { transfer, way, scheme, files, bytes, names }),
+            ) => {
+                if unhex::<16>(&transfer).is_none() || scheme.len() > MOST_SCHEME {
+                    return Err(Fault::protocol("its request has a field of a wrong form"));
+                }
+                let refuse = |why: String| Fault::new(Code::Refused, why);
+                let spec = SchemeSpec::parse(&scheme)
+                    .map_err(|error| refuse(format!("the receiver refuses: {error}")))?;
+                let ends = ends(&spec)?;
+                let (work, files, bytes) = match way {
+                    Way::Push => {
+                        if let Some(receiver) = &ends.receiver {
+                            steering::can_receive(&spec, receiver.as_ref(), self.settings.has_radio)?;
+                        }
+                        connection.listen(ends.receiver);
+                        let (store, finisher) = (Rc::clone(&self.settings.store), Rc::clone(&self.finisher));
+                        let receiving = Receiving::new(transfer.clone(), files, bytes, store, finisher);
+                        (Work::Receiving(Box::new(receiving)), files, bytes)
+                    }
+                    Way::Pull => {
+                        let Some(folder) = &self.settings.serves else {
+                            let remedy = "to allow it, start `airpace recv` with --allow-pull";
+                            return Err(refuse(format!("this receiver hands out no files; {remedy}")));
+                        };
+                        let served = Served::find(Arc::clone(folder), &names)?;
+                        connection.steer(now, ends.controller);
+                        let (files, bytes) = (served.files(), served.bytes());
+                        (Work::Sending(Box::new(Sending::new(Rc::new(RefCell::new(served))))), files, bytes)
+                    }
+                };
+                session.link.channel.put(&Message::Accepted { files, bytes });
+                session.link.work = work;
+                session.stage = Stage::Moving;
+                session.until = None;
+                session.transfer = transfer;
+                let begins =
+                    Notice::Begins { peer: session.peer, way, files, bytes, scheme: spec.text().to_owned() };
+                (self.tell)(&begins);
+                self.supersede(now, endpoint, id);
+                Ok(())
+            }
+            // Who pulled has all, and says no more.
+            (Stage::Moving | Stage::Done, Word::End) => Ok(()),
+            (_, Word::End) => Err(Fault::protocol("it ended its stream too early")),
+            (_, Word::Hello(..) | Word::Message(_)) => Err(Fault::protocol("it said something out of turn")),
+        }
+    }
+
+    /// A client that comes again has given up its earlier connection, which may not be known here yet.
+    fn supersede(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
+        let transfer = self.sessions.get(&id).map(|session| session.transfer.clone()).unwrap_or_default();
+        let earlier =
+            self.sessions.iter().filter(|(other, session)| **other != id && session.transfer == transfer);
+        let earlier: Vec<ConnectionId> = earlier.map(|(id, _)| *id).collect();
+        let fault = Fault::new(Code::Busy, "the same transfer goes on over a newer connection");
+        for id in earlier {
+            self.refuse(now, endpoint, id, &fault);
+        }
+    }
+
+    fn watch(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        self.watched = now;
+        for (id, session) in &self.sessions {
+            if session.stage != Stage::Moving {
+                continue;
+            }
+            let Some(connection) = endpoint.connection(*id) else { continue };
+            let mut progress =
+                Progress { stage: Seen::Moving, elapsed: now - session.began, ..Progress::default() };
+            progress.look(connection, session.link.work.tally());
+            (self.tell)(&Notice::Moving(Box::new(progress)));
+        }
+    }
+
+    fn closed(&mut self, id: ConnectionId, why: &Closed) {
+        let Some(session) = self.sessions.remove(&id) else { return };
+        let peer = session.peer;
+        let was_well = matches!(why, Closed::ByPeer { code: 0, .. } | Closed::Here);
+        match session.stage {
+            Stage::Done => self.is_done |= self.settings.once && was_well,
+            Stage::Moving => (self.tell)(&Notice::Lost { peer, why: why.to_string() }),
+            Stage::Hello | Stage::Request => (self.tell)(&Notice::Refused { peer, why: why.to_string() }),
+        }
+    }
+}
+
+impl App for Server {
+    fn on_event(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, event: Event) {
+        match event {
+            Event::Connected => {
+                if let Some(connection) = endpoint.connection(id) {
+                    self.connected(now, id, connection);
+                }
+            }
+            Event::Closed(why) => return self.closed(id, &why),
+            Event::Moved(peer) => {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.peer = peer;
+                }
+            }
+            Event::Flushed => {
+                let stage = self.sessions.get(&id).map(|session| session.stage);
+                self.is_done |= self.settings.once && stage == Some(Stage::Done);
+            }
+            Event::Readable | Event::Writable => {}
+        }
+        // What takes time is done on the next timeout, where all connections have their share.
+        self.turn(now, endpoint, id, &mut 0);
+    }
+
+    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        if self.settings.stop.load(Ordering::Relaxed) {
+            return self.stop(now, endpoint);
+        }
+        if now >= self.watched + WATCH {
+            self.watch(now, endpoint);
+        }
+        let late =
+            self.sessions.iter().filter(|(_, session)| session.until.is_some_and(|until| until <= now));
+        for (id, stage) in late.map(|(id, session)| (*id, session.stage)).collect::<Vec<_>>() {
+            match stage {
+                Stage::Done => {
+                    if let Some(connection) = endpoint.connection(id) {
+                        connection.close(now, Code::Fine.number(), "");
+                    }
+                    self.sessions.remove(&id);
+                    self.is_done |= self.settings.once;
+                }
+                _ => self.refuse(now, endpoint, id, &Fault::new(Code::Busy, "no request came in time")),
+            }
+        }
+        let is_due = |(_, session): &(&ConnectionId, &Session)| session.due.is_some_and(|due| due <= now);
+        let due: Vec<ConnectionId> = self.sessions.iter().filter(is_due).map(|(id, _)| *id).collect();
+        let first = due.partition_point(|id| *id <= self.last);
+        let mut budget = BUDGET;
+        for id in due[first..].iter().chain(&due[..first]) {
+            if budget > 0 {
+                self.last = *id;
+            }
+            self.turn(now, endpoint, *id, &mut budget);
+        }
+    }
+
+    fn next(&self) -> Option<Time> {
+        let sessions = self.sessions.values().flat_map(|session| [session.due, session.until]).flatten();
+        sessions.chain([self.watched + WATCH]).min()
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}

@@ -1,0 +1,422 @@
+//! What a sending side sends: files, and streams whose end is not known.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use airpace_files::Inside;
+use ring::digest::{Context, SHA256};
+
+use super::message::{Code, Fault, MOST_DATA, Offer};
+use super::name::Name;
+
+/// Pieces of a stream that its reader may be ahead.
+const AHEAD: usize = 16;
+
+/// Bytes of a stream that are held until the other side has them, so that a new connection can go on. More than two
+/// windows of a fast connection.
+const MOST_HELD: usize = 64 << 20;
+
+/// The files of one transfer.
+pub trait Sources {
+    /// How many there are.
+    fn files(&self) -> u64;
+
+    /// Their bytes, if known.
+    fn bytes(&self) -> Option<u64>;
+
+    /// What is said of a file. It may differ from connection to connection, if the file does.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn offer(&mut self, index: u64) -> Result<Offer, Fault>;
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault>;
+}
+
+/// What reading a source gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Got {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// Nothing yet; ask again in some milliseconds.
+    Nothing,
+    /// The end.
+    End,
+}
+
+/// A file that is being sent.
+pub trait Outgoing {
+    /// The first byte that can be read, and the hash of those before it.
+    fn start(&self) -> (u64, Context);
+
+    /// Reads from this offset on.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got>;
+
+    /// The other side has these bytes for good.
+    fn forget(&mut self, _before: u64) {}
+
+    /// Makes sure that the file is what was offered, now that it has been read.
+    ///
+    /// # Errors
+    /// It has changed.
+    fn check(&self) -> Result<(), Fault>;
+}
+
+/// Files of the user, and perhaps standard input.
+pub struct Files {
+    items: Vec<Item>,
+}
+
+enum Item {
+    Path { path: PathBuf, name: Name },
+    Stream { name: Name, stream: Arc<Mutex<Stream>> },
+}
+
+impl Files {
+    /// No files.
+    pub fn new() -> Files {
+        Files { items: Vec::new() }
+    }
+
+    /// Adds a file, under its own name.
+    ///
+    /// # Errors
+    /// There is no such file, or its name is one that no receiver takes.
+    pub fn add(&mut self, path: PathBuf) -> Result<(), Fault> {
+        let source =
+            |why: String| Fault::new(Code::Source, format!("`{}` cannot be sent: {why}", path.display()));
+        let text = path.file_name().and_then(|name| name.to_str());
+        let text = text.ok_or_else(|| source("its name is no text; rename it".to_owned()))?;
+        let name = Name::parse(text).map_err(|error| source(error.to_string()))?;
+        if self.items.iter().any(|item| item.name() == &name) {
+            return Err(source(
+                "another file of this transfer has the same name; send them one after the other".to_owned(),
+            ));
+        }
+        stat(&path).map_err(|error| source(error.to_string()))?;
+        self.items.push(Item::Path { path, name });
+        Ok(())
+    }
+
+    /// Adds a stream, under a name. A thread reads it, so that nobody waits for it.
+    ///
+    /// # Errors
+    /// The name is one that no receiver takes.
+    pub fn add_stream(&mut self, name: &str, stream: impl Read + Send + 'static) -> Result<(), Fault> {
+        let name =
+            Name::parse(name).map_err(|error| Fault::new(Code::Source, format!("`{name}`: {error}")))?;
+        self.items.push(Item::Stream { name, stream: Arc::new(Mutex::new(Stream::new(stream))) });
+        Ok(())
+    }
+
+    fn item(&self, index: u64) -> Result<&Item, Fault> {
+        let item = usize::try_from(index).ok().and_then(|index| self.items.get(index));
+        item.ok_or_else(|| Fault::protocol(format_args!("it asked for file {index}, which was not on offer")))
+    }
+}
+
+impl Default for Files {
+    fn default() -> Files {
+        Files::new()
+    }
+}
+
+impl Item {
+    fn name(&self) -> &Name {
+        match self {
+            Item::Path { name, .. } | Item::Stream { name, .. } => name,
+        }
+    }
+}
+
+/// What is known of a plain file. Links are followed: the user named it.
+fn stat(path: &std::path::Path) -> io::Result<std::fs::Metadata> {
+    let about = path.metadata()?;
+    match about.is_file() {
+        true => Ok(about),
+        false if about.is_dir() => Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "it is a folder; pack it, as in: tar c FOLDER | airpace send - HOST --name FOLDER.tar",
+        )),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file; send a pipe as `-`")),
+    }
+}
+
+impl Sources for Files {
+    fn files(&self) -> u64 {
+        self.items.len() as u64
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        let bytes = |item: &Item| match item {
+            Item::Path { path, .. } => Some(stat(path).ok()?.len()),
+            Item::Stream { .. } => None,
+        };
+        self.items.iter().map(bytes).sum()
+    }
+
+    fn offer(&mut self, index: u64) -> Result<Offer, Fault> {
+        match self.item(index)? {
+            Item::Path { path, name } => {
+                let about = stat(path).map_err(|error| unreadable(name, &error))?;
+                Ok(offer(index, name, &about))
+            }
+            Item::Stream { name, .. } => {
+                Ok(Offer { index, name: name.to_string(), bytes: None, modified: None, program: false })
+            }
+        }
+    }
+
+    fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault> {
+        match self.item(index)? {
+            Item::Path { path, name } => {
+                // A pipe of that name must not make the program wait: only what is a plain file is opened.
+                let real = path.canonicalize().map_err(|error| unreadable(name, &error))?;
+                Ok(Box::new(Open::new(airpace_files::open(&real), name)?))
+            }
+            Item::Stream { stream, .. } => Ok(Box::new(Held { stream: Arc::clone(stream) })),
+        }
+    }
+}
+
+/// Files that the other side asked for, in the folder that is served.
+pub struct Served {
+    folder: Arc<Inside>,
+    names: Vec<Name>,
+    bytes: u64,
+}
+
+impl Served {
+    /// Looks for the files.
+    ///
+    /// # Errors
+    /// One of them is not there, or is not one that is handed out.
+    pub fn find(folder: Arc<Inside>, names: &[String]) -> Result<Served, Fault> {
+        let mut found = Served { folder, names: Vec::new(), bytes: 0 };
+        for text in names {
+            let refuse = |why: &str| Fault::new(Code::Refused, format!("`{text}` is not handed out: {why}"));
+            let name = Name::parse(text).map_err(|error| refuse(&error.to_string()))?;
+            match found.folder.look(name.as_str()) {
+                Ok(airpace_files::Lies::File { bytes, .. }) => {
+                    found.bytes = found.bytes.saturating_add(bytes)
+                }
+                Ok(airpace_files::Lies::Nothing) => {
+                    return Err(refuse("there is no such file in the folder"));
+                }
+                Ok(airpace_files::Lies::Other) => return Err(refuse("it is no plain file")),
+                Err(error) => return Err(refuse(&error.to_string())),
+            }
+            found.names.push(name);
+        }
+        Ok(found)
+    }
+
+    fn name(&self, index: u64) -> Result<&Name, Fault> {
+        let name = usize::try_from(index).ok().and_then(|index| self.names.get(index));
+        name.ok_or_else(|| Fault::protocol(format_args!("it asked for file {index}, which was not on offer")))
+    }
+}
+
+impl Sources for Served {
+    fn files(&self) -> u64 {
+        self.names.len() as u64
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
+    }
+
+    fn offer(&mut self, index: u64) -> Result<Offer, Fault> {
+        let name = self.name(index)?;
+        let file = self.folder.read(name.as_str()).and_then(|file| file.metadata());
+        Ok(offer(index, name, &file.map_err(|error| unreadable(name, &error))?))
+    }
+
+    fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault> {
+        let name = self.name(index)?;
+        Ok(Box::new(Open::new(self.folder.read(name.as_str()), name)?))
+    }
+}
+
+fn offer(index: u64, name: &Name, about: &std::fs::Metadata) -> Offer {
+    let program = about.mode() & 0o100 != 0;
+    Offer {
+        index,
+        name: name.to_string(),
+        bytes: Some(about.len()),
+        modified: Some(modified(about)),
+        program,
+    }
+}
+
+fn modified(about: &std::fs::Metadata) -> i64 {
+    about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec())
+}
+
+fn unreadable(name: &Name, error: &io::Error) -> Fault {
+    Fault::new(Code::Source, format!("`{name}` cannot be read: {error}"))
+}
+
+/// A plain file.
+struct Open {
+    name: Name,
+    file: File,
+    bytes: u64,
+    modified: i64,
+}
+
+impl Open {
+    fn new(file: io::Result<File>, name: &Name) -> Result<Open, Fault> {
+        let opened = file.and_then(|file| file.metadata().map(|about| (file, about)));
+        let (file, about) = opened.map_err(|error| unreadable(name, &error))?;
+        Ok(Open { name: name.clone(), file, bytes: about.len(), modified: modified(&about) })
+    }
+}
+
+impl Outgoing for Open {
+    fn start(&self) -> (u64, Context) {
+        (0, Context::new(&SHA256))
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got> {
+        Ok(match self.file.read_at(into, at)? {
+            0 => Got::End,
+            count => Got::Bytes(count),
+        })
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let about = self.file.metadata().map_err(|error| unreadable(&self.name, &error))?;
+        match about.len() == self.bytes && modified(&about) == self.modified {
+            true => Ok(()),
+            false => {
+                let sentence = format!(
+                    "`{}` changed while it was sent; send it again when nothing writes to it",
+                    self.name
+                );
+                Err(Fault::new(Code::Source, sentence))
+            }
+        }
+    }
+}
+
+/// A stream that a thread reads, and the bytes of it that the other side may not have.
+struct Stream {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    /// Offset of the first byte held.
+    start: u64,
+    /// The hash of all before it.
+    before: Context,
+    held: std::collections::VecDeque<u8>,
+    /// An error of the reader; none if the end was reached.
+    over: Option<Option<io::ErrorKind>>,
+}
+
+impl Stream {
+    fn new(mut stream: impl Read + Send + 'static) -> Stream {
+        let (give, pieces) = sync_channel(AHEAD);
+        // The thread ends with the stream, or with the process while it waits for the stream.
+        std::thread::spawn(move || {
+            loop {
+                let mut piece = vec![0; MOST_DATA];
+                let read = match stream.read(&mut piece) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    other => other,
+                };
+                let is_last = !matches!(read, Ok(1..));
+                let piece = read.map(|count| {
+                    piece.truncate(count);
+                    piece
+                });
+                if give.send(piece).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        let before = Context::new(&SHA256);
+        Stream { pieces, start: 0, before, held: std::collections::VecDeque::new(), over: None }
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got> {
+        let Some(skip) = at.checked_sub(self.start) else {
+            return Err(io::Error::new(io::ErrorKind::NotSeekable, "the beginning of the stream is gone"));
+        };
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        if skip >= self.held.len() {
+            if self.held.len() >= MOST_HELD {
+                return Ok(Got::Nothing);
+            }
+            match (self.over, self.pieces.try_recv()) {
+                (Some(None), _) => return Ok(Got::End),
+                (Some(Some(kind)), _) => return Err(kind.into()),
+                (None, Ok(Ok(piece))) if piece.is_empty() => self.over = Some(None),
+                (None, Ok(Ok(piece))) => self.held.extend(piece),
+                (None, Ok(Err(error))) => self.over = Some(Some(error.kind())),
+                (None, Err(TryRecvError::Empty)) => return Ok(Got::Nothing),
+                (None, Err(TryRecvError::Disconnected)) => {
+                    return Err(io::Error::other("the thread that reads it is gone"));
+                }
+            }
+            return if self.over.is_some() || skip < self.held.len() {
+                self.read(at, into)
+            } else {
+                Ok(Got::Nothing)
+            };
+        }
+        let count = into.len().min(self.held.len() - skip);
+        for (byte, held) in into.iter_mut().zip(self.held.range(skip..skip + count)) {
+            *byte = *held;
+        }
+        Ok(Got::Bytes(count))
+    }
+
+    fn forget(&mut self, before: u64) {
+        let count =
+            usize::try_from(before.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.held.len());
+        let (first, second) = self.held.as_slices();
+        self.before.update(&first[..count.min(first.len())]);
+        self.before.update(&second[..count.saturating_sub(first.len())]);
+        self.held.drain(..count);
+        self.start += count as u64;
+    }
+}
+
+struct Held {
+    stream: Arc<Mutex<Stream>>,
+}
+
+impl Held {
+    fn stream(&self) -> std::sync::MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outgoing for Held {
+    fn start(&self) -> (u64, Context) {
+        let stream = self.stream();
+        (stream.start, stream.before.clone())
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got> {
+        self.stream().read(at, into)
+    }
+
+    fn forget(&mut self, before: u64) {
+        self.stream().forget(before);
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}

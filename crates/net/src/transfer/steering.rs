@@ -1,0 +1,39 @@
+//! The scheme of a transfer: both sides make its two halves from the same words.
+
+use airpace_cc::controller::{Receiver, Sees};
+use airpace_cc::scheme::{Ends, SchemeSpec, Setup};
+use airpace_core::Streams;
+
+use super::message::{Code, Fault};
+use crate::key;
+use crate::transport::MSS;
+
+/// The two halves of a scheme, for a real transport.
+///
+/// # Errors
+/// No real transport can provide what the scheme needs.
+pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
+    let refuse = |why: String| Fault::new(Code::Refused, why);
+    let seed = key::random::<8>().map_err(refuse)?;
+    let rng = Streams::new(u64::from_be_bytes(seed)).stream("scheme");
+    let ends = spec.build(&Setup { mss: MSS, rng }).map_err(|error| refuse(error.to_string()))?;
+    let receiver = ends.receiver.as_ref().map(|receiver| receiver.sees());
+    if ends.controller.sees() == Sees::Truth || receiver == Some(Sees::Truth) {
+        let why = "uses what only a simulator knows, and cannot steer a transfer; see `airpace list schemes`";
+        return Err(refuse(format!("scheme `{}` {why}", spec.text())));
+    }
+    Ok(ends)
+}
+
+/// Makes sure that a receiver half is of use on a machine.
+///
+/// # Errors
+/// It needs a radio, and the machine has none.
+pub fn can_receive(spec: &SchemeSpec, receiver: &dyn Receiver, has_radio: bool) -> Result<(), Fault> {
+    if receiver.sees() != Sees::DeviceOnly || has_radio {
+        return Ok(());
+    }
+    let why =
+        "needs the radio of the machine that receives; give it with --radio there, or choose another scheme";
+    Err(Fault::new(Code::Refused, format!("scheme `{}` {why}", spec.text())))
+}

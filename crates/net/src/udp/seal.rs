@@ -1,0 +1,275 @@
+//! Sealed packets: keys per direction that change as packets are counted, and the memory of what was taken in.
+
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+
+use super::packet::{CLEAR, TAG};
+use crate::key::Key;
+
+/// Packets that one key seals, as a power of two: both ends take the next key at the same counter.
+///
+/// Source: RFC 9001 §6.6, §B.1.1 (AES-128-GCM seals at most 2²³ packets)
+const EPOCH_BITS: u32 = 22;
+
+/// Words of the memory of counters: of the 64 · 63 newest, each is taken in once, and older ones never.
+///
+/// Chosen: 48 ms of full packets at 1 Gbit/s; a packet that is overtaken by more has long been declared lost.
+const WORDS: usize = 64;
+
+/// Why a sealed packet is not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its counter was taken in before, or is too old to tell.
+    Replayed,
+    /// Its tag does not fit.
+    Forged,
+}
+
+/// What the keys of one direction of a connection are made of.
+#[derive(Clone)]
+pub struct Secret {
+    pub key: Key,
+    /// Both nonces and both names.
+    pub salt: [u8; 48],
+    /// The direction.
+    pub label: &'static [u8],
+}
+
+/// The key of one epoch.
+struct Epoch {
+    number: u64,
+    key: LessSafeKey,
+    iv: [u8; 12],
+}
+
+impl Secret {
+    /// Source: RFC 5116 §5.1 (AEAD_AES_128_GCM); RFC 9001 §5.3 (the nonce)
+    fn epoch(&self, number: u64) -> Epoch {
+        let label = |use_: &[u8]| [self.label, use_, &number.to_be_bytes()].concat();
+        let key: [u8; 16] = self.key.derive(&self.salt, &label(b" key "));
+        let iv = self.key.derive(&self.salt, &label(b" iv "));
+        let key = UnboundKey::new(&AES_128_GCM, &key).expect("AES-128 has keys of 16 bytes");
+        Epoch { number, key: LessSafeKey::new(key), iv }
+    }
+}
+
+impl Epoch {
+    fn nonce(&self, counter: u64) -> Nonce {
+        let mut nonce = self.iv;
+        nonce[4..].iter_mut().zip(counter.to_be_bytes()).for_each(|(iv, byte)| *iv ^= byte);
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+/// Seals the packets of one direction.
+pub struct Sealer {
+    secret: Secret,
+    epoch: Epoch,
+    next: u64,
+}
+
+impl Sealer {
+    /// A sealer that has not sealed anything.
+    pub fn new(secret: Secret) -> Sealer {
+        Sealer { epoch: secret.epoch(0), secret, next: 0 }
+    }
+
+    /// The counter of the packet that is sealed next. No counter is used twice: 2⁶⁴ packets are more than any connection
+    /// has.
+    pub fn counter(&self) -> u64 {
+        self.next
+    }
+
+    /// Seals the packet at the end of `out` from `begin` on, whose clear bytes name the counter, and appends the tag.
+    pub fn seal(&mut self, out: &mut Vec<u8>, begin: usize) {
+        let counter = self.next;
+        self.next += 1;
+        if counter >> EPOCH_BITS != self.epoch.number {
+            self.epoch = self.secret.epoch(counter >> EPOCH_BITS);
+        }
+        let (clear, text) = out[begin..].split_at_mut(CLEAR);
+        let sealed =
+            self.epoch.key.seal_in_place_separate_tag(self.epoch.nonce(counter), Aad::from(clear), text);
+        let tag = sealed.expect("a packet is shorter than 64 GB");
+        out.extend_from_slice(tag.as_ref());
+    }
+
+    #[cfg(test)]
+    pub fn skip_to(&mut self, counter: u64) {
+        self.next = counter;
+    }
+}
+
+/// Opens the packets of one direction, each once.
+pub struct Opener {
+    secret: Secret,
+    epoch: Epoch,
+    /// The one before, and the one after: packets overtake each other.
+    before: Option<Epoch>,
+    after: Option<Epoch>,
+    seen: Seen,
+}
+
+impl Opener {
+    /// An opener that has not opened anything.
+    pub fn new(secret: Secret) -> Opener {
+        Opener { epoch: secret.epoch(0), secret, before: None, after: None, seen: Seen::default() }
+    }
+
+    /// Opens `packet` in place. Returns the text, and whether the packet is newer than all before.
+    ///
+    /// # Errors
+    /// Nothing has changed then, besides bytes of the packet.
+    pub fn open<'a>(&mut self, counter: u64, packet: &'a mut [u8]) -> Result<(&'a [u8], bool), Refusal> {
+        if self.seen.contains(counter) {
+            return Err(Refusal::Replayed);
+        }
+        let number = counter >> EPOCH_BITS;
+        let is_after = number == self.epoch.number + 1;
+        let epoch = match number {
+            _ if number == self.epoch.number => &self.epoch,
+            _ if is_after => self.after.get_or_insert_with(|| self.secret.epoch(number)),
+            _ => match &self.before {
+                Some(before) if before.number == number => before,
+                _ => return Err(Refusal::Forged),
+            },
+        };
+        let (clear, text) = packet.split_at_mut_checked(CLEAR).ok_or(Refusal::Forged)?;
+        let opened = epoch.key.open_in_place(epoch.nonce(counter), Aad::from(clear), text);
+        let text = opened.map_err(|_| Refusal::Forged)?;
+        if let (true, Some(after)) = (is_after, self.after.take_if(|_| is_after)) {
+            self.before = Some(std::mem::replace(&mut self.epoch, after));
+        }
+        let is_newest = self.seen.insert(counter);
+        Ok((text, is_newest))
+    }
+}
+
+/// The counters taken in.
+///
+/// Source: RFC 6479 §2
+struct Seen {
+    words: [u64; WORDS],
+    /// One more than the highest.
+    end: u64,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { words: [0; WORDS], end: 0 }
+    }
+}
+
+impl Seen {
+    /// Whether `counter` was taken in, or is too old to tell.
+    fn contains(&self, counter: u64) -> bool {
+        if counter >= self.end {
+            return false;
+        }
+        let (newest, word) = ((self.end - 1) / 64, counter / 64);
+        newest - word >= WORDS as u64 || self.words[(word % WORDS as u64) as usize] >> (counter % 64) & 1 == 1
+    }
+
+    /// Remembers a counter that is not contained. Returns whether it is the highest.
+    fn insert(&mut self, counter: u64) -> bool {
+        let is_newest = counter >= self.end;
+        let word = counter / 64;
+        if is_newest {
+            let newest = self.end.checked_sub(1).map_or(0, |highest| highest / 64);
+            // A leap over all words clears each once, wherever it ends.
+            for new in (newest + 1..=word).take(WORDS) {
+                self.words[(new % WORDS as u64) as usize] = 0;
+            }
+            self.end = counter.saturating_add(1);
+        }
+        self.words[(word % WORDS as u64) as usize] |= 1 << (counter % 64);
+        is_newest
+    }
+}
+
+/// Bytes that sealing adds to a text.
+pub const OVERHEAD: usize = CLEAR + TAG;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::super::packet::Clear;
+    use super::*;
+
+    fn secret() -> Secret {
+        Secret { key: Key::new([7; 16]), salt: [9; 48], label: b"test" }
+    }
+
+    fn sealed(sealer: &mut Sealer, text: &[u8]) -> (u64, Vec<u8>) {
+        let mut out = b"what was in the buffer before".to_vec();
+        let begin = out.len();
+        let counter = sealer.counter();
+        Clear::Sealed { connection: 5, counter }.write(&mut out);
+        out.extend_from_slice(text);
+        sealer.seal(&mut out, begin);
+        (counter, out[begin..].to_vec())
+    }
+
+    #[test]
+    fn a_packet_is_opened_once_and_not_after_any_change() {
+        let (mut sealer, mut opener) = (Sealer::new(secret()), Opener::new(secret()));
+        let (counter, packet) = sealed(&mut sealer, b"text");
+        assert_eq!(packet.len(), b"text".len() + OVERHEAD);
+        for bit in 0..packet.len() * 8 {
+            let mut damaged = packet.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(opener.open(counter, &mut damaged), Err(Refusal::Forged), "bit {bit}");
+        }
+        for length in 0..packet.len() {
+            assert_eq!(opener.open(counter, &mut packet[..length].to_vec()), Err(Refusal::Forged));
+        }
+        assert_eq!(opener.open(counter + 1, &mut packet.clone()), Err(Refusal::Forged));
+        assert_eq!(opener.open(counter, &mut packet.clone()), Ok((&b"text"[..], true)));
+        assert_eq!(opener.open(counter, &mut packet.clone()), Err(Refusal::Replayed));
+        let mut other = Opener::new(Secret { label: b"other direction", ..secret() });
+        assert_eq!(other.open(counter, &mut packet.clone()), Err(Refusal::Forged), "a reflected packet");
+    }
+
+    #[test]
+    fn keys_change_at_the_same_packet_at_both_ends_even_if_packets_overtake() {
+        let (mut sealer, mut opener) = (Sealer::new(secret()), Opener::new(secret()));
+        let turn = 1 << EPOCH_BITS;
+        sealer.skip_to(turn - 2);
+        let mut packets: Vec<_> = (0..4).map(|_| sealed(&mut sealer, b"text")).collect();
+        packets.swap(1, 2);
+        let mut newest = vec![];
+        for (counter, packet) in &packets {
+            let mut packet = packet.clone();
+            let opened = opener.open(*counter, &mut packet);
+            newest.push(opened.expect("whichever key it has").1);
+        }
+        assert_eq!(newest, [true, true, false, true]);
+        sealer.skip_to(3 * turn);
+        let (counter, mut packet) = sealed(&mut sealer, b"text");
+        assert_eq!(
+            opener.open(counter, &mut packet),
+            Err(Refusal::Forged),
+            "no sender leaps over a whole key"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn counters_are_remembered_as_a_set(
+            steps in prop::collection::vec(prop_oneof![0u64..200, 0u64..6_000, 0u64..20_000], 1..300),
+        ) {
+            let (mut seen, mut model) = (Seen::default(), BTreeSet::new());
+            for counter in steps {
+                let highest = model.last().copied();
+                let is_old = highest.is_some_and(|highest| highest / 64 - counter.min(highest) / 64 >= WORDS as u64);
+                prop_assert_eq!(seen.contains(counter), is_old || model.contains(&counter));
+                if !seen.contains(counter) {
+                    prop_assert_eq!(seen.insert(counter), highest.is_none_or(|highest| counter > highest));
+                    model.insert(counter);
+                }
+            }
+        }
+    }
+}

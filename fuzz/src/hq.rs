@@ -1,0 +1,31 @@
+//! What clients of `airpace serve` ask, and what people type after `airpace fetch`.
+
+use std::path::{Component, Path};
+
+use airpace_net::hq::request;
+use airpace_net::hq::url::Url;
+
+/// A request that is read says the same when it is written again; a file that it names stays in its folder; a URL that is
+/// read can be shown and read again.
+pub fn request(bytes: &[u8]) {
+    let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
+    if let Ok(path) = request::parse(bytes) {
+        let again = request::compose(path);
+        assert!(again.len() > request::LONGEST || request::parse(&again) == Ok(path));
+        if let Ok(name) = request::file_of(path) {
+            assert!(!name.contains('\0') && Path::new(&name).components().all(is_name), "{name:?}");
+            assert_eq!(Path::new(&name).components().count(), name.split('/').count(), "{name:?}");
+        }
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(url) = Url::parse(text) {
+        // What a terminal would obey is shown in another way.
+        if url.path.is_ascii() {
+            assert_eq!(Url::parse(&url.to_string()), Ok(url.clone()));
+        }
+        assert!(request::parse(&request::compose(&url.path)) == Ok(url.path.as_str()));
+        if let Ok(name) = url.file_name() {
+            assert!(Path::new(&name).components().all(is_name) && !name.contains('/'), "{name:?}");
+        }
+    }
+}

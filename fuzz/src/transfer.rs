@@ -1,0 +1,26 @@
+//! What peers of a transfer say.
+
+use airpace_net::transfer::message::{self, Frame};
+use airpace_net::transfer::name::Name;
+
+/// A stream of a transfer's frames: a message that is read says the same when it is written again; a name that is
+/// accepted stays in its folder.
+pub fn frames(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((frame, length))) = message::parse(rest) {
+        assert!(length > 0 && length <= rest.len());
+        if let Frame::Message(said) = frame {
+            let mut again = Vec::new();
+            message::put(&mut again, &said);
+            let length = again.len();
+            assert_eq!(message::parse(&again), Ok(Some((Frame::Message(said), length))));
+        }
+        rest = &rest[length..];
+    }
+    if let Ok(name) =
+        std::str::from_utf8(bytes).map_err(|_| ()).and_then(|text| Name::parse(text).map_err(|_| ()))
+    {
+        let stays = |part| matches!(part, std::path::Component::Normal(_));
+        assert!(std::path::Path::new(name.as_str()).components().all(stays));
+    }
+}
