@@ -3,8 +3,8 @@
 //! ```text
 //! airpace-ack-trace 1 biscay 1500                  format, version, scheme, MSS in bytes
 //! 1200000 sent 0 1500 1500 0                       number, bytes, in flight, application limited
-//! 41000000 ack 0 1 1500 15000 13500 10 40000000 …  the fields of [`Acked`] in their order
-//! 41000000 loss 1500 13500 12000 10 threshold      lost, in flight before and after, next number, cause
+//! 41000000 ack 0,2-4 6000 15000 9000 10 40000000 … the fields of [`Acked`] in their order
+//! 41000000 loss 1 1500 15000 13500 10 threshold    numbers, bytes, in flight before and after, next number, cause
 //! 42000000 radio 12000000 30000000 0               bandwidth and burst in bit/s, bytes that wait in the device
 //! 42000000 device 1 1 1 1                          flows, applications, flows of the application, share used
 //! 43000000 feedback 0100…                          feedback without a new packet, as hexadecimal digits
@@ -30,7 +30,7 @@ use airpace_radio::RadioReport;
 
 use crate::biscay::Tuning;
 use crate::biscay::bandwidth::{CellularBandwidth, Determination};
-use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sees, Sent, Truth};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sees, Sent, SentPacket, Truth};
 use crate::registry::DeviceFlows;
 use crate::scheme::{Options, SchemeSpec};
 
@@ -65,6 +65,8 @@ pub enum Told {
     Acked(Acked),
     /// Packets were declared lost.
     Lost {
+        /// Their numbers.
+        numbers: Numbers,
         /// Their bytes.
         lost: Bytes,
         /// Bytes outstanding before the loss was detected.
@@ -93,13 +95,39 @@ pub enum Told {
     Timer,
 }
 
-/// An acknowledgement, as in [`Ack`]: of its packets, only the newest one.
+/// Numbers of packets: ranges with both ends, by rising number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers(Vec<(u64, u64)>);
+
+impl Numbers {
+    /// The numbers of `packets`, which come by rising number.
+    fn of(packets: &[SentPacket]) -> Numbers {
+        let mut ranges: Vec<(u64, u64)> = vec![];
+        for &SentPacket { number, .. } in packets {
+            match ranges.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+                _ => ranges.push((number, number)),
+            }
+        }
+        Numbers(ranges)
+    }
+
+    /// Each number.
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|&(first, last)| first..=last)
+    }
+
+    /// The greatest number.
+    pub fn newest(&self) -> Option<u64> {
+        self.0.last().map(|&(_, last)| last)
+    }
+}
+
+/// An acknowledgement, as in [`Ack`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acked {
-    /// Number of the newest packet.
-    pub newest: u64,
-    /// How many packets.
-    pub packets: u64,
+    /// The packets.
+    pub numbers: Numbers,
     /// Their bytes.
     pub acked: Bytes,
     /// Bytes outstanding before.
@@ -126,6 +154,8 @@ pub struct Acked {
     pub interval: Duration,
     /// Whether the sender was application limited when the newest packet left.
     pub app_limited: bool,
+    /// The same of any of its packets.
+    pub any_app_limited: bool,
     /// Bytes declared lost since the sample's packet left.
     pub lost: Bytes,
     /// Whether the congestion window was what last stopped the sender.
@@ -139,8 +169,7 @@ pub struct Acked {
 impl Acked {
     fn of(ack: &Ack<'_>) -> Acked {
         Acked {
-            newest: ack.packets.last().map_or(0, |packet| packet.number),
-            packets: ack.packets.len() as u64,
+            numbers: Numbers::of(ack.packets),
             acked: ack.acked,
             prior_inflight: ack.prior_inflight,
             inflight: ack.inflight,
@@ -154,6 +183,7 @@ impl Acked {
             prior_delivered: ack.rate.prior_delivered,
             interval: ack.rate.interval,
             app_limited: ack.rate.app_limited,
+            any_app_limited: ack.packets.iter().any(|packet| packet.app_limited),
             lost: ack.rate.lost,
             cwnd_limited: ack.cwnd_limited,
             ce: ack.ce,
@@ -249,8 +279,9 @@ impl Controller for Traced {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.inner.on_loss(loss);
-        let Loss { now, lost, prior_inflight, inflight, next_number, cause, .. } = *loss;
-        self.write(now, Told::Lost { lost, prior_inflight, inflight, next_number, cause });
+        let Loss { now, packets, lost, prior_inflight, inflight, next_number, cause } = *loss;
+        let numbers = Numbers::of(packets);
+        self.write(now, Told::Lost { numbers, lost, prior_inflight, inflight, next_number, cause });
     }
 
     fn on_radio(&mut self, report: &RadioReport) {

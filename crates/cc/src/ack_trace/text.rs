@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Rider, Time};
 
-use super::{Acked, Answer, Entry, Told};
+use super::{Acked, Answer, Entry, Numbers, Told};
 use crate::controller::LossCause;
 use crate::registry::DeviceFlows;
 
@@ -152,6 +152,22 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Ranges of packet numbers, as in `0-3,5`: each begins above the end of the one before.
+    fn numbers(&mut self) -> Result<Numbers, ParseError> {
+        const EXPECTED: &str = "packet numbers, as in 0-3,5";
+        let word = self.word(EXPECTED)?;
+        let mut ranges: Vec<(u64, u64)> = vec![];
+        for range in word.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let read = first.parse().ok().zip(last.parse().ok());
+            let after = ranges.last().map_or(0, |&(_, last)| last.saturating_add(1));
+            // No packet has the last number that there is.
+            let read = read.filter(|&(first, last)| after <= first && first <= last && last < u64::MAX);
+            ranges.push(read.ok_or_else(|| self.refuse(EXPECTED, word))?);
+        }
+        Ok(Numbers(ranges))
+    }
+
     fn rider(&mut self) -> Result<Rider, ParseError> {
         const EXPECTED: &str = "bytes as hexadecimal digits, or `-`";
         let word = self.word(EXPECTED)?;
@@ -178,6 +194,7 @@ impl<'a> Words<'a> {
             },
             "ack" => Told::Acked(self.acked()?),
             "loss" => Told::Lost {
+                numbers: self.numbers()?,
                 lost: self.bytes()?,
                 prior_inflight: self.bytes()?,
                 inflight: self.bytes()?,
@@ -220,8 +237,7 @@ impl<'a> Words<'a> {
 
     fn acked(&mut self) -> Result<Acked, ParseError> {
         Ok(Acked {
-            newest: self.parsed("a packet number")?,
-            packets: self.parsed("a number of packets")?,
+            numbers: self.numbers()?,
             acked: self.bytes()?,
             prior_inflight: self.bytes()?,
             inflight: self.bytes()?,
@@ -235,6 +251,7 @@ impl<'a> Words<'a> {
             prior_delivered: self.bytes()?,
             interval: self.span()?,
             app_limited: self.flag()?,
+            any_app_limited: self.flag()?,
             lost: self.bytes()?,
             cwnd_limited: self.flag()?,
             ce: self.parsed("a number of packets")?,
@@ -275,6 +292,19 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, &(first, last)) in self.0.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{first}")?;
+            if last > first {
+                write!(f, "-{last}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.time.as_nanos(), self.told)?;
@@ -294,12 +324,13 @@ impl fmt::Display for Told {
                 write!(f, "sent {number} {} {} {}", bytes.0, inflight.0, u8::from(*app_limited))
             }
             Told::Acked(acked) => acked.fmt(f),
-            Told::Lost { lost, prior_inflight, inflight, next_number, cause } => {
+            Told::Lost { numbers, lost, prior_inflight, inflight, next_number, cause } => {
                 let cause = match cause {
                     LossCause::Threshold => "threshold",
                     LossCause::Persistent => "persistent",
                 };
-                write!(f, "loss {} {} {} {next_number} {cause}", lost.0, prior_inflight.0, inflight.0)
+                let [lost, prior, inflight] = [lost, prior_inflight, inflight].map(|bytes| bytes.0);
+                write!(f, "loss {numbers} {lost} {prior} {inflight} {next_number} {cause}")
             }
             Told::Radio { bandwidth, burst, queue } => {
                 write!(f, "radio {} {} {}", bps(*bandwidth), burst.as_bps(), queue.0)
@@ -315,15 +346,16 @@ impl fmt::Display for Told {
 
 impl fmt::Display for Acked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Acked { newest, packets, next_number, ce, .. } = self;
+        let Acked { numbers, next_number, ce, .. } = self;
         let [acked, prior, inflight] = [self.acked, self.prior_inflight, self.inflight].map(|bytes| bytes.0);
-        write!(f, "ack {newest} {packets} {acked} {prior} {inflight} {next_number} ")?;
+        write!(f, "ack {numbers} {acked} {prior} {inflight} {next_number} ")?;
         let [smoothed, variation, least] = [self.smoothed, self.variation, self.least].map(nanos);
         write!(f, "{} {smoothed} {variation} {least} ", Known(self.rtt.map(nanos)))?;
         let (delivered, before, interval) = (self.delivered.0, self.prior_delivered.0, nanos(self.interval));
         write!(f, "{} {delivered} {before} {interval} ", bps(self.rate))?;
-        let (app_limited, cwnd_limited) = (u8::from(self.app_limited), u8::from(self.cwnd_limited));
-        write!(f, "{app_limited} {} {cwnd_limited} {ce} {}", self.lost.0, Hex(&self.feedback))
+        let [app_limited, any, cwnd_limited] =
+            [self.app_limited, self.any_app_limited, self.cwnd_limited].map(u8::from);
+        write!(f, "{app_limited} {any} {} {cwnd_limited} {ce} {}", self.lost.0, Hex(&self.feedback))
     }
 }
 
@@ -338,11 +370,11 @@ mod tests {
 2000000 device 2 1 2 0.5
 2000000 radio - 0 300
 3000000 radio 12000000 30000000 0
-41000000 loss 1500 15000 13500 10 threshold
-41000000 ack 0 1 1500 15000 12000 10 40000000 40000000 20000000 40000000 - 1500 0 40000000 0 1500 1 0 01ff = 16500 7920000 Startup
+41000000 loss 1 1500 15000 13500 10 threshold
+41000000 ack 0,2-4 6000 15000 7500 10 40000000 40000000 20000000 40000000 - 1500 0 40000000 0 1 1500 1 0 01ff = 16500 7920000 Startup
 50000000 feedback 01
 60000000 timer
-70000000 loss 12000 12000 0 10 persistent = 6000 1000 Startup
+70000000 loss 5-9 7500 7500 0 10 persistent = 6000 1000 Startup
 ";
 
     #[test]
@@ -363,10 +395,14 @@ mod tests {
             let (_, reader) = Reader::new(&text).unwrap();
             reader.filter_map(Result::err).map(|error| error.to_string()).next().unwrap_or_default()
         };
-        let said = first_error("1 timer\n2 loss 1 x 0 10 threshold\n");
+        let said = first_error("1 timer\n2 loss 1 1500 x 0 10 threshold\n");
         assert!(said.starts_with("line 3: expected a number of bytes, found `x`"), "{said}");
         assert!(first_error("2 timer\n1 timer\n").starts_with("line 3: its time is before"));
         assert!(first_error("2 timer now\n").contains("found `now`"));
+        for numbers in ["", "x", "3-", "3-2", "1,1", "4-5,5", "0,"] {
+            let said = first_error(&format!("2 loss {numbers} 1500 0 0 10 threshold\n"));
+            assert!(said.contains("expected "), "{numbers}: {said}");
+        }
         assert!(first_error("2 feedback 0g\n").contains("hexadecimal"));
         assert!(first_error("2 timer = 1500 -\n").contains("a state"));
     }
