@@ -1,5 +1,8 @@
 //! An ACK trace through a twin: what the kernel's controller would have answered.
 
+pub mod bbr;
+pub mod morc;
+
 use std::time::Duration;
 
 use airpace_cc::ack_trace::{Acked, Entry, Told};

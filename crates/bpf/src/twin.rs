@@ -1,5 +1,7 @@
 //! The controllers of the kernel, compiled for the host.
 
+pub mod bbr;
+pub mod morc;
 mod sys;
 
 use std::time::Duration;
@@ -34,9 +36,9 @@ pub struct KernelTuning {
     tolerance: u32,
 }
 
-/// Why the kernel's BISCAY cannot have these options.
+/// Why a scheme of the kernel cannot have these options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the kernel's BISCAY has no `{option}`: it knows {known}")]
+#[error("the kernel's part has no such `{option}`: it knows {known}")]
 pub struct Unsupported {
     /// The option.
     pub option: &'static str,
@@ -54,7 +56,6 @@ impl KernelTuning {
         use airpace_cc::biscay::rounds::RttMemory;
         use airpace_cc::biscay::{Wired, split::Split};
         let refuse = |option, known| Err(Unsupported { option, known });
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(NONE);
         let percent = |part: f64| libm_round(part * 100.0);
         let rules = tuning.bottleneck;
         let RttMemory::Window(window) = tuning.rtt_memory else {
@@ -115,6 +116,11 @@ impl KernelTuning {
     pub fn stale_after(&self) -> Duration {
         Duration::from_nanos(self.stale_after)
     }
+}
+
+/// Nanoseconds of `span`.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(NONE)
 }
 
 /// Whole percent; no option has more than some thousand.
@@ -192,13 +198,12 @@ pub struct Answer {
 pub struct Biscay {
     /// `struct biscay`.
     words: Box<[u64]>,
-    tuning: KernelTuning,
 }
 
 impl Biscay {
     /// A new flow.
     pub fn new(tuning: KernelTuning, mss: Bytes) -> Biscay {
-        Biscay { words: sys::biscay(mss.0), tuning }
+        Biscay { words: sys::biscay(&tuning, mss.0) }
     }
 
     /// A packet leaves. `is_first` says that nothing else is outstanding; `app_limited`, that the application has no
@@ -209,17 +214,17 @@ impl Biscay {
 
     /// An acknowledgement of new packets.
     pub fn on_ack(&mut self, ack: &KernelAck, radio: &KernelRadio) {
-        sys::ack(&mut self.words, &self.tuning, ack, radio);
+        sys::ack(&mut self.words, ack, radio);
     }
 
     /// Packets were declared lost; with `is_silence`, all that were outstanding.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, radio: &KernelRadio) {
-        sys::loss(&mut self.words, &self.tuning, lost.0, is_silence, radio);
+        sys::loss(&mut self.words, lost.0, is_silence, radio);
     }
 
     /// The kernel is about to send.
     pub fn before_send(&mut self, now: Time, radio: &KernelRadio) {
-        sys::before_send(&mut self.words, &self.tuning, now.as_nanos(), radio);
+        sys::before_send(&mut self.words, now.as_nanos(), radio);
     }
 
     /// What it answers now.
@@ -246,13 +251,21 @@ mod tests {
 
     #[test]
     fn both_sides_have_the_same_layouts() {
-        let [layout, feed, told, one, tuning, tolerance, ack, radio] = sys::layout();
+        use super::bbr::BbrAck;
+        use super::morc::{MorcAck, MorcTuning, Packets};
+        let [layout, feed, told, one, tuning, tolerance, ack, radio, morc, rival, morc_ack, packets, bbr] =
+            sys::layout();
         assert_eq!(layout, 1);
         assert_eq!((feed, told, one), (80, 16, 32), "feed.rs counts words so");
         assert_eq!(tuning, size_of::<KernelTuning>() as u64);
         assert_eq!(tolerance, std::mem::offset_of!(KernelTuning, tolerance) as u64);
         assert_eq!(ack, size_of::<KernelAck>() as u64);
         assert_eq!(radio, size_of::<KernelRadio>() as u64);
+        assert_eq!(morc, size_of::<MorcTuning>() as u64);
+        assert_eq!(rival, std::mem::offset_of!(MorcTuning, rival) as u64);
+        assert_eq!(morc_ack, size_of::<MorcAck>() as u64);
+        assert_eq!(packets, size_of::<Packets>() as u64);
+        assert_eq!(bbr, size_of::<BbrAck>() as u64);
     }
 
     #[test]
@@ -264,6 +277,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn logarithms_are_those_of_doubles(x in 1u64..1 << 40) {
+            let exact = libm::log2(x as f64) * 16_777_216.0;
+            prop_assert!((sys::log2(x) as f64 - exact).abs() <= 2.0, "{x}");
+        }
+
         #[test]
         fn products_and_quotients_are_those_of_the_units(
             bps in 0..=MOST_RATE.as_bps(),

@@ -14,124 +14,21 @@
 #ifndef AIRPACE_BISCAY_H
 #define AIRPACE_BISCAY_H
 
-#include "intf.h"
-
-enum biscay_state { BISCAY_STARTUP, BISCAY_BISCAY, BISCAY_FALLBACK };
-
-#define BISCAY_LEAST_PACKETS 4
-#define BISCAY_SPAN (100 * AP_MS)
-#define BISCAY_SLOTS 128
-#define BISCAY_SPAN_SLOTS 100
-#define BISCAY_BUSY (60 * AP_MS)
-#define BISCAY_RTT_SAMPLES 8
-#define BISCAY_LONGEST_DRAIN AP_SECOND
-#define BISCAY_BTLBW_ROUNDS 10
-/* The window's extra is counted in parts of this. */
-#define BISCAY_ONE (1ULL << 30)
-
-/* What one ACK says. Amounts are those of whole packets, with their headers. */
-struct biscay_ack {
-	ap_u64 now;
-	ap_u64 acked;
-	ap_u64 prior_inflight;
-	ap_u64 inflight;
-	ap_u64 delivered;
-	/* delivered when the newest acknowledged packet left */
-	ap_u64 prior_delivered;
-	/* AP_NONE if the ACK gives no sample */
-	ap_u64 rtt;
-	ap_u64 smoothed;
-	ap_u64 rate;
-	ap_u64 app_limited;
-	/* the window in force before this ACK */
-	ap_u64 cwnd;
-};
-
-/* What the radio says at this moment, as far as it is known; read from struct ap_feed. */
-struct biscay_radio {
-	/* AP_NONE if unknown or too old */
-	ap_u64 bandwidth;
-	ap_u64 burst;
-	ap_u64 share_num;
-	ap_u64 share_den;
-};
-
-struct biscay {
-	ap_u64 mss;
-	ap_u64 state;
-	/* The answer: bytes, and bit/s. */
-	ap_u64 cwnd;
-	ap_u64 own_cwnd;
-	ap_u64 pacing;
-
-	ap_u64 cellular;
-	ap_u64 share_num;
-	ap_u64 share_den;
-	ap_u64 unsettled_until;
-	ap_u64 end_to_end;
-	ap_u64 smoothed;
-	ap_u64 delivery_rate;
-	ap_u64 extra;
-	ap_u64 silenced;
-	ap_u64 queue;
-	ap_u64 lost_in_startup;
-	ap_u64 acked_in_round;
-	ap_u64 lost_in_round;
-
-	/* rounds, and BBR's model of the path */
-	ap_u64 next_round;
-	ap_u64 rounds;
-	ap_u64 round_samples;
-	ap_u64 round_least;
-	ap_u64 last_round_least;
-	struct ap_window btlbw;
-
-	/* the least RTT, and drains */
-	struct ap_window least;
-	ap_u64 drained_at;
-	ap_u64 is_draining;
-	ap_u64 drain_until;
-	ap_u64 drain_ends_with;
-	ap_u64 drain_least;
-	ap_u64 last_shown;
-	ap_u64 any_rtt;
-
-	/* bunches of ACKs */
-	ap_u64 epoch;
-	ap_u64 epoch_acked;
-	ap_u64 buckets[2];
-	ap_u64 bucket;
-	ap_u64 bucket_rounds;
-	ap_u64 was_idle;
-
-	/* the end of STARTUP */
-	ap_u64 baseline;
-	ap_u64 flat_rounds;
-	ap_u64 path_is_full;
-	ap_u64 busy;
-	ap_u64 busy_since;
-	ap_u64 busy_delivered;
-	ap_u64 carried;
-	ap_u64 most_sent;
-	ap_u64 sent_bytes;
-	ap_u64 slot;
-	ap_u32 slots[BISCAY_SLOTS];
-
-	/* since when the bottleneck seems to be elsewhere; AP_NONE if it does not */
-	ap_u64 since;
-};
+#include "biscay_state.h"
 
 AP_FN ap_u64 biscay_floor(const struct biscay *b)
 {
 	return BISCAY_LEAST_PACKETS * b->mss;
 }
 
-AP_FN void biscay_init(struct biscay *b, ap_u64 mss)
+AP_FN void biscay_init(struct biscay *b, const struct ap_tuning *t, ap_u64 mss)
 {
+	b->tuning = *t;
 	b->mss = mss;
 	b->cwnd = b->own_cwnd = ap_min(10 * mss, ap_max(2 * mss, 15000));
-	b->cellular = AP_NONE;
+	b->cellular = b->share_of[0] = AP_NONE;
 	b->share_num = b->share_den = 1;
+	b->period_of = AP_NONE;
 	b->smoothed = AP_NONE;
 	b->extra = BISCAY_ONE;
 	b->round_least = b->last_round_least = AP_NONE;
@@ -141,12 +38,14 @@ AP_FN void biscay_init(struct biscay *b, ap_u64 mss)
 }
 
 /* What is older than a tenth of a second leaves the sum of sent bytes. */
-AP_FN void biscay_forget_sent(struct biscay *b, ap_u64 slot)
+AP_CALL int biscay_forget_sent(struct biscay *b, ap_u64 slot)
 {
-	ap_u64 oldest = ap_less(slot, BISCAY_SPAN_SLOTS - 1);
-	ap_u64 at = ap_less(b->slot, BISCAY_SPAN_SLOTS - 1);
+	ap_u64 oldest = ap_less(slot, BISCAY_SPAN_SLOTS - 1), at;
 	int i;
 
+	if (!b)
+		return 0;
+	at = ap_less(b->slot, BISCAY_SPAN_SLOTS - 1);
 	if (slot >= b->slot + BISCAY_SPAN_SLOTS) {
 		for (i = 0; i < BISCAY_SLOTS; i++)
 			b->slots[i] = 0;
@@ -161,6 +60,7 @@ AP_FN void biscay_forget_sent(struct biscay *b, ap_u64 slot)
 		}
 	}
 	b->slot = slot;
+	return 0;
 }
 
 /* Packets leave. `is_first` says that nothing else is outstanding. */
@@ -182,23 +82,28 @@ AP_FN void biscay_on_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, int is_fir
 	b->most_sent = ap_max(b->most_sent, b->sent_bytes);
 }
 
-/* This flow's part of the bandwidth in use; zero if that is unknown. */
-AP_FN ap_u64 biscay_known_share(const struct biscay *b)
+/* To be called when the bandwidth in use, or the part of it, may have changed. */
+AP_FN void biscay_divide(struct biscay *b)
 {
-	if (b->cellular == AP_NONE)
-		return 0;
-	return ap_min(ap_scaled(b->cellular, b->share_num, b->share_den), AP_MOST_RATE);
+	if (b->cellular == b->share_of[0] && b->share_num == b->share_of[1] && b->share_den == b->share_of[2])
+		return;
+	b->share_of[0] = b->cellular;
+	b->share_of[1] = b->share_num;
+	b->share_of[2] = b->share_den;
+	b->share = 0;
+	if (b->cellular != AP_NONE)
+		b->share = ap_min(ap_scaled(b->cellular, b->share_num, b->share_den), AP_MOST_RATE);
 }
 
 AP_FN ap_u64 biscay_flow_share(const struct biscay *b)
 {
-	return b->cellular == AP_NONE ? AP_NONE : biscay_known_share(b);
+	return b->cellular == AP_NONE ? AP_NONE : b->share;
 }
 
 /* This flow's part of the rate at which a burst was carried; zero if it is not to be used. */
-AP_FN ap_u64 biscay_burst(const struct ap_tuning *t, const struct biscay_radio *r)
+AP_FN ap_u64 biscay_burst(const struct biscay *b, const struct biscay_radio *r)
 {
-	if (t->startup != 2)
+	if (b->tuning.startup != 2)
 		return 0;
 	return ap_min(ap_scaled(ap_min(r->burst, AP_MOST_RATE), r->share_num, r->share_den), AP_MOST_RATE);
 }
@@ -230,9 +135,9 @@ AP_FN int biscay_has_queue(const struct biscay *b)
 /* What may be in flight while the path is drained. */
 AP_FN ap_u64 biscay_drained(const struct biscay *b)
 {
-	ap_u64 rate = ap_min(biscay_known_share(b), b->delivery_rate);
+	ap_u64 rate = ap_min(b->share, b->delivery_rate);
 
-	return ap_max(ap_scaled(ap_bytes_in(rate, biscay_least(b)), 1, 2), biscay_floor(b));
+	return ap_max((ap_bytes_in(rate, biscay_least(b)) + 1) / 2, biscay_floor(b));
 }
 
 AP_FN ap_u64 biscay_extra_acked(const struct biscay *b)
@@ -243,14 +148,14 @@ AP_FN ap_u64 biscay_extra_acked(const struct biscay *b)
 }
 
 /* cwnd = split(bw) * (RTT + slack) + what the path acknowledges in one go + packets */
-AP_FN ap_u64 biscay_window(const struct biscay *b, const struct ap_tuning *t)
+AP_FN ap_u64 biscay_window(const struct biscay *b)
 {
-	ap_u64 share = biscay_known_share(b);
+	ap_u64 share = b->share;
 	ap_u64 extra;
 
 	if (b->is_draining)
 		return biscay_drained(b);
-	extra = ap_bytes_in(share, t->slack) + (t->bunching ? biscay_extra_acked(b) : 0) + t->packets * b->mss;
+	extra = ap_bytes_in(share, b->tuning.slack) + (b->tuning.bunching ? biscay_extra_acked(b) : 0) + b->tuning.packets * b->mss;
 	extra = (ap_min(extra, AP_MOST_BYTES) * b->extra + BISCAY_ONE / 2) / BISCAY_ONE;
 	return ap_max(ap_bytes_in(share, biscay_least(b)) + extra, biscay_floor(b));
 }
@@ -296,24 +201,33 @@ AP_FN void biscay_go_on_draining(struct biscay *b, const struct biscay_ack *a, a
 	b->drained_at = a->now;
 }
 
-AP_FN void biscay_update_least(struct biscay *b, const struct ap_tuning *t, const struct biscay_ack *a,
-			       ap_u64 drained)
+AP_CALL int biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap_u64 drained)
 {
-	ap_u64 period = t->rtt_window / 2, seen;
+	ap_u64 period, seen;
 
+	if (!b || !a)
+		return 0;
+	period = b->tuning.rtt_window / 2;
 	if (a->rtt != AP_NONE)
-		ap_window_update(&b->least, a->now, a->rtt, t->rtt_window, 0);
+		ap_window_update(&b->least, a->now, a->rtt, b->tuning.rtt_window, 0);
 	if (b->is_draining) {
 		biscay_go_on_draining(b, a, drained);
-		return;
+		return 0;
 	}
 	seen = ap_max(b->least.seen ? b->least.at[0] : a->now, b->drained_at);
-	if (b->state == BISCAY_BISCAY && period && a->now / period > seen / period) {
+	if (b->state != BISCAY_BISCAY || !period)
+		return 0;
+	if (seen != b->period_of) {
+		b->period_of = seen;
+		b->period_end = (seen / period + 1) * period;
+	}
+	if (a->now >= b->period_end) {
 		b->is_draining = 1;
 		b->drain_until = a->now + BISCAY_LONGEST_DRAIN;
 		b->drain_ends_with = AP_NONE;
 		b->drain_least = AP_NONE;
 	}
+	return 0;
 }
 
 /* Watches slow start: what the path carries while every packet meets a queue. */
@@ -337,11 +251,13 @@ AP_FN void biscay_watch_start(struct biscay *b, const struct biscay_ack *a)
 }
 
 /* BBR's model of the path: the greatest delivery rate of ten rounds, and bunches of ACKs. */
-AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int round_began, ap_u64 carried)
+AP_CALL int biscay_observe(struct biscay *b, const struct biscay_ack *a, int round_began, ap_u64 carried)
 {
-	ap_u64 known = b->btlbw.seen ? b->btlbw.value[0] : 0;
-	ap_u64 rate, expected, extra;
+	ap_u64 known, rate, expected, extra;
 
+	if (!b || !a)
+		return 0;
+	known = b->btlbw.seen ? b->btlbw.value[0] : 0;
 	if (a->rate != AP_NONE && (!a->app_limited || a->rate >= known))
 		ap_window_update(&b->btlbw, b->rounds, a->rate, BISCAY_BTLBW_ROUNDS, 1);
 	rate = ap_max(b->btlbw.seen ? b->btlbw.value[0] : 0, carried);
@@ -360,25 +276,29 @@ AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int roun
 	/* In FALLBACK the window is BBR's; otherwise BBR would know only that what was in flight was within it. */
 	extra = ap_min(ap_less(b->epoch_acked, expected), b->state == BISCAY_FALLBACK ? a->cwnd : a->prior_inflight);
 	b->buckets[b->bucket & 1] = ap_max(b->buckets[b->bucket & 1], extra);
+	return 0;
 }
 
 /* Updates the bandwidth in use. It falls only while there is a queue: without one, low grants are low demand. */
-AP_FN void biscay_update_cellular(struct biscay *b, const struct ap_tuning *t, ap_u64 now,
-				  const struct biscay_radio *r)
+AP_CALL int biscay_update_cellular(struct biscay *b, ap_u64 now, const struct biscay_radio *r)
 {
-	ap_u64 sampled = r->bandwidth;
+	ap_u64 sampled;
 
+	if (!b || !r)
+		return 0;
+	sampled = r->bandwidth;
 	if (sampled == AP_NONE) {
 		b->cellular = AP_NONE;
-		return;
-	}
-	sampled = ap_min(sampled, AP_MOST_RATE);
-	b->share_num = r->share_num;
-	b->share_den = r->share_den;
-	if (b->cellular != AP_NONE && t->hold && !(b->queue && sampled > 0 && now >= b->unsettled_until))
-		b->cellular = ap_max(b->cellular, sampled);
-	else
+	} else {
+		sampled = ap_min(sampled, AP_MOST_RATE);
+		b->share_num = r->share_num;
+		b->share_den = r->share_den;
+		if (b->cellular != AP_NONE && b->tuning.hold && !(b->queue && sampled > 0 && now >= b->unsettled_until))
+			sampled = ap_max(b->cellular, sampled);
 		b->cellular = sampled;
+	}
+	biscay_divide(b);
+	return 0;
 }
 
 AP_FN void biscay_size_extra(struct biscay *b)
@@ -389,14 +309,14 @@ AP_FN void biscay_size_extra(struct biscay *b)
 		b->extra = ap_min(b->extra + BISCAY_ONE / 64, BISCAY_ONE);
 }
 
-AP_FN void biscay_slow_start(struct biscay *b, const struct ap_tuning *t, const struct biscay_ack *a,
+AP_FN void biscay_slow_start(struct biscay *b, const struct biscay_ack *a,
 			     const struct biscay_radio *r)
 {
 	ap_u64 acked = ap_min(a->acked, AP_MOST_BYTES), known, fast;
 
 	if (a->app_limited)
 		return;
-	known = ap_scaled(ap_bytes_in(biscay_burst(t, r), biscay_least(b)), 1, 2);
+	known = (ap_bytes_in(biscay_burst(b, r), biscay_least(b)) + 1) / 2;
 	fast = ap_min(b->own_cwnd + 3 * acked, known);
 	b->own_cwnd = ap_min(ap_max(b->own_cwnd + acked, fast), AP_MOST_BYTES);
 }
@@ -406,25 +326,26 @@ AP_FN int biscay_start_is_over(const struct biscay *b)
 	return b->queue || b->lost_in_startup || b->path_is_full || b->carried != AP_NONE;
 }
 
-AP_FN int biscay_is_reliable(const struct biscay *b, const struct ap_tuning *t, ap_u64 share)
+AP_FN int biscay_is_reliable(const struct biscay *b, ap_u64 share)
 {
 	if (share == AP_NONE || share == 0)
 		return 0;
-	return t->startup == 0 || share > 2 * ap_rate_of(b->most_sent, BISCAY_SPAN) || biscay_start_is_over(b);
+	return b->tuning.startup == 0 || share > 2 * ap_rate_of(b->most_sent, BISCAY_SPAN) || biscay_start_is_over(b);
 }
 
-AP_FN void biscay_enter(struct biscay *b, const struct ap_tuning *t, ap_u64 now)
+AP_FN void biscay_enter(struct biscay *b, ap_u64 now)
 {
 	ap_u64 reached;
 
 	b->state = BISCAY_BISCAY;
 	b->since = AP_NONE;
-	if (!t->hold)
+	if (!b->tuning.hold)
 		return;
 	reached = ap_max(b->carried == AP_NONE ? 0 : b->carried, b->end_to_end);
 	reached = ap_min(ap_scaled(reached, b->share_den, ap_max(b->share_num, 1)), AP_MOST_RATE);
 	b->cellular = b->cellular == AP_NONE ? reached : ap_max(b->cellular, reached);
-	b->unsettled_until = ap_max(b->unsettled_until, now + t->lag);
+	biscay_divide(b);
+	b->unsettled_until = ap_max(b->unsettled_until, now + b->tuning.lag);
 }
 
 AP_FN void biscay_enter_fallback(struct biscay *b, ap_u64 now)
@@ -439,7 +360,7 @@ AP_FN void biscay_enter_fallback(struct biscay *b, ap_u64 now)
 	b->since = AP_NONE;
 }
 
-AP_FN int biscay_has_held(struct biscay *b, const struct ap_tuning *t, ap_u64 now, int holds)
+AP_FN int biscay_has_held(struct biscay *b, ap_u64 now, int holds)
 {
 	if (!holds) {
 		b->since = AP_NONE;
@@ -447,57 +368,62 @@ AP_FN int biscay_has_held(struct biscay *b, const struct ap_tuning *t, ap_u64 no
 	}
 	if (b->since == AP_NONE)
 		b->since = now;
-	return ap_less(now, b->since) >= t->lag;
+	return ap_less(now, b->since) >= b->tuning.lag;
 }
 
-AP_FN void biscay_step(struct biscay *b, const struct ap_tuning *t, const struct biscay_ack *a,
-		       const struct biscay_radio *r)
+AP_CALL int biscay_step(struct biscay *b, const struct biscay_ack *a, const struct biscay_radio *r)
 {
-	ap_u64 share = biscay_flow_share(b);
-	ap_u64 wired;
+	ap_u64 share, wired;
 
+	if (!b || !a || !r)
+		return 0;
+	share = biscay_flow_share(b);
 	if (b->state == BISCAY_STARTUP) {
-		biscay_slow_start(b, t, a, r);
-		if (biscay_is_reliable(b, t, share))
-			biscay_enter(b, t, a->now);
-		else if (b->lost_in_startup || (t->startup != 0 && biscay_start_is_over(b)))
+		biscay_slow_start(b, a, r);
+		if (biscay_is_reliable(b, share))
+			biscay_enter(b, a->now);
+		else if (b->lost_in_startup || (b->tuning.startup != 0 && biscay_start_is_over(b)))
 			biscay_enter_fallback(b, a->now);
 	} else if (b->state == BISCAY_BISCAY && share == AP_NONE) {
 		biscay_enter_fallback(b, a->now);
 	} else if (b->state == BISCAY_BISCAY) {
-		b->own_cwnd = biscay_window(b, t);
-		wired = share > ap_scaled(b->end_to_end, 100 + t->margin, 100) && b->queue;
+		b->own_cwnd = biscay_window(b);
+		wired = b->queue && share > ap_scaled(b->end_to_end, 100 + b->tuning.margin, 100);
 		if (a->app_limited)
 			b->since = AP_NONE;
-		else if (!b->is_draining && biscay_has_held(b, t, a->now, wired))
+		else if (!b->is_draining && biscay_has_held(b, a->now, wired))
 			biscay_enter_fallback(b, a->now);
 	} else if (share != AP_NONE) {
-		wired = share > ap_scaled(b->end_to_end, 100 + t->tolerance, 100);
-		if (biscay_has_held(b, t, a->now, !wired)) {
+		wired = share > ap_scaled(b->end_to_end, 100 + b->tuning.tolerance, 100);
+		if (biscay_has_held(b, a->now, !wired)) {
 			b->state = BISCAY_BISCAY;
 			b->since = AP_NONE;
-			b->own_cwnd = biscay_window(b, t);
+			b->own_cwnd = biscay_window(b);
 		}
 	}
+	return 0;
 }
 
-AP_FN void biscay_update_control(struct biscay *b, const struct ap_tuning *t, const struct biscay_radio *r)
+AP_CALL int biscay_update_control(struct biscay *b, const struct biscay_radio *r)
 {
 	ap_u64 known, gain, pacing;
 
+	if (!b || !r)
+		return 0;
 	if (b->silenced)
 		b->own_cwnd = biscay_floor(b);
 	b->cwnd = ap_max(b->own_cwnd, b->mss);
 	if (b->smoothed == AP_NONE)
-		return;
-	gain = b->state == BISCAY_STARTUP ? t->pacing_startup : t->pacing;
-	known = b->state == BISCAY_BISCAY ? biscay_known_share(b) : biscay_burst(t, r);
+		return 0;
+	gain = b->state == BISCAY_STARTUP ? b->tuning.pacing_startup : b->tuning.pacing;
+	known = b->state == BISCAY_BISCAY ? b->share : biscay_burst(b, r);
 	pacing = ap_max(ap_rate_of(b->own_cwnd, b->smoothed), known);
-	b->pacing = ap_max(ap_scaled(pacing, gain, 100), 1000);
+	b->pacing = ap_max(ap_over_100(pacing * ap_min(gain, 400) + 50), 1000);
+	return 0;
 }
 
 /* An ACK of new packets. The losses that it shows come first. */
-AP_FN void biscay_on_ack(struct biscay *b, const struct ap_tuning *t, const struct biscay_ack *a,
+AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 			 const struct biscay_radio *r)
 {
 	ap_u64 drained, carried;
@@ -505,7 +431,7 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct ap_tuning *t, const stru
 
 	if (b->silenced) {
 		b->silenced = 0;
-		b->unsettled_until = ap_max(b->unsettled_until, a->now + t->lag);
+		b->unsettled_until = ap_max(b->unsettled_until, a->now + b->tuning.lag);
 	}
 	if (a->rate != AP_NONE && !b->is_draining)
 		b->delivery_rate = a->rate;
@@ -513,18 +439,18 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct ap_tuning *t, const stru
 	round_began = biscay_count_rounds(b, a);
 	was_draining = !!b->is_draining;
 	drained = was_draining ? biscay_drained(b) : 0;
-	biscay_update_least(b, t, a, drained);
+	biscay_update_least(b, a, drained);
 	if (b->state == BISCAY_STARTUP && b->least.seen)
 		biscay_watch_start(b, a);
 	if (was_draining && !b->is_draining)
-		b->unsettled_until = ap_max(b->unsettled_until, a->now + t->lag);
-	carried = b->state == BISCAY_STARTUP ? biscay_burst(t, r) : 0;
-	carried = ap_max(carried, biscay_known_share(b));
+		b->unsettled_until = ap_max(b->unsettled_until, a->now + b->tuning.lag);
+	carried = b->state == BISCAY_STARTUP ? biscay_burst(b, r) : 0;
+	carried = ap_max(carried, b->share);
 	biscay_observe(b, a, round_began, b->state == BISCAY_FALLBACK ? 0 : carried);
 	b->queue = biscay_has_queue(b);
 	if (a->app_limited)
-		b->unsettled_until = ap_max(b->unsettled_until, a->now + t->lag);
-	biscay_update_cellular(b, t, a->now, r);
+		b->unsettled_until = ap_max(b->unsettled_until, a->now + b->tuning.lag);
+	biscay_update_cellular(b, a->now, r);
 	b->acked_in_round += a->acked;
 	if (round_began && biscay_standing(b) != AP_NONE) {
 		if (b->state == BISCAY_BISCAY)
@@ -540,12 +466,12 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct ap_tuning *t, const stru
 			b->path_is_full = 1;
 		}
 	}
-	biscay_step(b, t, a, r);
-	biscay_update_control(b, t, r);
+	biscay_step(b, a, r);
+	biscay_update_control(b, r);
 }
 
 /* Packets were declared lost. `is_silence` says that all that was outstanding is. */
-AP_FN void biscay_on_loss(struct biscay *b, const struct ap_tuning *t, ap_u64 lost, int is_silence,
+AP_FN void biscay_on_loss(struct biscay *b, ap_u64 lost, int is_silence,
 			  const struct biscay_radio *r)
 {
 	b->lost_in_round += lost;
@@ -553,7 +479,7 @@ AP_FN void biscay_on_loss(struct biscay *b, const struct ap_tuning *t, ap_u64 lo
 		b->lost_in_startup = 1;
 	if (is_silence) {
 		b->silenced = 1;
-		biscay_update_control(b, t, r);
+		biscay_update_control(b, r);
 	}
 }
 
@@ -562,19 +488,20 @@ AP_FN void biscay_on_loss(struct biscay *b, const struct ap_tuning *t, ap_u64 lo
  *
  * Differs: the Rust twin waits for the next ACK. At 10 Mbit/s that is more than a millisecond away.
  */
-AP_FN void biscay_before_send(struct biscay *b, const struct ap_tuning *t, ap_u64 now,
+AP_FN void biscay_before_send(struct biscay *b, ap_u64 now,
 			      const struct biscay_radio *r)
 {
 	if (b->state != BISCAY_BISCAY)
 		return;
 	if (r->bandwidth == AP_NONE) {
 		b->cellular = AP_NONE;
+		biscay_divide(b);
 		biscay_enter_fallback(b, now);
 		return;
 	}
-	biscay_update_cellular(b, t, now, r);
-	b->own_cwnd = biscay_window(b, t);
-	biscay_update_control(b, t, r);
+	biscay_update_cellular(b, now, r);
+	b->own_cwnd = biscay_window(b);
+	biscay_update_control(b, r);
 }
 
 #endif

@@ -16,6 +16,13 @@ typedef unsigned int ap_u32;
 
 #define AP_FN static inline __attribute__((always_inline, unused))
 
+/* A function that the kernel's verifier sees once, and not anew for each call. Its pointers may be null for all it knows. */
+#ifdef __bpf__
+#define AP_CALL __attribute__((noinline))
+#else
+#define AP_CALL static __attribute__((unused))
+#endif
+
 #define AP_NONE (~0ULL)
 
 #define AP_US 1000ULL
@@ -50,17 +57,47 @@ AP_FN ap_u64 ap_less(ap_u64 a, ap_u64 b)
 	return a > b ? a - b : 0;
 }
 
-/* What `rate` carries in `span`, rounded down. */
-AP_FN ap_u64 ap_bytes_in(ap_u64 rate, ap_u64 span)
+/*
+ * x / AP_BIT_NS_PER_BYTE, rounded down, by products: a division takes as long as all the rest of an ACK's arithmetic.
+ *
+ * 8 * 10^9 is 2^12 * 5^9, and 2305843009 is 2^52 / 5^9 rounded down. What is cut off makes the estimate at most 1.76
+ * too small, so that one correction is enough.
+ */
+AP_FN ap_u64 ap_over_bit_ns(ap_u64 x)
+{
+	ap_u64 part = x >> 12, estimate = ((part >> 20) * 2305843009ULL) >> 32;
+
+	return estimate + (part - estimate * 1953125 >= 1953125);
+}
+
+/*
+ * x / 100, rounded down, for x below 2^44, by products: 2748779069 is 2^38 / 100 rounded down, so the estimate is at most 71
+ * too small; and a rest below 43,699 divided by 100 is 5243 / 2^19 of it.
+ */
+AP_FN ap_u64 ap_over_100(ap_u64 x)
+{
+	ap_u64 estimate = ((x >> 12) * 2748779069ULL) >> 26;
+
+	return estimate + (((x - estimate * 100) * 5243) >> 19);
+}
+
+/* What `rate` carries in a `span` of a second or more, rounded down. */
+AP_CALL ap_u64 ap_bytes_in_long(ap_u64 rate, ap_u64 span)
 {
 	ap_u64 seconds, rest, whole;
 
-	rate = ap_min(rate, AP_MOST_RATE);
 	span = ap_min(span, AP_MOST_SPAN);
 	seconds = span / AP_SECOND;
 	rest = span % AP_SECOND;
 	whole = rate * seconds;
 	return whole / 8 + ((whole % 8) * AP_SECOND + rate * rest) / AP_BIT_NS_PER_BYTE;
+}
+
+/* What `rate` carries in `span`, rounded down. */
+AP_FN ap_u64 ap_bytes_in(ap_u64 rate, ap_u64 span)
+{
+	rate = ap_min(rate, AP_MOST_RATE);
+	return span < AP_SECOND ? ap_over_bit_ns(rate * span) : ap_bytes_in_long(rate, span);
 }
 
 /* The rate that carries `bytes` in `span`, rounded down; zero if `span` is zero. */
@@ -77,6 +114,32 @@ AP_FN ap_u64 ap_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 	if (den == 0)
 		return 0;
 	return (value * num + den / 2) / den;
+}
+
+/*
+ * The logarithm to base 2 of `x`, at least 1, times 2^24: the place of the highest bit, and then a bit of the fraction for
+ * each squaring of what is left. Without branches, so that the verifier sees one path. The error is below 2^-23.
+ */
+AP_FN ap_u64 ap_log2(ap_u64 x)
+{
+	ap_u64 log = 0, rest = ap_min(ap_max(x, 1), (1ULL << 62) - 1), bits = rest, shift;
+	int i;
+
+	for (i = 5; i >= 0; i--) {
+		/* 2^i if more bits than that are left, and zero if not. */
+		shift = (((1ULL << (1U << i)) - 1 - bits) >> 63) << i;
+		log += shift;
+		bits >>= shift;
+	}
+	/* From 1 to below 2, with 31 bits after the point. */
+	rest = (rest << (62 - (log & 63))) >> 31;
+	for (i = 0; i < 24; i++) {
+		rest = (rest * rest) >> 31;
+		shift = (rest >> 32) & 1;
+		log = log << 1 | shift;
+		rest >>= shift;
+	}
+	return log;
 }
 
 /*
@@ -107,13 +170,15 @@ AP_FN int ap_as_good(ap_u64 new_value, ap_u64 old_value, int greatest)
 	return greatest ? new_value >= old_value : new_value <= old_value;
 }
 
-AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
+AP_CALL int ap_window_change(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
 {
 	ap_u64 age;
 
+	if (!w)
+		return 0;
 	if (!w->seen || ap_as_good(value, w->value[0], greatest) || ap_less(now, w->at[2]) > length) {
 		ap_window_all(w, now, value);
-		return;
+		return 0;
 	}
 	if (ap_as_good(value, w->value[1], greatest)) {
 		w->at[1] = w->at[2] = now;
@@ -144,6 +209,15 @@ AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u6
 		w->at[2] = now;
 		w->value[2] = value;
 	}
+	return 0;
+}
+
+/* Takes in a value. Most change nothing: they are worse than all three, and none of the three is too old. */
+AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
+{
+	if (w->seen && !ap_as_good(value, w->value[2], greatest) && ap_less(now, w->at[0]) <= length / 4)
+		return;
+	ap_window_change(w, now, value, length, greatest);
 }
 
 #endif

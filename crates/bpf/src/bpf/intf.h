@@ -31,7 +31,7 @@ struct ap_told {
 };
 
 /*
- * Entry 0 of the mapped array `feed`. What is valid lies in told[sequence % 2]. The writer fills the other one and then
+ * The mapped array `feed`. What is valid lies in told[sequence % 2]. The writer fills the other one and then
  * adds one to the sequence, so that a writer that is interrupted, or dies, leaves what was valid before. A reader that
  * finds another sequence afterwards reads again.
  */
@@ -41,7 +41,29 @@ struct ap_feed {
 	struct ap_told told[2];
 };
 
-/* Options. Entry 0 of the array `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
+/* What the loader found out about the kernel. */
+struct ap_kernel {
+	/* Which argument of cong_control is the rate sample: 3, and 1 before Linux 6.10. */
+	ap_u32 sample_argument;
+	/* Whether programs can call the kernel's own BBR. */
+	ap_u32 has_bbr;
+};
+
+/* What all flows of a scheme count together: `totals`. */
+struct ap_totals {
+	ap_u64 interval;
+	/* Flows that sent in an interval, by its number modulo 4. */
+	ap_u64 active[4];
+	ap_u64 flows;
+	ap_u64 acks;
+	ap_u64 sends;
+	ap_u64 fallbacks;
+	ap_u64 returns;
+	/* Of the fallbacks, those because the radio fell silent. */
+	ap_u64 silences;
+};
+
+/* BISCAY's options, `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
 struct ap_tuning {
 	/* ns */
 	ap_u64 slack;
@@ -59,6 +81,24 @@ struct ap_tuning {
 	ap_u32 pacing;
 	ap_u32 margin;
 	ap_u32 tolerance;
+};
+
+/* MORC's options, `tuning` of its programs; the meanings and defaults are those of crates/cc/src/morc.rs. */
+struct ap_morc_tuning {
+	/* ns; drain: zero for never */
+	ap_u64 target;
+	ap_u64 octave;
+	ap_u64 drain;
+	/* in thousandths */
+	ap_u32 dry_most;
+	/* With 16 bits after the point; window_targets and drain_above: zero for not at all. */
+	ap_u32 ahead_loops;
+	ap_u32 window_targets;
+	ap_u32 memory_loops;
+	ap_u32 drain_above;
+	ap_u32 boost;
+	ap_u32 overflow;
+	ap_u32 rival;
 };
 
 #endif
