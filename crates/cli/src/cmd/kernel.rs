@@ -2,6 +2,8 @@
 
 #[cfg(feature = "bpf")]
 mod loaded;
+#[cfg(feature = "bpf")]
+mod run;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,9 +20,9 @@ const REMEDY: &str = "this program was built without the kernel's part: install 
 
 /// Runs a scheme in this Linux kernel: unmodified programs send by it.
 ///
-/// As root, `load` brings BISCAY into the kernel and `feed` tells it what the radio grants, every millisecond. A
-/// program chooses it for a socket (TCP_CONGESTION, `iperf3 -C biscay`), and needs no privileges for that. If the feed
-/// is older than 100 ms, the kernel's own BBR controls. `unload` is safe while flows run.
+/// As root, `load` brings BISCAY or MORC into the kernel. A program chooses it for a socket (TCP_CONGESTION, `iperf3 -C
+/// morc`), and needs no privileges for that. `feed` tells BISCAY what the radio grants, every millisecond; if that is
+/// older than 100 ms, the kernel's own BBR controls. MORC needs no feed. `unload` is safe while flows run.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace kernel load biscay && airpace kernel feed --mbps 20")]
 pub struct Args {
@@ -32,19 +34,37 @@ pub struct Args {
 enum What {
     /// Loads a scheme; it stays until it is unloaded, or until the machine starts anew.
     Load {
-        /// `biscay`, with options as in `airpace sim --scheme`.
-        #[arg(default_value = "biscay", value_parser = biscay)]
+        /// `biscay` or `morc`, with options as in `airpace sim --scheme`.
+        #[arg(default_value = "biscay", value_parser = spec)]
         scheme: Box<SchemeSpec>,
+        /// Makes it the default of all new TCP sockets in this network namespace.
+        #[arg(long)]
+        default: bool,
+        /// Makes it the default in this network namespace (`ip netns`) instead.
+        #[arg(long, value_name = "NAME")]
+        netns: Option<String>,
     },
-    /// Removes the scheme. Flows that use it keep it until they end.
-    Unload,
+    /// Removes a scheme. Flows that use it keep it until they end.
+    Unload {
+        /// `biscay` or `morc`; without it, whatever is loaded.
+        #[arg(value_parser = ["biscay", "morc"])]
+        scheme: Option<String>,
+    },
     /// Says what is loaded, what its flows did and how old the feed is.
     Status {
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Tells the scheme what the radio grants, until its input ends or Ctrl-C.
+    /// Runs a program whose TCP connections use a loaded scheme, although it knows nothing of it; as root.
+    Run {
+        #[arg(value_parser = ["biscay", "morc"])]
+        scheme: String,
+        /// The program and its arguments, behind `--`.
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Tells BISCAY what the radio grants, until its input ends or Ctrl-C.
     Feed(Feed),
 }
 
@@ -60,7 +80,17 @@ struct Feed {
     mbps: Option<f64>,
 }
 
-fn biscay(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
+/// Where a scheme becomes the default.
+#[cfg(feature = "bpf")]
+#[derive(Clone, Copy)]
+enum Standard<'a> {
+    /// In the network namespace of this program.
+    Here,
+    /// In this one.
+    Namespace(&'a str),
+}
+
+fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
     SchemeSpec::parse(word).map(Box::new)
 }
 
@@ -68,9 +98,13 @@ fn biscay(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
 #[cfg(feature = "bpf")]
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.what {
-        What::Load { scheme } => loaded::load(scheme, out),
-        What::Unload => loaded::unload(out),
+        What::Load { scheme, default, netns } => {
+            let place = netns.as_deref().map(Standard::Namespace).or(default.then_some(Standard::Here));
+            loaded::load(scheme, place, out)
+        }
+        What::Unload { scheme } => loaded::unload(scheme.as_deref(), out),
         What::Status { json } => loaded::status(*json, out),
+        What::Run { scheme, command } => run::run(scheme, command),
         What::Feed(Feed { from: Some(from), .. }) => loaded::feed(from, out),
         What::Feed(Feed { mbps, .. }) => loaded::feed_constant(mbps.unwrap_or_default(), out),
     }
@@ -80,7 +114,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 #[cfg(not(feature = "bpf"))]
 pub fn run(args: &Args, _: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.what {
-        What::Load { .. } | What::Unload | What::Status { .. } => {}
+        What::Load { .. } | What::Unload { .. } | What::Status { .. } | What::Run { .. } => {}
         What::Feed(Feed { from, mbps }) => debug_assert!(from.is_some() || mbps.is_some()),
     }
     anyhow::bail!(REMEDY)

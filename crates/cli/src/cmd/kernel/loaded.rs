@@ -1,6 +1,7 @@
 //! `airpace kernel` in a build that can load programs.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -11,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use airpace_bpf::feed::{Feed, MAX_AGE, Told};
 use airpace_bpf::feeder::Feeder;
-use airpace_bpf::kernel::{BISCAY, Kernel, Pinned, unload as remove};
+use airpace_bpf::kernel::{BISCAY, Kernel, MORC, Part, Pinned, SCHEMES, unload as remove};
 use airpace_bpf::twin::KernelTuning;
+use airpace_bpf::twin::morc::MorcTuning;
 use airpace_cc::SchemeSpec;
 use airpace_cc::ack_trace::{self, Reader};
 use airpace_cc::biscay::Tuning;
@@ -22,6 +24,7 @@ use airpace_radio::line::from_line;
 use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::json;
 
+use super::Standard;
 use crate::cmd::{Verdict, on_interrupt};
 
 /// How often the feed is written if nothing new comes.
@@ -32,71 +35,135 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// The longest line that is read: a report of a carrier takes some hundred bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
-pub fn load(scheme: &SchemeSpec, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let name = scheme.scheme().name;
-    ensure!(name == BISCAY, "the kernel's part of `{name}` is not written: load `{BISCAY}`");
-    let tuning = Tuning::read(scheme.options())?;
-    let tuning = KernelTuning::new(&tuning).map_err(|error| anyhow!("{}: {error}", scheme.text()))?;
-    if Pinned::open()?.is_some() {
-        bail!("`{BISCAY}` is loaded already; `airpace kernel unload` removes it");
+pub fn load(
+    scheme: &SchemeSpec,
+    standard: Option<Standard<'_>>,
+    out: &mut dyn Write,
+) -> anyhow::Result<Verdict> {
+    let part = part(scheme)?;
+    let name = part.name();
+    if Pinned::open(name)?.is_some() {
+        bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
     }
-    let mut kernel = Kernel::load(&tuning)?;
+    let mut kernel = Kernel::load(&part)?;
     kernel.pin()?;
-    writeln!(out, "{BISCAY} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {BISCAY}`.")?;
-    writeln!(out, "Feed it with `airpace kernel feed`; until then its flows are BBR's.")?;
+    writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
+    if name == BISCAY {
+        writeln!(out, "Feed it with `airpace kernel feed`; until then its flows are BBR's.")?;
+    }
+    if let Some(place) = standard {
+        enter(place)?;
+        set_default(name)?;
+        writeln!(
+            out,
+            "It is the default of new TCP sockets there; `airpace kernel unload {name}` does not undo that:"
+        )?;
+        writeln!(out, "sysctl net.ipv4.tcp_congestion_control=NAME does.")?;
+    }
     Ok(Verdict::Fine)
 }
 
-pub fn unload(out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    if remove()? {
-        writeln!(out, "{BISCAY} is removed. Flows that use it keep it until they end.")?;
-        return Ok(Verdict::Fine);
+/// The default of a network namespace.
+const DEFAULT: &str = "net/ipv4/tcp_congestion_control";
+
+/// Goes into the network namespace whose default is meant.
+fn enter(place: Standard<'_>) -> anyhow::Result<()> {
+    let Standard::Namespace(name) = place else { return Ok(()) };
+    ensure!(!name.contains('/') && !name.is_empty(), "`{name}` is no name of a network namespace");
+    let path = Path::new("/run/netns").join(name);
+    let namespace = std::fs::File::open(&path)
+        .with_context(|| format!("{}: no such network namespace; `ip netns` lists them", path.display()))?;
+    let network = Some(rustix::thread::LinkNameSpaceType::Network);
+    rustix::thread::move_into_link_name_space(namespace.as_fd(), network)
+        .with_context(|| format!("cannot enter {}; do it as root", path.display()))
+}
+
+fn set_default(name: &str) -> anyhow::Result<()> {
+    airpace_files::set_kernel(DEFAULT, name)
+        .with_context(|| format!("/proc/sys/{DEFAULT} does not take `{name}`; do it as root"))
+}
+
+/// The kernel's part of a scheme.
+fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
+    let (name, options) = (scheme.scheme().name, scheme.options());
+    let part = match name {
+        BISCAY => KernelTuning::new(&Tuning::read(options)?).map(Part::Biscay),
+        MORC if options.text("learner") == "ahead" => {
+            MorcTuning::new(&airpace_cc::morc::profile(options)?).map(Part::Morc)
+        }
+        MORC => bail!("{}: the kernel's part has the learner `ahead` only", scheme.text()),
+        _ => bail!("the kernel's part of `{name}` is not written: load `{}`", SCHEMES.join("` or `")),
+    };
+    part.map_err(|error| anyhow!("{}: {error}", scheme.text()))
+}
+
+pub fn unload(scheme: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let mut is_any = false;
+    for name in SCHEMES.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
+        if remove(name)? {
+            writeln!(out, "{name} is removed. Flows that use it keep it until they end.")?;
+            is_any = true;
+        }
     }
-    writeln!(out, "Nothing is loaded.")?;
+    if !is_any {
+        writeln!(out, "Nothing is loaded.")?;
+    }
     Ok(Verdict::Fine)
 }
 
 pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let Some(pinned) = Pinned::open()? else {
-        match as_json {
-            true => writeln!(out, "{}", json!({ "loaded": null }))?,
-            false => writeln!(out, "Nothing is loaded; `airpace kernel load` does it.")?,
+    let mut schemes = vec![];
+    for name in SCHEMES {
+        let Some(pinned) = Pinned::open(name)? else { continue };
+        let (totals, feed) = (pinned.totals()?, pinned.feed()?);
+        let told = feed.as_ref().and_then(Feed::read);
+        let mbps = told.and_then(|(told, _)| told.bandwidth).map(Rate::as_mbps);
+        let age_ms = told.map(|(_, age)| age.as_secs_f64() * 1e3);
+        if as_json {
+            let totals = json!({
+                "flows": totals.flows,
+                "acks": totals.acks,
+                "sends": totals.sends,
+                "fallbacks": totals.fallbacks,
+                "silences": totals.silences,
+                "returns": totals.returns,
+            });
+            let told = feed.map(|_| json!({ "mbps": mbps, "age_ms": age_ms }));
+            schemes.push(json!({ "scheme": name, "totals": totals, "feed": told }));
+            continue;
         }
-        return Ok(Verdict::Fine);
-    };
-    let (totals, told) = (pinned.totals()?, pinned.feed()?.read());
-    let mbps = told.and_then(|(told, _)| told.bandwidth).map(Rate::as_mbps);
-    let age_ms = told.map(|(_, age)| age.as_secs_f64() * 1e3);
-    if as_json {
-        let totals = json!({
-            "flows": totals.flows,
-            "acks": totals.acks,
-            "sends": totals.sends,
-            "fallbacks": totals.fallbacks,
-            "silences": totals.silences,
-            "returns": totals.returns,
-        });
-        let told = json!({ "mbps": mbps, "age_ms": age_ms });
-        writeln!(out, "{}", json!({ "loaded": BISCAY, "totals": totals, "feed": told }))?;
-        return Ok(Verdict::Fine);
+        writeln!(out, "Loaded:    {name}")?;
+        writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
+        schemes.push(json!(name));
+        if feed.is_none() {
+            continue;
+        }
+        let feed = match (mbps, age_ms) {
+            (_, None) => "nothing was told yet".to_owned(),
+            (None, Some(age)) => format!("bandwidth unknown, told {age:.0} ms ago"),
+            (Some(mbps), Some(age)) => format!("{mbps:.2} Mbit/s, told {age:.0} ms ago"),
+        };
+        let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
+        writeln!(out, "Feed:      {feed}{}", if is_old { "; flows are BBR's" } else { "" })?;
+        let (fallbacks, silences, returns) = (totals.fallbacks, totals.silences, totals.returns);
+        writeln!(
+            out,
+            "FALLBACK:  {fallbacks} times, {silences} of them for want of a feed; {returns} returns"
+        )?;
     }
-    writeln!(out, "Loaded:    {BISCAY}")?;
-    let feed = match (mbps, age_ms) {
-        (_, None) => "nothing was told yet".to_owned(),
-        (None, Some(age)) => format!("bandwidth unknown, told {age:.0} ms ago"),
-        (Some(mbps), Some(age)) => format!("{mbps:.2} Mbit/s, told {age:.0} ms ago"),
-    };
-    let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
-    writeln!(out, "Feed:      {feed}{}", if is_old { "; flows are BBR's" } else { "" })?;
-    writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
-    let (fallbacks, silences, returns) = (totals.fallbacks, totals.silences, totals.returns);
-    writeln!(out, "FALLBACK:  {fallbacks} times, {silences} of them for want of a feed; {returns} returns")?;
+    if as_json {
+        writeln!(out, "{}", json!({ "loaded": schemes }))?;
+    } else if schemes.is_empty() {
+        writeln!(out, "Nothing is loaded; `airpace kernel load` does it.")?;
+    }
     Ok(Verdict::Fine)
 }
 
 fn open() -> anyhow::Result<Feed> {
-    let pinned = Pinned::open()?.context("nothing is loaded; `airpace kernel load` does it")?;
-    pinned.feed().context("the kernel does not map its array; feed as root")
+    let pinned = Pinned::open(BISCAY)?;
+    let pinned = pinned.with_context(|| format!("{BISCAY} is not loaded; `airpace kernel load` does it"))?;
+    let feed = pinned.feed().context("the kernel does not map its array; feed as root")?;
+    feed.context("what is loaded has no array for a feeder; unload it and load it again")
 }
 
 pub fn feed_constant(mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
