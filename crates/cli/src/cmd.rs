@@ -12,6 +12,7 @@ pub mod emu;
 pub mod encode;
 pub mod fetch;
 pub mod install;
+pub mod kernel;
 pub mod list;
 pub mod man;
 mod matrix;
