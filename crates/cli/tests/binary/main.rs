@@ -1,5 +1,6 @@
 //! Tests of the real binary in a temporary folder: what users type and what they get.
 
+mod agree;
 mod completions;
 mod decode;
 mod decode_reports;
