@@ -33,6 +33,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     /// Loads a scheme; it stays until it is unloaded, or until the machine starts anew.
+    #[command(before_help = "Example: airpace kernel load morc --default")]
     Load {
         /// `biscay` or `morc`, with options as in `airpace sim --scheme`.
         #[arg(default_value = "biscay", value_parser = spec)]
@@ -45,18 +46,21 @@ enum What {
         netns: Option<String>,
     },
     /// Removes a scheme. Flows that use it keep it until they end.
+    #[command(before_help = "Example: airpace kernel unload morc")]
     Unload {
         /// `biscay` or `morc`; without it, whatever is loaded.
         #[arg(value_parser = ["biscay", "morc"])]
         scheme: Option<String>,
     },
     /// Says what is loaded, what its flows did and how old the feed is.
+    #[command(before_help = "Example: airpace kernel status")]
     Status {
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
     },
     /// Runs a program whose TCP connections use a loaded scheme, although it knows nothing of it; as root.
+    #[command(before_help = "Example: airpace kernel run morc -- iperf3 -c HOST")]
     Run {
         #[arg(value_parser = ["biscay", "morc"])]
         scheme: String,
@@ -65,6 +69,7 @@ enum What {
         command: Vec<std::ffi::OsString>,
     },
     /// Tells BISCAY what the radio grants, until its input ends or Ctrl-C.
+    #[command(before_help = "Example: airpace kernel feed --from reports.sock")]
     Feed(Feed),
 }
 
