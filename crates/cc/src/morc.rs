@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
 //! | [`target`] | the queueing delay at which it aims |
-//! | [`profile`] | what users may set |
+//! | [`mod@profile`] | what users may set |
 //! | [`look`] | what ACKs say, twice per round trip |
 //! | `start` | how far slow start has come |
 //! | [`rival`] | flows that do not drain a queue |
