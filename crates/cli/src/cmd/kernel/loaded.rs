@@ -1,5 +1,6 @@
 //! `airpace kernel` in a build that can load programs.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
@@ -45,14 +46,19 @@ pub fn load(
     if Pinned::open(name)?.is_some() {
         bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
     }
+    let namespace = standard.map(find).transpose()?.flatten();
     let mut kernel = Kernel::load(&part)?;
     kernel.pin()?;
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
     if name == BISCAY {
         writeln!(out, "Feed it with `airpace kernel feed`; until then its flows are BBR's.")?;
     }
-    if let Some(place) = standard {
-        enter(place)?;
+    if standard.is_some() {
+        if let Some(namespace) = &namespace {
+            let network = Some(rustix::thread::LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), network)
+                .context("cannot enter the network namespace; do it as root")?;
+        }
         set_default(name)?;
         writeln!(
             out,
@@ -66,16 +72,20 @@ pub fn load(
 /// The default of a network namespace.
 const DEFAULT: &str = "net/ipv4/tcp_congestion_control";
 
-/// Goes into the network namespace whose default is meant.
-fn enter(place: Standard<'_>) -> anyhow::Result<()> {
-    let Standard::Namespace(name) = place else { return Ok(()) };
+/// The network namespace whose default is meant; `None` for that of this program.
+fn find(place: Standard<'_>) -> anyhow::Result<Option<File>> {
+    let Standard::Namespace(name) = place else { return Ok(None) };
     ensure!(!name.contains('/') && !name.is_empty(), "`{name}` is no name of a network namespace");
     let path = Path::new("/run/netns").join(name);
-    let namespace = std::fs::File::open(&path)
-        .with_context(|| format!("{}: no such network namespace; `ip netns` lists them", path.display()))?;
-    let network = Some(rustix::thread::LinkNameSpaceType::Network);
-    rustix::thread::move_into_link_name_space(namespace.as_fd(), network)
-        .with_context(|| format!("cannot enter {}; do it as root", path.display()))
+    let opened = File::open(&path).map(Some);
+    opened.map_err(|error| {
+        anyhow!("no network namespace `{name}` ({}: {error}); `ip netns` lists them", path.display())
+    })
+}
+
+/// Whether new sockets of this program's network namespace get this scheme.
+fn is_default(name: &str) -> bool {
+    std::fs::read_to_string(Path::new("/proc/sys").join(DEFAULT)).is_ok_and(|text| text.trim() == name)
 }
 
 fn set_default(name: &str) -> anyhow::Result<()> {
@@ -102,6 +112,13 @@ pub fn unload(scheme: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Verdi
     for name in SCHEMES.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
         if remove(name)? {
             writeln!(out, "{name} is removed. Flows that use it keep it until they end.")?;
+            if is_default(name) {
+                writeln!(
+                    out,
+                    "It is still the default of new TCP sockets here, and lives until that is changed:"
+                )?;
+                writeln!(out, "sysctl net.ipv4.tcp_congestion_control=NAME")?;
+            }
             is_any = true;
         }
     }
@@ -225,7 +242,7 @@ fn read(from: &Path, tuning: &Tuning, stop: &AtomicBool, news: &Sender<Told>) ->
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         return reports(BufReader::new(stream), None, tuning, stop, news);
     }
-    let file = std::fs::File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let file = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
     let mut file = BufReader::new(file);
     if file.fill_buf()?.starts_with(b"airpace-ack-trace") {
         return trace(file, stop, news).with_context(|| from.display().to_string());
