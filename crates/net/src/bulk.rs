@@ -20,7 +20,7 @@ pub use traffic::Traffic;
 const LONGEST_ORDER: usize = 4_096;
 
 /// How often figures are recorded.
-const RECORD_EVERY: Duration = Duration::from_millis(10);
+pub const RECORD_EVERY: Duration = Duration::from_millis(10);
 
 /// Bytes that are written or read at once.
 const CHUNK: usize = 64 << 10;

@@ -1,6 +1,7 @@
 //! `airpace agree`: schemes in the simulator and over real transports, side by side.
 
 pub mod flow;
+mod inside;
 mod table;
 mod wire;
 

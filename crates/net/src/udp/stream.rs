@@ -13,10 +13,10 @@ use crate::transport::Read;
 /// Chosen: what 200 Mbit/s carry in 40 ms. The first packets after the handshake say more.
 pub const FIRST_LIMIT: u64 = 1 << 20;
 
-/// The most pieces that wait for what is missing before them.
+/// Bytes of a full buffer for each of the most pieces that wait for what is missing before them.
 ///
-/// Chosen: a full buffer of full packets of which every second one is missing.
-const MOST_PIECES: usize = 1 << 14;
+/// Chosen: no more than full packets of which every second one is missing.
+const BYTES_PER_PIECE: u64 = 1 << 10;
 
 /// The stream that this side sends.
 ///
@@ -264,7 +264,7 @@ impl Incoming {
         let next = self.next();
         let is_late = end <= next;
         if !is_late && offset > next {
-            if self.above.len() >= MOST_PIECES {
+            if self.above.len() as u64 >= self.most / BYTES_PER_PIECE {
                 return Err(Broken::Pieces);
             }
             self.put_above(offset, bytes);

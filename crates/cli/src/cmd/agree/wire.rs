@@ -22,6 +22,7 @@ use anyhow::{Context, bail};
 use super::super::emu::stage::{Played, Player, Stage};
 use super::super::emu::telemetry::Telemetry;
 use super::super::wire::Transport;
+use super::inside::{self, Look};
 
 /// The port of the first flow, at both ends; those of further flows follow.
 const FIRST_PORT: u16 = 7_001;
@@ -62,11 +63,11 @@ impl Play<'_> {
             seed: self.seed,
         };
         let mut tries_left = again;
-        let Played { mut record, connections, mut audit } = loop {
-            let mut played = self.once(&world, is_interrupted, progress)?;
+        let (Played { mut record, connections, mut audit }, insides) = loop {
+            let (mut played, insides) = self.once(&world, is_interrupted, progress)?;
             played.audit.judge();
             if played.audit.is_fit() || tries_left == 0 {
-                break played;
+                break (played, insides);
             }
             tries_left -= 1;
         };
@@ -74,6 +75,7 @@ impl Play<'_> {
         data.packets.resize(self.scenario.flow.len(), 0);
         let replayed =
             replay(&world, &mut record, &mut data).context("the record of packets cannot be read again")?;
+        insides.tell(self.scenario, recorder);
         audit.counts.record_lost += record.lost;
         if record.lost == 0 {
             audit.counts.differing = replayed.differing;
@@ -88,7 +90,7 @@ impl Play<'_> {
         world: &World,
         is_interrupted: &AtomicBool,
         progress: &mut Clock<'_>,
-    ) -> anyhow::Result<Played> {
+    ) -> anyhow::Result<(Played, Insides)> {
         let has_radio =
             self.scenario.cell.is_some() || self.scenario.trace.as_ref().is_some_and(|trace| trace.telemetry);
         // Sockets have short names, which a run folder need not have.
@@ -105,12 +107,13 @@ impl Play<'_> {
         let started = staged.clock.start_ns();
         let far = staged.session.space().address_v4().to_string();
         let key = airpace_net::key::Key::random().map_err(anyhow::Error::msg)?;
-        let (mut servers, mut clients) = (vec![], vec![]);
+        let (mut servers, mut clients, mut names) = (vec![], vec![], vec![]);
         for (index, flow) in self.scenario.flow.iter().enumerate() {
             let scheme = flow.scheme.clone().unwrap_or_else(|| {
                 let label = self.scheme.text();
                 wire::parts(label).map_or(label, |(scheme, _)| scheme).to_owned()
             });
+            names.push(SchemeSpec::parse(&scheme)?.inspected()?);
             let port = FIRST_PORT + index as u16;
             let secret = ("AIRPACE_KEY".to_owned(), code::print(&key));
             let common = ["--transport", self.transport.name(), "--at", &format!("{far}:{port}")];
@@ -150,16 +153,55 @@ impl Play<'_> {
             let joined = teller.join();
             anyhow::ensure!(joined.is_ok(), "the thread that tells reports failed; please report this");
         }
+        let said_by =
+            |players: Vec<Player>| players.into_iter().map(Player::said).collect::<Result<Vec<_>, _>>();
+        let (servers, clients) = (said_by(servers)?, said_by(clients)?);
         if let Err(error) = played {
-            let said = servers.into_iter().chain(clients).map(Player::said).collect::<Result<Vec<_>, _>>()?;
-            let said = said.iter().filter_map(|said| said.lines().last()).collect::<Vec<_>>().join("; ");
+            let said = servers
+                .iter()
+                .chain(&clients)
+                .filter_map(|said| said.lines().last())
+                .collect::<Vec<_>>()
+                .join("; ");
             return Err(if said.is_empty() { error } else { error.context(said) });
         }
-        ended
+        let looks = |said: &String| inside::read(said);
+        let servers = servers.iter().map(looks).collect::<Result<_, _>>()?;
+        let clients = clients.iter().map(looks).collect::<Result<_, _>>()?;
+        Ok((ended?, Insides { zero_ns: started, names, servers, clients }))
     }
 }
 
-/// Starts the programs, and waits until those on the devices have ended.
+/// What the ends of all flows were like inside; by flow.
+struct Insides {
+    /// When the scenario began.
+    zero_ns: u64,
+    names: Vec<Vec<&'static str>>,
+    servers: Vec<Vec<Look>>,
+    clients: Vec<Vec<Look>>,
+}
+
+impl Insides {
+    fn tell(&self, scenario: &Scenario, recorder: &mut dyn Recorder) {
+        for (index, flow) in scenario.flow.iter().enumerate() {
+            let ends = (&self.servers[index], &self.clients[index]);
+            let (sender, receiver) =
+                if flow.direction == Direction::Downlink { ends } else { (ends.1, ends.0) };
+            let starts = Time::ZERO + Duration::from_secs_f64(flow.start_s);
+            let flow = inside::Flow {
+                id: FlowId(index as u16),
+                starts,
+                names: &self.names[index],
+                sender,
+                receiver,
+            };
+            inside::tell(&flow, self.zero_ns, recorder);
+        }
+    }
+}
+
+/// Starts the programs, and waits until they have ended. One of the far side whose peer's farewell was lost may still
+/// wait for it in the end; it is stopped with the session.
 fn attend(
     staged: &mut super::super::emu::stage::Staged,
     servers: &[Player],
@@ -168,10 +210,13 @@ fn attend(
     is_interrupted: &AtomicBool,
     progress: &mut Clock<'_>,
 ) -> anyhow::Result<()> {
+    let mut far = vec![];
     for server in servers {
-        if !server.serve(&mut staged.session)? {
+        let (number, is_listening) = server.serve(&mut staged.session)?;
+        if !is_listening {
             bail!("a program of the far side does not listen");
         }
+        far.push(number);
     }
     let mut numbers = vec![];
     for client in clients {
@@ -179,15 +224,17 @@ fn attend(
     }
     let stopped = AtomicBool::new(false);
     let progress = std::cell::RefCell::new(progress);
-    let ends = staged.wait(&numbers, long + ENDS_WITHIN, is_interrupted, |now| {
+    let all = [&far[..], &numbers].concat();
+    let ends = staged.wait(&all, long + ENDS_WITHIN, is_interrupted, |now| {
         if (progress.borrow_mut())(now) == ControlFlow::Break(()) {
             stopped.store(true, Ordering::Relaxed);
         }
     })?;
-    for number in numbers {
+    for number in all {
         match ends[number].and_then(|end| end.code) {
             Some(0) => {}
             Some(code) => bail!("a program of a flow ended with {code}"),
+            None if far.contains(&number) => {}
             None => bail!("a program of a flow did not end"),
         }
     }

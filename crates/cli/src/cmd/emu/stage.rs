@@ -161,12 +161,12 @@ impl Player {
         Ok(session.launch(&self.program, Some(&self.said))?)
     }
 
-    /// Starts it as a server, and waits until it listens. Returns whether it does.
+    /// Starts it as a server, and waits until it listens. Returns its number, and whether it does.
     ///
     /// # Errors
     /// A program that cannot be started.
-    pub fn serve(&self, session: &mut Session) -> anyhow::Result<bool> {
-        Ok(session.serve(&self.program, Some(&self.said))?.1)
+    pub fn serve(&self, session: &mut Session) -> anyhow::Result<(usize, bool)> {
+        Ok(session.serve(&self.program, Some(&self.said))?)
     }
 
     /// What it has said.

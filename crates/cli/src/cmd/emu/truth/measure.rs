@@ -85,7 +85,7 @@ pub fn run(
     let receive = ["connect", &address, "receive", &SECONDS.to_string()];
     let reader = Player::new(&words(&receive), Spot::Device(0), folder)?;
     let failed = |said: String| anyhow!("a flow under `{}` failed: {}", condition.scheme, said.trim());
-    if !sender.serve(&mut staged.session)? {
+    if !sender.serve(&mut staged.session)?.1 {
         staged.end()?;
         return Err(failed(sender.said()?));
     }
