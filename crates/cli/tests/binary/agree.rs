@@ -1,5 +1,6 @@
 //! `airpace agree`: a scheme in the simulator and over real sockets. How late this machine is decides on no test.
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
 use super::Shell;
@@ -39,4 +40,13 @@ fn schemes_are_compared_over_both_transports_beside_the_simulators_own_spread() 
     assert_eq!(whole, rows);
     assert!(shell.read("run/report.html").contains("cbr:rate_mbps=3 over quic"));
     assert_eq!(manifest(&shell, "run")["complete"], true);
+    for transport in ["udp", "quic"] {
+        let label = format!("cbr%3Arate_mbps%3D3%20over%20{transport}");
+        let table = format!("run/controller/scenario=link/scheme={label}/seed=1/part.parquet");
+        let table =
+            std::fs::File::open(shell.path(&table)).unwrap_or_else(|error| panic!("{table}: {error}"));
+        let rows = SerializedFileReader::new(table).unwrap().metadata().file_metadata().num_rows();
+        // A late connection looks less often.
+        assert!((1..=101).contains(&rows), "{transport}: looked at {rows} times in a second");
+    }
 }

@@ -115,9 +115,12 @@ fn grid(look: &Look) -> u64 {
 mod tests {
     use super::*;
 
-    /// Times in ms, states and values of what is recorded.
+    /// Time in ms, state, whether it is another than before, and values.
+    type Row = (u64, String, bool, Vec<(&'static str, f64)>);
+
+    /// What is recorded.
     #[derive(Default)]
-    struct Told(Vec<(u64, String, bool, Vec<(&'static str, f64)>)>);
+    struct Told(Vec<Row>);
 
     impl Recorder for Told {
         fn record(&mut self, event: Event<'_>) {
