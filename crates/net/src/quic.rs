@@ -1,4 +1,4 @@
-//! The transport over QUIC: TLS 1.3, migration, ACK frequency and logs by noq; when data leaves is ours to say.
+//! The transport over QUIC: TLS 1.3, migration, ACK frequency by noq; when data leaves is ours to say.
 //!
 //! ```text
 //!  datagrams ──▶ noq ── notes ──▶ Ledger ──▶ Controller
@@ -13,6 +13,7 @@
 //! | `config` | certificates, trust, limits |
 //! | `receiving` | the receiving half |
 //! | `inflow` | streams put in order |
+//! | `logged` | packets that tell a log of themselves |
 //! | `closing` | why a connection is over, in words of ours |
 //! | `connection`, `streams`, `endpoint` | the machine |
 //!
@@ -36,6 +37,7 @@ mod connection;
 pub mod datagram;
 mod endpoint;
 mod inflow;
+mod logged;
 mod receiving;
 mod streams;
 #[cfg(test)]

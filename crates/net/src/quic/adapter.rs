@@ -14,7 +14,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use airpace_core::{Bytes, Rate, Time};
+use airpace_core::Time;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
@@ -50,6 +50,8 @@ pub(super) enum Note {
     Lost {
         /// Its number.
         number: u64,
+        /// Its size.
+        bytes: u16,
     },
     /// All packets that noq declared lost and still remembers have been acknowledged after all.
     Late,
@@ -71,9 +73,6 @@ struct Shared {
     /// Whether noq had something to send that the gate held back.
     was_held: bool,
     built: bool,
-    /// What is written into noq's log.
-    window: u64,
-    rate: Option<Rate>,
 }
 
 /// A connection's end of the tap.
@@ -106,13 +105,6 @@ impl Handle {
     /// Whether noq had something to send since [`Handle::open`] that the gate held back.
     pub(super) fn was_held(&self) -> bool {
         self.lock().was_held
-    }
-
-    /// What noq shall write into its log.
-    pub(super) fn show(&self, window: Bytes, rate: Option<Rate>) {
-        let mut shared = self.lock();
-        shared.window = window.0;
-        shared.rate = rate;
     }
 }
 
@@ -156,8 +148,8 @@ impl Controller for Tap {
         self.0.lock().notes.push(Note::Late);
     }
 
-    fn on_packet_lost(&mut self, _bytes: u16, number: u64, _now: Instant) {
-        self.0.lock().notes.push(Note::Lost { number });
+    fn on_packet_lost(&mut self, bytes: u16, number: u64, _now: Instant) {
+        self.0.lock().notes.push(Note::Lost { number, bytes });
     }
 
     fn on_mtu_update(&mut self, _new_mtu: u16) {}
@@ -167,11 +159,9 @@ impl Controller for Tap {
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let shared = self.0.lock();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = shared.window.max(1);
+        metrics.congestion_window = OPEN;
         metrics.pacing_rate = Some(UNPACED_BYTES_PER_SECOND);
-        metrics.bandwidth_estimate = shared.rate.map(|rate| rate.as_bps());
         metrics
     }
 
