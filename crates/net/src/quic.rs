@@ -11,6 +11,7 @@
 //! | `adapter` | all that knows of noq's congestion trait |
 //! | [`datagram`] | the bytes of stamps and feedback |
 //! | `config` | certificates, trust, limits |
+//! | `blocks` | memory of datagrams that arrive |
 //! | `receiving` | the receiving half |
 //! | `inflow` | streams put in order |
 //! | `logged` | packets that tell a log of themselves |
@@ -31,6 +32,7 @@
 //! [`Ledger`]: airpace_cc::endpoint::Ledger
 
 mod adapter;
+mod blocks;
 mod closing;
 mod config;
 mod connection;

@@ -39,8 +39,8 @@ const DEFAULT_SCHEME: &str = "cubic";
 
 /// The most pieces of streams that wait to be read.
 ///
-/// Chosen: what may wait as bytes is 18,000 full packets. Each piece keeps its datagram in memory, so that many small ones
-/// would keep far more than their bytes.
+/// Chosen: what may wait as bytes is 18,000 full packets. Each piece keeps its datagram in memory (few keep more: see
+/// `blocks.rs`), so that many small ones would keep far more than their bytes.
 const MOST_PIECES: usize = 1 << 16;
 
 /// What may be sent to an address that has not proven itself, as a multiple of what came from it.

@@ -6,7 +6,6 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use airpace_core::{Ecn, Time};
-use bytes::BytesMut;
 use noq_proto::crypto::rustls::QuicClientConfig;
 use noq_proto::{
     ClientConfig, DatagramEvent, EcnCodepoint, EndpointConfig, FourTuple, Incoming, ServerConfig,
@@ -14,6 +13,7 @@ use noq_proto::{
 };
 
 use super::adapter::{Clock, Handle};
+use super::blocks::Blocks;
 use super::config::{Config, Retry};
 use super::connection::{AMPLIFICATION, QuicConnection};
 use super::logged::{Door, Way};
@@ -56,6 +56,7 @@ pub struct QuicEndpoint {
     events: VecDeque<(ConnectionId, Event)>,
     half_open: usize,
     ignored: Ignored,
+    blocks: Blocks,
     /// Scratch space, kept to reuse its memory.
     buffer: Vec<u8>,
 }
@@ -98,6 +99,7 @@ impl QuicEndpoint {
             events: VecDeque::new(),
             half_open: 0,
             ignored: Ignored::default(),
+            blocks: Blocks::default(),
             buffer: Vec::new(),
         })
     }
@@ -251,7 +253,7 @@ impl Endpoint for QuicEndpoint {
         let path = FourTuple::new(datagram.from, datagram.to);
         let payload = datagram.bytes.len();
         let is_long = datagram.bytes.first().is_some_and(|first| first & 0x80 != 0);
-        let bytes = BytesMut::from(&*datagram.bytes);
+        let bytes = self.blocks.copy(datagram.bytes);
         self.buffer.clear();
         match self.noq.handle(instant, path, ecn, bytes, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
