@@ -11,7 +11,7 @@ use airpace_core::Time;
 use airpace_diag::bandwidth::{Bandwidth, Point};
 use airpace_diag::command::{Answer, Request};
 use airpace_diag::export::capture::Capture;
-use airpace_diag::export::{gsmtap, json, text};
+use airpace_diag::export::{gsmtap, json, pdu, text};
 use airpace_diag::grant::report::Reports;
 use airpace_diag::grant::{GrantReport, Grants};
 use airpace_diag::kpi::{Extractor, KPIS, MOST_TROUBLES, Reason, Subscription, Wanted};
@@ -20,6 +20,8 @@ use airpace_diag::layout::{
 };
 use airpace_diag::mac::{self, Direction};
 use airpace_diag::modem::{Modem, ModemOptions};
+use airpace_diag::rlc::{self, Pdu};
+use airpace_diag::rrc;
 use airpace_diag::source::{Item, Reader};
 use airpace_diag::{
     Buffering, Control, Deframer, Fault, Format, Framed, Framing, Line, LogCode, LogPacket, Mask, Message,
@@ -144,7 +146,14 @@ fn at_path<'r, 'a>(record: &'r Record<'a>, path: &str, all: &mut Vec<&'r Value<'
 fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
     match (cell, value) {
         (Cell::Absent, Value::Absent) => true,
-        (Cell::Unsigned(number), Value::Unsigned(other) | Value::Mask(other, _)) => number == *other,
+        (Cell::Unsigned(number), Value::Unsigned(other) | Value::Mask(other, _) | Value::Flags(other, _)) => {
+            number == *other
+        }
+        // A name without letters means that there is no value.
+        (Cell::Unsigned(number), Value::Absent) => leaves.iter().any(|leaf| {
+            matches!(leaf.field.map(|field| field.shown),
+                Some(Shown::Named(names)) if names.contains(&(number, "")))
+        }),
         (Cell::Unsigned(number), Value::Name(name)) => leaves.iter().any(|leaf| {
             matches!(leaf.field.map(|field| field.shown),
                 Some(Shown::Named(names)) if names.contains(&(number, name)))
@@ -304,6 +313,39 @@ pub fn command(input: &[u8]) {
         let mut visited = 0;
         let whole = mac::visit(direction, input, |_| visited += 1);
         assert_eq!(whole.is_ok(), visited > 0, "a header should be read completely or not at all");
+    }
+}
+
+/// RLC headers, NR messages and names of KPIs: a header lists no more than its bytes can hold; bits that were read are
+/// those that were there; what a name says is what is written again.
+pub fn header(input: &[u8]) {
+    for sn_bits in [10, 16] {
+        let mut items = 0;
+        let pdu = rlc::visit(sn_bits, input, |_| items += 1);
+        assert!(items * 12 <= 8 * input.len(), "a header should not list more than it has bits");
+        let numbers = 1 << sn_bits;
+        match pdu {
+            Ok(Pdu::Data(data)) => assert!(u32::from(data.sn) < numbers && input[0] & 0x80 != 0),
+            Ok(Pdu::Status { ack_sn }) => assert!(u32::from(ack_sn) < numbers && input[0] & 0xF0 == 0),
+            Ok(Pdu::Control { cpt }) => assert_eq!(cpt, input[0] >> 4),
+            Err(broken) => assert!(broken.at_bit <= 8 * input.len()),
+        }
+    }
+    assert!(rlc::visit(12, input, |_| ()).is_err(), "no other numbers are known");
+    for channel in ["DL-DCCH", "UL-DCCH", "BCCH-DL-SCH", "UL-CCCH", "RRCReconfigurationComplete"] {
+        if let Some(kind) = rrc::nr_message(channel, input) {
+            assert!(kind.number < 16 && input[0] & 0x80 == 0);
+        }
+        let exported = pdu::nr_rrc(channel, input).expect("Wireshark knows these");
+        let mut written = vec![];
+        exported.write(&mut written);
+        assert_eq!(written.len(), exported.length());
+        assert!(written.ends_with(&exported.message) && exported.message.len() >= input.len());
+    }
+    if let Ok(text) = std::str::from_utf8(input)
+        && let Ok(wanted) = text.parse::<Wanted>()
+    {
+        assert_eq!(wanted.to_string().parse(), Ok(wanted), "a name should be read as it is written");
     }
 }
 

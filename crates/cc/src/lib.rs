@@ -14,9 +14,11 @@
 //! | [`registry`] | what a device knows about its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
 //! | [`pcc`] | monitor intervals, utilities and trials: the frame of [`allegro`], [`vivace`] and [`morc`] |
+//! | [`ack_trace`] | what the controller of one flow is told, and what it answers, as lines of text |
 //! | [`ran`] | `+ran`: delays without the time for which the radio repeats blocks |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
 
+pub mod ack_trace;
 pub mod allegro;
 pub mod bbr;
 pub mod bbr3;

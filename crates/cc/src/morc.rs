@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
 //! | [`target`] | the queueing delay at which it aims |
-//! | [`profile`] | what users may set |
+//! | [`mod@profile`] | what users may set |
 //! | [`look`] | what ACKs say, twice per round trip |
 //! | `start` | how far slow start has come |
 //! | [`rival`] | flows that do not drain a queue |
@@ -129,18 +129,15 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
-    let target_ms = options.number("target_ms", 0.0)?;
-    let utility = Utility {
-        target_ms,
-        loss_penalty: options.number("loss_penalty", 0.0)?,
-        rtt_penalty_per_ms: options.number("rtt_penalty_per_ms", 0.0)?,
-    };
-    let avoidance = options.switch("avoidance")?.then(Avoidance::default);
+/// What the options say of the learner `ahead`.
+///
+/// # Errors
+/// An option has a value that it cannot have.
+pub fn profile(options: &Options) -> Result<Profile, SchemeError> {
     let unless_zero = |name| options.number(name, 0.0).map(|value| (value > 0.0).then_some(value));
-    let profile = Profile {
+    Ok(Profile {
         shape: Shape {
-            target_ms,
+            target_ms: options.number("target_ms", 0.0)?,
             octave_ms: options.number("octave_ms", 0.0)?,
             dry_most: options.number("dry_most", 1.0)?,
         },
@@ -152,7 +149,17 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
         drain_above: unless_zero("drain_above")?,
         overflow: options.switch("overflow")?,
         rival: options.switch("rival")?,
+    })
+}
+
+fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
+    let utility = Utility {
+        target_ms: options.number("target_ms", 0.0)?,
+        loss_penalty: options.number("loss_penalty", 0.0)?,
+        rtt_penalty_per_ms: options.number("rtt_penalty_per_ms", 0.0)?,
     };
+    let avoidance = options.switch("avoidance")?.then(Avoidance::default);
+    let profile = profile(options)?;
     let controller: Box<dyn Controller> = match options.text("learner") {
         "ahead" => Box::new(ahead::new(setup.mss, profile)),
         "trials" => Box::new(trials::new(setup.mss, setup.rng.clone(), utility, avoidance)),

@@ -12,6 +12,7 @@ pub mod emu;
 pub mod encode;
 pub mod fetch;
 pub mod install;
+pub mod kernel;
 pub mod list;
 pub mod man;
 mod matrix;
@@ -42,6 +43,18 @@ pub enum Verdict {
     /// The program that was run ended with this status.
     Status(u8),
 }
+
+/// The inputs were read, but hold nothing of what was asked for. The exit code is 1, as for an expectation that failed.
+#[derive(Debug)]
+pub struct NothingFound(pub String);
+
+impl std::fmt::Display for NothingFound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NothingFound {}
 
 /// Reads a number above zero.
 fn positive(text: &str) -> Result<f64, String> {

@@ -32,6 +32,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/emulator.md", include_str!("../../../docs/guide/emulator.md")),
     ("guide/first-run.md", include_str!("../../../docs/guide/first-run.md")),
     ("guide/install.md", include_str!("../../../docs/guide/install.md")),
+    ("guide/kernel.md", include_str!("../../../docs/guide/kernel.md")),
     ("guide/kpis.md", include_str!("../../../docs/guide/kpis.md")),
     ("guide/libod.md", include_str!("../../../docs/guide/libod.md")),
     ("guide/radio.md", include_str!("../../../docs/guide/radio.md")),

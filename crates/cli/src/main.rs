@@ -59,6 +59,7 @@ enum Command {
     Decode(cmd::decode::Args),
     Encode(cmd::encode::Args),
     Sample(cmd::sample::Args),
+    Kernel(cmd::kernel::Args),
     Serve(cmd::serve::Args),
     Fetch(cmd::fetch::Args),
     Doctor(cmd::doctor::Args),
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         Command::Decode(args) => cmd::decode::run(&args, &mut out),
         Command::Encode(args) => cmd::encode::run(&args, &mut out),
         Command::Sample(args) => cmd::sample::run(&args, &mut out),
+        Command::Kernel(args) => cmd::kernel::run(&args, &mut out),
         Command::Serve(args) => cmd::serve::run(&args, &mut out),
         Command::Fetch(args) => cmd::fetch::run(&args, &mut out),
         Command::Doctor(args) => cmd::doctor::run(&args, &mut out),
@@ -106,7 +108,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::say(format_args!("airpace: {}", called::as_called(&format!("{error:#}"))));
-            ExitCode::from(2)
+            ExitCode::from(if error.is::<cmd::NothingFound>() { 1 } else { 2 })
         }
     }
 }

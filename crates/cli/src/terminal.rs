@@ -126,6 +126,11 @@ pub fn progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, progress_template(columns_of_stream(&std::io::stderr())))
 }
 
+/// The same with a message that is cut where the line ends.
+pub fn wordy_progress(is_quiet: bool) -> ProgressBar {
+    bar(is_quiet, wordy_template(columns_of_stream(&std::io::stderr())))
+}
+
 /// The same for work without a known end: a message on the progress, and the time passed.
 pub fn activity(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, "{spinner} {msg}, {elapsed} so far")
@@ -138,6 +143,14 @@ fn progress_template(columns: usize) -> &'static str {
         0..50 => "{percent:>3} %  {msg}{left}",
         50..70 => "{bar:10} {percent:>3} %  {msg}{left}",
         _ => "{bar:30} {percent:>3} %  {msg}{left}",
+    }
+}
+
+/// The same where words are worth more than the bar.
+fn wordy_template(columns: usize) -> &'static str {
+    match columns {
+        0..120 => "{percent:>3} %  {wide_msg}{left}",
+        _ => "{bar:30} {percent:>3} %  {wide_msg}{left}",
     }
 }
 

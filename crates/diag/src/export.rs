@@ -6,13 +6,14 @@ pub mod capture;
 pub mod csv;
 pub mod gsmtap;
 pub mod json;
+pub mod pdu;
 pub mod sample;
 pub mod table;
 pub mod text;
 
 use std::io::Write;
 
-use crate::layout::Verified;
+use crate::layout::{Names, Verified};
 
 /// The word for how well a layout is known.
 pub fn verified_word(verified: Verified) -> &'static str {
@@ -37,6 +38,14 @@ pub(crate) fn mask(bits: u64, width: usize, out: &mut Vec<u8>) {
     out.extend(b"0x");
     let digits = width.div_ceil(4);
     out.extend((0..digits).rev().map(|digit| DIGITS[(bits >> (4 * digit) & 15) as usize]));
+}
+
+/// The bits that are set, each with its name if it has one.
+pub(crate) fn flags(bits: u64, names: Names) -> impl Iterator<Item = (u64, Option<&'static str>)> {
+    (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| {
+        let name = names.iter().find(|(number, _)| *number == bit);
+        (bit, name.map(|(_, name)| *name))
+    })
 }
 
 /// Appends a number.

@@ -9,8 +9,9 @@ use memchr::{memchr, memchr2};
 /// Ends a frame.
 pub(crate) const FLAG: u8 = 0x7E;
 /// Announces a byte that is sent XOR [`FLIP`].
-const ESCAPE: u8 = 0x7D;
-const FLIP: u8 = 0x20;
+pub(crate) const ESCAPE: u8 = 0x7D;
+/// What escaped bytes are XORed with.
+pub(crate) const FLIP: u8 = 0x20;
 /// Version of the plain framing.
 const PLAIN_VERSION: u8 = 1;
 /// `0x7E, version, length` of the plain framing.

@@ -18,10 +18,12 @@
 //! | [`qualcomm`] | the origins in Qualcomm's log packets |
 //! | `kpi/plan.rs` | what to read of each version of a packet |
 //! | `kpi/extract.rs` | packets in, samples out; totals and shares |
+//! | `kpi/memory.rs` | what was sent before, and how long bytes wait |
 //! | `kpi/trouble.rs` | packets that could not be read, counted |
 
 mod extract;
 mod list;
+mod memory;
 pub mod origin;
 mod plan;
 pub mod qualcomm;
@@ -36,7 +38,7 @@ use std::fmt;
 pub use extract::{Extractor, HOLD_SECONDS, SHARE_BLOCKS, Sample};
 pub use list::KPIS;
 pub use trouble::{MOST_TROUBLES, Reason, Trouble};
-pub use wanted::{KpiError, Subscription, Wanted, What};
+pub use wanted::{Carriers, KpiError, Subscription, Wanted, What};
 
 use crate::layout::{Verified, Version};
 use crate::packet::LogCode;
@@ -112,6 +114,8 @@ pub enum Kind {
     Total,
     /// A share among the last [`SHARE_BLOCKS`] of a carrier, from 0 to 1.
     Share,
+    /// How long bytes have waited in a queue, first come first served; one sample whenever some have left.
+    Wait,
 }
 
 /// Where a KPI can come from, and how well its layout is known.

@@ -12,6 +12,7 @@
 //! One table gives two ways to read a packet: [`read`](Code::read) gives all of it, [`Pick`] only the bits of a few
 //! fields. The tables are in [`log`](crate::log).
 
+mod coded;
 mod field;
 mod find;
 mod pick;
@@ -24,7 +25,8 @@ mod tests;
 
 use std::fmt;
 
-pub use field::{Cell, Field, Names, Shown, bytes, i8, i16, i32, u8, u16, u24, u32, u64};
+pub use coded::Coded;
+pub use field::{Cell, Field, Names, Shown, bytes, from_top, i8, i16, i32, u8, u16, u24, u32, u64};
 pub use find::Leaf;
 pub use pick::{MOST, PathError, Pick, Visited};
 pub use read::{Record, Value};
@@ -51,6 +53,8 @@ pub enum VersionAt {
     Byte,
     /// In the first four bytes: minor (u16), major (u16).
     Pair,
+    /// Nowhere: there is only one layout, with version 0.
+    Nowhere,
 }
 
 impl VersionAt {
@@ -58,6 +62,7 @@ impl VersionAt {
     pub(crate) fn read(self, payload: &[u8]) -> Option<Version> {
         match self {
             VersionAt::Byte => payload.first().map(|&number| Version::Single(number)),
+            VersionAt::Nowhere => Some(Version::Single(0)),
             VersionAt::Pair => payload.first_chunk().map(|&[minor, minor_high, major, major_high]| {
                 Version::Pair(
                     u16::from_le_bytes([major, major_high]),
@@ -125,6 +130,8 @@ pub struct Part {
     pub extent: Extent,
     /// What comes after its fields.
     pub inner: Inner,
+    /// What it is, if it is a run of bytes that can be read further.
+    pub coded: Option<Coded>,
 }
 
 /// How often a part comes. Counts are given by names of fields in the parts around it.
@@ -188,7 +195,15 @@ pub struct Kind {
 impl Part {
     /// One stretch of `size` bytes.
     pub const fn once(name: &'static str, size: usize, fields: &'static [Field]) -> Part {
-        Part { name, size, fields, repeat: Repeat::Once, extent: Extent::Own, inner: Inner::Parts(&[]) }
+        Part {
+            name,
+            size,
+            fields,
+            repeat: Repeat::Once,
+            extent: Extent::Own,
+            inner: Inner::Parts(&[]),
+            coded: None,
+        }
     }
 
     /// The whole payload: its first `size` bytes, which hold the version, and the parts that follow.
@@ -229,6 +244,11 @@ impl Part {
     /// This part with these inner parts.
     pub const fn of(self, inner: &'static [Part]) -> Part {
         Part { inner: Inner::Parts(inner), ..self }
+    }
+
+    /// This run of bytes, read further.
+    pub const fn coded(self, coded: Coded) -> Part {
+        Part { coded: Some(coded), ..self }
     }
 
     /// This part with this end.

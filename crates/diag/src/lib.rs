@@ -18,6 +18,8 @@
 //! | [`grant`] | what the network gave the phone, one by one, each in its own subframe |
 //! | [`bandwidth`] | how much that is, determined in two ways |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
+//! | [`rlc`] | RLC headers that some packets carry |
+//! | [`rrc`] | types of RRC messages |
 //! | [`export`] | packets as JSON, tables, captures and text |
 //! | [`source`] | forms of log files, and reading them in pieces |
 //! | [`command`] | requests to a modem and its answers |
@@ -43,6 +45,8 @@ pub mod mac;
 pub mod mask;
 pub mod modem;
 pub mod packet;
+pub mod rlc;
+pub mod rrc;
 pub mod session;
 pub mod source;
 pub mod stamp;

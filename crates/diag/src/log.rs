@@ -29,6 +29,7 @@ mod b179;
 mod b17f;
 mod b18a;
 mod b193;
+mod b195;
 mod b198;
 mod b244;
 mod b245;
@@ -48,24 +49,40 @@ mod b889;
 mod b8dd;
 mod b975;
 mod b97f;
+mod cdma;
+mod integrity;
 mod names;
 mod nas;
 mod pdcp;
+mod proven;
 mod rlc;
+mod stats;
+mod umts;
 
 use crate::layout::{Code, Decoded, Unreadable, Version, VersionAt};
 use crate::packet::{LogCode, LogPacket};
 
 /// Every code that has a layout, by number.
 pub static CODES: &[&Code] = &[
+    &cdma::X1007,
+    &cdma::X107C,
+    &umts::X7130,
+    &umts::X7131,
+    &umts::X713A,
     &b063::B063,
     &b064::B064,
     &b066::B066,
     &b067::B067,
     &rlc::B082,
+    &stats::B087,
     &rlc::B092,
+    &stats::B097,
     &pdcp::B0A3,
+    &stats::B0A4,
+    &integrity::B0A5,
     &pdcp::B0B3,
+    &stats::B0B4,
+    &integrity::B0B5,
     &b0c0::B0C0,
     &b0c1::B0C1,
     &b0c2::B0C2,
@@ -73,7 +90,9 @@ pub static CODES: &[&Code] = &[
     &nas::B0E1,
     &nas::B0E2,
     &nas::B0E3,
+    &proven::B0E4,
     &nas::B0E5,
+    &proven::B0E6,
     &nas::B0EA,
     &nas::B0EB,
     &nas::B0EC,
@@ -81,8 +100,10 @@ pub static CODES: &[&Code] = &[
     &nas::B0EE,
     &b121::B121,
     &b126::B126,
+    &proven::B12A,
     &b130::B130,
     &b132::B132,
+    &proven::B133,
     &b139::B139,
     &b13c::B13C,
     &b14d::B14D,
@@ -96,8 +117,11 @@ pub static CODES: &[&Code] = &[
     &b179::B179,
     &b17f::B17F,
     &b18a::B18A,
+    &proven::B18F,
     &b193::B193,
+    &b195::B195,
     &b198::B198,
+    &proven::B1DC,
     &b244::B244,
     &b245::B245,
     &b246::B246,
@@ -123,7 +147,7 @@ pub fn code(code: LogCode) -> Option<&'static Code> {
     CODES.binary_search_by_key(&code, |known| known.code).ok().map(|at| CODES[at])
 }
 
-/// The version that a packet claims; `None` if it is too short.
+/// The version that a packet claims; `None` if it is too short, or if packets of its code have no version.
 ///
 /// Chosen: a code without layouts has its version where related codes have it: NR codes in four bytes, others in one.
 /// That is a convention, which some old codes of GSM and UMTS do not keep.
@@ -131,7 +155,10 @@ pub fn version(packet: &LogPacket<'_>) -> Option<Version> {
     /// The first code of NR.
     const NR: LogCode = LogCode(0xB800);
     let at = if packet.code < NR { VersionAt::Byte } else { VersionAt::Pair };
-    code(packet.code).map_or(at, |known| known.version).read(packet.payload)
+    match code(packet.code).map_or(at, |known| known.version) {
+        VersionAt::Nowhere => None,
+        at => at.read(packet.payload),
+    }
 }
 
 /// Reads all of a packet.

@@ -5,9 +5,9 @@ use std::fmt;
 use crate::stamp::Stamp;
 
 /// Command code of a log packet.
-const LOG: u8 = 0x10;
+pub(crate) const LOG: u8 = 0x10;
 /// Command code of a message that names its radio.
-const WRAPPER: u8 = 0x98;
+pub(crate) const WRAPPER: u8 = 0x98;
 /// `0x98 01 00 00, radio (u32)` before the wrapped message.
 pub(crate) const WRAPPER_HEADER: usize = 8;
 /// `0x10, pending, length, length` before the packet itself.

@@ -369,3 +369,166 @@ fn the_end_of_b193_subpacket_36_says_the_same_rsrq_again_after_a_likely_sir() {
     });
     assert!(count > 2_500, "there were cells: {count}");
 }
+
+#[test]
+fn requests_of_0xb195_are_what_the_answers_beside_them_are_about() {
+    let Some(folder) = recordings() else { return };
+    let (mut pairs, mut near) = (0, 0);
+    for path in logs(&folder) {
+        let log = Log { bytes: std::fs::read(&path).unwrap() };
+        let mut powers = BTreeMap::new();
+        log.visit(0xB179, |decoded| {
+            for cell in decoded.fields.records("neighbor_cells") {
+                powers.insert(number(cell, "physical_cell_id"), real(cell, "rsrp_dbm"));
+            }
+        });
+        log.visit(0xB195, |decoded| {
+            let [request, answer] = decoded.fields.records("subpackets") else { panic!("{decoded:?}") };
+            let cells = |record: &Record<'_>, part| {
+                let mut cells: Vec<u64> =
+                    record.records(part).iter().map(|cell| number(cell, "physical_cell_id")).collect();
+                cells.sort_unstable();
+                cells
+            };
+            assert_eq!(number(request, "e_arfcn"), number(answer, "e_arfcn"));
+            assert_eq!(cells(request, "wanted_cells"), cells(answer, "neighbor_cells"));
+            if answer.get("serving_cell_index").is_some() {
+                assert_eq!(request.get("serving_cell_index"), answer.get("serving_cell_index"));
+            } else {
+                for cell in answer.records("neighbor_cells") {
+                    let power = powers[&number(cell, "physical_cell_id")];
+                    assert!(
+                        (real(cell, "inst_measured_rsrp") - power).abs() < 5.0,
+                        "{cell:?} has {power} dBm"
+                    );
+                    near += 1;
+                }
+            }
+            pairs += 1;
+        });
+    }
+    assert!(pairs > 250 && near > 3, "{pairs} packets, {near} cells of the version that we worked out");
+}
+
+/// Packets of some codes in the order of a log, with their time in milliseconds and their content.
+fn in_order(log: &Log, codes: &[u16], mut each: impl FnMut(u16, f64, &Decoded<'_>)) {
+    Format::Hdlc.visit(&log.bytes, |_, item| {
+        if let Item::Message(Message::Log(packet)) = item
+            && codes.contains(&packet.code.0)
+        {
+            each(packet.code.0, packet.stamp.nanos() as f64 * 1e-6, &log::read(&packet).unwrap());
+        }
+    });
+}
+
+#[test]
+fn frames_counts_and_clocks_of_0xb133_and_0xb1dc_go_on_as_the_time_does() {
+    let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
+    const ROUND_MS: f64 = 10_240.0;
+    let (mut last, mut pairs) = (BTreeMap::new(), [0, 0]);
+    in_order(&log, &[0xB133, 0xB1DC], |code, at_ms, decoded| {
+        let read = |name| number(&decoded.fields, name) as f64;
+        let is_short = code == 0xB133;
+        let frame_ms =
+            10.0 * read("system_frame_number") + if is_short { read("sub_frame_number") } else { 0.0 };
+        let count = read(if is_short { "count" } else { "clock_32khz" });
+        if let Some((before_ms, before, counted)) = last.insert(code, (at_ms, frame_ms, count)) {
+            let (passed_ms, advanced_ms): (f64, f64) =
+                (at_ms - before_ms, (frame_ms - before).rem_euclid(ROUND_MS));
+            let late_ms = if is_short { 3.0 } else { 20.0 };
+            assert!(
+                (advanced_ms - passed_ms).abs() < late_ms,
+                "0x{code:X}: {advanced_ms} ms in {passed_ms} ms"
+            );
+            if is_short {
+                assert!((1.0..=2.0).contains(&(count - counted)), "from {counted} to {count}");
+            } else {
+                assert!(((count - counted) / 32.768 - passed_ms).abs() < 0.1, "from {counted} to {count}");
+            }
+            pairs[usize::from(is_short)] += 1;
+        }
+    });
+    assert_eq!(pairs, [68, 94]);
+}
+
+#[test]
+fn records_of_0xb12a_count_subframes() {
+    let mut pairs = 0;
+    for name in ["lte_att_iphone_2016_a.mi2log", "lte_pixel5_2023_a.qmdl"] {
+        let Some(log) = Log::open(name) else { return };
+        log.visit(0xB12A, |decoded| {
+            let records = decoded.fields.records("records");
+            assert_eq!(records.len(), 20);
+            for pair in records.windows(2) {
+                let [before, after] = [0, 1].map(|at| number(&pair[at], "count"));
+                // Unused records are zero.
+                if after > before {
+                    let [from, to] = [0, 1].map(|at| number(&pair[at], "sub_frame_number"));
+                    assert_eq!((from + after - before) % 10, to, "{name}: from {before} to {after}");
+                    pairs += 1;
+                }
+            }
+        });
+    }
+    assert!(pairs > 500, "{pairs}");
+}
+
+#[test]
+fn the_cell_of_0xb18f_is_that_of_0xb179() {
+    let mut near = 0;
+    for name in ["lte_att_iphone_2016_a.mi2log", "lte_pixel5_2023_a.qmdl"] {
+        let Some(log) = Log::open(name) else { return };
+        let mut last: Option<(f64, u64, u64, f64)> = None;
+        in_order(&log, &[0xB179, 0xB18F], |code, at_ms, decoded| {
+            let fields = &decoded.fields;
+            let power = real(fields, if code == 0xB179 { "rsrp_dbm" } else { "rsrp" });
+            let cell = number(fields, "serving_physical_cell_id");
+            let said = (at_ms, number(fields, "e_arfcn"), cell, power);
+            if code == 0xB179 {
+                last = Some(said);
+            } else if let Some((before_ms, channel, cell, power)) = last.filter(|last| at_ms - last.0 < 60.0)
+            {
+                assert_eq!((said.1, said.2), (channel, cell), "{name} at {before_ms}");
+                assert!((said.3 - power).abs() < 0.7, "{name}: {} dBm, {power} dBm in 0xB179", said.3);
+                near += 1;
+            }
+        });
+    }
+    assert!(near >= 6, "{near}");
+}
+
+#[test]
+fn bearers_of_0xb0e4_and_procedures_of_0xb0e6_are_those_of_the_packets_beside_them() {
+    let (mut bearers, mut procedures) = (0, 0);
+    for name in ["lte_att_iphone_2016_a.mi2log", "lte_qmdl_example_2015.qmdl"] {
+        let Some(log) = Log::open(name) else { return };
+        let (mut bearer, mut procedure) = (None, None);
+        in_order(&log, &[0xB0E2, 0xB0E3, 0xB0E4, 0xB0E5, 0xB0E6], |code, at_ms, decoded| {
+            let read = |name| number(&decoded.fields, name);
+            match code {
+                0xB0E4 => bearer = Some((at_ms, read("eps_bearer_id"), read("eps_bearer_state"))),
+                0xB0E5 => {
+                    if let Some((before_ms, id, state)) = bearer.filter(|bearer| at_ms - bearer.0 < 5.0) {
+                        let said = (read("eps_bearer_id"), read("eps_bearer_state"));
+                        assert_eq!(said, (id, state), "{name} at {before_ms}");
+                        bearers += 1;
+                    }
+                }
+                0xB0E6 => procedure = Some((at_ms, read("procedure_transaction_id"))),
+                // A message: the bearer and the protocol, the procedure, the type.
+                _ => {
+                    let Some(Value::Bytes(message)) = decoded.fields.get("msg") else {
+                        panic!("{decoded:?}")
+                    };
+                    if let Some((_, id)) = procedure.filter(|procedure| at_ms - procedure.0 < 1_000.0)
+                        && message[1] > 0
+                    {
+                        assert_eq!(u64::from(message[1]), id, "{name}");
+                        procedures += 1;
+                    }
+                }
+            }
+        });
+    }
+    assert!(bearers >= 4 && procedures >= 4, "{bearers} bearers, {procedures} procedures");
+}

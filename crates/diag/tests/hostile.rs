@@ -8,6 +8,7 @@ mod recordings_folder;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airpace_diag::layout::VersionAt;
 use airpace_diag::source::Item;
 use airpace_diag::{Format, Framing, Message, frame, log};
 use proptest::prelude::*;
@@ -77,6 +78,16 @@ proptest! {
     }
 
     #[test]
+    fn headers(input in bytes(60)) {
+        diag::header(&input);
+    }
+
+    #[test]
+    fn names(name in "(lte.rsrp|nr.pci|lte.dl.bytes|0xB173:records.num_rbs)(@[0-9]{0,2})?(#[0-9al]{0,3})?") {
+        diag::header(name.as_bytes());
+    }
+
+    #[test]
     fn modems(input in bytes(2_000)) {
         diag::modem(&input);
     }
@@ -135,7 +146,11 @@ fn real_packets_cut_and_flipped_are_read_or_refused_alike() {
             if lengths.len() == OF_EACH || !lengths.insert(packet.payload.len()) {
                 return;
             }
-            let version = if packet.code.0 >= 0xB800 { 4 } else { 1 };
+            let version = match log::code(packet.code).map(|code| code.version) {
+                Some(VersionAt::Pair) => 4,
+                Some(VersionAt::Nowhere) | None => 0,
+                Some(VersionAt::Byte) => 1,
+            };
             let check = |field: usize, payload: &[u8]| {
                 let input = [&number.to_le_bytes(), &payload[version..]].concat();
                 diag::layout(&[&(field as u16).to_le_bytes()[..], &input].concat());

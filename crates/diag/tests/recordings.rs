@@ -79,6 +79,57 @@ fn a_log_that_begins_anywhere_is_still_a_stream() {
     }
 }
 
+/// Numbers without a pattern.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+}
+
+#[test]
+fn a_damaged_log_is_a_stream_whatever_is_left_of_it() {
+    let Some(folder) = recordings() else { return };
+    let (mut tried, mut left) = (0, 0);
+    for log in logs(&folder) {
+        let bytes = std::fs::read(&log).unwrap();
+        // Of so many bytes, one is changed, lost or doubled.
+        for (seed, one_of) in [1_000, 200, 60, 25, 12, 6, 3].into_iter().enumerate() {
+            let mut noise = Noise(seed as u64);
+            let mut damaged = Vec::with_capacity(bytes.len());
+            for &byte in &bytes {
+                match if noise.next().is_multiple_of(one_of) { noise.next() % 3 } else { 3 } {
+                    0 => damaged.push(noise.next() as u8),
+                    1 => {}
+                    2 => damaged.extend([byte, byte]),
+                    _ => damaged.push(byte),
+                }
+            }
+            let name = log.display();
+            assert_eq!(Format::of(&damaged), Format::Hdlc, "{name} with one of {one_of} bytes damaged");
+            tried += 1;
+            Format::Hdlc.visit(&damaged, |_, item| left += usize::from(matches!(item, Item::Message(_))));
+        }
+    }
+    println!("{tried} damaged logs are streams; {left} messages came whole");
+}
+
+#[test]
+fn random_bytes_are_no_packets() {
+    for seed in 0..40 {
+        let mut noise = Noise(seed);
+        let bytes: Vec<u8> = (0..100_000).map(|_| noise.next() as u8).collect();
+        let mut packets = 0;
+        assert_eq!(Format::of(&bytes), Format::Hdlc, "seed {seed}");
+        Format::Hdlc.visit(&bytes, |_, item| {
+            packets += usize::from(matches!(item, Item::Message(Message::Log(_))));
+        });
+        assert_eq!(packets, 0, "seed {seed}");
+    }
+}
+
 #[test]
 fn a_log_without_frames_loses_little_to_a_wrong_length() {
     let Some(folder) = recordings() else { return };

@@ -8,7 +8,7 @@
 //! | [`new_file`] | logs of programs in a run folder | in place; never over anything |
 //! | [`unnamed`] | what would take too much memory while a program runs | without a name: it is gone with the process |
 //! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
-//! | [`set_kernel`], [`set_process`] | settings of the kernel and of this process | as the files in `/proc` that they are |
+//! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
 //! | [`Inside`] | names that a stranger has chosen | never out of one folder, and through no link |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
 //! | [`Place`] | telling whether two names are one file | by device and number |
@@ -29,7 +29,7 @@ mod whole;
 
 pub use growing::Growing;
 pub use inside::{Inside, Lies, set_about};
-pub use kernel::{set_kernel, set_process};
+pub use kernel::{join_group, set_kernel, set_process};
 pub use new::new_file;
 pub use open::{open, read_to_string};
 pub use place::Place;

@@ -47,11 +47,12 @@ impl Default for Buffers {
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot open a UDP socket on {at}: {source}; {remedy}")]
+#[error("cannot open a UDP socket on {at}: {error}; {remedy}")]
 pub struct BindError {
     at: SocketAddr,
     remedy: &'static str,
-    source: io::Error,
+    // Not named `source`: the sentence has it already, and chains of errors would repeat it.
+    error: io::Error,
 }
 
 /// What went through a socket, and what did not.
@@ -140,14 +141,14 @@ impl Socket {
     /// What the operating system refuses, and what to do.
     pub fn bind(at: SocketAddr, buffers: Buffers) -> Result<Socket, BindError> {
         let mut notices = vec![];
-        let fd = open(at, buffers, &mut notices).map_err(|source| {
-            let remedy = match source.kind() {
+        let fd = open(at, buffers, &mut notices).map_err(|error| {
+            let remedy = match error.kind() {
                 ErrorKind::AddrInUse => "choose another port, or end the program that has it",
                 ErrorKind::AddrNotAvailable => "choose an address of this machine, or [::] for all of them",
                 ErrorKind::PermissionDenied => "choose a port of at least 1024",
                 _ => "choose another address",
             };
-            BindError { at, remedy, source }
+            BindError { at, remedy, error }
         })?;
         let bound = local(&fd).unwrap_or(at);
         let sends_segments = sys::can_send_segments(fd.as_fd());

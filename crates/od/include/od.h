@@ -24,6 +24,12 @@
 extern "C" {
 #endif
 
+/* Number of this interface. It grows when something is added; nothing is ever changed or removed, so that programs
+ * compiled with an earlier header go on. What came when:
+ *   1  all but what is named below
+ *   2  od_subscribe_carrier(), OD_ALL_CARRIERS, od_abi(); "NAME#CARRIER", "NAME#all" */
+#define OD_ABI 2
+
 /* The daemon, opened. */
 typedef struct od od;
 
@@ -67,8 +73,16 @@ int od_close(od *handle);
  * were. each must return: no longjmp(), no exception. */
 int od_list(const od *handle, int (*each)(const struct od_kpi *kpi, void *context), void *context);
 
-/* Subscribes to a KPI, "NAME" or "NAME@RADIO". Gives the number to read it by, 0 or more. Asks the daemon. */
+/* Subscribes to a KPI, "NAME" or "NAME@RADIO". Gives the number to read it by, 0 or more. Asks the daemon. Of a KPI of
+ * each carrier, this is the primary's; "NAME#1" is the first secondary's, "NAME#all" all of them in one. */
 int od_subscribe(const od *handle, const char *name);
+
+/* All carriers of od_subscribe_carrier(). */
+#define OD_ALL_CARRIERS (-1)
+
+/* Subscribes to the same of a carrier, 0 the primary, or of OD_ALL_CARRIERS. Of all that come at once, the primary's
+ * reading is the last. */
+int od_subscribe_carrier(const od *handle, const char *name, int carrier);
 
 /* Ends a subscription. Subscriptions are counted. Asks the daemon. */
 int od_unsubscribe(const od *handle, int kpi);
@@ -95,6 +109,9 @@ const char *od_strerror(int errnum);
 
 /* The library's version, "MAJOR.MINOR.PATCH". */
 const char *od_version(void);
+
+/* The interface that the library has: functions up to this OD_ABI are there. */
+int od_abi(void);
 
 #ifdef __cplusplus
 }

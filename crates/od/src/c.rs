@@ -21,6 +21,12 @@ use crate::reader::{Od, Place, Reading};
 /// `OD_AFTER_GAP`: readings were lost between this one and the previous one.
 pub const AFTER_GAP: u32 = 1;
 
+/// `OD_ABI`: number of this interface. It grows when something is added; nothing is ever changed or removed.
+pub const ABI: c_int = 2;
+
+/// `OD_ALL_CARRIERS`: all carriers of a KPI.
+pub const ALL_CARRIERS: c_int = -1;
+
 /// `od`: an opened daemon, with the number of the program's leases on each place.
 #[derive(Debug)]
 pub struct Handle {
@@ -194,11 +200,29 @@ pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) ->
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (handle, name) = unsafe { (open(od)?, text(name).ok_or(Errno::INVAL)?) };
+        handle.subscribe(name.to_str().map_err(|_| Errno::INVAL)?)
+    })
+}
+
+/// Subscribes to a KPI of a carrier, or of [`ALL_CARRIERS`]; returns the number to read it by.
+///
+/// # Safety
+/// `od` is null or open, `name` null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn od_subscribe_carrier(
+    od: *const Handle,
+    name: *const c_char,
+    carrier: c_int,
+) -> c_int {
+    guard(-1, || {
+        // SAFETY: the caller's promise.
+        let (handle, name) = unsafe { (open(od)?, text(name).ok_or(Errno::INVAL)?) };
         let name = name.to_str().map_err(|_| Errno::INVAL)?;
-        let Place { slot, generation } = handle.od.lease(name)?;
-        handle.generations[slot as usize].store(generation, Ordering::Relaxed);
-        handle.leases[slot as usize].fetch_add(1, Ordering::Release);
-        Ok(slot as c_int)
+        match carrier {
+            ALL_CARRIERS => handle.subscribe(&format!("{name}#all")),
+            0.. => handle.subscribe(&format!("{name}#{carrier}")),
+            _ => Err(Errno::INVAL.into()),
+        }
     })
 }
 
@@ -320,7 +344,21 @@ pub extern "C" fn od_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
+/// The number of the interface that the library has.
+#[unsafe(no_mangle)]
+pub extern "C" fn od_abi() -> c_int {
+    ABI
+}
+
 impl Handle {
+    /// Takes a lease on a KPI; returns the number to read it by.
+    fn subscribe(&self, name: &str) -> Result<c_int, Failure> {
+        let Place { slot, generation } = self.od.lease(name)?;
+        self.generations[slot as usize].store(generation, Ordering::Relaxed);
+        self.leases[slot as usize].fetch_add(1, Ordering::Release);
+        Ok(slot as c_int)
+    }
+
     /// The place of a KPI that is subscribed to.
     #[inline]
     fn place(&self, kpi: c_int) -> Result<Place, Errno> {

@@ -129,7 +129,8 @@ impl Od {
         self.shared.ask(Client::list)
     }
 
-    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, as long as the returned value lives. Asks the daemon.
+    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, as long as the returned value lives. Asks the daemon. Of a KPI of
+    /// each carrier, this is the primary's; `NAME#1` is the first secondary's, `NAME#all` all of them in one.
     ///
     /// # Errors
     /// [`Error::Refused`] with the daemon's reason: an unknown KPI (`ENOENT`), or no place for another one (`ENOSPC`).

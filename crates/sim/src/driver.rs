@@ -11,6 +11,7 @@
 
 use std::ops::ControlFlow;
 
+use airpace_cc::ack_trace::Tape;
 use airpace_cc::registry::{DeviceFlows, FlowRegistry};
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::{DeviceId, Direction, Packet, Rider, Streams, Time};
@@ -98,11 +99,13 @@ impl DeviceState {
 }
 
 impl<'a> Driver<'a> {
+    /// A run that has not begun. `tape` is the index of a flow, and what gets its ACK trace.
     pub(crate) fn new(
         prepared: &'a Prepared,
         scheme: &SchemeSpec,
         seed: u64,
         recorder: &'a mut dyn Recorder,
+        mut tape: Option<(usize, Tape)>,
     ) -> Result<Driver<'a>, SchemeError> {
         let scenario = prepared.scenario();
         let streams = Streams::new(seed);
@@ -112,7 +115,8 @@ impl<'a> Driver<'a> {
         let mut flows = Vec::with_capacity(scenario.flow.len());
         for index in 0..scenario.flow.len() {
             let spec = scenario.scheme_of(index, scheme);
-            flows.push(FlowState::new(scenario, index, &spec, &streams)?);
+            let its_tape = tape.take_if(|(of, _)| *of == index).map(|(_, tape)| tape);
+            flows.push(FlowState::new(scenario, index, &spec, &streams, its_tape)?);
         }
         for flow in flows.iter().filter(|flow: &&FlowState| flow.wants_truth) {
             network.watch_wire(flow.id);

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use airpace_cc::ack_trace::{Tape, Traced};
 use airpace_cc::controller::{Arrival, Sees};
 use airpace_cc::endpoint::{Acker, Backlog, Sender, SenderConfig, Transmit};
 use airpace_cc::filter::WindowedMax;
@@ -67,12 +68,14 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Flow `index` of a scenario under the scheme `spec`.
+    /// Flow `index` of a scenario under the scheme `spec`. `tape` gets what the controller of its first connection is
+    /// told and answers.
     pub(crate) fn new(
         scenario: &Scenario,
         index: usize,
         spec: &SchemeSpec,
         streams: &Streams,
+        tape: Option<Tape>,
     ) -> Result<FlowState, SchemeError> {
         let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
@@ -80,7 +83,10 @@ impl FlowState {
         let (id, ack) = (FlowId(index as u16), flow.ack_policy());
         let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
         let maker = Maker { spec: spec.clone(), streams: *streams, index, config, ack };
-        let ends = maker.ends(0)?;
+        let mut ends = maker.ends(0)?;
+        if let Some(tape) = tape {
+            ends.controller = Box::new(Traced::new(ends.controller, spec, tape));
+        }
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {
             return Err(SchemeError::DownloadsOnly(spec.text().to_owned()));

@@ -1,8 +1,9 @@
 //! Runs of a scenario.
 
+use airpace_cc::ack_trace::Tape;
 use airpace_cc::{SchemeError, SchemeSpec};
 use airpace_core::Time;
-use airpace_event::Recorder;
+use airpace_event::{Discard, Recorder};
 use airpace_scenario::{Prepared, Scenario, ScenarioError};
 
 use crate::driver::{Driver, Progress};
@@ -60,5 +61,21 @@ pub fn run_prepared(
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
     let end = Time::ZERO + prepared.scenario().duration();
-    Driver::new(prepared, scheme, seed, recorder)?.run(end, progress)
+    Driver::new(prepared, scheme, seed, recorder, None)?.run(end, progress)
+}
+
+/// Runs a scenario as [`run_prepared`] does. `tape` gets the ACK trace of the first connection of flow `flow`, which is an
+/// index into the flows of the scenario; if there is no such flow, it gets nothing. The run does not depend on it.
+///
+/// # Errors
+/// As [`run_prepared`].
+pub fn run_traced(
+    prepared: &Prepared,
+    scheme: &SchemeSpec,
+    seed: u64,
+    (flow, tape): (usize, Tape),
+    progress: &mut Progress<'_>,
+) -> Result<RunStats, RunError> {
+    let end = Time::ZERO + prepared.scenario().duration();
+    Driver::new(prepared, scheme, seed, &mut Discard, Some((flow, tape)))?.run(end, progress)
 }

@@ -124,6 +124,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_interrupted = on_interrupt()?;
     let claim = Claim::of(&folder)?;
     let prepared = matrix.prepare()?;
+    let more = spread(args, schemes, &is_interrupted)?;
     // By label: why the figures of a run must not be used.
     let unfit: Mutex<Vec<(String, Vec<String>)>> = Mutex::new(vec![]);
     let simulate = |scenario: &Scenario,
@@ -156,7 +157,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     });
     bar.finish_and_clear();
     let outcome = outcome?;
-    let more = spread(args, schemes, &is_interrupted)?;
     let unfit = unfit.into_inner().expect("all threads have ended");
     let rows = beside(&outcome.summary, &unfit, &more);
     super::outputs::write("--out", &folder.join("agree.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
@@ -189,7 +189,7 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
     let mut chance = Streams::new(args.seed).stream("agree: when flows begin");
     let mut scenarios = vec![];
     for index in 1..=args.spread {
-        let name = format!("{} again {index}", args.scenario);
+        let name = format!("again-{index}");
         scenarios.push(shifted(args, Some(name), &mut || chance.range(0.0, SPREAD_S))?);
     }
     if scenarios.is_empty() {

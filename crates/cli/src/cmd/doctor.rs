@@ -1,6 +1,7 @@
 //! `airpace doctor`: prints what this build and this machine can do, and how to get the rest.
 
 mod emu;
+mod kernel;
 mod selftest;
 
 use std::io::Write;
@@ -145,7 +146,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
         "live",
         "no runs of its own schemes over real networks (UDP, QUIC): they are simulated only",
     ));
-    findings.push(absent("kernel", "no controllers in the kernel (BPF struct_ops): not in this version"));
+    findings.push(kernel::line());
     findings
 }
 

@@ -197,6 +197,7 @@ fn kpi_as_json(kpi: &Kpi) -> serde_json::Value {
             Kind::Event => "event",
             Kind::Total => "total",
             Kind::Share => "share",
+            Kind::Wait => "wait",
         },
     })
 }

@@ -59,6 +59,11 @@ impl RunArgs {
         Ok(scenario::load_variants(argument, &self.set)?.into_iter().map(choice).collect())
     }
 
+    /// The seeds.
+    pub fn seeds(&self) -> &[u64] {
+        self.seeds.as_slice()
+    }
+
     /// The keys that the user sets.
     pub fn set(&self) -> &Sets {
         &self.set

@@ -83,7 +83,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (Rc::new(Stream::new(File::from(pipe))), None)
     } else {
         let inside = Inside::open(folder).with_context(|| {
-            format!("`{}` cannot be received into; give a folder that is there", folder.display())
+            format!(
+                "`{}` cannot be received into; give a folder that is there and that you may use",
+                folder.display()
+            )
         })?;
         let inside = Arc::new(inside);
         (Rc::new(Folder::new(Arc::clone(&inside), args.overwrite)), args.allow_pull.then_some(inside))

@@ -195,7 +195,10 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
     }
     let folder = args.into.as_deref().unwrap_or(Path::new("."));
     let inside = Inside::open(folder).with_context(|| {
-        format!("--into {} cannot be written to; give a folder that is there", folder.display())
+        format!(
+            "--into {} cannot be written to; give a folder that is there and that you may use",
+            folder.display()
+        )
     })?;
     let store = Rc::new(Folder::new(Arc::new(inside), args.overwrite));
     Ok(Job::Pull { names, store, has_radio: args.radio.is_some() })

@@ -73,7 +73,10 @@ pub struct Args {
 /// Serves until Ctrl-C.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inside = Inside::open(&args.folder).with_context(|| {
-        format!("`{}` cannot be served; give a folder that is there", args.folder.display())
+        format!(
+            "`{}` cannot be served; give a folder that is there and that you may use",
+            args.folder.display()
+        )
     })?;
     let listen = args.listen.map_or_else(|| wire::listen_address(&wire::PORT.to_string()), Ok);
     let listen = listen.map_err(anyhow::Error::msg)?;

@@ -1,9 +1,13 @@
 //! `airpace sim`: runs schemes × seeds in one scenario.
 
+mod ack_trace;
+
 use std::io::Write;
+use std::path::PathBuf;
 
 use airpace_cc::scheme::{SCHEMES, choices};
 use airpace_cc::{SchemeError, SchemeSpec};
+use anyhow::bail;
 
 use super::matrix::{self, RunArgs};
 use super::{Verdict, complete};
@@ -30,6 +34,14 @@ pub struct Args {
                 `presets` every scheme with `+ran` where it can be and with every preset [default: those of the scenario]"
     )]
     schemes: Vec<Schemes>,
+    /// Writes what the controller of one flow is told and answers (one scheme, one seed).
+    ///
+    /// Text, a line per event: `airpace_cc::ack_trace` describes it. The run is made once more for it.
+    #[arg(long, value_name = "FILE")]
+    ack_trace: Option<PathBuf>,
+    /// The flow of --ack-trace, from 0 in the order of the scenario.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "ack_trace")]
+    ack_trace_flow: usize,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -51,6 +63,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         // A folder that holds all variants has the name that they share.
         _ => args.run.choice(&args.scenario)?.scenario.name.clone(),
     };
+    if let Some(file) = &args.ack_trace {
+        let ([scheme], [choice], [seed]) = (&schemes[..], &choices[..], args.run.seeds()) else {
+            bail!(
+                "--ack-trace is of one run: give it one --scheme, one seed and a scenario without variants"
+            );
+        };
+        ack_trace::write(file, choice, scheme, *seed, args.ack_trace_flow)?;
+    }
     matrix::run(&name, choices, schemes, &args.run, out)
 }
 

@@ -190,7 +190,7 @@ pub struct Watch {
 impl Watch {
     /// Nothing is shown if `is_quiet`, or if standard error is no terminal. `ear` is what was heard of the radio.
     pub fn new(is_quiet: bool, ear: radio::Ear) -> Watch {
-        let bar = terminal::progress(is_quiet);
+        let bar = terminal::wordy_progress(is_quiet);
         let changes = radio::Changes::default();
         Watch { bar, speed: Speed::default(), told: None, ear, changes, is_quiet }
     }

@@ -14,7 +14,7 @@ fn log() -> Log {
         .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x40, 1]))
         .packet(2, 1, 0xB0EC, &nas(&[7, 0x41]))
         .message(&[0x60, 0, 1])
-        .packet(1, 10, 0xB1DC, &[48, 1, 2])
+        .packet(1, 10, 0xB1EA, &[48, 1, 2])
         .packet(1, 20, 0xB173, &[250, 9, 9, 9])
         .packet(2, 30, 0xB0EE, &[2, 1])
 }
@@ -36,7 +36,7 @@ fn every_packet_is_an_object_with_what_it_says() {
                 "pkt_version": 26, "rrc_release_number": 15, "rrc_version_number": "0x30",
                 "nr_rrc_release_number": 0, "nr_rrc_version_number": "0x00", "radio_bearer_id": 1,
                 "physical_cell_id": 67, "freq": 1650, "subframe_number": 5, "system_frame_number": 310,
-                "pdu_number": 7, "channel": "PCCH", "sib_mask_in_si": 0, "msg_length": 2, "msg": "4001"
+                "frame_flags": 0, "pdu_number": 7, "channel": "PCCH", "sib_mask_in_si": [], "msg_length": 2, "msg": "4001"
             }
         })
     );
@@ -49,7 +49,7 @@ fn every_packet_is_an_object_with_what_it_says() {
     assert_eq!(packets[4]["misfit"], "packet at byte 0: takes 19 bytes of 2");
     assert_eq!(
         told,
-        "airpace: 3 packets could not be read, or not all of them: 0xB1DC (1), 0xB173 version 250 (1), 0xB0EE that does \
+        "airpace: 3 packets could not be read, or not all of them: 0xB1EA (1), 0xB173 version 250 (1), 0xB0EE that does \
          not fit its layout (1); --unknown DIR keeps them\n",
         "and that is reported once"
     );
@@ -85,10 +85,10 @@ fn what_cannot_be_read_is_kept_as_logs_of_their_own() {
         .collect();
     assert_eq!(
         kept.into_iter().collect::<Vec<_>>(),
-        ["0xB0EE_misfit.qmdl", "0xB173_v250.qmdl", "0xB1DC.qmdl"]
+        ["0xB0EE_misfit.qmdl", "0xB173_v250.qmdl", "0xB1EA.qmdl"]
     );
 
-    let joined = ["kept/0xB1DC.qmdl", "kept/0xB173_v250.qmdl", "kept/0xB0EE_misfit.qmdl"];
+    let joined = ["kept/0xB1EA.qmdl", "kept/0xB173_v250.qmdl", "kept/0xB0EE_misfit.qmdl"];
     let again = shell.run(&[&["diag", "decode", "--json", "--payload"], &joined[..]].concat()).json();
     let all = shell.run(&["diag", "decode", "--json", "--payload", "phone.qmdl"]).json();
     assert_eq!(again, all[2..], "radio, time and bytes are as they were");
@@ -161,7 +161,10 @@ fn recorded_logs_say_when_and_what_as_their_index_has_it() {
             let said = (&packet["code"], &packet["radio"], packet["payload"].as_str().unwrap().len() / 2);
             assert_eq!(said, (&json!(row.code), &json!(row.radio), row.bytes), "{name}, packet {at}");
             let version = packet["version"].to_string();
-            assert_eq!(version.trim_matches('"'), row.version, "{name}, packet {at}");
+            // Some codes have no version; the index has their first byte.
+            if !packet["version"].is_null() || !packet["fields"].is_object() {
+                assert_eq!(version.trim_matches('"'), row.version, "{name}, packet {at}");
+            }
             let (own, reference) = (split(packet["time_utc"].as_str().unwrap()), split(&row.utc));
             assert_eq!(own.0, reference.0, "{name}, packet {at}");
             assert!(

@@ -72,6 +72,38 @@ fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
 }
 
 #[test]
+fn a_carrier_has_readings_of_its_own_and_none_hides_the_primary() {
+    const READINGS: u64 = 30;
+    let (shell, modem) = (Shell::new(), TestModem::start());
+    let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
+    daemon.wait_for("streaming");
+    let od = daemon.open();
+    // Also where all names are followed at once, and the secondary carrier is the last in every batch.
+    let kpis = ["lte.dl.prb", "lte.dl.prb#0", "lte.dl.prb#1"].map(|name| (name, od.subscribe(name).unwrap()));
+    for (name, kpi) in &kpis {
+        let (carrier, prbs) = if name.ends_with("#1") { (1, 25.0) } else { (0, 50.0) };
+        let mut seen = 0;
+        for _ in 0..READINGS {
+            let reading = kpi.wait(seen, PATIENCE).unwrap();
+            assert_eq!((reading.carrier, reading.value), (carrier, prbs), "{name}");
+            seen = reading.sequence;
+        }
+    }
+    let all = od.subscribe("lte.dl.prb#all").unwrap();
+    let (mut seen, mut of_primary) = (0, 0);
+    for _ in 0..READINGS {
+        let reading = all.wait(seen, PATIENCE).unwrap();
+        of_primary += u64::from(reading.carrier == 0);
+        seen = reading.sequence;
+    }
+    assert!(of_primary >= READINGS / 2, "the primary is not hidden: {of_primary} of {READINGS}");
+    assert!(seen >= READINGS + of_primary / 2, "readings of both were published: {seen}");
+    let refused = od.subscribe("lte.dl.bytes#1").unwrap_err().to_string();
+    assert!(refused.contains("is not about one carrier"), "a total is of all carriers: {refused}");
+    assert!(od.subscribe("lte.dl.prb#40").unwrap_err().to_string().contains("is no carrier"));
+}
+
+#[test]
 fn a_daemon_that_is_killed_leaves_the_modem_as_it_was_and_readers_know() {
     let (shell, modem) = (Shell::new(), TestModem::start());
     let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
@@ -299,7 +331,10 @@ fn watch_opens_a_session_of_its_own_prints_samples_and_gives_the_modem_back() {
         "{}",
         prb[0]
     );
-    let sequences: Vec<_> = prb.iter().map(|sample| sample["sequence"].as_u64().unwrap()).collect();
+    let carriers: BTreeSet<_> = prb.iter().map(|sample| sample["carrier"].as_u64().unwrap()).collect();
+    assert_eq!(carriers, BTreeSet::from([0, 1]), "of all carriers");
+    // Those of the primary carrier are on the board, and have numbers there.
+    let sequences: Vec<_> = prb.iter().filter_map(|sample| sample["sequence"].as_u64()).collect();
     assert!(sequences.windows(2).all(|pair| pair[1] == pair[0] + 1), "every sample is printed");
     assert_eq!(modem.codes(), BTreeSet::from([BEFORE]));
 
@@ -571,7 +606,8 @@ fn speak(mut stream: TcpStream, modem: &Mutex<Modem>, hangs_up: &AtomicBool, is_
         if now.as_millis() >= said_at + 2 {
             said_at = now.as_millis();
             let stamp = Stamp::from_nanos(now.as_nanos() + 1_450_000_000_000_000_000);
-            for (code, payload) in [(RSRP, serving_cell()), (LogCode(0xB173), grant())] {
+            let grants = [(0, 50), (1, 25)].map(|(carrier, prbs)| (LogCode(0xB173), grant(carrier, prbs)));
+            for (code, payload) in [(RSRP, serving_cell())].into_iter().chain(grants) {
                 modem.feed(now, LogPacket { radio: Radio::FIRST, code, stamp, payload: &payload });
             }
         }
@@ -594,13 +630,13 @@ fn serving_cell() -> Vec<u8> {
     payload
 }
 
-/// 0xB173, version 36: a block of 50 PRBs that was received without error.
-fn grant() -> Vec<u8> {
+/// 0xB173, version 36: a block of so many PRBs on a carrier that was received without error.
+fn grant(carrier: u8, prbs: u8) -> Vec<u8> {
     let mut payload = vec![0; 44];
     payload[..2].copy_from_slice(&[36, 1]);
-    payload[4..9].copy_from_slice(&[0x23, 0x01, 50, 1, 1]);
+    payload[4..10].copy_from_slice(&[0x23, 0x01, prbs, 1, 1, carrier]);
     payload[16] = 0b1000_0000;
     payload[20..22].copy_from_slice(&2_000u16.to_le_bytes());
-    payload[22..24].copy_from_slice(&[15, 50]);
+    payload[22..24].copy_from_slice(&[15, prbs]);
     payload
 }

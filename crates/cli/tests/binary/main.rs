@@ -1,5 +1,6 @@
 //! Tests of the real binary in a temporary folder: what users type and what they get.
 
+mod agree;
 mod completions;
 mod decode;
 mod decode_reports;
@@ -123,6 +124,15 @@ impl Done {
         }
         assert!(!self.err.contains("panicked"), "a refusal is no crash: {}", self.err);
         self.err
+    }
+
+    /// The command must have found nothing, and say so with all of `parts`.
+    #[track_caller]
+    fn found_nothing(self, parts: &[&str]) {
+        assert_eq!(self.code, Some(1), "airpace {} finds nothing: {}{}", self.words, self.err, self.out);
+        for part in parts {
+            assert!(self.err.contains(part), "airpace {} says `{part}`, but said: {}", self.words, self.err);
+        }
     }
 
     /// The command must have printed one JSON object per line.

@@ -50,6 +50,7 @@ const PROGRAMS: &[&str] = &[
     "SigMF",
     "sprout",
     "verus",
+    "Wireshark",
 ];
 
 /// The beginnings of sources that are in no list. Standards name a document and a clause, programs a file.

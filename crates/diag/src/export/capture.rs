@@ -1,11 +1,13 @@
-//! A capture file of GSMTAP messages: pcapng, an interface per radio, each message as a UDP packet to GSMTAP's port.
+//! A capture file of messages: pcapng, an interface per radio and form. Messages of LTE are UDP packets to GSMTAP's port.
+//! Messages of NR are exported PDUs, unless all have to be GSMTAP.
 //!
-//! Source: draft-ietf-opsawg-pcapng; the port: IANA, 4729
+//! Source: draft-ietf-opsawg-pcapng; the port: IANA, 4729; link types: the tcpdump group's list
 //!
 //! Chosen: an own link type would save the IP and UDP headers. But captures of other tools have them, so Wireshark's
 //! filters for those captures work here too.
 
 use super::gsmtap::Message;
+use super::pdu::Exported;
 use crate::packet::Radio;
 use crate::stamp::Stamp;
 
@@ -16,6 +18,8 @@ const PACKET: u32 = 6;
 const MAGIC: u32 = 0x1A2B_3C4D;
 /// `LINKTYPE_IPV4`.
 const LINK_IPV4: u16 = 228;
+/// `LINKTYPE_WIRESHARK_UPPER_PDU`.
+const LINK_EXPORTED: u16 = 252;
 const GSMTAP_PORT: u16 = 4729;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
@@ -33,8 +37,9 @@ const NANOSECONDS: u8 = 9;
 /// Writes a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
-    /// Radios in the order of their interfaces.
-    radios: Vec<Radio>,
+    /// Radios and link types in the order of their interfaces.
+    interfaces: Vec<(Radio, u16)>,
+    is_gsmtap_only: bool,
     /// The block that is being written.
     block: Vec<u8>,
     has_begun: bool,
@@ -42,6 +47,11 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// A capture in which all messages are GSMTAP, those of NR in version 3.
+    pub fn gsmtap_only() -> Capture {
+        Capture { is_gsmtap_only: true, ..Capture::default() }
+    }
+
     /// Appends the begin of the capture, unless that was done.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.has_begun, true) {
@@ -56,19 +66,28 @@ impl Capture {
         self.end_block(SECTION, out);
     }
 
-    /// Appends a message of a radio; `false` if it is too long for a UDP packet.
+    /// Appends a message of a radio; `false` if it is too long for a UDP packet, or has no such form.
     pub fn message(&mut self, radio: Radio, stamp: Stamp, message: &Message<'_>, out: &mut Vec<u8>) -> bool {
-        let length = IP_HEADER + UDP_HEADER + message.header.len() + message.message.len();
+        let exported = message.exported.as_ref().filter(|_| !self.is_gsmtap_only);
+        if exported.is_none() && message.header.is_empty() {
+            return false;
+        }
+        let length = exported
+            .map_or(IP_HEADER + UDP_HEADER + message.header.len() + message.message.len(), Exported::length);
         let Ok(ip_length) = u16::try_from(length) else { return false };
         self.begin(out);
-        let interface = self.interface(radio, out);
+        let link = if exported.is_some() { LINK_EXPORTED } else { LINK_IPV4 };
+        let interface = self.interface(radio, link, out);
         let nanos = stamp.unix_nanos();
         self.block.extend(interface.to_le_bytes());
         self.block.extend(((nanos >> 32) as u32).to_le_bytes());
         self.block.extend((nanos as u32).to_le_bytes());
         self.block.extend(u32::from(ip_length).to_le_bytes());
         self.block.extend(u32::from(ip_length).to_le_bytes());
-        self.datagram(radio, ip_length, message);
+        match exported {
+            Some(exported) => exported.write(&mut self.block),
+            None => self.datagram(radio, ip_length, message),
+        }
         self.pad();
         self.option(COMMENT, message.comment.as_bytes());
         let direction: u32 = if message.is_uplink { 2 } else { 1 };
@@ -78,13 +97,13 @@ impl Capture {
         true
     }
 
-    /// The interface of a radio. It is announced when the radio is first heard.
-    fn interface(&mut self, radio: Radio, out: &mut Vec<u8>) -> u32 {
-        if let Some(at) = self.radios.iter().position(|known| *known == radio) {
+    /// The interface of a radio and link type. It is announced when it is first needed.
+    fn interface(&mut self, radio: Radio, link: u16, out: &mut Vec<u8>) -> u32 {
+        if let Some(at) = self.interfaces.iter().position(|known| *known == (radio, link)) {
             return at as u32;
         }
-        self.radios.push(radio);
-        self.block.extend(LINK_IPV4.to_le_bytes());
+        self.interfaces.push((radio, link));
+        self.block.extend(link.to_le_bytes());
         // Two reserved bytes, and no limit on the length of packets.
         self.block.extend([0; 6]);
         self.option(NAME, format!("radio{}", radio.0).as_bytes());
@@ -92,7 +111,7 @@ impl Capture {
         self.option(RESOLUTION, &[NANOSECONDS]);
         self.option(END, &[]);
         self.end_block(INTERFACE, out);
-        self.radios.len() as u32 - 1
+        self.interfaces.len() as u32 - 1
     }
 
     /// An IPv4 packet from the local host to itself. The radio is the last part of its address.
@@ -152,8 +171,13 @@ mod tests {
 
     #[test]
     fn blocks_say_their_length_at_both_ends_and_radios_have_their_own_interface() {
-        let message =
-            Message { header: vec![2; 16], message: &[1, 2, 3], is_uplink: true, comment: "why".to_owned() };
+        let message = Message {
+            header: vec![2; 16],
+            message: &[1, 2, 3],
+            exported: None,
+            is_uplink: true,
+            comment: "why".to_owned(),
+        };
         let (mut capture, mut out) = (Capture::default(), vec![]);
         for radio in [2, 1, 2] {
             assert!(capture.message(Radio(radio), Stamp(1 << 40), &message, &mut out));
@@ -175,8 +199,13 @@ mod tests {
     #[test]
     fn a_message_beyond_a_udp_packet_is_refused() {
         let long = [0; 65_500];
-        let message =
-            Message { header: vec![0; 16], message: &long, is_uplink: false, comment: String::new() };
+        let message = Message {
+            header: vec![0; 16],
+            message: &long,
+            exported: None,
+            is_uplink: false,
+            comment: String::new(),
+        };
         let mut out = vec![];
         assert!(!Capture::default().message(Radio(1), Stamp(0), &message, &mut out));
         assert!(out.is_empty(), "nothing is written");

@@ -4,6 +4,7 @@
 //!
 //! Chosen: MAC blocks are left out, because log packets have their headers but not their content.
 
+use super::pdu::{self, Exported};
 use crate::layout::{Record, Unreadable, Value};
 use crate::log;
 use crate::packet::{LogCode, LogPacket};
@@ -11,10 +12,12 @@ use crate::packet::{LogCode, LogPacket};
 /// A message in its GSMTAP form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What comes before the message, in network byte order.
+    /// What comes before the message, in network byte order; empty if GSMTAP has no number for its kind.
     pub header: Vec<u8>,
     /// The message as it went over the air.
     pub message: &'a [u8],
+    /// The same as an exported PDU, for messages of NR.
+    pub exported: Option<Exported>,
     /// Whether the phone sent it.
     pub is_uplink: bool,
     /// What else the log packet tells, as text for people.
@@ -78,6 +81,7 @@ fn lte_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a
     Some(Message {
         header: version_2(V2_LTE_RRC, kind, earfcn, frame, is_uplink),
         message: bytes(fields, "msg")?,
+        exported: None,
         is_uplink,
         comment: format!(
             "{}, {channel}, EARFCN {earfcn}, PCI {pci}, frame {frame}, subframe {subframe}{segment}",
@@ -92,6 +96,7 @@ fn lte_nas<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a
     Some(Message {
         header: version_2(V2_LTE_NAS, u8::from(is_protected), 0, 0, is_uplink),
         message: bytes(fields, "msg")?,
+        exported: None,
         is_uplink,
         comment: format!("{}, {}", packet.code, log::code(packet.code)?.name),
     })
@@ -113,15 +118,23 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         "RRCReconfigurationComplete" => 0x0202,
         "UE-MRDC-Capability" => 0x0203,
         "UE-NR-Capability" => 0x0204,
-        _ => return None,
+        // No number.
+        _ => 0,
     };
     let (arfcn, pci) = (number(fields, "freq")?, number(fields, "physical_cell_id")?);
     let is_uplink = channel.starts_with("UL") || channel.ends_with("Complete") || channel.starts_with("UE");
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
+    let message = bytes(fields, "msg")?;
+    // A part of a message cannot be read as a whole one.
+    let exported = if segment.is_empty() { pdu::nr_rrc(channel, message) } else { None };
+    if kind == 0 && exported.is_none() {
+        return None;
+    }
     Some(Message {
-        header: version_3(V3_NR_RRC, kind, packet, arfcn, pci),
-        message: bytes(fields, "msg")?,
+        header: if kind > 0 { version_3(V3_NR_RRC, kind, packet, arfcn, pci) } else { vec![] },
+        message,
+        exported,
         is_uplink,
         comment: format!("{}, {channel}, NR-ARFCN {arfcn}, PCI {pci}{segment}", packet.code),
     })
@@ -240,7 +253,11 @@ mod tests {
         assert_eq!(metadata[16..24], [0, 2, 0, 4, 0, 9, 0x92, 0x40]);
         assert_eq!(metadata[24..], [0, 5, 0, 2, 0, 67, 0xFF, 0xFE, 0, 0, 0, 0]);
         payload[17] = 25;
-        assert_eq!(of(0xB821, &payload), Ok(None), "a bearer's configuration has no number");
+        let bearer = of(0xB821, &payload).unwrap().unwrap();
+        assert!(bearer.header.is_empty(), "a bearer's configuration has no number");
+        assert_eq!(bearer.exported.unwrap().dissector, "nr-rrc.radiobearerconfig");
+        payload[17] = 99;
+        assert_eq!(of(0xB821, &payload), Ok(None));
     }
 
     #[test]

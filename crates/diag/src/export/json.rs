@@ -1,6 +1,6 @@
 //! A log packet as one JSON object, nested as its layout is.
 
-use super::{hex, mask, shown, signed, unsigned, verified_word};
+use super::{flags, hex, mask, shown, signed, unsigned, verified_word};
 use crate::layout::{Decoded, Record, Unreadable, Value, Verified, Version};
 use crate::log;
 use crate::packet::LogPacket;
@@ -12,7 +12,8 @@ use crate::packet::LogPacket;
 /// ```
 ///
 /// `version` is a number, or `"major.minor"`; `fields` are in the order of the layout. Numbers are numbers, names and
-/// masks (`"0x3F"`) are strings, bytes are strings in hexadecimal, and values that the modem does not know are null. If
+/// masks (`"0x3F"`) are strings, flags are lists of what is set, bytes are strings in hexadecimal, and values that the
+/// modem does not know are null. Headers that other protocols wrote are read further, beside their bytes. If
 /// the layout was never seen in a real log, `verified` says `"read"` or `"guess"`. `bytes_left` counts the bytes about
 /// which such a layout says nothing. `unknown_subpackets` lists ids and versions of subpackets without a layout.
 ///
@@ -112,6 +113,10 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
             mask(*bits, *width, out);
             out.push(b'"');
         }
+        Value::Flags(bits, names) => list(flags(*bits, names), out, |(bit, name), out| match name {
+            Some(name) => string(name, out),
+            None => unsigned(bit, out),
+        }),
         Value::Bytes(bytes) => {
             out.push(b'"');
             hex(bytes, out);
@@ -147,9 +152,9 @@ pub fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn list<T>(items: &[T], out: &mut Vec<u8>, mut each: impl FnMut(&T, &mut Vec<u8>)) {
+fn list<T>(items: impl IntoIterator<Item = T>, out: &mut Vec<u8>, mut each: impl FnMut(T, &mut Vec<u8>)) {
     out.push(b'[');
-    for (at, item) in items.iter().enumerate() {
+    for (at, item) in items.into_iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
@@ -183,6 +188,7 @@ mod tests {
             ("infinite", Value::Real(f64::INFINITY)),
             ("name", Value::Name("a \"b\"\n")),
             ("mask", Value::Mask(0xC3, 11)),
+            ("flags", Value::Flags(0b1010, &[(1, "SIB1")])),
             ("bytes", Value::Bytes(&[0, 0xAB])),
             ("records", Value::Records(vec![Record(vec![]), Record(vec![("x", Value::Unsigned(0))])])),
             ("record", Value::Record(Record(vec![("y", Value::Signed(-7))]))),
@@ -194,7 +200,8 @@ mod tests {
             read,
             serde_json::json!({
                 "none": null, "unsigned": u64::MAX, "signed": i64::MIN, "real": -95.0625, "small": 1e-300,
-                "infinite": null, "name": "a \"b\"\n", "mask": "0x0C3", "bytes": "00ab",
+                "infinite": null, "name": "a \"b\"\n", "mask": "0x0C3", "flags": ["SIB1", 3],
+                "bytes": "00ab",
                 "records": [{}, {"x": 0}], "record": {"y": -7}
             })
         );
@@ -224,7 +231,7 @@ mod tests {
     fn what_cannot_be_read_is_told_and_not_guessed() {
         let tail = |line: String| line.split_once("\"version\":").unwrap().1.to_owned();
         assert_eq!(
-            tail(line(0xB1DC, &[48, 1])),
+            tail(line(0xB1EA, &[48, 1])),
             "48,\"radio\":2,\"fields\":null,\"unknown\":\"code\",\"payload_bytes\":2}"
         );
         assert_eq!(

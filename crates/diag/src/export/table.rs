@@ -91,8 +91,8 @@ fn kind(field: &Field) -> ColumnKind {
     match field.shown {
         Shown::Number if field.signed => ColumnKind::Signed,
         Shown::Number => ColumnKind::Unsigned,
-        Shown::Scaled { .. } | Shown::Power => ColumnKind::Real,
-        Shown::Named(_) | Shown::Mask => ColumnKind::Text,
+        Shown::Scaled { .. } | Shown::Power | Shown::Meant(_) => ColumnKind::Real,
+        Shown::Named(_) | Shown::Mask | Shown::Flags(_) => ColumnKind::Text,
         Shown::Bytes => ColumnKind::Bytes,
     }
 }

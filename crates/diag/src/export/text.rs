@@ -1,6 +1,6 @@
 //! A log packet as lines for people: radio and time first, then the content, with records indented.
 
-use super::{hex, mask, shown, signed, unsigned, verified_word};
+use super::{flags, hex, mask, shown, signed, unsigned, verified_word};
 use crate::layout::{Decoded, Record, Unreadable, Value, Verified};
 use crate::log;
 use crate::packet::LogPacket;
@@ -83,6 +83,18 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
         Value::Real(number) => shown(number, out),
         Value::Name(name) => out.extend(name.as_bytes()),
         Value::Mask(bits, width) => mask(*bits, *width, out),
+        Value::Flags(0, _) => out.extend(b"none"),
+        Value::Flags(bits, names) => {
+            for (at, (bit, name)) in flags(*bits, names).enumerate() {
+                if at > 0 {
+                    out.push(b'|');
+                }
+                match name {
+                    Some(name) => out.extend(name.as_bytes()),
+                    None => unsigned(bit, out),
+                }
+            }
+        }
         Value::Bytes(bytes) => hex(bytes, out),
         Value::Records(_) | Value::Record(_) => {}
     }
@@ -121,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_takes_one_line() {
-        assert!(text(0xB1DC, &[48, 1]).ends_with("0xB1DC, version 48: no layout, 2 bytes\n"));
+        assert!(text(0xB1EA, &[48, 1]).ends_with("0xB1EA, version 48: no layout, 2 bytes\n"));
         assert!(
             text(0xB0EE, &[2]).ends_with("version 2: does not fit: packet at byte 0: takes 19 bytes of 1\n")
         );

@@ -354,7 +354,7 @@ impl Grants {
             return None;
         }
         let mut grant = self.grant(packet, plan, row)?;
-        let prbs = *lte::BANDWIDTH_PRBS.get(get(Column::Width)? as usize)?;
+        let prbs = u16::try_from(get(Column::Width)?).ok()?;
         let key = (packet.radio, grant.carrier.0);
         self.widths.insert(key, prbs);
         grant.carrier_prbs = Some(prbs);
@@ -483,8 +483,7 @@ impl Row {
         for ((number, cell), column) in row.iter_mut().zip(cells).zip(&plan.columns) {
             *number = match (cell, column) {
                 (Cell::Unsigned(number), _) => Some(*number),
-                // In MHz, with five PRB pairs each.
-                (Cell::Real(megahertz), Column::CarrierPrbs) => Some((megahertz * 5.0 + 0.5) as u64),
+                (Cell::Real(megahertz), Column::CarrierPrbs | Column::Width) => Some(prbs_of(*megahertz)),
                 (Cell::Bytes(bytes), Column::Payload) => {
                     bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
                 }
@@ -493,6 +492,14 @@ impl Row {
         }
         Row(row)
     }
+}
+
+/// PRBs of a carrier: five for each megahertz, and six in the narrowest, of 1.4 MHz.
+///
+/// Source: TS 36.101 §5.6 Table 5.6-1
+fn prbs_of(megahertz: f64) -> u64 {
+    const NARROWEST: std::ops::Range<f64> = 1.0..2.0;
+    if NARROWEST.contains(&megahertz) { 6 } else { (megahertz * 5.0 + 0.5) as u64 }
 }
 
 /// Whether a row is the second block of the previous grant.

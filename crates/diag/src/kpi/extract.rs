@@ -1,8 +1,10 @@
 //! Packets in, samples out.
 
+use super::memory::{Bearers, Queue, Sent};
+use super::origin::Formula;
 use super::plan::{self, CodePlan};
 use super::trouble::Troubles;
-use super::{Kind, Reason, Subscription, Trouble, Wanted};
+use super::{Carriers, Kind, Kpi, Reason, Scope, Subscription, Trouble, Wanted};
 use crate::layout::{Verified, Version, Visited};
 use crate::packet::{LogCode, LogPacket};
 use crate::stamp::Stamp;
@@ -38,7 +40,7 @@ pub struct Sample {
 /// Reads from packets what a subscription wants.
 ///
 /// If several kinds of packets carry the same KPI, the first in the order of its origins counts. For a level, the next
-/// origin may speak once the preferred one was silent for [`HOLD_SECONDS`]. For a KPI that is counted, it may never
+/// origin may speak once the preferred one was silent for [`HOLD_SECONDS`]; if it is of a carrier, about that carrier. For a KPI that is counted, it may never
 /// speak, so that nothing is counted twice.
 #[derive(Clone, Debug)]
 pub struct Extractor {
@@ -58,8 +60,8 @@ pub struct Extractor {
 struct State {
     wanted: Wanted,
     kind: Kind,
-    /// The most preferred origin that has spoken, and when.
-    best: Option<(usize, Stamp)>,
+    /// The most preferred origin that has spoken, and when; for a level of a carrier, of each carrier.
+    best: [Option<(usize, Stamp)>; CARRIERS],
     /// The packet that is not counted.
     ///
     /// Chosen: when a more preferred origin of a total begins to speak, the other origin may already have counted its
@@ -67,6 +69,10 @@ struct State {
     passed_over: Option<u64>,
     total: f64,
     shares: [Share; CARRIERS],
+    /// What was sent, for a KPI that asks for it.
+    bearers: Option<Bearers>,
+    /// What waits, for a KPI that tells how long.
+    queue: Option<Queue>,
 }
 
 /// Carriers whose shares are kept apart. All further carriers use the last place.
@@ -84,6 +90,8 @@ struct Share {
 struct Pending {
     rank: usize,
     sample: Sample,
+    /// The PDU that it is about, if it matters whether that was sent before.
+    sent: Option<Sent>,
 }
 
 /// Rows that together make one sample.
@@ -191,7 +199,9 @@ impl Extractor {
                         carrier: one.carrier(row),
                         verified,
                     };
-                    let mut push = |value| pending.push(Pending { rank: one.rank, sample: sample(value) });
+                    let sent = one.sent(row);
+                    let mut push =
+                        |value| pending.push(Pending { rank: one.rank, sample: sample(value), sent });
                     let is_whole = match one.rows {
                         None => one.values(row, push),
                         Some(column) => {
@@ -236,20 +246,38 @@ impl Rows {
 impl State {
     /// Continues from what was remembered before, if anything.
     fn of(wanted: &Wanted, before: &[State]) -> State {
-        before.iter().find(|state| state.wanted == *wanted).cloned().unwrap_or_else(|| State {
+        if let Some(known) = before.iter().find(|state| state.wanted == *wanted) {
+            return known.clone();
+        }
+        let kind = wanted.kpi().map_or(Kind::Event, |kpi| kpi.kind);
+        let asks_again =
+            |kpi: &Kpi| plan::origins(kpi.name).any(|origin| matches!(origin.formula, Formula::SentAgain));
+        State {
             wanted: wanted.clone(),
-            kind: wanted.kpi().map_or(Kind::Event, |kpi| kpi.kind),
-            best: None,
+            kind,
+            best: [None; CARRIERS],
             passed_over: None,
             total: 0.0,
             shares: [Share::default(); CARRIERS],
-        })
+            bearers: wanted.kpi().is_some_and(asks_again).then(Bearers::default),
+            queue: (kind == Kind::Wait).then(Queue::default),
+        }
     }
 
     /// The sample of a value; `None` if another origin speaks for the KPI.
     fn admit(&mut self, pending: Pending, packet: u64) -> Option<Sample> {
-        let Pending { rank, mut sample } = pending;
-        if let Some((best, spoke)) = self.best {
+        let Pending { rank, mut sample, sent } = pending;
+        if let Carriers::Only(carrier) = self.wanted.carriers
+            && carrier != sample.carrier
+        {
+            return None;
+        }
+        // One kind of packets may report of the primary carrier, and another of all.
+        let is_of_carrier =
+            self.kind == Kind::Level && self.wanted.kpi().is_some_and(|kpi| kpi.scope == Scope::Carrier);
+        let best = if is_of_carrier { usize::from(sample.carrier).min(CARRIERS - 1) } else { 0 };
+        let best = &mut self.best[best];
+        if let Some((best, spoke)) = *best {
             let is_silent = || sample.stamp.since(spoke).is_some_and(|silence| silence > HOLD_SECONDS);
             if rank > best && !(self.kind == Kind::Level && is_silent()) {
                 return None;
@@ -258,12 +286,16 @@ impl State {
                 self.passed_over = Some(packet);
             }
         }
-        self.best = Some((rank, sample.stamp));
+        *best = Some((rank, sample.stamp));
         if self.passed_over == Some(packet) {
             return None;
         }
+        if let (Some(bearers), Some(sent)) = (&mut self.bearers, sent) {
+            sample.value = f64::from(u8::from(bearers.is_again(sent)));
+        }
         match self.kind {
             Kind::Level | Kind::Event => {}
+            Kind::Wait => sample.value = self.queue.as_mut()?.report(sample.value, sample.stamp)?,
             Kind::Total => {
                 self.total += sample.value;
                 sample.value = self.total;

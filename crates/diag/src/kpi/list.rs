@@ -1,6 +1,6 @@
 //! The KPIs, in the order of the protocol's layers.
 
-use super::Kind::{Event, Level, Share, Total};
+use super::Kind::{Event, Level, Share, Total, Wait};
 use super::Layer::{Mac, Nas, Pdcp, Phy, Rlc, Rrc};
 use super::Scope::{Bearer, Carrier, Cell, Radio};
 use super::{Kind, Kpi, Layer, Scope};
@@ -76,16 +76,26 @@ pub static KPIS: &[Kpi] = &[
     kpi("lte.ul.grant_bytes", "byte", Mac, Carrier, Event, "Bytes that the phone may send by one grant."),
     kpi("lte.ul.padding_bytes", "byte", Mac, Carrier, Event, "Padding in a transport block that the phone sent."),
     kpi("lte.ul.bsr", "byte", Mac, Radio, Event, "Bytes that the phone told the base station wait in its buffers: the most that its report can mean."),
+    kpi("lte.ul.bsr.lcg0", "byte", Mac, Radio, Event, "The same of the first group of logical channels, which carries signalling."),
+    kpi("lte.ul.bsr.lcg1", "byte", Mac, Radio, Event, "The same of the second group of logical channels."),
+    kpi("lte.ul.bsr.lcg2", "byte", Mac, Radio, Event, "The same of the third group of logical channels."),
+    kpi("lte.ul.bsr.lcg3", "byte", Mac, Radio, Event, "The same of the fourth group of logical channels."),
     kpi("lte.ul.phr", "dB", Mac, Radio, Event, "Power headroom that the phone reports: what it could send more, or less if negative."),
     kpi("lte.ul.buffer", "byte", Mac, Radio, Event, "Bytes that wait in the phone for grants, all channels together."),
+    kpi("lte.ul.latency", "ms", Mac, Radio, Wait, "How long bytes waited in the phone until they were granted, first come first served."),
     kpi("lte.ul.granted_bytes", "byte", Mac, Radio, Total, "Bytes that the phone was granted."),
     kpi("lte.ul.used_bytes", "byte", Mac, Radio, Total, "Bytes of its grants that the phone used."),
 
     // RLC and PDCP.
     kpi("lte.rlc.dl.pdu_bytes", "byte", Rlc, Bearer, Event, "Size of an RLC PDU received in acknowledged mode."),
     kpi("lte.rlc.dl.bytes", "byte", Rlc, Radio, Total, "Bytes of RLC PDUs received in acknowledged mode."),
+    kpi("lte.rlc.dl.nacks", "", Rlc, Radio, Total, "RLC PDUs that the phone said were missing."),
+    kpi("lte.rlc.dl.again_pdus", "", Rlc, Bearer, Event, "RLC PDUs that a bearer has received again, as the modem counts."),
     kpi("lte.rlc.ul.pdu_bytes", "byte", Rlc, Bearer, Event, "Size of an RLC PDU sent in acknowledged mode."),
     kpi("lte.rlc.ul.bytes", "byte", Rlc, Radio, Total, "Bytes of RLC PDUs sent in acknowledged mode."),
+    kpi("lte.rlc.ul.nacks", "", Rlc, Radio, Total, "RLC PDUs that the base station said were missing."),
+    kpi("lte.rlc.ul.retransmissions", "", Rlc, Radio, Total, "RLC PDUs that the phone sent again, whole or in pieces."),
+    kpi("lte.rlc.ul.again_pdus", "", Rlc, Bearer, Event, "RLC PDUs that a bearer has sent again, as the modem counts."),
     kpi("lte.pdcp.dl.pdu_bytes", "byte", Pdcp, Bearer, Event, "Size of a PDCP PDU received."),
     kpi("lte.pdcp.dl.bytes", "byte", Pdcp, Radio, Total, "Bytes of PDCP PDUs received."),
     kpi("lte.pdcp.ul.pdu_bytes", "byte", Pdcp, Bearer, Event, "Size of a PDCP PDU sent."),
@@ -166,6 +176,12 @@ pub static KPIS: &[Kpi] = &[
     kpi("nr.mnc", "", Rrc, Radio, Level, "NR network within its country."),
     kpi("nr.rrc.messages", "", Rrc, Radio, Total, "NR RRC messages, both ways."),
     kpi("nr.rrc.message_bytes", "byte", Rrc, Radio, Event, "Size of an NR RRC message."),
+    kpi("nr.rrc.channel", "", Rrc, Radio, Event, "Channel of an NR RRC message: 1 BCCH-BCH, 2 BCCH-DL-SCH, 3 DL-CCCH, 4 DL-DCCH, 5 MCCH, 6 PCCH, 7 UL-CCCH, 8 UL-CCCH1, 9 UL-DCCH, 10 a bare reconfiguration, 11 its completion."),
+    kpi("nr.rrc.message_type", "", Rrc, Radio, Event, "Type of an NR RRC message: its number among those of its channel in TS 38.331."),
+    kpi("nr.rrc.pci", "", Rrc, Radio, Event, "Physical identity of the cell of an NR RRC message."),
+    kpi("nr.rrc.arfcn", "", Rrc, Radio, Event, "Channel number of the cell of an NR RRC message."),
+    kpi("nr.rrc.sfn", "", Rrc, Radio, Event, "System frame number of an NR RRC message, 0 to 1023."),
+    kpi("nr.rrc.slot", "", Rrc, Radio, Event, "Slot of 1 ms of an NR RRC message within its frame, 0 to 9."),
 ];
 
 const fn kpi(

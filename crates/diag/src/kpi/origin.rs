@@ -53,6 +53,14 @@ pub enum Formula {
     Named(&'static [(&'static str, f64)]),
     /// What a control element says, in the MAC header that the field holds.
     Element(Direction, Control),
+    /// How many PDUs are said to be missing, in the RLC header that the first field holds; the second tells how many bits
+    /// a sequence number has. Only a status says that, and it may say 0.
+    Nacks,
+    /// 1 if a PDU was sent before, else 0. The fields: its RLC header, how many bits a sequence number has, the bearer,
+    /// and the number of the bearer's next new PDU after the packet.
+    SentAgain,
+    /// The number of the message type, in the NR RRC message that the first field holds; the second is its channel.
+    NrMessageType,
 }
 
 /// A control element of a MAC header.
@@ -60,6 +68,8 @@ pub enum Formula {
 pub enum Control {
     /// Bytes that wait in the phone's buffers, as the phone reports them.
     BufferStatus,
+    /// The same of one group of logical channels, 0 to 3.
+    GroupStatus(u8),
     /// Power headroom in dB.
     PowerHeadroom,
     /// The command that moves the uplink's timing, minus 31, which moves nothing.
@@ -107,6 +117,12 @@ impl Control {
         mac::visit(direction, header, |subheader| match (self, subheader.element) {
             (Control::BufferStatus, Element::ShortBsr { index, .. }) => each(waits(index)),
             (Control::BufferStatus, Element::LongBsr(groups)) => each(groups.map(waits).iter().sum()),
+            (Control::GroupStatus(wanted), Element::ShortBsr { group, index, .. }) if wanted == group => {
+                each(waits(index));
+            }
+            (Control::GroupStatus(wanted), Element::LongBsr(groups)) => {
+                groups.get(usize::from(wanted)).into_iter().for_each(|index| each(waits(*index)));
+            }
             (Control::PowerHeadroom, Element::PowerHeadroom(index)) => {
                 each(f64::from(i32::from(index) + LEAST_HEADROOM_DB));
             }

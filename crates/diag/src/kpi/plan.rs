@@ -3,13 +3,16 @@
 
 use std::ptr;
 
+use super::memory::Sent;
 use super::origin::{Control, Formula, Is, Origin, Place, When};
 use super::qualcomm::{ORIGINS, PLACES};
 use super::{Kpi, Source, Subscription, What};
-use crate::layout::{Cell, Code, Layout, Leaf, MOST, Part, Pick, Shown};
+use crate::layout::{Cell, Code, Layout, Leaf, MOST, Names, Part, Pick, Shown};
 use crate::log;
 use crate::mac::Direction;
 use crate::packet::LogCode;
+use crate::rlc::{self, Item, Pdu};
+use crate::rrc;
 
 /// The origins of a KPI, the preferred one first.
 pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
@@ -89,6 +92,9 @@ enum Make {
     One,
     Named(Vec<(u64, f64)>),
     Element(Direction, Control),
+    Nacks,
+    SentAgain,
+    NrMessageType(Names),
 }
 
 /// A condition, with the numbers of this layout.
@@ -366,6 +372,16 @@ impl Make {
                 Make::Named(values)
             }
             Formula::Element(direction, control) => Make::Element(direction, control),
+            // All of the fields are needed.
+            Formula::Nacks | Formula::SentAgain if leaves.len() < origin.value.len() => return None,
+            Formula::Nacks => Make::Nacks,
+            Formula::SentAgain => Make::SentAgain,
+            Formula::NrMessageType => {
+                Make::NrMessageType(leaves.iter().find_map(|leaf| match leaf.field?.shown {
+                    Shown::Named(names) => Some(names),
+                    _ => None,
+                })?)
+            }
         })
     }
 }
@@ -425,11 +441,66 @@ impl Use {
                 });
                 return header.is_none_or(|header| control.visit(*direction, header, each).is_ok());
             }
+            Make::Nacks => {
+                let Some((header, sn_bits)) = self.rlc_header(row) else { return true };
+                let mut nacks = 0;
+                match rlc::visit(sn_bits, header, |item| {
+                    nacks += u32::from(matches!(item, Item::Nack { .. }))
+                }) {
+                    Ok(Pdu::Status { .. }) => Some(f64::from(nacks)),
+                    Ok(_) => None,
+                    Err(_) => return false,
+                }
+            }
+            Make::SentAgain => {
+                let Some((header, sn_bits)) = self.rlc_header(row) else { return true };
+                match rlc::visit(sn_bits, header, |_| ()) {
+                    Ok(Pdu::Data(_)) => Some(1.0),
+                    Ok(_) => None,
+                    Err(_) => return false,
+                }
+            }
+            Make::NrMessageType(names) => {
+                let bytes = self.value.iter().find_map(|&column| match row[column] {
+                    Cell::Bytes(bytes) => Some(bytes),
+                    _ => None,
+                });
+                let channel = first(row, &self.value)
+                    .and_then(|raw| names.iter().find(|(number, _)| *number == raw))
+                    .map(|(_, name)| *name);
+                let kind = bytes.zip(channel).and_then(|(bytes, channel)| rrc::nr_message(channel, bytes));
+                kind.map(|kind| f64::from(kind.number))
+            }
         };
         if let Some(value) = value.filter(|value| self.above.is_none_or(|unmeasured| *value > unmeasured)) {
             each(value);
         }
         true
+    }
+
+    /// The RLC header of a row, and the bits of its sequence numbers.
+    fn rlc_header<'a>(&self, row: &[Cell<'a>]) -> Option<(&'a [u8], u64)> {
+        match (row[*self.value.first()?], row[*self.value.get(1)?]) {
+            (Cell::Bytes(header), Cell::Unsigned(sn_bits)) => Some((header, sn_bits)),
+            _ => None,
+        }
+    }
+
+    /// Which PDU a row is about, if the KPI asks whether it was sent before.
+    pub fn sent(&self, row: &[Cell<'_>]) -> Option<Sent> {
+        if !matches!(self.make, Make::SentAgain) {
+            return None;
+        }
+        let (header, sn_bits) = self.rlc_header(row)?;
+        let Ok(Pdu::Data(data)) = rlc::visit(sn_bits, header, |_| ()) else { return None };
+        let number = |at: usize| row[*self.value.get(at)?].unsigned();
+        Some(Sent {
+            bearer: u8::try_from(number(2)?).ok()?,
+            sn: data.sn,
+            next: u16::try_from(number(3)?).ok()?,
+            numbers: 1 << sn_bits.min(16),
+            is_segment: data.segment.is_some(),
+        })
     }
 
     /// Ten times the frame of a row, plus the subframe.

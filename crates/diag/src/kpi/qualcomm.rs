@@ -7,8 +7,11 @@ mod places;
 
 pub use places::PLACES;
 
-use super::origin::Control::{BufferStatus, PowerHeadroom, TimingAdvance};
-use super::origin::Formula::{Element, Largest, Named, One, Plus, Quotient, Signed, Sum, Times, TwoToThe};
+use super::origin::Control::{BufferStatus, GroupStatus, PowerHeadroom, TimingAdvance};
+use super::origin::Formula::{
+    Element, Largest, Nacks, Named, NrMessageType, One, Plus, Quotient, SentAgain, Signed, Sum, Times,
+    TwoToThe,
+};
 use super::origin::{Origin, When};
 use crate::layout::Version;
 use crate::mac::Direction::{Down, Up};
@@ -54,6 +57,11 @@ const CHECKSUM_BYTES: f64 = 3.0;
 const WITHOUT_CHECKSUM: &[Version] = &[Version::Single(48)];
 
 const FIRST_SENT: &[When] = &[When::is("records.re_tx_index", 0)];
+
+/// An NR message that names its cell.
+const OF_NR_CELL: &[When] = &[When::is_not("freq", 0)];
+/// An NR message of which the modem knows the frame.
+const WITH_FRAME: &[When] = &[When::is_not("sysframenum_subframenum", 0)];
 
 /// A report of the wideband quality, not of the rank.
 const NO_RANK: &[When] = &[When::not_named("pucch_report_type", RANK)];
@@ -196,9 +204,17 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.ul.grant_bytes", 0xB064, &["subpackets.samples.grant_bytes"]),
     Origin::new("lte.ul.padding_bytes", 0xB064, &["subpackets.samples.padding_bytes"]),
     Origin::new("lte.ul.bsr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, BufferStatus)),
+    group("lte.ul.bsr.lcg0", 0),
+    group("lte.ul.bsr.lcg1", 1),
+    group("lte.ul.bsr.lcg2", 2),
+    group("lte.ul.bsr.lcg3", 3),
     Origin::new("lte.ul.phr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, PowerHeadroom)),
     // Data that waits is sent compressed if headers are compressed.
     Origin::new("lte.ul.buffer", 0xB066, &[
+        "subpackets.samples.lcids.new_bytes", "subpackets.samples.lcids.new_compressed_bytes",
+        "subpackets.samples.lcids.retx_bytes", "subpackets.samples.lcids.ctrl_bytes",
+    ]).formula(Sum).summed("subpackets.samples.number_of_active_lcid"),
+    Origin::new("lte.ul.latency", 0xB066, &[
         "subpackets.samples.lcids.new_bytes", "subpackets.samples.lcids.new_compressed_bytes",
         "subpackets.samples.lcids.retx_bytes", "subpackets.samples.lcids.ctrl_bytes",
     ]).formula(Sum).summed("subpackets.samples.number_of_active_lcid"),
@@ -207,8 +223,15 @@ pub static ORIGINS: &[Origin] = &[
 
     Origin::new("lte.rlc.dl.pdu_bytes", 0xB082, &["subpackets.pdus.pdu_bytes"]),
     Origin::new("lte.rlc.dl.bytes", 0xB082, &["subpackets.pdus.pdu_bytes"]),
+    Origin::new("lte.rlc.dl.nacks", 0xB092, &["subpackets.pdus.header", "subpackets.sn_length"]).formula(Nacks),
+    Origin::new("lte.rlc.dl.again_pdus", 0xB087, &["subpackets.rbs.num_retx_pdu"]),
     Origin::new("lte.rlc.ul.pdu_bytes", 0xB092, &["subpackets.pdus.pdu_bytes"]),
     Origin::new("lte.rlc.ul.bytes", 0xB092, &["subpackets.pdus.pdu_bytes"]),
+    Origin::new("lte.rlc.ul.nacks", 0xB082, &["subpackets.pdus.header", "subpackets.sn_length"]).formula(Nacks),
+    Origin::new("lte.rlc.ul.retransmissions", 0xB092, &[
+        "subpackets.pdus.header", "subpackets.sn_length", "subpackets.rb_cfg_idx", "subpackets.vt_s",
+    ]).formula(SentAgain),
+    Origin::new("lte.rlc.ul.again_pdus", 0xB097, &["subpackets.rbs.num_retx_pdu"]),
     Origin::new("lte.pdcp.dl.pdu_bytes", 0xB0A3, &["subpackets.pdus.pdu_size"]),
     Origin::new("lte.pdcp.dl.bytes", 0xB0A3, &["subpackets.pdus.pdu_size"]),
     Origin::new("lte.pdcp.ul.pdu_bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
@@ -302,8 +325,10 @@ pub static ORIGINS: &[Origin] = &[
 
     Origin::new("nr.pci", 0xB97F, &["carriers.serving_cell_pci"]),
     Origin::new("nr.pci", 0xB823, &["physical_cell_id"]),
+    Origin::new("nr.pci", 0xB821, &["physical_cell_id"]).when(OF_NR_CELL),
     Origin::new("nr.arfcn", 0xB97F, &["carriers.raster_arfcn"]),
     Origin::new("nr.arfcn", 0xB823, &["dl_nr_arfcn"]),
+    Origin::new("nr.arfcn", 0xB821, &["freq"]).when(OF_NR_CELL),
     Origin::new("nr.band", 0xB823, &["band"]),
     Origin::new("nr.dl.bandwidth", 0xB823, &["dl_bandwidth_mhz"]).above(NO_BANDWIDTH),
     Origin::new("nr.ul.bandwidth", 0xB823, &["ul_bandwidth_mhz"]).above(NO_BANDWIDTH),
@@ -314,11 +339,27 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.mnc", 0xB823, &["mnc"]),
     Origin::new("nr.rrc.messages", 0xB821, &["msg_length"]).formula(One),
     Origin::new("nr.rrc.message_bytes", 0xB821, &["msg_length"]),
+    Origin::new("nr.rrc.channel", 0xB821, &["channel"]).formula(Named(&[
+        ("BCCH-BCH", 1.0), ("BCCH-DL-SCH", 2.0), ("DL-CCCH", 3.0), ("DL-DCCH", 4.0), ("MCCH", 5.0), ("PCCH", 6.0),
+        ("UL-CCCH", 7.0), ("UL-CCCH1", 8.0), ("UL-DCCH", 9.0), ("RRCReconfiguration", 10.0),
+        ("RRCReconfigurationComplete", 11.0),
+    ])),
+    Origin::new("nr.rrc.message_type", 0xB821, &["msg", "channel"]).formula(NrMessageType),
+    // Messages that went over an LTE cell name no NR cell.
+    Origin::new("nr.rrc.pci", 0xB821, &["physical_cell_id"]).when(OF_NR_CELL),
+    Origin::new("nr.rrc.arfcn", 0xB821, &["freq"]).when(OF_NR_CELL),
+    Origin::new("nr.rrc.sfn", 0xB821, &["system_frame_number"]).when(WITH_FRAME),
+    Origin::new("nr.rrc.slot", 0xB821, &["subframe_number"]).when(WITH_FRAME),
 ];
 
 /// A value of the serving cell from 0xB193.
 const fn cell(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     Origin::new(kpi, 0xB193, value).when(SERVES)
+}
+
+/// What the phone reported of a group of logical channels.
+const fn group(kpi: &'static str, group: u8) -> Origin {
+    Origin::new(kpi, 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, GroupStatus(group)))
 }
 
 /// A value of a block for this phone from 0xB173; of any block if the packet does not tell for whom it is.

@@ -76,6 +76,9 @@ fn all_kpis_can_be_wanted_at_once_and_every_version_that_should_have_one_has() {
 fn names_say_the_radio_and_may_be_fields_of_packets() {
     let wanted: Wanted = "lte.rsrp@2".parse().unwrap();
     assert_eq!((wanted.radio, wanted.unit(), wanted.to_string().as_str()), (Radio(2), "dBm", "lte.rsrp@2"));
+    for text in ["lte.rsrp#1", "lte.rsrp@2#0", "lte.rsrp#all", "0xB173:records.num_rbs@2#3"] {
+        assert_eq!(text.parse::<Wanted>().unwrap().to_string(), text);
+    }
     let wanted: Wanted = "0xB173:records.num_rbs".parse().unwrap();
     assert_eq!((wanted.radio, wanted.codes()), (Radio::FIRST, BTreeSet::from([LogCode(0xB173)])));
     assert_eq!(wanted.to_string(), "0xB173:records.num_rbs");
@@ -87,6 +90,14 @@ fn names_say_the_radio_and_may_be_fields_of_packets() {
         "there is no KPI `lte.snr.rx7`; near it: `lte.snr.rx0`, `lte.snr.rx1`, `lte.snr`, `lte.sir`, `lte.rsrp`"
     );
     assert_eq!(refused("zzz"), "there is no KPI `zzz`");
+    for text in ["lte.rsrp#32", "lte.rsrp#", "lte.rsrp#-1", "lte.rsrp#1@2"] {
+        assert!(
+            refused(text).contains("is no carrier: write 0 for the primary"),
+            "{text}: {}",
+            refused(text)
+        );
+    }
+    assert_eq!(refused("lte.dl.bytes#0"), "`lte.dl.bytes` is not about one carrier; leave out the `#`");
     assert_eq!(refused("0xB999:x"), "there is no layout of log code `0xB999`");
     assert_eq!(
         refused("0xB173:records.num_rb"),

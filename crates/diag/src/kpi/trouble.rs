@@ -36,7 +36,7 @@ pub enum Reason {
     Misfit(Misfit),
     /// No layout of a subpacket in it, with this id and version, is known; the rest counts.
     Subpacket(u64, u64),
-    /// A MAC header in it cannot be read to its end; nothing in that header counts.
+    /// A header of MAC or RLC in it cannot be read to its end; nothing in that header counts.
     Header,
     /// This KPI of the subscription, an index, cannot be made from the version.
     MissingKpi(usize),
@@ -63,7 +63,7 @@ impl fmt::Display for Trouble {
             Reason::Subpacket(id, version) => {
                 write!(f, ": nobody has laid out subpacket {id} version {version}")
             }
-            Reason::Header => write!(f, ": a MAC header cannot be followed to its end"),
+            Reason::Header => write!(f, ": a header of MAC or RLC cannot be followed to its end"),
             Reason::MissingKpi(wanted) => write!(f, ": has nothing for KPI {wanted} of the subscription"),
         }
     }

@@ -1,10 +1,10 @@
-//! How a user names a wanted value: `lte.rsrp`, `lte.rsrp@2`, `0xB173:records.num_rbs`.
+//! How a user names a wanted value: `lte.rsrp`, `lte.rsrp@2`, `lte.rsrp#1`, `0xB173:records.num_rbs`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{KPIS, Kpi, plan};
+use super::{KPIS, Kpi, Scope, plan};
 use crate::layout::{Code, Leaf};
 use crate::log;
 use crate::packet::{LogCode, Radio};
@@ -14,13 +14,35 @@ use crate::packet::{LogCode, Radio};
 /// Chosen: twice as many as any phone has SIMs. With every further radio, a program could ask for each KPI once more.
 const MOST_RADIOS: u8 = 4;
 
-/// One wanted value of one radio. It is written `NAME` or `NAME@RADIO`; without a radio, it is the first.
+/// Which carriers a user wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carriers {
+    /// The user has not said.
+    #[default]
+    Unsaid,
+    /// All of them.
+    All,
+    /// This one; 0 is the primary.
+    Only(u8),
+}
+
+/// The word for all carriers.
+const ALL: &str = "all";
+/// The number of carriers that a user can ask for.
+///
+/// Source: TS 36.331 §6.4 (maxServCell-r13)
+const MOST_CARRIERS: u8 = 32;
+
+/// One wanted value of one radio. It is written `NAME` or `NAME@RADIO`, and then `#CARRIER` or `#all`; without a radio,
+/// it is the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// What.
     pub what: What,
     /// The modem of which SIM.
     pub radio: Radio,
+    /// Of which carriers.
+    pub carriers: Carriers,
 }
 
 /// A KPI of the list, or a field of some log packet.
@@ -51,6 +73,10 @@ pub enum KpiError {
     Unknown(String, Vec<&'static str>),
     /// The text behind the `@` is not a radio.
     Radio(String),
+    /// The text behind the `#` is not a carrier.
+    Carrier(String),
+    /// The KPI is not about one carrier.
+    Whole(&'static str),
     /// There is no layout of this code.
     Code(String),
     /// No version of the code has this field; these are near.
@@ -69,6 +95,13 @@ impl fmt::Display for KpiError {
             KpiError::Radio(text) => {
                 write!(f, "`{text}` is no radio: write 1 for the first SIM, 2 for the second")
             }
+            KpiError::Carrier(text) => {
+                write!(
+                    f,
+                    "`{text}` is no carrier: write 0 for the primary, 1 for the first secondary, or `{ALL}`"
+                )
+            }
+            KpiError::Whole(name) => write!(f, "`{name}` is not about one carrier; leave out the `#`"),
             KpiError::Code(text) => write!(f, "there is no layout of log code `{text}`"),
             KpiError::Field(code, path, near) => {
                 write!(f, "no version of {code} has a field `{path}`")?;
@@ -94,6 +127,14 @@ impl FromStr for Wanted {
     type Err = KpiError;
 
     fn from_str(text: &str) -> Result<Wanted, KpiError> {
+        let (text, carriers) = match text.split_once('#') {
+            None => (text, Carriers::Unsaid),
+            Some((text, ALL)) => (text, Carriers::All),
+            Some((text, carrier)) => match carrier.parse() {
+                Ok(number) if number < MOST_CARRIERS => (text, Carriers::Only(number)),
+                _ => return Err(KpiError::Carrier(carrier.to_owned())),
+            },
+        };
         let (name, radio) = match text.split_once('@') {
             None => (text, Radio::FIRST),
             Some((name, radio)) => match radio.parse() {
@@ -107,7 +148,13 @@ impl FromStr for Wanted {
                 Kpi::named(name).ok_or_else(|| KpiError::Unknown(name.to_owned(), near_kpis(name)))?,
             ),
         };
-        Ok(Wanted { what, radio })
+        let wanted = Wanted { what, radio, carriers };
+        match wanted.kpi() {
+            Some(kpi) if carriers != Carriers::Unsaid && kpi.scope != Scope::Carrier => {
+                Err(KpiError::Whole(kpi.name))
+            }
+            _ => Ok(wanted),
+        }
     }
 }
 
@@ -120,11 +167,20 @@ impl fmt::Display for Wanted {
         if self.radio != Radio::FIRST {
             write!(f, "@{}", self.radio.0)?;
         }
-        Ok(())
+        match self.carriers {
+            Carriers::Unsaid => Ok(()),
+            Carriers::All => write!(f, "#{ALL}"),
+            Carriers::Only(number) => write!(f, "#{number}"),
+        }
     }
 }
 
 impl Wanted {
+    /// Whether its samples are about one carrier each, and the user has not said which are wanted.
+    pub fn is_of_some_carrier(&self) -> bool {
+        self.carriers == Carriers::Unsaid && self.kpi().is_some_and(|kpi| kpi.scope == Scope::Carrier)
+    }
+
     /// Unit of its values; empty if they have none, or if it is not known.
     pub fn unit(&self) -> &'static str {
         match self.what {

@@ -14,6 +14,9 @@ pub struct Field {
     pub width: usize,
     /// Whether its highest bit is a sign.
     pub signed: bool,
+    /// Whether its highest bit comes first: then `bit` is that of its highest bit, counted from the highest bit of the
+    /// part's first byte, as messages that went over the air have it.
+    pub is_from_top: bool,
     /// What its number means.
     pub shown: Shown,
 }
@@ -34,8 +37,12 @@ pub enum Shown {
     Power,
     /// One of a list.
     Named(Names),
+    /// The number that a list has for it, or no value; itself if the list does not have it.
+    Meant(&'static [(u64, Option<f64>)]),
     /// Bits that are not a number, shown in hexadecimal.
     Mask,
+    /// Bits with a meaning each, by the bit's number; those without a name are shown by their number.
+    Flags(Names),
     /// Bytes as they are.
     Bytes,
 }
@@ -77,7 +84,7 @@ impl Cell<'_> {
 }
 
 const fn whole(name: &'static str, byte: usize, width: usize) -> Field {
-    Field { name, bit: 8 * byte, width, signed: false, shown: Shown::Number }
+    Field { name, bit: 8 * byte, width, signed: false, is_from_top: false, shown: Shown::Number }
 }
 
 /// A byte, `byte` bytes into its part.
@@ -125,6 +132,11 @@ pub const fn bytes(name: &'static str, byte: usize, count: usize) -> Field {
     Field { shown: Shown::Bytes, ..whole(name, byte, 8 * count) }
 }
 
+/// `width` bits, at most 56, of which the highest comes `bit` bits behind the highest of the part's first byte.
+pub const fn from_top(name: &'static str, bit: usize, width: usize) -> Field {
+    Field { name, bit, width, signed: false, is_from_top: true, shown: Shown::Number }
+}
+
 impl Field {
     /// Only the bits from `low` to `high` of this field, both included. They may reach beyond it.
     pub const fn bits(self, low: usize, high: usize) -> Field {
@@ -151,6 +163,16 @@ impl Field {
         Field { shown: Shown::Named(names), ..self }
     }
 
+    /// The same with numbers of a [list](Shown::Meant).
+    pub const fn meant(self, list: &'static [(u64, Option<f64>)]) -> Field {
+        Field { shown: Shown::Meant(list), ..self }
+    }
+
+    /// The same as [flags](Shown::Flags).
+    pub const fn flags(self, names: Names) -> Field {
+        Field { shown: Shown::Flags(names), ..self }
+    }
+
     /// The same in hexadecimal.
     pub const fn mask(self) -> Field {
         Field { shown: Shown::Mask, ..self }
@@ -160,6 +182,11 @@ impl Field {
     #[inline]
     pub(super) fn raw(&self, part: &[u8]) -> u64 {
         let (first, shift) = (self.bit / 8, self.bit % 8);
+        if self.is_from_top {
+            let word = (first..first + 8)
+                .fold(0_u64, |word, at| word << 8 | u64::from(part.get(at).copied().unwrap_or(0)));
+            return word << shift >> (64 - self.width);
+        }
         let word = match part.get(first..).and_then(<[u8]>::first_chunk) {
             Some(&word) => u64::from_le_bytes(word),
             None => {
@@ -192,6 +219,10 @@ impl Field {
                 // One rounding only, so that 9.1 is the number that is written so.
                 Cell::Real((number + offset * divisor) / divisor)
             }
+            Shown::Meant(list) => match list.iter().find(|(number, _)| *number == raw) {
+                Some((_, meant)) => meant.map_or(Cell::Absent, Cell::Real),
+                None => Cell::Real(raw as f64),
+            },
             Shown::Power if raw == 0 => Cell::Absent,
             Shown::Power => Cell::Real((raw >> 7 & 255) as f64 - 256.0 + (raw & 127) as f64 / 128.0),
             _ if self.signed => Cell::Signed(signed),

@@ -1,6 +1,6 @@
 //! Reads a whole packet, as nested values.
 
-use super::field::{Cell, Field, Shown};
+use super::field::{Cell, Field, Names, Shown};
 use super::walk::{self, Misfit, MisfitFault, Scope, Span};
 use super::{Decoded, Inner, Layout, Part, Repeat, Verified, Version};
 
@@ -23,6 +23,8 @@ pub enum Value<'a> {
     Name(&'static str),
     /// Bits that are not a number, and how many bits there are.
     Mask(u64, usize),
+    /// Bits with a meaning each, and the names of those that have one.
+    Flags(u64, Names),
     /// Bytes.
     Bytes(&'a [u8]),
     /// The repetitions of a part.
@@ -54,10 +56,12 @@ impl<'a> Record<'a> {
 fn value<'a>(field: &Field, part: &'a [u8]) -> Value<'a> {
     match (field.cell(part), field.shown) {
         (Cell::Unsigned(raw), Shown::Named(names)) => match names.iter().find(|(number, _)| *number == raw) {
+            Some((_, "")) => Value::Absent,
             Some((_, name)) => Value::Name(name),
             None => Value::Unsigned(raw),
         },
         (Cell::Unsigned(raw), Shown::Mask) => Value::Mask(raw, field.width),
+        (Cell::Unsigned(raw), Shown::Flags(names)) => Value::Flags(raw, names),
         (Cell::Unsigned(raw), _) => Value::Unsigned(raw),
         (Cell::Signed(number), _) => Value::Signed(number),
         (Cell::Real(number), _) => Value::Real(number),
@@ -101,6 +105,9 @@ fn part<'a>(
         let bytes = walk::run(part, outer, span)?;
         if !part.name.is_empty() {
             around.push(part.name, Value::Bytes(bytes));
+        }
+        if let Some(coded) = part.coded {
+            coded.read(bytes, |name| outer.map_or(0, |outer| outer.number(name)), around);
         }
         return Ok(span.at + bytes.len());
     }

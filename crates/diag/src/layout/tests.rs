@@ -338,6 +338,15 @@ fn check(part: &'static Part, around: &mut Vec<&'static Part>, path: &str) {
         let is_number = !matches!(field.shown, Shown::Bytes);
         assert!(!is_number || (1..=64).contains(&field.width), "{path}.{} has 1 to 64 bits", field.name);
     }
+    if let Some(coded) = part.coded {
+        assert!(matches!(part.inner, Inner::Bytes) && !part.name.is_empty(), "{path} is bytes with a name");
+        let needs = match coded {
+            Coded::RlcAm(name) => Some(name),
+            Coded::NrRrc(_) => Some("channel"),
+            Coded::Mac(_) => None,
+        };
+        assert!(needs.is_none_or(|name| counts(around, name)), "{path}: {needs:?} is a field around it");
+    }
     if let Extent::Says(name) = part.extent {
         assert!(counts(&[part], name), "{path}: the length {name} is its own");
     }

@@ -89,6 +89,7 @@ impl Code {
         Writer { bytes: &mut bytes, around: vec![] }.named(&layout.root, &fill)?;
         let head = match (self.version, version) {
             (VersionAt::Byte, Version::Single(number)) => vec![number],
+            (VersionAt::Nowhere, _) => vec![],
             (_, Version::Pair(major, minor)) => [minor.to_le_bytes(), major.to_le_bytes()].concat(),
             (VersionAt::Pair, Version::Single(_)) => return Err(Unwritable::Version(version)),
         };
@@ -230,6 +231,8 @@ fn set(field: &Field, put: &Put, part: &mut [u8]) -> Result<(), Unwritable> {
             room.copy_from_slice(bytes);
             return Ok(());
         }
+        // Nobody needs to write these.
+        _ if field.is_from_top => return Err(Unwritable::Name(field.name)),
         (Put::Number(number), shown) if !matches!(shown, Shown::Bytes) => {
             // A negative number has all higher bits set.
             let is_negative = field.signed && *number | most >> 1 == u64::MAX;

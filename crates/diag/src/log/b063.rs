@@ -3,10 +3,11 @@
 //! Source: mobileinsight-core @4330fa9; versions 49 and 50: SCAT @5a56ecf
 
 use crate::layout::{
-    Code, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8, u16,
-    u24, u32,
+    Code, Coded, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8,
+    u16, u24, u32,
 };
 use crate::log::names::{RNTI, SUBPACKET};
+use crate::mac::Direction;
 use crate::packet::LogCode;
 
 /// Downlink transport blocks as the MAC layer has them.
@@ -46,17 +47,17 @@ const KINDS: &[Kind] = &[
         id: 7,
         versions: &[2],
         verified: Verified::Checked,
-        parts: &[Part::counted("samples", "num_samples", 12, SAMPLE_V2)
-            .of(&[Part::message("mac_hdr_ce", "hdr_len")])],
+        parts: &[Part::counted("samples", "num_samples", 12, SAMPLE_V2).of(&[HEADER])],
     },
     Kind {
         id: 7,
         versions: &[4],
         verified: Verified::Checked,
-        parts: &[Part::counted("samples", "num_samples", 14, SAMPLE_V4)
-            .of(&[Part::message("mac_hdr_ce", "hdr_len")])],
+        parts: &[Part::counted("samples", "num_samples", 14, SAMPLE_V4).of(&[HEADER])],
     },
 ];
+
+const HEADER: Part = Part::message("mac_hdr_ce", "hdr_len").coded(Coded::Mac(Direction::Down));
 
 const HEAD: &[Field] = &[u8("version", 0), u8("num_subpkt", 1)];
 

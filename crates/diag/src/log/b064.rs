@@ -2,8 +2,11 @@
 //!
 //! Source: mobileinsight-core @4330fa9
 
-use crate::layout::{Code, Extent, Field, Inner, Kind, Layout, Part, Verified, Version, VersionAt, u8, u16};
+use crate::layout::{
+    Code, Coded, Extent, Field, Inner, Kind, Layout, Part, Verified, Version, VersionAt, u8, u16,
+};
 use crate::log::names::{BSR_EVENT, BSR_TRIGGER, RNTI, SUBPACKET};
+use crate::mac::Direction;
 use crate::packet::LogCode;
 
 /// Uplink transport blocks as the MAC layer has them: grants in bytes, padding, buffer status reports.
@@ -31,17 +34,17 @@ const KINDS: &[Kind] = &[
         id: 8,
         versions: &[1],
         verified: Verified::Checked,
-        parts: &[Part::counted("samples", "num_samples", 12, SAMPLE_V1)
-            .of(&[Part::message("mac_hdr_ce", "hdr_len")])],
+        parts: &[Part::counted("samples", "num_samples", 12, SAMPLE_V1).of(&[HEADER])],
     },
     Kind {
         id: 8,
         versions: &[2],
         verified: Verified::Checked,
-        parts: &[Part::counted("samples", "num_samples", 14, SAMPLE_V2)
-            .of(&[Part::message("mac_hdr_ce", "hdr_len")])],
+        parts: &[Part::counted("samples", "num_samples", 14, SAMPLE_V2).of(&[HEADER])],
     },
 ];
+
+const HEADER: Part = Part::message("mac_hdr_ce", "hdr_len").coded(Coded::Mac(Direction::Up));
 
 const HEAD: &[Field] = &[u8("version", 0), u8("num_subpkt", 1)];
 

@@ -2,9 +2,12 @@
 //!
 //! Source: SCAT @5a56ecf; names of fields: mobileinsight-core @4330fa9
 //!
-//! Differs: mobileinsight-core reads version 26 with a 16-bit channel number, which makes its frame number wrong.
+//! Differs: mobileinsight-core reads version 26 with a 16-bit channel number, which makes its frame number wrong. Both
+//! count the two bits above the frame number to it; in real logs these are flags: only without them do consecutive
+//! frames agree with the time between their packets.
 
 use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32};
+use crate::log::names::SIBS;
 use crate::packet::LogCode;
 
 /// RRC messages of LTE as they went over the air.
@@ -51,7 +54,7 @@ const fn layout(versions: &'static [Version], verified: Verified, root: Part) ->
 const MESSAGE: &[Part] = &[Part::message("msg", "msg_length")];
 
 /// The oldest layout: channel numbers have 16 bits.
-const fn first(channels: Names) -> [Field; 11] {
+const fn first(channels: Names) -> [Field; 12] {
     [
         u8("pkt_version", 0),
         u8("rrc_release_number", 1),
@@ -60,7 +63,8 @@ const fn first(channels: Names) -> [Field; 11] {
         u16("physical_cell_id", 4),
         u16("freq", 6),
         u16("subframe_number", 8).bits(0, 3),
-        u16("system_frame_number", 8).bits(4, 15),
+        u16("system_frame_number", 8).bits(4, 13),
+        u16("frame_flags", 8).bits(14, 15),
         u8("pdu_number", 10),
         u8("channel", 10).named(channels),
         u16("msg_length", 11),
@@ -68,14 +72,15 @@ const fn first(channels: Names) -> [Field; 11] {
 }
 
 /// From here on, a field tells which system information a message has.
-const fn with_sib_mask(channels: Names) -> [Field; 12] {
-    let [version, release, minor, bearer, cell, freq, subframe, frame, pdu, channel, _] = first(channels);
-    let (mask, length) = (u32("sib_mask_in_si", 11), u16("msg_length", 15));
-    [version, release, minor, bearer, cell, freq, subframe, frame, pdu, channel, mask, length]
+const fn with_sib_mask(channels: Names) -> [Field; 13] {
+    let [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, _] =
+        first(channels);
+    let (mask, length) = (u32("sib_mask_in_si", 11).flags(SIBS), u16("msg_length", 15));
+    [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, mask, length]
 }
 
 /// From here on, channel numbers have 32 bits.
-const fn wide(channels: Names) -> [Field; 12] {
+const fn wide(channels: Names) -> [Field; 13] {
     [
         u8("pkt_version", 0),
         u8("rrc_release_number", 1),
@@ -84,16 +89,17 @@ const fn wide(channels: Names) -> [Field; 12] {
         u16("physical_cell_id", 4),
         u32("freq", 6),
         u16("subframe_number", 10).bits(0, 3),
-        u16("system_frame_number", 10).bits(4, 15),
+        u16("system_frame_number", 10).bits(4, 13),
+        u16("frame_flags", 10).bits(14, 15),
         u8("pdu_number", 12),
         u8("channel", 12).named(channels),
-        u32("sib_mask_in_si", 13),
+        u32("sib_mask_in_si", 13).flags(SIBS),
         u16("msg_length", 17),
     ]
 }
 
 /// From here on, fields for NR are there too.
-const fn with_nr(channels: Names) -> [Field; 14] {
+const fn with_nr(channels: Names) -> [Field; 15] {
     [
         u8("pkt_version", 0),
         u8("rrc_release_number", 1),
@@ -104,10 +110,11 @@ const fn with_nr(channels: Names) -> [Field; 14] {
         u16("physical_cell_id", 6),
         u32("freq", 8),
         u16("subframe_number", 12).bits(0, 3),
-        u16("system_frame_number", 12).bits(4, 15),
+        u16("system_frame_number", 12).bits(4, 13),
+        u16("frame_flags", 12).bits(14, 15),
         u8("pdu_number", 14),
         u8("channel", 14).named(channels),
-        u32("sib_mask_in_si", 15),
+        u32("sib_mask_in_si", 15).flags(SIBS),
         u16("msg_length", 19),
     ]
 }

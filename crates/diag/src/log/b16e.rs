@@ -44,7 +44,7 @@ const RECORD_V25: &[Field] = &[
     u32("transport_block_size", 4).bits(8, 21),
     u32("dl_path_loss", 4).bits(22, 29),
     u32("f_i", 8).bits(0, 9).signed(),
-    u32("tpc", 8).bits(10, 14).named(PUSCH_TPC),
+    u32("tpc", 8).bits(10, 14).meant(PUSCH_TPC),
     u32("pusch_actual_tx_power", 8).bits(15, 22),
     u32("max_power", 8).bits(23, 30),
 ];
@@ -59,7 +59,7 @@ const RECORD_V5: &[Field] = &[
     u32("transport_block_size", 4).bits(8, 21),
     u32("dl_path_loss", 4).bits(22, 29),
     u32("f_i", 8).bits(0, 9).signed(),
-    u32("tpc", 8).bits(10, 14).named(PUSCH_TPC),
+    u32("tpc", 8).bits(10, 14).meant(PUSCH_TPC),
     u32("pusch_actual_tx_power", 8).bits(15, 22),
 ];
 
@@ -72,6 +72,6 @@ const RECORD_V4: &[Field] = &[
     u32("transport_block_size", 4).bits(0, 13),
     u32("dl_path_loss", 4).bits(14, 21),
     u32("f_i", 4).bits(22, 31).signed(),
-    u32("tpc", 8).bits(0, 4).named(PUSCH_TPC),
+    u32("tpc", 8).bits(0, 4).meant(PUSCH_TPC),
     u32("pusch_actual_tx_power", 8).bits(5, 12),
 ];

@@ -7,8 +7,7 @@
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16};
 use crate::log::names::{
-    CELL, DISABLED_ENABLED, DISCARDED_RETX, FAIL_PASS, MODULATION_BITS, NACK_ACK, NO_YES, NONE_PRESENT,
-    QED_ITERATION, RNTI,
+    CELL, DISABLED_ENABLED, DISCARDED_RETX, FAIL_PASS, MODULATION_BITS, NACK_ACK, NO_YES, NONE_PRESENT, RNTI,
 };
 use crate::packet::LogCode;
 
@@ -129,7 +128,7 @@ const BLOCK_V34: &[Field] = &[
     u8("num_rbs", 5),
     u8("modulation_type", 6).named(MODULATION_BITS),
     u8("qed2_interim_status", 7).bits(0, 1),
-    u8("qed_iteration", 7).bits(2, 6).named(QED_ITERATION),
+    u8("qed_iteration", 7).bits(2, 6),
 ];
 
 const BLOCK_V36: &[Field] = &[

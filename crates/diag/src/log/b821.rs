@@ -2,7 +2,9 @@
 //!
 //! Source: SCAT @5a56ecf; names of fields: mobileinsight-core @4330fa9
 
-use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u24, u32, u64};
+use crate::layout::{
+    Code, Coded, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u24, u32, u64,
+};
 use crate::packet::LogCode;
 
 /// RRC messages of NR as they went over the air.
@@ -11,17 +13,17 @@ pub static B821: Code = Code {
     name: "NR RRC OTA",
     version: VersionAt::Pair,
     layouts: &[
-        layout(&[v(8)], Verified::Checked, Part::root(24, &first(V8), MESSAGE)),
-        layout(&[v(7), v(9)], Verified::Read, Part::root(24, &first(V8), MESSAGE)),
-        layout(&[v(12)], Verified::Read, Part::root(23, &short_frame(V8), MESSAGE)),
-        layout(&[v(14)], Verified::Read, Part::root(23, &short_frame(V14), MESSAGE)),
-        layout(&[v(17)], Verified::Read, Part::root(31, &with_cell(V17), MESSAGE)),
-        layout(&[v(19), v(25)], Verified::Read, Part::root(32, &with_cell(V17), MESSAGE)),
-        layout(&[v(20)], Verified::Read, Part::root(32, &with_cell(V20), MESSAGE)),
-        layout(&[v(23), v(24)], Verified::Read, Part::root(31, &with_cell(V20), SEGMENT)),
-        layout(&[v(26)], Verified::Read, Part::root(31, &with_cell(V26), SEGMENT)),
+        layout(&[v(8)], Verified::Checked, Part::root(24, &first(V8), &[message(V8)])),
+        layout(&[v(7), v(9)], Verified::Read, Part::root(24, &first(V8), &[message(V8)])),
+        layout(&[v(12)], Verified::Read, Part::root(23, &short_frame(V8), &[message(V8)])),
+        layout(&[v(14)], Verified::Read, Part::root(23, &short_frame(V14), &[message(V14)])),
+        layout(&[v(17)], Verified::Read, Part::root(31, &with_cell(V17), &[message(V17)])),
+        layout(&[v(19), v(25)], Verified::Read, Part::root(32, &with_cell(V17), &[message(V17)])),
+        layout(&[v(20)], Verified::Read, Part::root(32, &with_cell(V20), &[message(V20)])),
+        layout(&[v(23), v(24)], Verified::Read, Part::root(31, &with_cell(V20), &[SEGMENT, message(V20)])),
+        layout(&[v(26)], Verified::Read, Part::root(31, &with_cell(V26), &[SEGMENT, message(V26)])),
         // No list of its channels is known.
-        layout(&[v(28)], Verified::Read, Part::root(31, &with_cell(&[]), SEGMENT)),
+        layout(&[v(28)], Verified::Read, Part::root(31, &with_cell(&[]), &[SEGMENT, message(&[])])),
     ],
 };
 
@@ -33,12 +35,15 @@ const fn layout(versions: &'static [Version], verified: Verified, root: Part) ->
     Layout { versions, verified, root }
 }
 
-const MESSAGE: &[Part] = &[Part::message("msg", "msg_length")];
+const fn message(channels: Names) -> Part {
+    Part::message("msg", "msg_length").coded(Coded::NrRrc(channels))
+}
 
 /// A long message comes in segments: 0 means that it is whole, 1 to 6 are parts, 7 is the last part.
-const SEGMENT: &[Part] = &[Part::once("", 4, &[u8("segment", 3)]), Part::message("msg", "msg_length")];
+const SEGMENT: Part = Part::once("", 4, &[u8("segment", 3)]);
 
-const fn first(channels: Names) -> [Field; 11] {
+/// In real logs, the frame and the subframe agree with the time between packets; the bits between them are 0.
+const fn first(channels: Names) -> [Field; 13] {
     [
         u32("pkt_version", 0),
         u8("rrc_release_number", 4),
@@ -47,6 +52,8 @@ const fn first(channels: Names) -> [Field; 11] {
         u16("physical_cell_id", 7),
         u32("freq", 9),
         u32("sysframenum_subframenum", 13),
+        u32("subframe_number", 13).bits(3, 6),
+        u32("system_frame_number", 13).bits(16, 25),
         u8("pdu_number", 17),
         u8("channel", 17).named(channels),
         u32("sib_mask_in_si", 18),

@@ -28,7 +28,7 @@ pub static B873: Code = Code {
 };
 
 const HEAD: &[Field] =
-    &[u32("version", 0), u32("num_tti", 4).bits(0, 3), u32("lcid_prio_bitmask", 4).bits(4, 19).mask()];
+    &[u32("version", 0), u32("num_tti", 4).bits(0, 3), u32("lcid_prio_bitmask", 4).bits(4, 19).flags(&[])];
 
 const TTI: &[Field] = &[
     u8("slot_number", 0),
@@ -38,7 +38,7 @@ const TTI: &[Field] = &[
     u32("bsr_trigger_reason", 5).bits(0, 2).named(TRIGGER),
     u32("bsr_type", 5).bits(3, 4).named(&[(1, "SHORT_BSR"), (2, "LONG_BSR")]),
     u32("bsr_length", 5).bits(6, 9),
-    u32("lcg_bitmask", 5).bits(10, 17).mask(),
+    u32("lcg_bitmask", 5).bits(10, 17).flags(&[]),
     u32("num_lcids", 5).bits(18, 21),
 ];
 

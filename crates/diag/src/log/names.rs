@@ -4,6 +4,9 @@
 
 use crate::layout::Names;
 
+/// What numbers mean that are not themselves; none is no value.
+pub type Meanings = &'static [(u64, Option<f64>)];
+
 pub const AGGREGATION: Names =
     &[(0, "Agg1"), (1, "Agg2"), (2, "Agg4"), (3, "Agg8"), (6, "Agg16"), (7, "Agg24")];
 
@@ -12,7 +15,24 @@ pub const AGGREGATION_V5: Names = &[(0, "Agg1"), (1, "Agg2"), (2, "Agg4"), (3, "
 pub const ANTENNAS: Names = &[(0, "1 antenna"), (1, "2 antennas"), (2, "4 antennas"), (3, "4 antennas")];
 
 /// Source: TS 36.331 §6.2.2
-pub const BANDWIDTH_MHZ: Names = &[(0, "1.4"), (1, "3"), (2, "5"), (3, "10"), (4, "15"), (5, "20")];
+pub const BANDWIDTH_MHZ: Meanings = &[
+    (0, Some(1.4)),
+    (1, Some(3.0)),
+    (2, Some(5.0)),
+    (3, Some(10.0)),
+    (4, Some(15.0)),
+    (5, Some(20.0)),
+    (6, None),
+    (7, None),
+    (8, None),
+    (9, None),
+    (10, None),
+    (11, None),
+    (12, None),
+    (13, None),
+    (14, None),
+    (15, None),
+];
 
 pub const BSR_EVENT: Names = &[(0, "None"), (1, "Periodic"), (2, "High Data Arrival"), (3, "Robustness BSR")];
 
@@ -206,7 +226,8 @@ pub const PUCCH_REPORT: Names = &[(2, "Type 2, Wideband CQI, PMI Feedback"), (3,
 
 pub const PUCCH_REPORT_V22: Names = &[(1, "Type 2, Wideband CQI, PMI Feedback"), (2, "Type 3, RI Feedback")];
 
-pub const PUCCH_TPC: Names = &[(31, "Not present"), (63, "-1")];
+/// In dB. 31 means that no command is there.
+pub const PUCCH_TPC: Meanings = &[(31, None), (63, Some(-1.0))];
 
 pub const PUSCH_DCI_FORMAT: Names = &[
     (0, "Format 0"),
@@ -232,11 +253,10 @@ pub const PUSCH_MODE: Names = &[
     (4, "MODE_APERIODIC_RM31"),
 ];
 
-pub const PUSCH_TPC: Names = &[(15, "N/A"), (31, "-1")];
+/// In dB. 15 means that no command is there.
+pub const PUSCH_TPC: Meanings = &[(15, None), (31, Some(-1.0))];
 
 pub const PUSCH_TX_TYPE: Names = &[(1, "Dynamic"), (2, "RACH MSG3")];
-
-pub const QED_ITERATION: Names = &[(0, "OFF")];
 
 pub const RANK: Names = &[(0, "Rank 1"), (1, "Rank 2"), (2, "Rank 3"), (3, "Rank 4")];
 
@@ -257,6 +277,41 @@ pub const RNTI: Names = &[
 pub const SEARCH_SPACE: Names = &[(0, "Common"), (1, "UE-specific"), (2, "User"), (3, "Common Type 2")];
 
 pub const SEARCH_SPACE_V5: Names = &[(0, "Common"), (1, "UE-specific")];
+
+/// The kinds of packets that a modem may log of a bearer from the network, by their bits.
+pub const RLC_DOWN_PACKETS: Names = &[
+    (1, "0xB081 configuration"),
+    (2, "0xB082 all PDUs"),
+    (3, "0xB083 control PDUs"),
+    (4, "0xB084 polls"),
+    (5, "0xB085 signalling"),
+    (6, "0xB086 unacknowledged data"),
+    (7, "0xB087 statistics"),
+    (8, "0xB088 acknowledged state"),
+    (9, "0xB089 unacknowledged state"),
+];
+
+/// The same of a bearer to the network.
+pub const RLC_UP_PACKETS: Names = &[
+    (1, "0xB091 configuration"),
+    (2, "0xB092 all PDUs"),
+    (3, "0xB093 control PDUs"),
+    (4, "0xB094 polls"),
+    (5, "0xB095 signalling"),
+    (6, "0xB096 unacknowledged data"),
+    (7, "0xB097 statistics"),
+    (8, "0xB098 acknowledged state"),
+    (9, "0xB099 unacknowledged state"),
+];
+
+/// System information by the bit of its number. In real logs, messages that the mask gives one block to begin with that
+/// block.
+#[rustfmt::skip]
+pub const SIBS: Names = &[
+    (1, "SIB1"), (2, "SIB2"), (3, "SIB3"), (4, "SIB4"), (5, "SIB5"), (6, "SIB6"), (7, "SIB7"), (8, "SIB8"),
+    (9, "SIB9"), (10, "SIB10"), (11, "SIB11"), (12, "SIB12"), (13, "SIB13"), (14, "SIB14"), (15, "SIB15"),
+    (16, "SIB16"), (17, "SIB17"), (18, "SIB18"), (19, "SIB19"), (20, "SIB20"), (21, "SIB21"),
+];
 
 pub const SRS_SHORTENING: Names = &[(0, "Normal"), (1, "Shorten 2nd")];
 

@@ -3,8 +3,9 @@
 //! Source: mobileinsight-core @4330fa9
 
 use crate::layout::{
-    Code, Extent, Field, Inner, Kind, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32,
+    Code, Coded, Extent, Field, Inner, Kind, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32,
 };
+use crate::log::names::{RLC_DOWN_PACKETS, RLC_UP_PACKETS};
 use crate::packet::LogCode;
 
 /// PDUs from the network.
@@ -55,7 +56,7 @@ const BEARER_DL: &[Field] = &[
     u8("rb_cfg_idx", 0),
     u8("rb_mode", 1).named(MODE),
     u8("sn_length", 2),
-    u16("enabled_pdu_log_packets", 4).mask(),
+    u16("enabled_pdu_log_packets", 4).flags(RLC_DOWN_PACKETS),
     u16("vr_r", 6),
     u16("vr_x", 8),
     u16("vr_ms", 10),
@@ -67,7 +68,7 @@ const BEARER_UL: &[Field] = &[
     u8("rb_cfg_idx", 0),
     u8("rb_mode", 1).named(MODE),
     u8("sn_length", 2),
-    u16("enabled_pdu_log_packets", 4).mask(),
+    u16("enabled_pdu_log_packets", 4).flags(RLC_UP_PACKETS),
     u16("vt_a", 6),
     u16("vt_s", 8),
     u16("pdu_without_poll", 10),
@@ -76,11 +77,11 @@ const BEARER_UL: &[Field] = &[
     u16("number_of_pdus", 18),
 ];
 
-const PDUS_DL: Part =
-    Part::counted("pdus", "number_of_pdus", 7, PDU_DL).of(&[Part::message("header", "logged_bytes")]);
+const PDUS_DL: Part = Part::counted("pdus", "number_of_pdus", 7, PDU_DL).of(&[HEADER]);
 
-const PDUS_UL: Part =
-    Part::counted("pdus", "number_of_pdus", 7, PDU_UL).of(&[Part::message("header", "logged_bytes")]);
+const PDUS_UL: Part = Part::counted("pdus", "number_of_pdus", 7, PDU_UL).of(&[HEADER]);
+
+const HEADER: Part = Part::message("header", "logged_bytes").coded(Coded::RlcAm("sn_length"));
 
 const PDU_DL: &[Field] = &[
     u16("sub_fn", 0).bits(0, 3),

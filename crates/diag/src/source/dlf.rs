@@ -49,24 +49,30 @@ impl Header {
 
 /// Whether packets that lead from one to the next begin here; `None` if more bytes are needed.
 pub(super) fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
+    chain(bytes, is_all).map(|length| length > 0)
+}
+
+/// The bytes of the packets that lead from one to the next here, 0 if there are none; `None` if more bytes are needed.
+fn chain(bytes: &[u8], is_all: bool) -> Option<usize> {
     let mut rest = bytes;
     let mut last: Option<Stamp> = None;
     for seen in 0..ENOUGH {
         if rest.len() < HEADER {
             // Two packets that lead to the end, or one that is everything there is.
-            return is_all.then_some(seen >= 2 || seen == 1 && rest.is_empty());
+            let is_enough = seen >= 2 || seen == 1 && rest.is_empty();
+            return is_all.then_some(if is_enough { bytes.len() - rest.len() } else { 0 });
         }
-        let Some(header) = Header::read(rest) else { return Some(false) };
+        let Some(header) = Header::read(rest) else { return Some(0) };
         if !EQUIPMENTS.contains(&header.code.equipment()) || last.is_some_and(|last| !header.is_near(last)) {
-            return Some(false);
+            return Some(0);
         }
         match rest.get(header.length..) {
             Some(next) => rest = next,
-            None => return is_all.then_some(seen >= 2),
+            None => return is_all.then_some(if seen >= 2 { bytes.len() - rest.len() } else { 0 }),
         }
         last = Some(header.stamp);
     }
-    Some(true)
+    Some(bytes.len() - rest.len())
 }
 
 /// Where packets begin, at this byte or after.
@@ -89,10 +95,19 @@ fn find(bytes: &[u8], begins: std::ops::Range<usize>, is_all: bool) -> Found {
     Found::NotBefore(begins.end)
 }
 
-/// Whether a chain begins anywhere.
-pub(super) fn has_chain(bytes: &[u8]) -> bool {
-    // An undecided place at the end hides none of the chains before it.
-    (0..bytes.len()).any(|at| is_chain(&bytes[at..], false) == Some(true))
+/// Whether chains make up most of these bytes.
+///
+/// Chosen: a few packets that seem to lead from one to the next can also be what damage made of something else; a
+/// `.dlf` file that has lost more than half of its bytes is not known as one.
+pub(super) fn is_mostly_chains(bytes: &[u8]) -> bool {
+    let (mut at, mut chained) = (0, 0);
+    while at < bytes.len() {
+        // An undecided place at the end hides none of the chains before it.
+        let length = chain(&bytes[at..], false).unwrap_or(0);
+        chained += length;
+        at += length.max(1);
+    }
+    chained > 0 && 2 * chained >= bytes.len()
 }
 
 /// What some bytes begin with.

@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use airpace_core::Time;
-use airpace_diag::Drain;
 use airpace_diag::kpi::{KPIS, KpiError, Subscription, Wanted};
+use airpace_diag::{Drain, Radio};
 use od::clock::now_ns;
 use od::control::{Host, KpiInfo, Refusal, Server};
 use od::{Board, SlotId};
@@ -147,12 +147,14 @@ impl Control {
             }
             self.flush();
             let drain_due = self.drain.next_timer().filter(|_| drains).unwrap_or(Time::NEVER);
-            if drain_due < look_at {
-                // Between two drains there is nothing else to look at: only a sleep is needed.
+            let now = Time::from_nanos(now_ns());
+            // Programs are looked at in the wake-ups that drains need anyway, not in wake-ups of their own.
+            let is_often = drain_due < now + LOOK_EVERY;
+            if is_often && now < look_at {
                 sleep_until(drain_due);
                 continue;
             }
-            let wait = look_at - Time::from_nanos(now_ns());
+            let wait = if is_often { Duration::ZERO } else { look_at - now };
             if let Err(error) = self.server.serve(&mut self.host, wait) {
                 let _ = self.notices.send(Notice::Broken(error.to_string()));
                 self.is_over.store(true, Ordering::Relaxed);
@@ -276,7 +278,7 @@ impl KpiHost {
         let slot = self.board.add(&name, wanted.unit())?;
         if !self.published.iter().any(|(_, published)| *published == slot) {
             let mut labels = self.metrics.kpis.lock().unwrap_or_else(PoisonError::into_inner);
-            let base = name.split('@').next().unwrap_or(&name).to_owned();
+            let base = Wanted { radio: Radio::FIRST, ..wanted.clone() }.to_string();
             let unit = wanted.unit().to_owned();
             let label = KpiLabel { name: base, unit, radio: wanted.radio.0, leases: 0 };
             match labels.get_mut(slot.0 as usize) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_diag::command::Request;
 use airpace_diag::frame;
-use airpace_diag::kpi::{Extractor, Subscription};
+use airpace_diag::kpi::{Carriers, Extractor, Subscription, Wanted};
 use airpace_diag::session::{Line, Original, Session, SessionOptions, State, Trouble};
 use airpace_diag::{Control, Drain};
 use od::clock::now_ns;
@@ -56,8 +56,10 @@ pub(super) struct Data {
     parts: Parts,
     subscription: Subscription,
     extractor: Extractor,
-    /// Place and radio of each KPI of the subscription.
-    places: Vec<(SlotId, u8)>,
+    /// The places of the KPIs of the subscription.
+    places: Vec<Place>,
+    /// Readings of the primary carrier that are published after those of the others.
+    held: Vec<(SlotId, Entry)>,
     /// What the modem had before the daemon first changed it.
     original: Option<Original>,
     buffer: Vec<u8>,
@@ -66,6 +68,37 @@ pub(super) struct Data {
     is_leaving: bool,
     /// Whether the modem is restored when the daemon leaves.
     is_restored: bool,
+}
+
+/// The place of a KPI on the board.
+#[derive(Clone, Copy)]
+struct Place {
+    slot: SlotId,
+    radio: u8,
+    readings: Readings,
+}
+
+/// Which readings of a KPI come onto the board.
+#[derive(Clone, Copy, PartialEq)]
+enum Readings {
+    /// All that the extractor gives.
+    Every,
+    /// Those of the primary carrier: a program that does not say which carrier it wants would see the last carrier of
+    /// each packet, and hardly ever the primary.
+    Primary,
+    /// Those of all carriers; of all that come at once, the primary's last.
+    PrimaryLast,
+}
+
+impl Place {
+    fn new(slot: SlotId, wanted: &Wanted) -> Place {
+        let readings = match wanted.carriers {
+            Carriers::All => Readings::PrimaryLast,
+            _ if wanted.is_of_some_carrier() => Readings::Primary,
+            _ => Readings::Every,
+        };
+        Place { slot, radio: wanted.radio.0, readings }
+    }
 }
 
 /// How the work with a port ended.
@@ -91,6 +124,7 @@ impl Data {
             extractor: Extractor::new(&subscription),
             subscription,
             places: vec![],
+            held: vec![],
             original: None,
             buffer: vec![0; READ_SIZE],
             faults_before: 0,
@@ -198,7 +232,7 @@ impl Data {
     /// Takes bytes that have just been read, and publishes their samples.
     fn take(&mut self, count: usize, line: &mut Line) {
         let arrival_ns = now_ns();
-        let Data { parts, extractor, places, buffer, faults_before, .. } = self;
+        let Data { parts, extractor, places, held, buffer, faults_before, .. } = self;
         let Parts { publisher, metrics, tap, packets, notices, .. } = parts;
         let mut is_news = false;
         line.push(Time::from_nanos(arrival_ns), &buffer[..count], |packet| {
@@ -207,7 +241,7 @@ impl Data {
                 let _ = packets.try_send(packet.into());
             }
             let trouble = extractor.push(packet, |sample| {
-                let (slot, radio) = places[sample.wanted];
+                let Place { slot, radio, readings } = places[sample.wanted];
                 let entry = Entry {
                     value: sample.value,
                     modem_ns: sample.stamp.nanos(),
@@ -216,7 +250,14 @@ impl Data {
                     carrier: sample.carrier,
                     radio,
                 };
-                let sequence = publisher.publish(slot, &entry);
+                let sequence = match readings {
+                    Readings::Primary if sample.carrier != 0 => 0,
+                    Readings::PrimaryLast if sample.carrier == 0 => {
+                        held.push((slot, entry));
+                        0
+                    }
+                    _ => publisher.publish(slot, &entry),
+                };
                 metrics.on_sample(slot.0, sample.carrier, sample.value, arrival_ns);
                 if let Some(tap) = tap {
                     // A full tap loses samples; the board still has the last one.
@@ -228,6 +269,9 @@ impl Data {
                 let _ = notices.send(Notice::Trouble(trouble));
             }
         });
+        for (slot, entry) in held.drain(..) {
+            publisher.publish(slot, &entry);
+        }
         if is_news {
             publisher.wake();
             metrics.on_latency(now_ns() - arrival_ns);
@@ -295,8 +339,11 @@ impl Data {
                             self.parts.metrics.forget(slot.0);
                         }
                     }
-                    let radios = subscription.iter().map(|wanted| wanted.radio.0);
-                    self.places = places.into_iter().map(|(slot, _)| slot).zip(radios).collect();
+                    let slots = places.into_iter().map(|(slot, _)| slot);
+                    self.places = slots
+                        .zip(subscription.iter())
+                        .map(|(slot, wanted)| Place::new(slot, wanted))
+                        .collect();
                     self.extractor.follow(&subscription);
                     if let Some(line) = line.as_deref_mut() {
                         line.session.want(subscription.codes());

@@ -214,7 +214,7 @@ impl Client {
                     }
                 }
                 Ok(Read::End) => Ok(()),
-                Err(why) => Err(format!("the server refused it or gave it up: {why}")),
+                Err(why) => Err(format!("the server has no such file or may not give it: {why}")),
             };
             let Some((_, wanted)) = self.asked.remove(&stream) else { return };
             let stored = result.and_then(|()| {

@@ -71,7 +71,7 @@ impl Inflow {
             return Ok(Read::End);
         }
         match self.reset {
-            Some(code) => Err(format!("the other side gave the stream up (code {code}); ask for it again")),
+            Some(code) => Err(format!("the other side ended the stream early, with code {code}")),
             None => Ok(Read::Nothing),
         }
     }

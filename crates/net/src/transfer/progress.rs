@@ -77,6 +77,11 @@ impl Progress {
         connection.inspect(&mut self.inspect);
         if let Some(tally) = tally {
             self.tally.clone_from(tally);
+            if tally.stored < tally.files {
+                // What was handed to the transport is not there yet.
+                let under_way = (self.figures.unsent + self.figures.inflight).0;
+                self.tally.done = tally.done.saturating_sub(under_way).max(tally.resumed.min(tally.done));
+            }
         }
     }
 }

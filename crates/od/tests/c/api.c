@@ -60,6 +60,11 @@ static void arguments(od *handle)
     FAILS(od_subscribe(NULL, "lte.rsrp"), EINVAL);
     FAILS(od_subscribe(handle, NULL), EINVAL);
     FAILS(od_subscribe(handle, ""), EINVAL);
+    FAILS(od_subscribe_carrier(NULL, "lte.rsrp", 0), EINVAL);
+    FAILS(od_subscribe_carrier(handle, NULL, 0), EINVAL);
+    FAILS(od_subscribe_carrier(handle, "lte.rsrp", -2), EINVAL);
+    FAILS(od_subscribe_carrier(handle, "lte.rsqr", 0), ENOENT);
+    CHECK(od_abi() == OD_ABI);
     FAILS(od_subscribe(handle, "\xFF\xFE"), EINVAL);
     FAILS(od_unsubscribe(NULL, 0), EINVAL);
     FAILS(od_latest(NULL, 0, &reading), EINVAL);
@@ -116,6 +121,15 @@ static void subscriptions(od *handle)
     CHECK(od_unsubscribe(handle, rsrp) == 0 && od_latest(handle, rsrp, &reading) == 0);
     CHECK(od_unsubscribe(handle, rsrp) == 0);
     FAILS(od_latest(handle, rsrp, &reading), EBADF);
+
+    /* A carrier is a subscription of its own. */
+    int first = od_subscribe_carrier(handle, "lte.rsrp", 1);
+    int all = od_subscribe_carrier(handle, "lte.rsrp@2", OD_ALL_CARRIERS);
+    CHECK(first >= 0 && first == od_subscribe(handle, "lte.rsrp#1") && first != rsrp);
+    CHECK(all >= 0 && all == od_subscribe(handle, "lte.rsrp@2#all") && all != first);
+    FAILS(od_latest(handle, first, &reading), EAGAIN);
+    CHECK(od_unsubscribe(handle, first) == 0 && od_unsubscribe(handle, first) == 0);
+    CHECK(od_unsubscribe(handle, all) == 0 && od_unsubscribe(handle, all) == 0);
 }
 
 static void waiting(od *handle)

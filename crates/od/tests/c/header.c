@@ -29,6 +29,8 @@ int main(void)
     FIELD(od_reading, reserved);
     FIELD(od_reading, gaps);
     printf("OD_AFTER_GAP %u\n", OD_AFTER_GAP);
+    printf("OD_ABI %d %d\n", OD_ABI, od_abi());
+    printf("OD_ALL_CARRIERS %d\n", OD_ALL_CARRIERS);
     printf("OD_READING_INIT.size %u\n", (unsigned)reading.size);
     printf("OD_READING_INIT.subframe %d\n", (int)reading.subframe);
     return 0;

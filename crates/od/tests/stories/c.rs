@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use airpace_testing::{has_program, skipped};
-use od::c::{AFTER_GAP, CKpi, CReading};
+use od::c::{ABI, AFTER_GAP, ALL_CARRIERS, CKpi, CReading};
 use tempfile::TempDir;
 
 use crate::daemon::Daemon;
@@ -57,12 +57,18 @@ fn flags(question: &[&str]) -> Option<Vec<String>> {
 
 /// Compiles a C program against the installed library; `None` if there is no pkg-config.
 fn compile(source: impl AsRef<Path>, into: &Path) -> Option<PathBuf> {
+    compile_with(source, into, &[])
+}
+
+/// The same, with the headers in these folders of this crate before the installed ones.
+fn compile_with(source: impl AsRef<Path>, into: &Path, headers: &[&str]) -> Option<PathBuf> {
     let program = into.join("program");
     let mut cc = Command::new("cc");
     // Programs that users see compile with nothing else. Only programs with threads ask for them, and for POSIX's
     // functions.
     let threads = source.as_ref().starts_with("tests").then_some("-pthread");
     cc.args(["-std=c99", "-O1"]).args(STRICT).args(threads).arg(crate_dir().join(source));
+    cc.args(headers.iter().map(|folder| format!("-I{}", crate_dir().join(folder).display())));
     cc.args(flags(&["--cflags", "--libs"])?).arg("-o").arg(&program);
     succeed(&mut cc);
     Some(program)
@@ -137,6 +143,8 @@ fn the_header_and_the_library_mean_the_same() {
         ]
     ));
     expected.insert(format!("OD_AFTER_GAP {AFTER_GAP}"));
+    expected.insert(format!("OD_ABI {ABI} {ABI}"));
+    expected.insert(format!("OD_ALL_CARRIERS {ALL_CARRIERS}"));
     expected.insert(format!("OD_READING_INIT.size {}", size_of::<CReading>()));
     expected.insert("OD_READING_INIT.subframe -1".to_owned());
     assert_eq!(said, expected, "od.h and the library lay the structs out alike");
@@ -342,6 +350,23 @@ fn every_function_does_what_its_manual_page_says() {
     told.read_line(&mut line).expect("text");
     assert_eq!(line, "all is as the manual says\n");
     assert!(running.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_program_of_the_first_interface_goes_on() {
+    let folder = TempDir::new().expect("a folder");
+    let headers = ["tests/c/interface1"];
+    let Some(path) = compile_with("tests/c/interface1/program.c", folder.path(), &headers) else { return };
+    let mut daemon = Daemon::start(8);
+    let _kpi = daemon.open().subscribe("lte.rsrp").expect("there is one");
+    daemon.publish(0, -80.0);
+    daemon.publish(0, -97.5);
+    let told = succeed(program(&path).arg(daemon.dir()));
+    assert_eq!(
+        told,
+        "lte.rsrp dBm\nlte.dl.grant byte\nnr.snr dB\n-97.5 dBm, reading 2 of carrier 0, radio 0, 0 gaps\n\
+         waited: -97.5\nnothing newer: Connection timed out\nalive 1, age is sound 1\n"
+    );
 }
 
 #[test]

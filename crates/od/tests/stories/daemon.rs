@@ -134,7 +134,7 @@ impl Host for Offers {
     }
 
     fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal> {
-        let plain = name.split('@').next().unwrap_or(name);
+        let plain = name.split(['@', '#']).next().unwrap_or(name);
         let (_, unit, _) = KPIS
             .into_iter()
             .find(|(known, _, _)| *known == plain)

@@ -10,13 +10,15 @@ mod unread;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airpace_diag::export::capture::Capture;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogCode, LogPacket, Message, Radio};
 use anyhow::bail;
 
 use super::input::{self, Sink};
 use crate::cmd::outputs::{self, Named};
-use crate::cmd::{Verdict, complete};
+use crate::cmd::{NothingFound, Verdict, complete};
+use crate::terminal::thousands;
 use capture::CaptureFile;
 use csv::Csv;
 use kpis::Kpis;
@@ -50,9 +52,13 @@ pub struct Args {
     /// file.
     #[arg(long, group = "form", value_name = "OUT")]
     parquet: Option<PathBuf>,
-    /// A capture file for Wireshark with the RRC and NAS messages, GSMTAP in pcapng; `-` is standard output.
+    /// A capture file for Wireshark with the RRC and NAS messages, in pcapng: those of LTE as GSMTAP, those of NR as
+    /// exported PDUs; `-` is standard output.
     #[arg(long, group = "form", value_name = "OUT")]
     pcap: Option<PathBuf>,
+    /// In the capture, messages of NR as GSMTAP too: its version 3, which Wireshark 4.0 does not read.
+    #[arg(long, requires = "pcap")]
+    gsmtap: bool,
     /// The samples of these KPIs instead of packets, parted by commas: NAME, NAME@RADIO, a field like
     /// 0xB173:records.num_rbs, or `all`.
     #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi(), conflicts_with_all = ["pcap", "payload", "unknown"])]
@@ -82,10 +88,19 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         codes: args.code.clone(),
         radio: args.radio.map(Radio),
         unread: Unread::new(args.unknown.clone(), inputs.clone(), is_piped(&args.files))?,
+        packets: 0,
+        decoded: 0,
     };
     let sources = input::read(&args.files, &mut decode)?;
     decode.writer.finish()?;
     decode.unread.report(&sources)?;
+    if decode.decoded == 0 {
+        let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
+        bail!(NothingFound(format!(
+            "no log packet{of} among {} packets; `airpace diag info` says what the log holds",
+            thousands(decode.packets)
+        )));
+    }
     Ok(Verdict::Fine)
 }
 
@@ -111,9 +126,10 @@ fn writer<'o>(args: &Args, inputs: &[Named], out: &'o mut dyn Write) -> anyhow::
             None => Kpis::text(subscription, out),
         }));
     }
+    let capture = if args.gsmtap { Capture::gsmtap_only() } else { Capture::default() };
     Ok(match (&args.pcap, &args.parquet) {
-        (Some(path), _) if path.as_os_str() == "-" => Box::new(CaptureFile::new(out)),
-        (Some(path), _) => Box::new(CaptureFile::create(path, is_piped(&args.files))?),
+        (Some(path), _) if path.as_os_str() == "-" => Box::new(CaptureFile::new(capture, out)),
+        (Some(path), _) => Box::new(CaptureFile::create(capture, path, is_piped(&args.files))?),
         (_, Some(folder)) => Box::new(Codes::create(folder, inputs.to_vec())?),
         _ if args.csv => Box::new(Csv::new(&args.code, out)),
         _ if args.json => Box::new(Packets::new(Form::Json { with_payload: args.payload }, out)),
@@ -156,6 +172,10 @@ struct Decode<'o> {
     codes: Vec<LogCode>,
     radio: Option<Radio>,
     unread: Unread,
+    /// Log packets so far.
+    packets: u64,
+    /// Those that were wanted.
+    decoded: u64,
 }
 
 impl Decode<'_> {
@@ -167,8 +187,10 @@ impl Decode<'_> {
 
 impl Sink for Decode<'_> {
     fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()> {
+        self.packets += u64::from(matches!(item, Item::Message(Message::Log(_))));
         match item {
             Item::Message(Message::Log(packet)) if self.wants(&packet) => {
+                self.decoded += 1;
                 if let Some(kind) = self.writer.packet(&packet)? {
                     self.unread.packet(&packet, kind)?;
                 }

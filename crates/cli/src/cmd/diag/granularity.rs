@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use airpace_eval::folder::Host;
 use serde_json::{Value, json};
 
-use super::port::parse_duration;
+use super::port::{DRAIN, parse_drain, parse_duration};
 use crate::cmd::{Verdict, outputs};
 use crate::terminal::{Paint, Table, progress};
 use emulator::Load;
@@ -54,6 +54,9 @@ pub struct Args {
     /// How long the modem keeps packets.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     buffer: Duration,
+    /// How often the daemon drains in the first measurement.
+    #[arg(long, value_name = "EVERY", default_value = DRAIN, value_parser = drain_text)]
+    drain: String,
     /// Seed of the modem's values.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -63,6 +66,14 @@ pub struct Args {
     /// Print the numbers as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// How often to drain, as `airpace diag serve` takes it. It must drain in the first measurement.
+fn drain_text(text: &str) -> Result<String, String> {
+    match parse_drain(text)?.0 {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("the first measurement drains; the second does not".to_owned()),
+    }
 }
 
 /// A goal, and the value that was measured.
@@ -99,7 +110,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     for (at, drains) in [true, false].into_iter().enumerate() {
         bar.set_message(if drains { "with draining" } else { "without draining" });
         let tick = |done: Duration| bar.set_position((args.span * at as u32 + done).as_millis() as u64);
-        outcomes.push(measure::measure(&load, drains, args.span, args.realtime, tick)?);
+        outcomes.push(measure::measure(
+            &load,
+            drains.then_some(&*args.drain),
+            args.span,
+            args.realtime,
+            tick,
+        )?);
     }
     bar.finish_and_clear();
     let goals = goals(&outcomes, args.buffer);

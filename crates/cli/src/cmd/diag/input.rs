@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use airpace_diag::Format;
 use airpace_diag::source::{Item, Place, Reader};
+use airpace_diag::{Format, Message};
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 
+use crate::cmd::NothingFound;
 use crate::terminal::{self, thousands};
 
 /// How many bytes are read at once, at most. So there are few system calls, and a pipe's bytes are read at once.
@@ -40,11 +41,12 @@ pub struct Source {
 /// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input.
 ///
 /// # Errors
-/// If a file cannot be read or holds no message, and the errors of `sink`.
+/// If a file cannot be read; [`NothingFound`] if it holds no message, or no more of them than chance makes; and the
+/// errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
     let bar = progress(paths);
     let mut reader = Reader::default();
-    let mut feed = Feed { sink, messages: 0, failed: None };
+    let mut feed = Feed { sink, packets: 0, others: 0, faults: 0, failed: None };
     let mut piece = vec![0; PIECE];
     let mut sources = vec![];
     for path in paths {
@@ -52,7 +54,7 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
         bar.set_message(name.clone());
         let (compression, mut input) = open(path, &bar)?;
         let mut bytes = 0;
-        feed.messages = 0;
+        (feed.packets, feed.others, feed.faults) = (0, 0, 0);
         loop {
             let length = match input.read(&mut piece) {
                 Ok(0) => break,
@@ -73,12 +75,12 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
         if bytes == 0 {
             bail!("`{name}` is empty");
         }
-        if feed.messages == 0 {
-            bail!(
+        if !feed.has_found() {
+            bail!(NothingFound(format!(
                 "`{name}`: no diag frame found in {} bytes: this is no log of a modem's diagnostic port (.qmdl, \
                  .qmdl2, .mi2log, .dlf or the stream as it came), or less of one than a frame",
                 thousands(bytes)
-            );
+            )));
         }
         sources.push(Source { name, bytes, compression, form });
     }
@@ -91,17 +93,34 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
 /// Passes on what a reader finds, until the sink fails.
 struct Feed<'s, S> {
     sink: &'s mut S,
-    /// Number of messages of the file that is being read.
-    messages: u64,
+    /// Log packets of the file that is being read.
+    packets: u64,
+    /// Its other messages.
+    others: u64,
+    /// Its stretches that are no message.
+    faults: u64,
     failed: Option<anyhow::Error>,
 }
 
 impl<S: Sink> Feed<'_, S> {
     fn item(&mut self, place: Place, item: Item<'_>) {
-        self.messages += u64::from(matches!(item, Item::Message(_)));
+        match item {
+            Item::Message(Message::Log(_)) => self.packets += 1,
+            Item::Message(_) => self.others += 1,
+            Item::Fault(_) | Item::Skipped(_) | Item::Unfinished(_) => self.faults += 1,
+        }
         if self.failed.is_none() {
             self.failed = self.sink.item(place, item).err();
         }
+    }
+
+    /// Whether the file holds messages.
+    ///
+    /// Chosen: one of 65,536 stretches of random bytes has a good checksum. Without any log packet, one in a hundred
+    /// counts as more than chance.
+    fn has_found(&self) -> bool {
+        const FAULTS_PER_MESSAGE: u64 = 100;
+        self.packets > 0 || (self.others > 0 && self.faults <= FAULTS_PER_MESSAGE * self.others)
     }
 
     fn passed(&mut self) -> anyhow::Result<()> {

@@ -153,7 +153,8 @@ fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
         "radio": seen.radio,
         "carrier": seen.carrier,
         "subframe": seen.subframe,
-        "sequence": seen.sequence,
+        // Readings that the board does not have, of secondary carriers, have no number there.
+        "sequence": (seen.sequence > 0).then_some(seen.sequence),
         "arrival_ns": seen.arrival_ns,
     })
 }

@@ -3,7 +3,7 @@
 use crate::kpi::origin::Place;
 
 /// For every log packet whose records tell it. RRC messages are left out: their frame number is 0 if the modem does not
-/// know it, and it is beyond 1,023 in many of them.
+/// know it, and a message may be older than its packet.
 #[rustfmt::skip]
 pub static PLACES: &[Place] = &[
     Place::of(0xB063)

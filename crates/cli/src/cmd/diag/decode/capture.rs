@@ -33,21 +33,21 @@ enum Out<'o> {
 
 impl<'o> CaptureFile<'o> {
     /// Writes to standard output.
-    pub fn new(out: &'o mut dyn Write) -> CaptureFile<'o> {
-        CaptureFile::to(Out::Standard(out), "-".to_owned())
+    pub fn new(capture: Capture, out: &'o mut dyn Write) -> CaptureFile<'o> {
+        CaptureFile::to(capture, Out::Standard(out), "-".to_owned())
     }
 
     /// Writes a file: either one that can be followed while it grows, or one that gets its name when it is complete.
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn create(path: &Path, is_followed: bool) -> anyhow::Result<CaptureFile<'o>> {
+    pub fn create(capture: Capture, path: &Path, is_followed: bool) -> anyhow::Result<CaptureFile<'o>> {
         let file = OutFile::create("--pcap", path, is_followed)?;
-        Ok(CaptureFile::to(Out::File(Some(file)), path.display().to_string()))
+        Ok(CaptureFile::to(capture, Out::File(Some(file)), path.display().to_string()))
     }
 
-    fn to(out: Out<'o>, name: String) -> CaptureFile<'o> {
-        let (mut capture, mut buffer) = (Capture::default(), vec![]);
+    fn to(mut capture: Capture, out: Out<'o>, name: String) -> CaptureFile<'o> {
+        let mut buffer = vec![];
         capture.begin(&mut buffer);
         CaptureFile { name, out, capture, buffer, messages: 0, left_out: 0 }
     }
@@ -98,7 +98,7 @@ impl Writer for CaptureFile<'_> {
         }
         let left_out = match self.left_out {
             0 => String::new(),
-            count => format!("; {} of a kind that GSMTAP has no number for are left out", thousands(count)),
+            count => format!("; {} of a kind that no form of captures has are left out", thousands(count)),
         };
         eprintln!("airpace: {}: {} RRC and NAS messages{left_out}", self.name, thousands(self.messages));
         Ok(())

@@ -115,20 +115,20 @@ impl Outcome {
     }
 }
 
-/// Measures for `span`. `tick` receives the progress.
+/// Measures for `span`, with drains this often or without. `tick` receives the progress.
 ///
 /// # Errors
 /// The daemon does not start, or ends too early.
 pub fn measure(
     load: &Load,
-    drains: bool,
+    drain: Option<&str>,
     span: Duration,
     wants_realtime: bool,
     tick: impl Fn(Duration),
 ) -> anyhow::Result<Outcome> {
     let folder = tempfile::Builder::new().prefix("airpace-granularity-").tempdir()?;
     let emulator = Emulator::start(*load)?;
-    let mut daemon = Daemon::start(&emulator, folder.path(), drains, wants_realtime)?;
+    let mut daemon = Daemon::start(&emulator, folder.path(), drain.unwrap_or("off"), wants_realtime)?;
     let od = daemon.open(folder.path())?;
     let kpi = od.subscribe("lte.rsrp")?;
     std::thread::sleep(SETTLE);
@@ -149,7 +149,7 @@ pub fn measure(
     }
     daemon.end()?;
     Ok(Outcome {
-        drains,
+        drains: drain.is_some(),
         cpu_percent: (after - before) as f64 / 1e9 / took * 100.0,
         packets_per_s: (now_counted.packets - counted.packets) / took,
         drains_per_s: (now_counted.drains - counted.drains) / took,
@@ -198,13 +198,13 @@ impl Daemon {
     fn start(
         emulator: &Emulator,
         folder: &std::path::Path,
-        drains: bool,
+        drain: &str,
         wants_realtime: bool,
     ) -> anyhow::Result<Daemon> {
         let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
         command
             .args(["diag", "serve", "--json", "--kpi", "lte.rsrp,lte.dl.tb_bytes"])
-            .args(["--metrics", "127.0.0.1:0", "--drain", if drains { "1ms" } else { "off" }])
+            .args(["--metrics", "127.0.0.1:0", "--drain", drain])
             .arg("--port")
             .arg(emulator.device())
             .arg("--dir")

@@ -1,0 +1,131 @@
+//! What an ACK costs in each scheme of the kernel, beside the kernel's own BBR called in the same way.
+//!
+//! ```text
+//! cargo bench -p airpace-bpf --features load --bench ack_cost      (as root)
+//! ```
+//!
+//! Each scheme sends at the same rates over the loopback. The kernel counts the time in each program
+//! (`kernel.bpf_stats_enabled`), the same clock calls included in all. Rounds alternate, and the median of each scheme's
+//! counts.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use airpace_bpf::feed::Told;
+use airpace_bpf::kernel::{Kernel, Part};
+use airpace_bpf::twin::KernelTuning;
+use airpace_bpf::twin::morc::MorcTuning;
+use airpace_cc::biscay::Tuning;
+use airpace_cc::morc;
+use airpace_cc::scheme::Options;
+use airpace_core::Rate;
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketType, connect, socket};
+
+const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
+const ROUNDS: usize = 9;
+const SPAN: Duration = Duration::from_secs(1);
+/// A flow whose memory leaves the processor's cache between two ACKs, and one whose memory stays there.
+const RATES_MBPS: [f64; 2] = [200.0, 2_000.0];
+const MSS: u32 = 1448;
+
+/// Sends for a while. Returns nothing: the kernel counts.
+fn send(scheme: &str, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_tcp_congestion(&socket, scheme)?;
+    // As over a network: an ACK for two packets of 1500 bytes.
+    socket2::SockRef::from(&socket).set_tcp_mss(MSS)?;
+    connect(&socket, &listener.local_addr()?)?;
+    let mut sender = TcpStream::from(socket);
+    let (mut receiver, _) = listener.accept()?;
+    let reads = std::thread::spawn(move || {
+        let mut bytes = [0; 65_536];
+        while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    let feeds = kernel.feed().ok().map(|mut feed| {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            // Far more than is sent: BISCAY then leaves its start at once, which is not what is to be measured.
+            let bandwidth = Some(Rate::from_mbps(4.0 * mbps));
+            let told = Told { bandwidth, burst: Rate::ZERO, share: None };
+            while !stop.load(Ordering::Relaxed) {
+                feed.tell(&told);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    });
+    // As much as the rate carries, in pieces of a millisecond: whatever the scheme would do on a loopback, all send the
+    // same.
+    let (began, mut sent) = (Instant::now(), 0.0);
+    while began.elapsed() < SPAN {
+        let due = began.elapsed().as_secs_f64() * mbps * 125_000.0;
+        if sent < due {
+            let piece = vec![0; (mbps * 125.0) as usize];
+            sender.write_all(&piece)?;
+            sent += piece.len() as f64;
+        } else {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+    drop(sender);
+    stop.store(true, Ordering::Relaxed);
+    for thread in [Some(reads), feeds].into_iter().flatten() {
+        thread.join().expect("it does not panic");
+    }
+    Ok(())
+}
+
+/// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK.
+fn measure(part: &Part, mbps: f64) -> Result<[f64; 3], Box<dyn std::error::Error>> {
+    let kernel = Kernel::load(part)?;
+    send(part.name(), &kernel, mbps)?;
+    let costs = kernel.costs()?;
+    let of = |name: &str| {
+        costs
+            .iter()
+            .find(|cost| cost.name.ends_with(name))
+            .map_or((0.0, 1.0), |cost| (cost.nanos as f64, cost.calls.max(1) as f64))
+    };
+    let ((ack_nanos, acks), (send_nanos, sends)) = (of("cong_control"), of("min_tso_segs"));
+    let all: f64 = costs.iter().map(|cost| cost.nanos as f64).sum();
+    Ok([ack_nanos / acks, send_nanos / sends, all / acks])
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?)?;
+    let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME))?)?;
+    let parts = [Part::KernelBbr, Part::Biscay(biscay), Part::Morc(morc)];
+    let before = fs::read_to_string(STATS)?;
+    fs::write(STATS, "1")?;
+    let measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, mbps));
+    fs::write(STATS, before)?;
+    measured
+}
+
+/// Measures the schemes in turns, and prints their medians.
+fn compare(parts: &[Part], mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
+    let mut seen = vec![vec![]; parts.len()];
+    for _ in 0..ROUNDS {
+        for (part, seen) in parts.iter().zip(&mut seen) {
+            seen.push(measure(part, mbps)?);
+        }
+    }
+    let median = |seen: &[[f64; 3]], which: usize| {
+        let mut values: Vec<f64> = seen.iter().map(|costs| costs[which]).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    println!("{mbps} Mbit/s     ns per ACK ns per send  ns, all/ACK      x BBR");
+    let bbr = median(&seen[0], 0);
+    for (part, seen) in parts.iter().zip(&seen) {
+        let [ack, send, all] = [0, 1, 2].map(|which| median(seen, which));
+        println!("{:12} {ack:10.0} {send:11.0} {all:12.0} {:10.2}", part.name(), ack / bbr);
+    }
+    Ok(())
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * BISCAY as a congestion control of the Linux kernel.
+ *
+ *   STARTUP ──▶ BISCAY ──▶ FALLBACK (BBR: fallback.h)
+ *
+ * The rules are those of biscay.h. This file takes the kernel's numbers to them, and their answers to the kernel. What
+ * the radio grants is read from the mapped array `feed`, with every ACK and before every send. If it is older than
+ * 100 ms, BBR controls at once.
+ *
+ * Amounts are those of IP packets, as a radio's grants are: headers count. The kernel paces payload, so the rate is
+ * scaled down by the share of headers.
+ */
+#include "fallback.h"
+#include "biscay.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct ap_feed feed SEC(".data.feed");
+const volatile struct ap_tuning tuning SEC(".rodata.tuning");
+
+/*
+ * The loader freezes the options before the programs load, so that the verifier knows them. The compiler must not know: it
+ * would take the zeros for them that stand above.
+ */
+AP_FN const struct ap_tuning *options(void)
+{
+	const struct ap_tuning *t = (const struct ap_tuning *)&tuning;
+
+	asm volatile("" : "+r"(t));
+	return t;
+}
+
+struct flow {
+	struct counted counted;
+	/* What the radio said when the answer was last computed. */
+	struct biscay_radio radio;
+	ap_u64 delivered;
+	ap_u64 bytes_sent;
+	/* The answer that the kernel has, and the size of packets in it. */
+	ap_u64 cwnd;
+	ap_u64 pacing;
+	ap_u64 part;
+	ap_u32 packets;
+	ap_u32 wire;
+	ap_u32 last_delivered;
+	ap_u32 last_state;
+	struct biscay b;
+	struct ibbr own;
+};
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
+	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
+	MAP_TYPE(key, int);
+	MAP_TYPE(value, struct flow);
+} flows SEC(".maps");
+
+/* What the radio says. */
+AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
+{
+	volatile struct ap_feed *seen = &feed;
+	volatile struct ap_told *told;
+	ap_u64 before, time, bandwidth, burst;
+	ap_u32 num, den;
+	int tries;
+
+	r->bandwidth = AP_NONE;
+	r->burst = 0;
+	r->share_num = 1;
+	r->share_den = ap_min(count, 0xffff);
+	for (tries = 0; tries < 4; tries++) {
+		before = seen->sequence;
+		told = &seen->told[before & 1];
+		time = told->time;
+		bandwidth = told->bandwidth;
+		burst = told->burst;
+		num = told->share_num;
+		den = told->share_den;
+		if (seen->sequence != before)
+			continue;
+		/* A time in the future is of a feeder that has no clock: it is not believed. */
+		if (time == 0 || time > now + AP_MS || now > time + AP_FEED_MAX_AGE)
+			return;
+		r->bandwidth = bandwidth;
+		r->burst = burst;
+		if (num && num <= den && den < (1 << 24)) {
+			r->share_num = num;
+			r->share_den = den;
+		}
+		return;
+	}
+}
+
+AP_FN ap_u64 biscay_rtt(const struct biscay *b)
+{
+	return b->least.seen ? b->least.value[0] : AP_NONE;
+}
+
+/* Gives the answer to the kernel. In FALLBACK, BBR does. */
+AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
+{
+	if (f->b.state == BISCAY_FALLBACK) {
+		if (f->last_state != BISCAY_FALLBACK) {
+			__sync_fetch_and_add(&totals.fallbacks, 1);
+			if (f->b.cellular == AP_NONE)
+				__sync_fetch_and_add(&totals.silences, 1);
+			tp->snd_cwnd_cnt = 0;
+			fallback_enter(sk, &f->own, f->b.end_to_end, biscay_rtt(&f->b), f->b.path_is_full, wire);
+		}
+		f->last_state = BISCAY_FALLBACK;
+		return;
+	}
+	if (f->last_state == BISCAY_FALLBACK) {
+		__sync_fetch_and_add(&totals.returns, 1);
+		f->cwnd = f->pacing = 0;
+	}
+	f->last_state = f->b.state;
+	if (f->b.cwnd != f->cwnd || f->wire != wire) {
+		f->cwnd = f->b.cwnd;
+		f->packets = ap_max(f->b.cwnd / wire, 2);
+	}
+	/* The kernel changes the window too: after an idle time, for one. */
+	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
+	if (f->wire != wire)
+		f->part = payload_part(tp, wire);
+	if (f->b.pacing && (f->b.pacing != f->pacing || f->wire != wire)) {
+		f->pacing = f->b.pacing;
+		pace(sk, f->pacing, f->part);
+	}
+	f->wire = wire;
+}
+
+/* The bytes that left since the last look. */
+AP_FN void note_sent(struct flow *f, struct tcp_sock *tp, ap_u64 now, ap_u64 wire)
+{
+	ap_u64 sent = tp->bytes_sent, bytes = sent - f->bytes_sent;
+	int app_limited = tp->app_limited != 0;
+
+	if (!bytes)
+		return;
+	f->bytes_sent = sent;
+	if (f->b.state == BISCAY_STARTUP)
+		bytes = ap_scaled(ap_min(bytes, AP_MOST_BYTES), wire, ap_max(tp->mss_cache, 1));
+	biscay_on_sent(&f->b, now, bytes, 0, app_limited);
+}
+
+SEC("struct_ops/biscay_init_flow")
+int biscay_init_flow(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *f;
+
+	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
+	bpf_sk_storage_delete(&flows, sk);
+	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	/* It also gives the rate of the first window. Without memory for the flow, it is all that controls. */
+	fallback_init(sk, f ? &f->own : 0, wire_bytes(sk, tp));
+	if (!f)
+		return 0;
+	tp->snd_cwnd_cnt = 0;
+	biscay_init(&f->b, options(), wire_bytes(sk, tp));
+	f->last_delivered = tp->delivered;
+	f->delivered = tp->delivered;
+	f->b.next_round = f->delivered;
+	f->bytes_sent = tp->bytes_sent;
+	__sync_fetch_and_add(&totals.flows, 1);
+	return 0;
+}
+
+/* BBR hears the ACK too. Rounds and recovery are counted by what had been delivered when a packet left. */
+AP_FN void fall_back(struct sock *sk, struct flow *f, const struct rate_sample *rs, const struct biscay_ack *a,
+		     ap_u64 wire)
+{
+	struct ibbr_ack own = { .now = a->now, .acked = a->acked };
+
+	if (!kernel.has_bbr && rs->acked_sacked > 0) {
+		own.prior_inflight = a->prior_inflight;
+		own.inflight = a->inflight;
+		own.delivered = a->delivered * wire;
+		own.prior_delivered = a->prior_delivered * wire;
+		own.rtt = a->rtt;
+		own.smoothed = a->smoothed;
+		own.rate = a->rate;
+		own.app_limited = a->app_limited;
+		own.newest = a->prior_delivered;
+		own.newest_sent = a->rtt == AP_NONE ? 0 : ap_less(a->now, a->rtt);
+	}
+	fallback_ack(sk, &f->own, rs, rs->acked_sacked > 0 ? &own : 0, f->delivered, wire);
+}
+
+SEC("struct_ops/biscay_cong_control")
+int biscay_cong_control(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	ap_u64 now = now_of(tp), wire;
+	const struct rate_sample *rs = sample_of(ctx);
+	struct biscay_radio radio;
+	struct biscay_ack ack = {};
+	ap_u32 step;
+
+	if (!f) {
+		if (kernel.has_bbr)
+			call_bbr_main(sk, rs);
+		return 0;
+	}
+	f->counted.acks++;
+	wire = wire_bytes(sk, tp);
+	f->b.mss = wire;
+	read_radio(&radio, now, count_flows(&f->counted, now));
+	f->radio = radio;
+	note_sent(f, tp, now, wire);
+	if (rs->losses > 0)
+		biscay_on_loss(&f->b, (ap_u64)(ap_u32)rs->losses * wire, 0, &radio);
+	step = tp->delivered - f->last_delivered;
+	f->last_delivered = tp->delivered;
+	f->delivered += step;
+	if (rs->acked_sacked > 0) {
+		ack.now = now;
+		ack.acked = rs->acked_sacked * wire;
+		ack.prior_inflight = rs->prior_in_flight * wire;
+		ack.inflight = in_flight(tp) * wire;
+		ack.delivered = f->delivered;
+		ack.prior_delivered = 0;
+		if (rs->prior_mstamp)
+			ack.prior_delivered = f->delivered - (ap_u32)(tp->delivered - rs->prior_delivered);
+		ack.rtt = rs->rtt_us > 0 ? (ap_u64)rs->rtt_us * AP_US : AP_NONE;
+		ack.smoothed = ap_max((ap_u64)tp->srtt_us / 8, 1) * AP_US;
+		ack.rate = AP_NONE;
+		if (rs->delivered > 0 && rs->interval_us > 0)
+			ack.rate = ap_rate_of((ap_u64)(ap_u32)rs->delivered * wire, (ap_u64)rs->interval_us * AP_US);
+		ack.app_limited = rs->is_app_limited != 0;
+		ack.cwnd = tp->snd_cwnd * wire;
+		biscay_on_ack(&f->b, &ack, &radio);
+	}
+	apply(sk, tp, f, wire);
+	if (f->b.state == BISCAY_FALLBACK)
+		fall_back(sk, f, rs, &ack, wire);
+	return 0;
+}
+
+/*
+ * What a send needs to know, in the socket itself: to find the flow's memory takes longer than all the rest of a send that
+ * changes nothing. While BISCAY controls, its mark is in snd_cwnd_cnt, which no other control reads then; in FALLBACK, the
+ * kernel's BBR has its state where these words are.
+ */
+#define MARK 0xb15ca000U
+
+struct noted {
+	ap_u64 bandwidth;
+	ap_u64 until;
+};
+
+AP_FN struct noted *noted_of(struct tcp_sock *tp)
+{
+	return (struct noted *)tp->inet_conn.icsk_ca_priv;
+}
+
+AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f)
+{
+	struct noted *noted = noted_of(tp);
+
+	tp->snd_cwnd_cnt = 0;
+	/* In STARTUP, what is sent counts. A radio that tells shares is rare. */
+	if (f->b.state != BISCAY_BISCAY)
+		return;
+	noted->bandwidth = f->radio.bandwidth;
+	noted->until = f->counted.until;
+	tp->snd_cwnd_cnt = MARK;
+}
+
+/* Whether the radio says what it said when the answer was computed. */
+AP_FN int is_as_noted(struct tcp_sock *tp, ap_u64 now)
+{
+	struct noted *noted = noted_of(tp);
+	volatile struct ap_told *told;
+	ap_u64 sequence;
+
+	if (tp->snd_cwnd_cnt != MARK || now >= noted->until)
+		return 0;
+	sequence = ((volatile struct ap_feed *)&feed)->sequence;
+	told = &((volatile struct ap_feed *)&feed)->told[sequence & 1];
+	return told->bandwidth == noted->bandwidth && now <= told->time + AP_FEED_MAX_AGE && !told->share_num &&
+	       ((volatile struct ap_feed *)&feed)->sequence == sequence;
+}
+
+SEC("struct_ops/biscay_min_tso_segs")
+int biscay_min_tso_segs(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	ap_u64 now = now_of(tp), wire;
+	struct biscay_radio radio;
+	struct flow *f;
+
+	if (is_as_noted(tp, now))
+		return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
+	f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	if (!f)
+		return fallback_min_tso_segs(sk);
+	f->counted.sends++;
+	wire = wire_bytes(sk, tp);
+	read_radio(&radio, now, count_flows(&f->counted, now));
+	note_sent(f, tp, now, wire);
+	if (radio.bandwidth != f->radio.bandwidth || radio.share_den != f->radio.share_den ||
+	    radio.share_num != f->radio.share_num) {
+		f->radio = radio;
+		biscay_before_send(&f->b, now, &radio);
+		apply(sk, tp, f, wire);
+	}
+	if (f->b.state == BISCAY_FALLBACK)
+		return fallback_min_tso_segs(sk);
+	note_answer(tp, f);
+	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
+}
+
+SEC("struct_ops/biscay_set_state")
+void biscay_set_state(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	ap_u8 state = ctx[1];
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct biscay_radio none = { .bandwidth = AP_NONE, .share_num = 1, .share_den = 1 };
+
+	if (!f || f->b.state == BISCAY_FALLBACK) {
+		fallback_set_state(sk, f ? &f->own : 0, state, f ? f->delivered : 0, wire_bytes(sk, tp));
+		return;
+	}
+	if (state == TCP_CA_Loss) {
+		/* Everything outstanding counts as lost: nothing is known until the next ACK. */
+		biscay_on_loss(&f->b, 0, 1, &none);
+		apply(sk, tp, f, wire_bytes(sk, tp));
+	}
+}
+
+SEC("struct_ops/biscay_cwnd_event")
+void biscay_cwnd_event(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	enum tcp_ca_event event = ctx[1];
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	if (!f || f->b.state == BISCAY_FALLBACK) {
+		fallback_cwnd_event(sk, f ? &f->own : 0, event);
+		return;
+	}
+	if (event == CA_EVENT_TX_START)
+		biscay_on_sent(&f->b, now_of((struct tcp_sock *)sk), 0, 1, f->b.was_idle);
+}
+
+SEC("struct_ops/biscay_ssthresh")
+int biscay_ssthresh(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	if (!f || f->b.state == BISCAY_FALLBACK)
+		return fallback_ssthresh(sk);
+	/* The window is not for the loss to decide. */
+	return ((struct tcp_sock *)sk)->snd_ssthresh;
+}
+
+SEC("struct_ops/biscay_undo_cwnd")
+int biscay_undo_cwnd(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	if (!f || f->b.state == BISCAY_FALLBACK)
+		return fallback_undo_cwnd(sk);
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+SEC("struct_ops/biscay_sndbuf_expand")
+int biscay_sndbuf_expand(ap_u64 *ctx __attribute__((unused)))
+{
+	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */
+	return 3;
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops biscay = {
+	.init = (void *)biscay_init_flow,
+	.cong_control = (void *)biscay_cong_control,
+	.min_tso_segs = (void *)biscay_min_tso_segs,
+	.set_state = (void *)biscay_set_state,
+	.cwnd_event = (void *)biscay_cwnd_event,
+	.ssthresh = (void *)biscay_ssthresh,
+	.undo_cwnd = (void *)biscay_undo_cwnd,
+	.sndbuf_expand = (void *)biscay_sndbuf_expand,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "biscay",
+};

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What BISCAY's twin knows and hears, and its constants. biscay.h has the rules. */
+#ifndef AIRPACE_BISCAY_STATE_H
+#define AIRPACE_BISCAY_STATE_H
+
+#include "intf.h"
+
+enum biscay_state { BISCAY_STARTUP, BISCAY_BISCAY, BISCAY_FALLBACK };
+
+#define BISCAY_LEAST_PACKETS 4
+#define BISCAY_SPAN (100 * AP_MS)
+#define BISCAY_SLOTS 128
+#define BISCAY_SPAN_SLOTS 100
+#define BISCAY_BUSY (60 * AP_MS)
+#define BISCAY_RTT_SAMPLES 8
+#define BISCAY_LONGEST_DRAIN AP_SECOND
+#define BISCAY_BTLBW_ROUNDS 10
+/* The window's extra is counted in parts of this. */
+#define BISCAY_ONE (1ULL << 30)
+
+/* What one ACK says. Amounts are those of whole packets, with their headers. */
+struct biscay_ack {
+	ap_u64 now;
+	ap_u64 acked;
+	ap_u64 prior_inflight;
+	ap_u64 inflight;
+	ap_u64 delivered;
+	/* delivered when the newest acknowledged packet left */
+	ap_u64 prior_delivered;
+	/* AP_NONE if the ACK gives no sample */
+	ap_u64 rtt;
+	ap_u64 smoothed;
+	ap_u64 rate;
+	ap_u64 app_limited;
+	/* the window in force before this ACK */
+	ap_u64 cwnd;
+};
+
+/* What the radio says at this moment, as far as it is known; read from struct ap_feed. */
+struct biscay_radio {
+	/* AP_NONE if unknown or too old */
+	ap_u64 bandwidth;
+	ap_u64 burst;
+	ap_u64 share_num;
+	ap_u64 share_den;
+};
+
+/* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
+struct biscay {
+	struct ap_tuning tuning;
+	ap_u64 mss;
+	ap_u32 state;
+	/* flags */
+	ap_u32 silenced;
+	ap_u32 queue;
+	ap_u32 is_draining;
+	ap_u32 was_idle;
+	ap_u32 rounds;
+	ap_u32 round_samples;
+	/* of those below, for bunches of ACKs */
+	ap_u32 bucket;
+	ap_u32 bucket_rounds;
+	ap_u32 reserved;
+	/* The answer: bytes, and bit/s. */
+	ap_u64 cwnd;
+	ap_u64 own_cwnd;
+	ap_u64 pacing;
+
+	ap_u64 cellular;
+	ap_u64 share_num;
+	ap_u64 share_den;
+	/* This flow's part of `cellular`, zero if that is unknown; and of what it was computed. */
+	ap_u64 share;
+	ap_u64 share_of[3];
+	ap_u64 unsettled_until;
+	ap_u64 end_to_end;
+	ap_u64 smoothed;
+	ap_u64 delivery_rate;
+	ap_u64 extra;
+	ap_u64 acked_in_round;
+	ap_u64 lost_in_round;
+
+	/* rounds, and BBR's model of the path */
+	ap_u64 next_round;
+	ap_u64 round_least;
+	ap_u64 last_round_least;
+	struct ap_window btlbw;
+
+	/* the least RTT, and drains */
+	struct ap_window least;
+	ap_u64 drained_at;
+	/* The end of the period that `period_of` lies in. */
+	ap_u64 period_of;
+	ap_u64 period_end;
+
+	/* bunches of ACKs */
+	ap_u64 epoch;
+	ap_u64 epoch_acked;
+	ap_u64 buckets[2];
+
+	/* since when the bottleneck seems to be elsewhere; AP_NONE if it does not */
+	ap_u64 since;
+
+	/* a drain */
+	ap_u64 drain_until;
+	ap_u64 drain_ends_with;
+	ap_u64 drain_least;
+	ap_u64 last_shown;
+
+	/* the end of STARTUP */
+	ap_u64 lost_in_startup;
+	ap_u64 baseline;
+	ap_u64 flat_rounds;
+	ap_u64 path_is_full;
+	ap_u64 busy;
+	ap_u64 busy_since;
+	ap_u64 busy_delivered;
+	ap_u64 carried;
+	ap_u64 most_sent;
+	ap_u64 sent_bytes;
+	ap_u64 slot;
+	ap_u32 slots[BISCAY_SLOTS];
+};
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What controls a flow of BISCAY in FALLBACK: the kernel's own BBR if programs can call it, and otherwise that of bbr.h.
+ * The loader says which (`kernel.has_bbr`), so that the verifier never sees the other.
+ */
+#ifndef AIRPACE_FALLBACK_H
+#define AIRPACE_FALLBACK_H
+
+#include "sock.h"
+#include "bbr.h"
+
+/* In icsk_ca_priv, the kernel's BBR has its state. What is known of the path goes there when it takes over. */
+AP_FN void tell_kernel_bbr(struct tcp_sock *tp, ap_u64 btlbw, ap_u64 wire)
+{
+	char *priv = (char *)tp->inet_conn.icsk_ca_priv;
+	struct bbr *bbr = 0;
+	ap_u64 packets;
+	ap_u32 shift;
+
+	/* Source: Linux net/ipv4/tcp_bbr.c (BW_SCALE: packets per microsecond, times 2^24) */
+	packets = (btlbw << 21) / (wire * 1000000);
+	*(ap_u32 *)(priv + FIELD_BYTE_OFFSET(bbr->bw) + 4) = packets;
+	*(ap_u32 *)(priv + FIELD_BYTE_OFFSET(bbr->bw) + 12) = packets;
+	*(ap_u32 *)(priv + FIELD_BYTE_OFFSET(bbr->bw) + 20) = packets;
+	shift = 63 - FIELD_LSHIFT_U64(bbr->full_bw_reached);
+	*(ap_u32 *)(priv + FIELD_BYTE_OFFSET(bbr->full_bw_reached)) |= 1U << (shift & 31);
+}
+
+/* Gives our own BBR's answer to the kernel. */
+AP_FN void apply_own_bbr(struct sock *sk, struct tcp_sock *tp, const struct ibbr *b, ap_u64 wire)
+{
+	tp->snd_cwnd = ap_min(ap_max(b->cwnd / wire, 1), tp->snd_cwnd_clamp);
+	pace(sk, ap_max(b->pacing, ibbr_least_rate(b)), payload_part(tp, wire));
+}
+
+/* A flow begins. `b` may be absent for want of memory; then only the kernel's BBR can control it. */
+AP_FN void fallback_init(struct sock *sk, struct ibbr *b, ap_u64 wire)
+{
+	if (kernel.has_bbr) {
+		bbr_init(sk);
+		return;
+	}
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	if (b) {
+		ibbr_init(b, wire);
+		pace(sk, b->pacing, payload_part((struct tcp_sock *)sk, wire));
+	}
+}
+
+/* It takes over, with what is known of the path: a bandwidth, and whether that filled the path; a round-trip time. */
+AP_FN void fallback_enter(struct sock *sk, struct ibbr *b, ap_u64 btlbw, ap_u64 rtt, int is_full, ap_u64 wire)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (kernel.has_bbr) {
+		bbr_init(sk);
+		if (btlbw && is_full)
+			tell_kernel_bbr(tp, btlbw, wire);
+		return;
+	}
+	b->random = bpf_get_prandom_u32() % (IBBR_PHASES - 1);
+	ibbr_take_over(b, now_of(tp), btlbw, rtt, tp->snd_cwnd * wire, btlbw && is_full);
+}
+
+/* An ACK while it controls; `a` is absent if it acknowledged nothing new. */
+AP_FN void fallback_ack(struct sock *sk, struct ibbr *b, const struct rate_sample *rs, const struct ibbr_ack *a,
+			ap_u64 delivered, ap_u64 wire)
+{
+	if (kernel.has_bbr) {
+		call_bbr_main(sk, rs);
+		return;
+	}
+	b->mss = wire;
+	if (rs->losses > 0)
+		ibbr_on_loss(b, (ap_u64)(ap_u32)rs->losses * wire, 0, delivered);
+	if (a) {
+		b->random = bpf_get_prandom_u32() % (IBBR_PHASES - 1);
+		ibbr_on_ack(b, a);
+	}
+	apply_own_bbr(sk, (struct tcp_sock *)sk, b, wire);
+}
+
+AP_FN ap_u32 fallback_min_tso_segs(struct sock *sk)
+{
+	if (kernel.has_bbr)
+		return bbr_min_tso_segs(sk);
+	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
+}
+
+AP_FN void fallback_set_state(struct sock *sk, struct ibbr *b, ap_u8 state, ap_u64 delivered, ap_u64 wire)
+{
+	if (kernel.has_bbr) {
+		bbr_set_state(sk, state);
+	} else if (b && state == TCP_CA_Loss) {
+		ibbr_on_loss(b, 0, 1, delivered);
+		apply_own_bbr(sk, (struct tcp_sock *)sk, b, wire);
+	}
+}
+
+AP_FN void fallback_cwnd_event(struct sock *sk, struct ibbr *b, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (kernel.has_bbr)
+		bbr_cwnd_event(sk, event);
+	else if (b && event == CA_EVENT_TX_START)
+		ibbr_on_sent(b, now_of(tp), 1, tp->app_limited != 0);
+}
+
+/* Neither lets a loss decide the threshold of slow start. */
+AP_FN ap_u32 fallback_ssthresh(struct sock *sk)
+{
+	return kernel.has_bbr ? bbr_ssthresh(sk) : ((struct tcp_sock *)sk)->snd_ssthresh;
+}
+
+AP_FN ap_u32 fallback_undo_cwnd(struct sock *sk)
+{
+	return kernel.has_bbr ? bbr_undo_cwnd(sk) : ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Arithmetic of the controllers in whole numbers: rates in bit/s, amounts in bytes, times in ns, all unsigned 64-bit.
+ *
+ * The compiler for BPF has no floating point, no signed 64-bit division and no 128-bit product. So rates and amounts
+ * are bounded, and products are taken in parts. The host compiles the same file for the tests.
+ *
+ * Error against crates/core/src/units.rs: none in ap_bytes_in and ap_rate_of within the bounds; at most 1 in ap_scaled,
+ * where a double rounds a tie the other way.
+ */
+#ifndef AIRPACE_FIXED_H
+#define AIRPACE_FIXED_H
+
+typedef unsigned long long ap_u64;
+typedef unsigned int ap_u32;
+
+#define AP_FN static inline __attribute__((always_inline, unused))
+
+/* A function that the kernel's verifier sees once, and not anew for each call. Its pointers may be null for all it knows. */
+#ifdef __bpf__
+#define AP_CALL __attribute__((noinline))
+#else
+#define AP_CALL static __attribute__((unused))
+#endif
+
+#define AP_NONE (~0ULL)
+
+#define AP_US 1000ULL
+#define AP_MS 1000000ULL
+#define AP_SECOND 1000000000ULL
+
+/* A byte is 8 bits, and a bit takes 10^9 ns at 1 bit/s. */
+#define AP_BIT_NS_PER_BYTE 8000000000ULL
+
+/* No rate is above this: 17 Gbit/s. Its product with a second in ns fits. */
+#define AP_MOST_RATE ((1ULL << 34) - 1)
+
+/* No amount is above this: 2 GiB. Its product with AP_BIT_NS_PER_BYTE fits. */
+#define AP_MOST_BYTES ((1ULL << 31) - 1)
+
+/* No time span is above this: 17 minutes. */
+#define AP_MOST_SPAN (1ULL << 40)
+
+AP_FN ap_u64 ap_min(ap_u64 a, ap_u64 b)
+{
+	return a < b ? a : b;
+}
+
+AP_FN ap_u64 ap_max(ap_u64 a, ap_u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* a - b, and zero if b is greater. */
+AP_FN ap_u64 ap_less(ap_u64 a, ap_u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
+/*
+ * x / AP_BIT_NS_PER_BYTE, rounded down, by products: a division takes as long as all the rest of an ACK's arithmetic.
+ *
+ * 8 * 10^9 is 2^12 * 5^9, and 2305843009 is 2^52 / 5^9 rounded down. What is cut off makes the estimate at most 1.76
+ * too small, so that one correction is enough.
+ */
+AP_FN ap_u64 ap_over_bit_ns(ap_u64 x)
+{
+	ap_u64 part = x >> 12, estimate = ((part >> 20) * 2305843009ULL) >> 32;
+
+	return estimate + (part - estimate * 1953125 >= 1953125);
+}
+
+/*
+ * x / 100, rounded down, for x below 2^44, by products: 2748779069 is 2^38 / 100 rounded down, so the estimate is at most 71
+ * too small; and a rest below 43,699 divided by 100 is 5243 / 2^19 of it.
+ */
+AP_FN ap_u64 ap_over_100(ap_u64 x)
+{
+	ap_u64 estimate = ((x >> 12) * 2748779069ULL) >> 26;
+
+	return estimate + (((x - estimate * 100) * 5243) >> 19);
+}
+
+/* What `rate` carries in a `span` of a second or more, rounded down. */
+AP_CALL ap_u64 ap_bytes_in_long(ap_u64 rate, ap_u64 span)
+{
+	ap_u64 seconds, rest, whole;
+
+	span = ap_min(span, AP_MOST_SPAN);
+	seconds = span / AP_SECOND;
+	rest = span % AP_SECOND;
+	whole = rate * seconds;
+	return whole / 8 + ((whole % 8) * AP_SECOND + rate * rest) / AP_BIT_NS_PER_BYTE;
+}
+
+/* What `rate` carries in `span`, rounded down. */
+AP_FN ap_u64 ap_bytes_in(ap_u64 rate, ap_u64 span)
+{
+	rate = ap_min(rate, AP_MOST_RATE);
+	return span < AP_SECOND ? ap_over_bit_ns(rate * span) : ap_bytes_in_long(rate, span);
+}
+
+/* The rate that carries `bytes` in `span`, rounded down; zero if `span` is zero. */
+AP_FN ap_u64 ap_rate_of(ap_u64 bytes, ap_u64 span)
+{
+	if (span == 0)
+		return 0;
+	return ap_min(ap_min(bytes, AP_MOST_BYTES) * AP_BIT_NS_PER_BYTE / span, AP_MOST_RATE);
+}
+
+/* value * num / den, rounded to nearest. value is a rate or an amount; num and den are below 2^28. */
+AP_FN ap_u64 ap_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
+{
+	if (den == 0)
+		return 0;
+	return (value * num + den / 2) / den;
+}
+
+/*
+ * The logarithm to base 2 of `x`, at least 1, times 2^24: the place of the highest bit, and then a bit of the fraction for
+ * each squaring of what is left. Without branches, so that the verifier sees one path. The error is below 2^-23.
+ */
+AP_FN ap_u64 ap_log2(ap_u64 x)
+{
+	ap_u64 log = 0, rest = ap_min(ap_max(x, 1), (1ULL << 62) - 1), bits = rest, shift;
+	int i;
+
+	for (i = 5; i >= 0; i--) {
+		/* 2^i if more bits than that are left, and zero if not. */
+		shift = (((1ULL << (1U << i)) - 1 - bits) >> 63) << i;
+		log += shift;
+		bits >>= shift;
+	}
+	/* From 1 to below 2, with 31 bits after the point. */
+	rest = (rest << (62 - (log & 63))) >> 31;
+	for (i = 0; i < 24; i++) {
+		rest = (rest * rest) >> 31;
+		shift = (rest >> 32) & 1;
+		log = log << 1 | shift;
+		rest >>= shift;
+	}
+	return log;
+}
+
+/*
+ * The best value of a sliding window by Kathleen Nichols' algorithm: the best one, the best after it, and the best after
+ * that. crates/cc/src/filter.rs says more.
+ */
+struct ap_window {
+	ap_u64 at[3];
+	ap_u64 value[3];
+	ap_u64 seen;
+};
+
+AP_FN void ap_window_all(struct ap_window *w, ap_u64 now, ap_u64 value)
+{
+	w->at[0] = w->at[1] = w->at[2] = now;
+	w->value[0] = w->value[1] = w->value[2] = value;
+	w->seen = 1;
+}
+
+/* The best value, and AP_NONE before the first. */
+AP_FN ap_u64 ap_window_best(const struct ap_window *w)
+{
+	return w->seen ? w->value[0] : AP_NONE;
+}
+
+AP_FN int ap_as_good(ap_u64 new_value, ap_u64 old_value, int greatest)
+{
+	return greatest ? new_value >= old_value : new_value <= old_value;
+}
+
+AP_CALL int ap_window_change(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
+{
+	ap_u64 age;
+
+	if (!w)
+		return 0;
+	if (!w->seen || ap_as_good(value, w->value[0], greatest) || ap_less(now, w->at[2]) > length) {
+		ap_window_all(w, now, value);
+		return 0;
+	}
+	if (ap_as_good(value, w->value[1], greatest)) {
+		w->at[1] = w->at[2] = now;
+		w->value[1] = w->value[2] = value;
+	} else if (ap_as_good(value, w->value[2], greatest)) {
+		w->at[2] = now;
+		w->value[2] = value;
+	}
+	age = ap_less(now, w->at[0]);
+	if (age > length) {
+		/* The best sample has left the window, and the second may have left too. */
+		w->at[0] = w->at[1];
+		w->value[0] = w->value[1];
+		w->at[1] = w->at[2];
+		w->value[1] = w->value[2];
+		w->at[2] = now;
+		w->value[2] = value;
+		if (ap_less(now, w->at[0]) > length) {
+			w->at[0] = w->at[1];
+			w->value[0] = w->value[1];
+			w->at[1] = w->at[2];
+			w->value[1] = w->value[2];
+		}
+	} else if (w->at[1] == w->at[0] && age > length / 4) {
+		w->at[1] = w->at[2] = now;
+		w->value[1] = w->value[2] = value;
+	} else if (w->at[2] == w->at[1] && age > length / 2) {
+		w->at[2] = now;
+		w->value[2] = value;
+	}
+	return 0;
+}
+
+/* Takes in a value. Most change nothing: they are worse than all three, and none of the three is too old. */
+AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
+{
+	if (w->seen && !ap_as_good(value, w->value[2], greatest) && ap_less(now, w->at[0]) <= length / 4)
+		return;
+	ap_window_change(w, now, value, length, greatest);
+}
+
+#endif

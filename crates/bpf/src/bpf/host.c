@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The twins as functions of the host: what the tests call. */
+#include "bbr.h"
+#include "biscay.h"
+#include "morc.h"
+
+ap_u64 ap_host_biscay_words(void)
+{
+	return (sizeof(struct biscay) + 7) / 8;
+}
+
+void ap_host_biscay_init(struct biscay *b, const struct ap_tuning *t, ap_u64 mss)
+{
+	biscay_init(b, t, mss);
+}
+
+void ap_host_biscay_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, ap_u32 is_first, ap_u32 app_limited)
+{
+	biscay_on_sent(b, now, bytes, is_first, app_limited);
+}
+
+void ap_host_biscay_ack(struct biscay *b, const struct biscay_ack *a, const struct biscay_radio *r)
+{
+	biscay_on_ack(b, a, r);
+}
+
+void ap_host_biscay_loss(struct biscay *b, ap_u64 lost, ap_u32 is_silence, const struct biscay_radio *r)
+{
+	biscay_on_loss(b, lost, is_silence, r);
+}
+
+void ap_host_biscay_before_send(struct biscay *b, ap_u64 now, const struct biscay_radio *r)
+{
+	biscay_before_send(b, now, r);
+}
+
+/* State, window in bytes, pacing rate in bit/s, end-to-end bandwidth in bit/s. */
+void ap_host_biscay_answer(const struct biscay *b, ap_u64 out[4])
+{
+	out[0] = b->state;
+	out[1] = b->cwnd;
+	out[2] = b->pacing;
+	out[3] = b->end_to_end;
+}
+
+ap_u64 ap_host_morc_words(void)
+{
+	return (sizeof(struct morc) + 7) / 8;
+}
+
+void ap_host_morc_init(struct morc *m, const struct ap_morc_tuning *t, ap_u64 mss)
+{
+	morc_init(m, t, mss);
+}
+
+void ap_host_morc_sent(struct morc *m, ap_u64 now, const struct pcc_packets *sent, ap_u32 app_limited)
+{
+	morc_before_send(m, now, sent->number);
+	morc_on_sent(m, now, sent, app_limited);
+}
+
+/* The ACK itself; then come its packets, and with `ack` again its end. */
+void ap_host_morc_ack(struct morc *m, const struct morc_ack *a)
+{
+	morc_on_ack(m, a);
+}
+
+void ap_host_morc_acked(struct morc *m, ap_u64 now, const struct pcc_packets *acked, ap_u32 were_lost)
+{
+	morc_on_acked(m, now, acked, were_lost);
+}
+
+void ap_host_morc_after_ack(struct morc *m, const struct morc_ack *a)
+{
+	morc_after_ack(m, a);
+}
+
+void ap_host_morc_lost(struct morc *m, const struct pcc_packets *lost)
+{
+	morc_on_lost(m, lost);
+}
+
+void ap_host_morc_after_loss(struct morc *m)
+{
+	morc_report(m);
+}
+
+/* Phase, window in bytes, pacing rate in bit/s, and whether it competes. */
+void ap_host_morc_answer(const struct morc *m, ap_u64 out[4])
+{
+	out[0] = m->phase;
+	out[1] = m->cwnd;
+	out[2] = m->pacing;
+	out[3] = m->phase == MORC_ADJUSTING && m->rival != AP_NONE;
+}
+
+ap_u64 ap_host_bbr_words(void)
+{
+	return (sizeof(struct ibbr) + 7) / 8;
+}
+
+void ap_host_bbr_init(struct ibbr *b, ap_u64 mss)
+{
+	ibbr_init(b, mss);
+}
+
+/* The next number of the caller's generator; returns how many were used. */
+ap_u64 ap_host_bbr_random(struct ibbr *b, ap_u64 random)
+{
+	b->random = random;
+	return b->draws;
+}
+
+void ap_host_bbr_sent(struct ibbr *b, ap_u64 now, ap_u32 is_first, ap_u32 app_limited)
+{
+	ibbr_on_sent(b, now, is_first, app_limited);
+}
+
+void ap_host_bbr_ack(struct ibbr *b, const struct ibbr_ack *a)
+{
+	ibbr_on_ack(b, a);
+}
+
+void ap_host_bbr_loss(struct ibbr *b, ap_u64 lost, ap_u32 is_silence, ap_u64 next)
+{
+	ibbr_on_loss(b, lost, is_silence, next);
+}
+
+/* State, window in bytes, pacing rate in bit/s. */
+void ap_host_bbr_answer(const struct ibbr *b, ap_u64 out[3])
+{
+	out[0] = b->state;
+	out[1] = ap_max(b->cwnd, b->mss);
+	out[2] = ap_max(b->pacing, ibbr_least_rate(b));
+}
+
+ap_u64 ap_host_log2(ap_u64 x)
+{
+	return ap_log2(x);
+}
+
+ap_u64 ap_host_bytes_in(ap_u64 rate, ap_u64 span)
+{
+	return ap_bytes_in(rate, span);
+}
+
+ap_u64 ap_host_rate_of(ap_u64 bytes, ap_u64 span)
+{
+	return ap_rate_of(bytes, span);
+}
+
+ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
+{
+	return ap_scaled(value, num, den);
+}
+
+/* Sizes and offsets of what is shared, for a test. */
+void ap_host_layout(ap_u64 out[13])
+{
+	out[0] = AP_LAYOUT;
+	out[1] = sizeof(struct ap_feed);
+	out[2] = __builtin_offsetof(struct ap_feed, told);
+	out[3] = sizeof(struct ap_told);
+	out[4] = sizeof(struct ap_tuning);
+	out[5] = __builtin_offsetof(struct ap_tuning, tolerance);
+	out[6] = sizeof(struct biscay_ack);
+	out[7] = sizeof(struct biscay_radio);
+	out[8] = sizeof(struct ap_morc_tuning);
+	out[9] = __builtin_offsetof(struct ap_morc_tuning, rival);
+	out[10] = sizeof(struct morc_ack);
+	out[11] = sizeof(struct pcc_packets);
+	out[12] = sizeof(struct ibbr_ack);
+}

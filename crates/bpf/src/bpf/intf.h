@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What user space and the programs in the kernel share: the mapped arrays. Both sides compile this file; the Rust side
+ * has the same layouts in feed.rs and twin.rs, and a test compares sizes and offsets.
+ */
+#ifndef AIRPACE_INTF_H
+#define AIRPACE_INTF_H
+
+#include "fixed.h"
+
+/* No loader writes into programs of another layout. */
+#define AP_LAYOUT 1
+
+/* A radio's bandwidth that is older than this is not used: FALLBACK at once. */
+#define AP_FEED_MAX_AGE (100 * AP_MS)
+
+/* Flows count as active if they sent bytes in the last interval of this length. */
+#define AP_COUNT_EVERY (100 * AP_MS)
+
+/* What the feeder tells at one time. */
+struct ap_told {
+	/* CLOCK_MONOTONIC at the time of writing; zero: never written. */
+	ap_u64 time;
+	/* Bandwidth of the device's uplink in bit/s; AP_NONE if unknown. */
+	ap_u64 bandwidth;
+	/* The rate of the most that was granted in a frame of 10 ms, in bit/s; zero if unknown. */
+	ap_u64 burst;
+	/* Each flow's part of it is share_num / share_den, both below 2^24. share_num = 0: the programs count flows. */
+	ap_u32 share_num;
+	ap_u32 share_den;
+};
+
+/*
+ * The mapped array `feed`. What is valid lies in told[sequence % 2]. The writer fills the other one and then
+ * adds one to the sequence, so that a writer that is interrupted, or dies, leaves what was valid before. A reader that
+ * finds another sequence afterwards reads again.
+ */
+struct ap_feed {
+	ap_u64 sequence;
+	ap_u64 reserved;
+	struct ap_told told[2];
+};
+
+/* What the loader found out about the kernel. */
+struct ap_kernel {
+	/* Which argument of cong_control is the rate sample: 3, and 1 before Linux 6.10. */
+	ap_u32 sample_argument;
+	/* Whether programs can call the kernel's own BBR. */
+	ap_u32 has_bbr;
+};
+
+/* What all flows of a scheme count together: `totals`. */
+struct ap_totals {
+	ap_u64 interval;
+	/* Flows that sent in an interval, by its number modulo 4. */
+	ap_u64 active[4];
+	ap_u64 flows;
+	ap_u64 acks;
+	ap_u64 sends;
+	ap_u64 fallbacks;
+	ap_u64 returns;
+	/* Of the fallbacks, those because the radio fell silent. */
+	ap_u64 silences;
+};
+
+/* BISCAY's options, `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
+struct ap_tuning {
+	/* ns */
+	ap_u64 slack;
+	ap_u64 lag;
+	ap_u64 stale_after;
+	ap_u64 rtt_window;
+	/* Packets in the window beyond those of the slack. */
+	ap_u32 packets;
+	ap_u32 bunching;
+	ap_u32 hold;
+	/* 0: first, 1: full, 2: bursts */
+	ap_u32 startup;
+	/* Percent. */
+	ap_u32 pacing_startup;
+	ap_u32 pacing;
+	ap_u32 margin;
+	ap_u32 tolerance;
+};
+
+/* MORC's options, `tuning` of its programs; the meanings and defaults are those of crates/cc/src/morc.rs. */
+struct ap_morc_tuning {
+	/* ns; drain: zero for never */
+	ap_u64 target;
+	ap_u64 octave;
+	ap_u64 drain;
+	/* in thousandths */
+	ap_u32 dry_most;
+	/* With 16 bits after the point; window_targets and drain_above: zero for not at all. */
+	ap_u32 ahead_loops;
+	ap_u32 window_targets;
+	ap_u32 memory_loops;
+	ap_u32 drain_above;
+	ap_u32 boost;
+	ap_u32 overflow;
+	ap_u32 rival;
+};
+
+#endif

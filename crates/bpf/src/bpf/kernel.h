@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The kernel's types and calls that the programs use, and no more of them. The loader relocates every member to where
+ * the running kernel has it (CO-RE), so only names and types count here.
+ *
+ * Source: Linux include/uapi/linux/bpf.h; Linux include/net/tcp.h; Linux include/linux/tcp.h
+ */
+#ifndef AIRPACE_KERNEL_H
+#define AIRPACE_KERNEL_H
+
+#include "intf.h"
+
+typedef unsigned char ap_u8;
+typedef unsigned short ap_u16;
+typedef long ap_long;
+
+#define SEC(name) __attribute__((section(name), used))
+#define CORE __attribute__((preserve_access_index))
+#define KFUNC __attribute__((section(".ksyms"), weak))
+
+#define MAP_INT(name, value) int(*name)[value]
+#define MAP_TYPE(name, type) typeof(type) *name
+
+enum { BPF_MAP_TYPE_SK_STORAGE = 24 };
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
+
+static ap_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, ap_u64 flags) = (void *)107;
+static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
+
+const volatile struct ap_kernel kernel SEC(".rodata.kernel") = { .sample_argument = 3, .has_bbr = 1 };
+
+/* What the compiler tells the loader about a member (enum bpf_core_relo_kind). */
+#define FIELD_BYTE_OFFSET(field) __builtin_preserve_field_info(field, 0)
+#define FIELD_LSHIFT_U64(field) __builtin_preserve_field_info(field, 4)
+
+struct sock_common {
+	ap_u16 skc_family;
+} CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	ap_u32 sk_pacing_status;
+} CORE;
+
+struct inet_connection_sock {
+	ap_u64 icsk_ca_priv[13];
+} CORE;
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	ap_u16 tcp_header_len;
+	ap_u32 mss_cache;
+	ap_u32 snd_cwnd;
+	ap_u32 snd_cwnd_clamp;
+	ap_u32 snd_cwnd_cnt;
+	ap_u32 snd_ssthresh;
+	ap_u32 packets_out;
+	ap_u32 retrans_out;
+	ap_u32 sacked_out;
+	ap_u32 lost_out;
+	ap_u32 srtt_us;
+	ap_u32 mdev_us;
+	ap_u32 delivered;
+	ap_u32 app_limited;
+	ap_u64 bytes_sent;
+	ap_u64 tcp_clock_cache;
+	ap_u32 data_segs_out;
+} CORE;
+
+struct rate_sample {
+	ap_u64 prior_mstamp;
+	ap_u32 prior_delivered;
+	int delivered;
+	ap_long interval_us;
+	ap_long rtt_us;
+	int losses;
+	ap_u32 acked_sacked;
+	ap_u32 prior_in_flight;
+	unsigned char is_app_limited;
+} CORE;
+
+/* BBR's private state. Only what is set when BISCAY hands over. */
+struct minmax_sample {
+	ap_u32 t;
+	ap_u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+} CORE;
+
+struct bbr {
+	struct minmax bw;
+	ap_u32 full_bw_reached : 1;
+} CORE;
+
+enum tcp_ca_event { CA_EVENT_TX_START = 0 };
+
+struct tcp_congestion_ops {
+	ap_u32 (*ssthresh)(struct sock *sk);
+	void (*cong_control)(void);
+	void (*set_state)(struct sock *sk, ap_u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	ap_u32 (*min_tso_segs)(struct sock *sk);
+	ap_u32 (*undo_cwnd)(struct sock *sk);
+	ap_u32 (*sndbuf_expand)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	ap_u32 flags;
+	char name[16];
+};
+
+enum { TCP_CA_Loss = 4 };
+enum { TCP_CONG_NON_RESTRICTED = 1 };
+enum { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
+enum { AF_INET6 = 10 };
+
+AP_FN const struct rate_sample *sample_of(ap_u64 *ctx)
+{
+	const struct rate_sample *rs;
+
+	/* By hand: the compiler would compute the argument's address, which the verifier refuses. */
+	if (kernel.sample_argument == 3)
+		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
+	else
+		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
+	return rs;
+}
+
+/* The kernel's own BBR; absent where it is a module that is not loaded. Source: Linux net/ipv4/tcp_bbr.c */
+extern void bbr_init(struct sock *sk) KFUNC;
+extern void bbr_main(struct sock *sk, ap_u32 ack, int flag, const struct rate_sample *rs) KFUNC;
+/* before Linux 6.10 */
+extern void bbr_main___two(struct sock *sk, const struct rate_sample *rs) KFUNC;
+extern ap_u32 bbr_sndbuf_expand(struct sock *sk) KFUNC;
+extern ap_u32 bbr_undo_cwnd(struct sock *sk) KFUNC;
+extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) KFUNC;
+extern ap_u32 bbr_ssthresh(struct sock *sk) KFUNC;
+extern ap_u32 bbr_min_tso_segs(struct sock *sk) KFUNC;
+extern void bbr_set_state(struct sock *sk, ap_u8 new_state) KFUNC;
+
+AP_FN void call_bbr_main(struct sock *sk, const struct rate_sample *rs)
+{
+	if (kernel.sample_argument == 3)
+		bbr_main(sk, 0, 0, rs);
+	else
+		bbr_main___two(sk, rs);
+}
+
+#endif

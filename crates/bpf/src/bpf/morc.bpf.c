@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * MORC as a congestion control of the Linux kernel.
+ *
+ * The rules are those of morc.h, which needs a number for every transmission and the fate of each. The kernel counts
+ * transmissions (data_segs_out) and what of them is in flight. The difference is what was delivered or lost so far, and
+ * counts as the oldest transmissions. With SACK that is their order, but for packets that overtake a hole: they count
+ * for an interval some packets too early. A retransmission is a transmission with a number of its own.
+ *
+ * Amounts are those of IP packets, headers included, as in the simulator.
+ */
+#include "sock.h"
+#include "morc.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+const volatile struct ap_morc_tuning tuning SEC(".rodata.tuning");
+
+/*
+ * The loader freezes the options before the programs load, so that the verifier knows them. The compiler must not know: it
+ * would take the zeros for them that stand above.
+ */
+AP_FN const struct ap_morc_tuning *options(void)
+{
+	const struct ap_morc_tuning *t = (const struct ap_morc_tuning *)&tuning;
+
+	asm volatile("" : "+r"(t));
+	return t;
+}
+
+struct flow {
+	struct counted counted;
+	/* Transmissions so far, and those whose fate is known. */
+	ap_u64 sent;
+	ap_u64 settled;
+	ap_u32 last_sent;
+	ap_u32 last_delivered;
+	/* The answer that the kernel has. */
+	ap_u64 cwnd;
+	ap_u64 pacing;
+	ap_u32 packets;
+	ap_u32 wire;
+	struct morc m;
+};
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
+	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
+	MAP_TYPE(key, int);
+	MAP_TYPE(value, struct flow);
+} flows SEC(".maps");
+
+/* Gives the answer to the kernel. */
+AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
+{
+	if (f->m.cwnd != f->cwnd || f->wire != wire) {
+		f->cwnd = f->m.cwnd;
+		/* The ACK of a packet alone may be held back: that is no queue. */
+		f->packets = ap_max(f->m.cwnd / wire, 2);
+	}
+	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
+	if (f->m.pacing != f->pacing || f->wire != wire) {
+		f->pacing = f->m.pacing;
+		pace(sk, f->pacing, payload_part(tp, wire));
+	}
+	f->wire = wire;
+}
+
+/* The transmissions since the last look. */
+AP_FN void note_sent(struct flow *f, const struct tcp_sock *tp, ap_u64 now, ap_u64 wire)
+{
+	ap_u32 count = tp->data_segs_out - f->last_sent;
+	struct pcc_packets sent = { .number = f->sent, .count = count, .bytes = wire };
+
+	if (!count)
+		return;
+	f->last_sent = tp->data_segs_out;
+	f->sent += count;
+	morc_on_sent(&f->m, now, &sent, tp->app_limited != 0);
+}
+
+/* The transmissions whose fate is known since the last look: first what was lost, then what was delivered. */
+AP_FN void settle(struct flow *f, const struct tcp_sock *tp, ap_u64 wire, struct pcc_packets *lost,
+		  struct pcc_packets *acked)
+{
+	ap_u32 delivered = tp->delivered - f->last_delivered;
+	/* Losses that were none may be in flight again: they are settled already. */
+	ap_u64 count = ap_less(ap_less(f->sent, in_flight(tp)), f->settled);
+
+	f->last_delivered = tp->delivered;
+	acked->count = ap_min(delivered, count);
+	lost->count = count - acked->count;
+	lost->number = f->settled;
+	acked->number = f->settled + lost->count;
+	acked->bytes = lost->bytes = wire;
+	f->settled += count;
+}
+
+/*
+ * Until when no interval can end, in the socket itself: to find the flow's memory takes longer than all the rest of a send
+ * that changes nothing. What leaves until then is counted with the next ACK.
+ */
+struct noted {
+	ap_u64 due;
+	/* From then on, an application that had nothing to send has paused. */
+	ap_u64 pause;
+};
+
+AP_FN struct noted *noted_of(struct tcp_sock *tp)
+{
+	return (struct noted *)tp->inet_conn.icsk_ca_priv;
+}
+
+AP_FN void note_interval(struct tcp_sock *tp, struct flow *f, ap_u64 now)
+{
+	struct pcc_interval *it = pcc_newest(&f->m.intervals);
+
+	noted_of(tp)->due = f->m.intervals.count && !f->m.realign ? it->due : 0;
+	noted_of(tp)->pause = now + PCC_NO_PAUSE;
+}
+
+SEC("struct_ops/morc_init_flow")
+int morc_init_flow(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *f;
+
+	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
+	bpf_sk_storage_delete(&flows, sk);
+	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	if (!f)
+		return 0;
+	noted_of(tp)->due = 0;
+	morc_init(&f->m, options(), wire_bytes(sk, tp));
+	f->last_sent = tp->data_segs_out;
+	f->last_delivered = tp->delivered;
+	/* What is in flight was sent under another control, and counts for no interval. */
+	f->sent = in_flight(tp);
+	__sync_fetch_and_add(&totals.flows, 1);
+	return 0;
+}
+
+SEC("struct_ops/morc_cong_control")
+int morc_cong_control(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	const struct rate_sample *rs = sample_of(ctx);
+	ap_u64 now = now_of(tp), wire;
+	struct pcc_packets lost, acked;
+	struct morc_ack ack;
+
+	if (!f)
+		return 0;
+	f->counted.acks++;
+	count_flows(&f->counted, now);
+	wire = wire_bytes(sk, tp);
+	f->m.mss = wire;
+	note_sent(f, tp, now, wire);
+	settle(f, tp, wire, &lost, &acked);
+	if (lost.count)
+		morc_on_lost(&f->m, &lost);
+	if (rs->acked_sacked > 0) {
+		ack.now = now;
+		ack.acked = rs->acked_sacked * wire;
+		ack.rtt = rs->rtt_us > 0 ? (ap_u64)rs->rtt_us * AP_US : AP_NONE;
+		ack.smoothed = ap_max((ap_u64)tp->srtt_us / 8, 1) * AP_US;
+		ack.variation = (ap_u64)tp->mdev_us / 4 * AP_US;
+		f->m.rtt_min = f->m.is_known ? ap_min(f->m.rtt_min, ack.rtt) : ap_min(ack.smoothed, ack.rtt);
+		ack.least = f->m.rtt_min;
+		ack.rate = AP_NONE;
+		if (f->m.phase == MORC_STARTING && rs->delivered > 0 && rs->interval_us > 0)
+			ack.rate = ap_rate_of((ap_u64)(ap_u32)rs->delivered * wire, (ap_u64)rs->interval_us * AP_US);
+		ack.newest = ap_less(f->settled, 1);
+		ack.newest_sent = ack.rtt == AP_NONE ? 0 : ap_less(now, ack.rtt);
+		ack.app_limited = rs->is_app_limited != 0;
+		morc_on_ack(&f->m, &ack);
+		morc_on_acked(&f->m, now, &acked, 0);
+		morc_after_ack(&f->m, &ack);
+	}
+	apply(sk, tp, f, wire);
+	note_interval(tp, f, now);
+	return 0;
+}
+
+SEC("struct_ops/morc_min_tso_segs")
+int morc_min_tso_segs(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	ap_u64 now = now_of(tp), wire;
+	struct flow *f;
+
+	if (now < noted_of(tp)->due && (!tp->app_limited || now < noted_of(tp)->pause))
+		return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
+	f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	if (!f)
+		return 2;
+	f->counted.sends++;
+	wire = wire_bytes(sk, tp);
+	note_sent(f, tp, now, wire);
+	morc_before_send(&f->m, now, f->sent);
+	apply(sk, tp, f, wire);
+	note_interval(tp, f, now);
+	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
+}
+
+SEC("struct_ops/morc_set_state")
+void morc_set_state(ap_u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	ap_u8 state = ctx[1];
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	/* A timeout lowers the window to a packet. Here, the rate decides, and what is lost counts with the next ACK. */
+	if (f && state == TCP_CA_Loss)
+		apply(sk, tp, f, wire_bytes(sk, tp));
+}
+
+SEC("struct_ops/morc_ssthresh")
+int morc_ssthresh(ap_u64 *ctx)
+{
+	return ((struct tcp_sock *)ctx[0])->snd_ssthresh;
+}
+
+SEC("struct_ops/morc_undo_cwnd")
+int morc_undo_cwnd(ap_u64 *ctx)
+{
+	return ((struct tcp_sock *)ctx[0])->snd_cwnd;
+}
+
+SEC("struct_ops/morc_sndbuf_expand")
+int morc_sndbuf_expand(ap_u64 *ctx __attribute__((unused)))
+{
+	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */
+	return 3;
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops morc = {
+	.init = (void *)morc_init_flow,
+	.cong_control = (void *)morc_cong_control,
+	.min_tso_segs = (void *)morc_min_tso_segs,
+	.set_state = (void *)morc_set_state,
+	.ssthresh = (void *)morc_ssthresh,
+	.undo_cwnd = (void *)morc_undo_cwnd,
+	.sndbuf_expand = (void *)morc_sndbuf_expand,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "morc",
+};

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * MORC in whole numbers: the twin of crates/cc/src/morc/ahead.rs and of crates/cc/src/pcc.rs around it, which say why each
+ * rule is what it is. The kernel's program and the host's tests compile the same file.
+ *
+ *              q > target             q > 2 targets, an overflow, or 2 s without an empty queue
+ *  SlowStart ─────────────▶ Drain ◀──────────────────────────────── RateAdjusting
+ *                             └───────────── empty ────────────────────▶
+ *                             └─ not empty, twice ─▶ Competing ── empty ─▶
+ *
+ * The rule is that of the greatest utility a time H ahead, r = C * (1 + (target - q) / H).
+ *
+ * Source: MORC §3.1 Utility
+ *
+ * Differs from the Rust twin: rates are whole bit/s, times whole ns, parts have 28 or 30 bits, and no rate is above
+ * AP_MOST_RATE.
+ */
+#ifndef AIRPACE_MORC_H
+#define AIRPACE_MORC_H
+
+#include "morc_state.h"
+
+/* value times a number with 16 bits after the point. */
+AP_FN ap_u64 morc_times(ap_u64 value, ap_u32 times)
+{
+	return (ap_min(value, AP_MOST_SPAN) * times) >> 16;
+}
+
+AP_FN ap_u64 morc_rtt_min(const struct morc *m)
+{
+	return m->least == AP_NONE ? m->rtt_min : m->least;
+}
+
+AP_FN ap_u64 morc_loop(const struct morc *m)
+{
+	return morc_rtt_min(m) + m->target;
+}
+
+/* The rate of some full packets in a time. */
+AP_FN ap_u64 morc_rate_of(const struct morc *m, ap_u64 packets, ap_u64 span)
+{
+	return ap_rate_of(packets * m->mss, ap_max(span, MORC_LEAST_RTT));
+}
+
+AP_FN ap_u64 morc_least_rate(const struct morc *m)
+{
+	return morc_rate_of(m, 2, m->is_known ? m->rtt_min : m->rtt);
+}
+
+AP_FN ap_u64 morc_bounded(const struct morc *m, ap_u64 rate)
+{
+	return ap_min(ap_max(rate, morc_least_rate(m)), AP_MOST_RATE);
+}
+
+AP_FN ap_u64 morc_span(const struct morc *m)
+{
+	return ap_max(ap_min(m->rtt, morc_loop(m) + m->target), AP_MS);
+}
+
+/* The time of the fewest packets of an interval. */
+AP_FN ap_u64 morc_packets_span(const struct morc *m, ap_u64 rate)
+{
+	return MORC_LEAST_PACKETS * m->mss * AP_BIT_NS_PER_BYTE / ap_max(rate, MORC_LEAST_RATE);
+}
+
+AP_FN ap_u64 morc_target_of(const struct morc *m, ap_u64 rate)
+{
+	ap_u64 log = ap_log2(ap_max(rate, 10)), of_rate, most = ap_max(MORC_MOST_TARGET, m->tuning.target);
+
+	if (log >= MORC_LOG2_REFERENCE)
+		of_rate = ap_less(m->tuning.target, (m->tuning.octave * (log - MORC_LOG2_REFERENCE)) >> 24);
+	else
+		of_rate = m->tuning.target + ((m->tuning.octave * (MORC_LOG2_REFERENCE - log)) >> 24);
+	of_rate = ap_min(ap_max(of_rate, ap_min(MORC_LEAST_TARGET, m->tuning.target)), most);
+	of_rate = of_rate * m->dry / 1000;
+	return m->full == AP_NONE ? of_rate : ap_min(of_rate, ap_max(m->full / 2, MORC_LEAST_FULL));
+}
+
+/* A queue did not overflow for a time. */
+AP_FN void morc_held(struct morc *m, ap_u64 since, ap_u64 queue)
+{
+	if (m->full == AP_NONE)
+		return;
+	m->full += m->full * ap_min(since / AP_US, 1ULL << 24) / (10 * AP_SECOND / AP_US);
+	m->full = ap_min(ap_max(m->full, queue), MORC_MOST_FULL);
+}
+
+AP_FN int morc_is_held(const struct morc *m)
+{
+	return m->phase == MORC_DRAINING && m->rate < morc_least_rate(m);
+}
+
+/* The queue was empty: nobody fills it. */
+AP_FN void morc_empty(struct morc *m)
+{
+	if (m->failed)
+		m->rtts_length = MORC_RTT_MIN;
+	m->failed = m->crest = 0;
+	m->rival = AP_NONE;
+}
+
+AP_FN void morc_resume(struct morc *m)
+{
+	m->phase = MORC_ADJUSTING;
+	m->rate = m->base;
+	m->emptied = m->resumed = m->now;
+}
+
+AP_FN void morc_drain(struct morc *m, ap_u64 received)
+{
+	ap_u64 rtt_min = morc_rtt_min(m);
+
+	m->base = ap_max(received, m->base / 2);
+	m->rate = m->base / 2;
+	m->until = m->now + ap_min(2 * m->queue + 2 * rtt_min, MORC_LONGEST_DRAIN + rtt_min);
+	m->since = m->now;
+	m->drain_from = m->drain_least = m->queue;
+	m->phase = MORC_DRAINING;
+	m->boost = 0;
+	m->overflowed = 0;
+}
+
+/* A drain has lasted as long as it may. */
+AP_FN void morc_end_drain(struct morc *m)
+{
+	int is_held = morc_is_held(m);
+	ap_u64 packet = is_held ? m->mss * AP_BIT_NS_PER_BYTE / ap_max(m->received, MORC_LEAST_RATE) : 0;
+
+	if (m->drain_least < ap_max(m->target / 2, packet)) {
+		morc_empty(m);
+	} else if (m->received * 4 < m->rate * 3) {
+		m->base = m->received;
+	} else if (m->tuning.rival) {
+		m->rtts_length = MORC_RTT_MIN_BESIDE_RIVAL;
+		m->failed += is_held ? 1 : MORC_SURE;
+		if (m->failed >= MORC_ENOUGH && m->rival == AP_NONE)
+			m->rival = ap_bytes_in(m->base, morc_rtt_min(m) + m->drain_from) * MORC_PART;
+	}
+	morc_resume(m);
+}
+
+AP_FN int morc_must_drain(const struct morc *m)
+{
+	ap_u64 since = ap_less(m->now, m->emptied), every, rtt_min;
+	int is_long = m->tuning.drain_above && m->queue > morc_times(m->target, m->tuning.drain_above);
+	int has_rival = m->rival != AP_NONE;
+
+	if (m->emptied == AP_NONE || (!is_long && !m->overflowed && (!m->tuning.drain || since <= m->tuning.drain)))
+		return 0;
+	rtt_min = morc_rtt_min(m);
+	every = ap_max(m->tuning.drain, MORC_DRAIN_ROUNDS * rtt_min) * (has_rival ? MORC_RIVAL_DRAINS : 1);
+	if (m->tuning.drain && since > every)
+		return 1;
+	return !has_rival && since > 2 * rtt_min && (is_long || m->overflowed);
+}
+
+/* The square root of 2 to this power, times MORC_GAIN. */
+AP_FN ap_u64 morc_boost(ap_u64 steps)
+{
+	return (steps & 1 ? 379625062ULL : MORC_GAIN) << (steps / 2 & 7);
+}
+
+/* The rate that is best a time H ahead. */
+AP_FN ap_u64 morc_rule(struct morc *m, ap_u64 received, ap_u64 queue, int is_silent)
+{
+	ap_u64 loop = morc_loop(m), ahead, gain, rate;
+	int is_empty = queue < m->target / 4;
+
+	if (is_silent && queue < m->target)
+		return m->rate;
+	ahead = ap_max(morc_times(loop, m->tuning.ahead_loops), 1);
+	if (ap_less(m->now, m->resumed) > ahead && !m->is_limited)
+		m->dry = is_empty ? ap_min(m->dry + 100, ap_max(m->tuning.dry_most, 1000)) : ap_max(m->dry - 30, 1000);
+	m->boost = is_empty && m->tuning.boost ? ap_min(m->boost + 1, MORC_MOST_BOOST) : 0;
+	ap_window_update(&m->best, m->now, received, morc_times(loop, m->tuning.memory_loops), 1);
+	m->base = received;
+	if (is_empty)
+		m->base = ap_max(ap_max(received, ap_min(m->arrived, m->rate)), m->best.value[0]);
+	gain = queue > m->target ? queue - m->target : m->target - queue;
+	gain = ap_min(gain, MORC_MOST_FULL) * MORC_GAIN / ahead;
+	gain = ap_min(ap_min(gain, MORC_GAIN) * morc_boost(m->boost) / MORC_GAIN, MORC_GAIN / 2);
+	gain = queue > m->target ? MORC_GAIN - gain : MORC_GAIN + gain;
+	rate = (ap_min(m->base, AP_MOST_RATE) * gain + MORC_GAIN / 2) / MORC_GAIN;
+	return m->is_limited && queue < m->target ? ap_max(rate, m->rate) : rate;
+}
+
+/* What ACKs say, twice per round trip. Returns whether the rate changes now. */
+AP_CALL int morc_look(struct morc *m)
+{
+	ap_u64 since, received, queue, rate;
+	int is_silent;
+
+	if (!m)
+		return 0;
+	since = ap_less(m->now, m->last_look);
+	is_silent = m->silent || m->was_silent;
+	if (!m->samples || since < ap_max(morc_span(m) / 2, morc_packets_span(m, m->rate)))
+		return 0;
+	received = ap_rate_of(m->heard + m->heard_before, since + m->span_before);
+	queue = m->queue_sum / m->samples;
+	m->last_look = m->now;
+	m->look_due = m->now + MORC_LEAST_LOOK;
+	m->was_silent = m->silent;
+	m->heard_before = m->heard;
+	m->span_before = since;
+	m->heard = m->queue_sum = m->samples = m->silent = 0;
+
+	m->received = received;
+	m->target = morc_target_of(m, received);
+	if (!m->overflowed)
+		morc_held(m, since, queue);
+	if (m->phase != MORC_ADJUSTING)
+		return 0;
+	if (m->rival == AP_NONE) {
+		rate = morc_rule(m, received, queue, is_silent);
+	} else {
+		/* It grows by a packet in 40 ms. */
+		m->rival += m->mss * MORC_PART * ap_min(since, AP_MOST_SPAN >> 8) / (40 * AP_MS);
+		m->rival = ap_min(m->rival, AP_MOST_BYTES * MORC_PART);
+		m->base = received;
+		rate = ap_rate_of(m->rival / MORC_PART, morc_rtt_min(m) + queue);
+	}
+	m->rate = morc_bounded(m, rate);
+	return 1;
+}
+
+/* Hears an ACK. Returns whether the current interval must end now. */
+AP_FN int morc_hear(struct morc *m, const struct morc_ack *a)
+{
+	ap_u64 received;
+	int changed, is_empty, is_over;
+
+	m->now = a->now;
+	if (m->emptied == AP_NONE)
+		m->emptied = a->now;
+	if (m->last_look == AP_NONE) {
+		m->last_look = a->now;
+		m->look_due = a->now + MORC_LEAST_LOOK;
+	}
+	m->heard += a->acked;
+	m->silent |= a->app_limited;
+	if (a->rtt == AP_NONE)
+		return 0;
+	ap_window_update(&m->rtts, a->now, a->rtt, m->rtts_length, 0);
+	m->least = m->rtts.value[0];
+	m->queue = ap_less(a->rtt, m->least);
+	m->queue_sum += m->queue;
+	m->samples++;
+	changed = a->now >= m->look_due && morc_look(m);
+	m->crest = ap_max(m->crest, m->queue);
+	is_empty = m->queue <= ap_max(m->target / 8, MORC_LEAST_EMPTIED);
+
+	if (m->phase == MORC_STARTING) {
+		received = a->rate == AP_NONE ? m->received : a->rate;
+		if (m->queue <= m->target || !received)
+			return 0;
+		morc_drain(m, received);
+		return 1;
+	}
+	if (m->phase == MORC_ADJUSTING) {
+		if (is_empty) {
+			m->emptied = a->now;
+			morc_empty(m);
+		} else if (morc_must_drain(m)) {
+			morc_drain(m, m->received);
+			return 1;
+		}
+		return changed;
+	}
+	m->drain_least = ap_min(m->drain_least, m->queue);
+	is_over = a->now >= m->until || (a->newest_sent >= m->since && morc_is_held(m));
+	if (is_empty) {
+		morc_empty(m);
+		morc_resume(m);
+	} else if (is_over) {
+		morc_end_drain(m);
+	}
+	return is_empty || is_over;
+}
+
+/* Takes in an interval of slow start. Returns whether it ends. */
+AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 queue)
+{
+	ap_u64 received = r->received_rate == AP_NONE ? r->acked_rate : r->received_rate;
+
+	m->start_unknown = ap_less(m->start_unknown, r->role == PCC_STEP);
+	if (received * 4 < r->sent_rate * 3 && queue > MORC_LEAST_EMPTIED)
+		m->start_short++;
+	else
+		m->start_short = 0;
+	if (queue <= m->target && m->start_short < 2 &&
+	    !(r->loss * 10 > PCC_ONE && r->lost >= MORC_OVERFLOW_PACKETS))
+		return 0;
+	morc_drain(m, received);
+	return 1;
+}
+
+/* Takes in the report of an interval. Returns whether the current one must end now. */
+AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
+{
+	ap_u64 queue, most_loss;
+
+	if (!m || !r)
+		return 0;
+	queue = ap_less(r->rtt, morc_rtt_min(m));
+	most_loss = PCC_ONE / 50 + m->mean_loss + m->mean_loss / 2;
+	if (r->lost == r->packets) {
+		if (m->phase == MORC_STARTING)
+			m->start_unknown = ap_less(m->start_unknown, r->role == PCC_STEP);
+		if (m->phase != MORC_ADJUSTING)
+			return 0;
+		m->rate = morc_bounded(m, m->rate / 2);
+		return 1;
+	}
+	m->is_limited = r->sent_rate * 10 < r->rate * 9;
+	m->arrived = r->acked_rate;
+	/* A sixteenth of what is new. */
+	m->mean_loss = (m->mean_loss * 15 + r->loss) / 16;
+	if (m->tuning.overflow && r->lost >= MORC_OVERFLOW_PACKETS && r->loss > most_loss && queue) {
+		m->full = ap_min(ap_max(queue, AP_MS), MORC_MOST_FULL);
+		m->overflowed = 1;
+	}
+	if (r->lost && m->rival != AP_NONE && queue * 10 > m->crest * 7 &&
+	    ap_less(m->now, m->last_cut) > MORC_CUT_ROUNDS * m->rtt) {
+		m->rival = m->rival * 7 / 10;
+		m->last_cut = m->now;
+	}
+	return m->phase == MORC_STARTING && morc_learn_start(m, r, queue);
+}
+
+/* The learner's window. */
+AP_FN ap_u64 morc_wanted(const struct morc *m)
+{
+	ap_u64 least = morc_least_rate(m), rate = m->rate, bytes;
+	int is_slow = m->phase != MORC_STARTING && m->rate <= least;
+
+	if (m->rival != AP_NONE && m->phase == MORC_ADJUSTING)
+		return ap_max(m->rival * 11 / (10 * MORC_PART), MORC_SLOW_PACKETS * m->mss);
+	if (morc_is_held(m))
+		return m->mss;
+	if (m->phase == MORC_STARTING)
+		rate = 2 * m->received;
+	else if (is_slow)
+		rate = ap_min(rate, m->received);
+	bytes = ap_bytes_in(rate, morc_rtt_min(m) + morc_times(m->target, m->tuning.window_targets));
+	return ap_max(bytes, (is_slow ? MORC_SLOW_PACKETS : MORC_FIRST_PACKETS) * m->mss);
+}
+
+AP_FN ap_u64 morc_window(const struct morc *m)
+{
+	ap_u64 most = ap_bytes_in(pcc_fastest(&m->intervals), 2 * m->rtt + 4 * m->variation);
+
+	most += ap_min(10 * m->mss, ap_max(2 * m->mss, 15000));
+	if (!m->is_known)
+		return ap_min(MORC_FIRST_PACKETS * m->mss, most);
+	if (!m->tuning.window_targets)
+		return most;
+	return ap_min(ap_max(morc_wanted(m), m->mss), most);
+}
+
+/* The rate of the next interval; `role` says whether slow start waits for its report. */
+AP_FN ap_u64 morc_next(struct morc *m, ap_u64 *role)
+{
+	int is_held = m->start_rate && m->start_unknown >= MORC_MOST_UNKNOWN;
+
+	*role = PCC_STEP;
+	if (m->phase != MORC_STARTING)
+		return m->rate;
+	if (!m->is_known)
+		m->rate = morc_rate_of(m, MORC_FIRST_PACKETS, MORC_BLIND_RTT);
+	else if (is_held)
+		m->rate = m->start_rate;
+	else if (m->start_rate)
+		m->rate = ap_min(2 * m->start_rate, AP_MOST_RATE);
+	else
+		m->rate = morc_rate_of(m, MORC_FIRST_PACKETS, m->rtt);
+	if (m->is_known && !is_held) {
+		m->start_rate = m->rate;
+		m->start_unknown++;
+	} else {
+		*role = PCC_WAITING;
+	}
+	return m->rate;
+}
+
+AP_FN void morc_init(struct morc *m, const struct ap_morc_tuning *t, ap_u64 mss)
+{
+	ap_u64 role;
+
+	m->mss = mss;
+	m->rtt = m->rtt_min = 100 * AP_MS;
+	m->last_sent = m->last_look = m->full = m->rival = m->least = m->emptied = AP_NONE;
+	m->dry = 1000;
+	m->tuning = *t;
+	m->target = t->target;
+	m->rtts_length = MORC_RTT_MIN;
+	m->cwnd = ap_min(10 * mss, ap_max(2 * mss, 15000));
+	m->pacing = morc_bounded(m, morc_next(m, &role));
+}
+
+/* Gives the learner the reports of intervals whose packets are all accounted for. */
+AP_CALL int morc_report(struct morc *m)
+{
+	struct pcc *p = &m->intervals;
+	struct pcc_report report;
+	int i;
+
+	if (!m)
+		return 0;
+	for (i = 0; i < PCC_INTERVALS; i++) {
+		struct pcc_interval *it = &p->at[PCC_AT(p->head)];
+
+		if (!p->count || !pcc_is_complete(it))
+			break;
+		pcc_report(it, m->rtt, &report);
+		p->head++;
+		p->count--;
+		m->realign |= morc_learn(m, &report);
+	}
+	return 0;
+}
+
+/* The packet `number` is about to leave: it may begin an interval. */
+AP_CALL int morc_before_send(struct morc *m, ap_u64 now, ap_u64 number)
+{
+	struct pcc *p = &m->intervals;
+	struct pcc_interval *it;
+	ap_u64 pause = AP_NONE, rate, role, span;
+
+	if (!m)
+		return 0;
+	it = pcc_newest(p);
+	if (m->last_sent != AP_NONE && m->last_limited) {
+		/* Rounded up. */
+		pause = (m->last_bytes * AP_BIT_NS_PER_BYTE + m->pacing - 1) / ap_max(m->pacing, 1);
+		pause += m->last_sent;
+		if (now <= pause + PCC_NO_PAUSE)
+			pause = AP_NONE;
+	}
+	if (p->count) {
+		if (pause < it->due) {
+			pcc_begin(it, now, number, it->due - it->begin);
+			return 0;
+		}
+		if (p->count >= PCC_INTERVALS || !(m->realign || it->due <= now))
+			return 0;
+		it->closed = ap_min(pause, now);
+		it->end = number;
+	}
+	rate = morc_bounded(m, morc_next(m, &role));
+	span = ap_min(ap_max(morc_span(m), morc_packets_span(m, m->rate)), MORC_LONGEST_INTERVAL);
+	m->realign = 0;
+	p->count++;
+	it = pcc_newest(p);
+	it->rate = rate;
+	it->role = role;
+	pcc_begin(it, now, number, span);
+	m->cwnd = morc_window(m);
+	m->pacing = ap_max(rate, 1);
+	return 0;
+}
+
+/* Packets left. `app_limited`: the application had no more to send after them. */
+AP_FN void morc_on_sent(struct morc *m, ap_u64 now, const struct pcc_packets *sent,
+			int app_limited)
+{
+	pcc_count_sent(&m->intervals, sent);
+	m->last_sent = now;
+	m->last_bytes = ap_min(sent->bytes, AP_MOST_BYTES);
+	m->last_limited = app_limited;
+	morc_report(m);
+}
+
+/* Packets were lost. */
+AP_CALL int morc_on_lost(struct morc *m, const struct pcc_packets *lost)
+{
+	struct pcc *p = &m->intervals;
+	ap_u64 i;
+
+	if (!m || !lost)
+		return 0;
+	for (i = 0; i < PCC_INTERVALS; i++) {
+		struct pcc_interval *it = &p->at[PCC_AT(p->head + i)];
+
+		if (i >= p->count)
+			break;
+		it->lost += pcc_share(it, lost);
+	}
+	return 0;
+}
+
+/* Packets of an ACK that morc_on_ack has heard. */
+AP_CALL int morc_on_acked(struct morc *m, ap_u64 now, const struct pcc_packets *acked, int were_lost)
+{
+	struct pcc *p = &m->intervals;
+	ap_u64 i;
+
+	if (!m || !acked)
+		return 0;
+	for (i = 0; i < PCC_INTERVALS; i++) {
+		struct pcc_interval *it = &p->at[PCC_AT(p->head + i)];
+
+		if (i >= p->count)
+			break;
+		pcc_acked(it, now, acked, were_lost);
+	}
+	return 0;
+}
+
+/* Hears an ACK. Then come its packets, by morc_on_acked, and morc_after_ack. */
+AP_FN void morc_on_ack(struct morc *m, const struct morc_ack *a)
+{
+	m->realign |= !m->is_known;
+	m->is_known = 1;
+	m->rtt = a->smoothed;
+	m->rtt_min = a->least;
+	m->variation = a->variation;
+	m->realign |= morc_hear(m, a);
+}
+
+AP_FN void morc_after_ack(struct morc *m, const struct morc_ack *a)
+{
+	struct pcc *p = &m->intervals;
+	ap_u64 i;
+
+	for (i = 0; i < PCC_INTERVALS; i++) {
+		if (a->rtt == AP_NONE || i >= p->count)
+			break;
+		pcc_rtt(&p->at[PCC_AT(p->head + i)], a->newest, a->rtt);
+	}
+	morc_report(m);
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What MORC's twin knows, and its constants. morc.h has the rules. */
+#ifndef AIRPACE_MORC_STATE_H
+#define AIRPACE_MORC_STATE_H
+
+#include "pcc.h"
+
+enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
+
+/* The names of what follows are those of ahead.rs, look.rs, rival.rs and target.rs. */
+#define MORC_FIRST_PACKETS 10
+#define MORC_LEAST_PACKETS 5
+#define MORC_SLOW_PACKETS 4
+#define MORC_MOST_UNKNOWN 2
+#define MORC_BLIND_RTT AP_MS
+#define MORC_LEAST_RTT (AP_MS / 10)
+#define MORC_LEAST_LOOK (10 * AP_MS)
+#define MORC_LEAST_EMPTIED (2 * AP_MS)
+#define MORC_LONGEST_DRAIN AP_SECOND
+#define MORC_DRAIN_ROUNDS 20
+#define MORC_RIVAL_DRAINS 4
+#define MORC_RTT_MIN (10 * AP_SECOND)
+#define MORC_RTT_MIN_BESIDE_RIVAL (60 * AP_SECOND)
+#define MORC_OVERFLOW_PACKETS 3
+#define MORC_MOST_BOOST 12
+#define MORC_SURE 3
+#define MORC_ENOUGH (2 * MORC_SURE)
+#define MORC_CUT_ROUNDS 16
+#define MORC_LEAST_TARGET (15 * AP_MS)
+#define MORC_MOST_TARGET (80 * AP_MS)
+#define MORC_LEAST_FULL (5 * AP_MS)
+/* Beyond this, a buffer is longer than any target. */
+#define MORC_MOST_FULL (8 * AP_SECOND)
+/* No rate is below this where packets are spread over time. */
+#define MORC_LEAST_RATE 1000
+/* log2 of 10 Mbit/s, times 2^24 */
+#define MORC_LOG2_REFERENCE 390128936
+#define MORC_LONGEST_INTERVAL (60 * AP_SECOND)
+/* A gain, in parts of 2^28. */
+#define MORC_GAIN (1ULL << 28)
+/* A rival's window, in parts of a byte. */
+#define MORC_PART 256
+
+struct morc_ack {
+	ap_u64 now;
+	/* bytes */
+	ap_u64 acked;
+	/* AP_NONE if the ACK gives no sample */
+	ap_u64 rtt;
+	ap_u64 smoothed;
+	ap_u64 variation;
+	/* The least of the connection. */
+	ap_u64 least;
+	/* Delivery rate, AP_NONE if the ACK gives no sample. */
+	ap_u64 rate;
+	/* The newest packet, and when it left. */
+	ap_u64 newest;
+	ap_u64 newest_sent;
+	/* Whether the application had no more to send when one of the packets left. */
+	ap_u64 app_limited;
+};
+
+struct morc {
+	/* The answer: bytes, and bit/s. */
+	ap_u64 cwnd;
+	ap_u64 pacing;
+	ap_u64 phase;
+	struct ap_morc_tuning tuning;
+
+	/* The path, and the frame. */
+	ap_u64 mss;
+	ap_u64 rtt;
+	ap_u64 rtt_min;
+	ap_u64 variation;
+	ap_u64 is_known;
+	ap_u64 realign;
+	ap_u64 last_sent;
+	ap_u64 last_bytes;
+	ap_u64 last_limited;
+
+	/* slow start; start_rate is zero before its first interval */
+	ap_u64 start_rate;
+	ap_u64 start_unknown;
+	ap_u64 start_short;
+	/* a drain */
+	ap_u64 until;
+	ap_u64 since;
+	ap_u64 drain_from;
+	ap_u64 drain_least;
+	/* the ear; AP_NONE before the first ACK */
+	ap_u64 last_look;
+	ap_u64 look_due;
+	ap_u64 heard;
+	ap_u64 heard_before;
+	ap_u64 span_before;
+	ap_u64 queue_sum;
+	ap_u64 samples;
+	ap_u64 silent;
+	ap_u64 was_silent;
+	/* The target; `dry` in thousandths, `full` AP_NONE if no buffer overflowed. */
+	ap_u64 dry;
+	ap_u64 full;
+	/* the rival; its window in MORC_PART of a byte, AP_NONE without one */
+	ap_u64 failed;
+	ap_u64 rival;
+	ap_u64 crest;
+	ap_u64 last_cut;
+
+	struct ap_window rtts;
+	ap_u64 rtts_length;
+	struct ap_window best;
+	/* AP_NONE before the first sample */
+	ap_u64 least;
+	ap_u64 now;
+	ap_u64 emptied;
+	ap_u64 resumed;
+	ap_u64 target;
+	ap_u64 queue;
+	ap_u64 received;
+	ap_u64 base;
+	ap_u64 rate;
+	ap_u64 boost;
+	ap_u64 arrived;
+	ap_u64 is_limited;
+	ap_u64 overflowed;
+	ap_u64 mean_loss;
+
+	struct pcc intervals;
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What all programs ask of a socket, and what its flows count together.
+ *
+ * Nothing here reads a clock: the kernel took the time when the ACK came, and when it began to send.
+ */
+#ifndef AIRPACE_SOCK_H
+#define AIRPACE_SOCK_H
+
+#include "kernel.h"
+
+struct ap_totals totals SEC(".data.totals");
+
+/*
+ * Below this, in bytes per second, packets leave one by one.
+ *
+ * Source: Linux net/ipv4/tcp_bbr.c (bbr_min_tso_segs: 1.2 Mbit/s)
+ */
+#define SLOW_RATE 150000
+
+/* What a flow has counted and not yet added to the totals, and what it knows of the other flows. */
+struct counted {
+	/* The end of the interval in which it last sent. */
+	ap_u64 until;
+	ap_u64 interval;
+	ap_u32 acks;
+	ap_u32 sends;
+};
+
+/* When the kernel began with this ACK, or to send. CLOCK_MONOTONIC, in nanoseconds. */
+AP_FN ap_u64 now_of(const struct tcp_sock *tp)
+{
+	return tp->tcp_clock_cache;
+}
+
+/* A full packet with its headers. */
+AP_FN ap_u64 wire_bytes(const struct sock *sk, const struct tcp_sock *tp)
+{
+	ap_u64 ip = sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+
+	return (ap_u64)tp->mss_cache + tp->tcp_header_len + ip;
+}
+
+AP_FN ap_u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
+
+/* The payload in whole packets of `wire` bytes, in parts of 2^16. */
+AP_FN ap_u64 payload_part(const struct tcp_sock *tp, ap_u64 wire)
+{
+	return ((ap_u64)tp->mss_cache << 16) / ap_max(wire, 1);
+}
+
+/* `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. */
+AP_FN void pace(struct sock *sk, ap_u64 rate, ap_u64 part)
+{
+	sk->sk_pacing_rate = ap_max(((rate >> 3) * part) >> 16, 1);
+}
+
+/* Adds what the flow counted to the totals: not with every ACK, as all processors share them. */
+AP_FN void tell_totals(struct counted *c)
+{
+	if (c->acks)
+		__sync_fetch_and_add(&totals.acks, c->acks);
+	if (c->sends)
+		__sync_fetch_and_add(&totals.sends, c->sends);
+	c->acks = c->sends = 0;
+}
+
+/* A new interval begins for this flow, and perhaps for all. */
+static __attribute__((noinline, unused)) int begin_interval(struct counted *c, ap_u64 now)
+{
+	ap_u64 interval = now / AP_COUNT_EVERY, before = totals.interval;
+
+	if (before < interval && __sync_val_compare_and_swap(&totals.interval, before, interval) == before) {
+		totals.active[(interval + 1) & 3] = 0;
+		if (before + 1 != interval) {
+			totals.active[(interval - 1) & 3] = 0;
+			totals.active[interval & 3] = 0;
+		}
+	}
+	if (c->interval != interval) {
+		c->interval = interval;
+		__sync_fetch_and_add(&totals.active[interval & 3], 1);
+	}
+	c->until = (interval + 1) * AP_COUNT_EVERY;
+	tell_totals(c);
+	return 0;
+}
+
+/* The flows that sent in the last interval, this one included. Notes that this one sends. */
+AP_FN ap_u64 count_flows(struct counted *c, ap_u64 now)
+{
+	if (now >= c->until)
+		begin_interval(c, now);
+	/* Flows that have just begun are seen at once, those that ended, after an interval. */
+	return ap_max(ap_max(totals.active[(c->interval - 1) & 3], totals.active[c->interval & 3]), 1);
+}
+
+#endif

@@ -1,0 +1,49 @@
+//! Chooses a scheme for the connections of a control group's programs, which know nothing of it.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libbpf_rs::{Link, Object, ObjectBuilder, PrintLevel};
+
+use crate::kernel::{LoadError, note, refused};
+
+#[cfg(has_programs)]
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/run.bpf.o"));
+#[cfg(not(has_programs))]
+const PROGRAM: &[u8] = &[];
+
+/// The longest name of a scheme, and a zero.
+///
+/// Source: Linux include/net/tcp.h (TCP_CA_NAME_MAX)
+const NAME: usize = 16;
+
+/// A choice that lasts as long as this value.
+pub struct Chooser {
+    _link: Link,
+    _object: Object,
+}
+
+impl Chooser {
+    /// TCP connections of programs in the control group `group` (version 2) use `scheme`.
+    ///
+    /// # Errors
+    /// [`LoadError`] says what to do.
+    pub fn attach(group: BorrowedFd<'_>, scheme: &'static str) -> Result<Chooser, LoadError> {
+        if PROGRAM.is_empty() {
+            return Err(LoadError::NoPrograms);
+        }
+        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        let refused = |what| move |error: libbpf_rs::Error| refused(scheme, what, error);
+        let mut name = [0; NAME];
+        name.iter_mut().zip(scheme.bytes().take(NAME - 1)).for_each(|(place, byte)| *place = byte);
+        let mut open = ObjectBuilder::default().open_memory(PROGRAM).map_err(refused("open"))?;
+        for mut map in open.maps_mut() {
+            if map.name() == ".rodata.scheme" {
+                map.set_initial_value(&name).map_err(refused("constants"))?;
+            }
+        }
+        let object = open.load().map_err(refused("load"))?;
+        let program = object.progs_mut().next().ok_or(LoadError::NoPrograms)?;
+        let link = program.attach_cgroup(group.as_raw_fd()).map_err(refused("attach to a control group"))?;
+        Ok(Chooser { _link: link, _object: object })
+    }
+}

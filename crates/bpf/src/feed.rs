@@ -1,0 +1,101 @@
+//! The mapped array through which a feeder tells the kernel what the radio grants. A write is a few stores into shared
+//! memory; the programs see it at their next look.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, fence};
+
+use airpace_core::Rate;
+
+use crate::mapped::Mapped;
+use crate::twin::NONE;
+
+/// A radio's bandwidth that is older than this is not used: `AP_FEED_MAX_AGE` of `intf.h`.
+pub const MAX_AGE: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// The words of `struct ap_feed`: a sequence number, a reserved word, and two of `struct ap_told`.
+const WORDS: usize = 10;
+const SEQUENCE: usize = 0;
+const FIRST_TOLD: usize = 2;
+const TOLD_WORDS: usize = 4;
+
+/// What the radio grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Bandwidth of the device's uplink; `None` if it is unknown.
+    pub bandwidth: Option<Rate>,
+    /// The rate of the most that was granted in a frame of 10 ms; zero if unknown.
+    pub burst: Rate,
+    /// Each flow's part as numerator and denominator, both below 2²⁴; `None`: the kernel counts its flows.
+    pub share: Option<(u32, u32)>,
+}
+
+/// The array, mapped for writing. There may be one writer.
+pub struct Feed {
+    memory: Mapped<WORDS>,
+}
+
+impl Feed {
+    /// Maps the array `feed`.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn map(fd: BorrowedFd<'_>) -> io::Result<Feed> {
+        Ok(Feed { memory: Mapped::new(fd, true)? })
+    }
+
+    /// Writes what the radio grants, as of now. If the writer is interrupted or dies in between, what was told before
+    /// stays valid.
+    pub fn tell(&mut self, told: &Told) {
+        let words: &[AtomicU64; WORDS] = self.memory.words();
+        let sequence = words[SEQUENCE].load(Relaxed).wrapping_add(1);
+        // No reader sees the new words before those of the last time.
+        fence(Release);
+        let (num, den) = told.share.unwrap_or((0, 1));
+        let news = [
+            now(),
+            told.bandwidth.map_or(NONE, Rate::as_bps),
+            told.burst.as_bps(),
+            u64::from(num) | u64::from(den) << 32,
+        ];
+        place(words, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
+        words[SEQUENCE].store(sequence, Release);
+    }
+
+    /// What is in the array, and how old it is; `None` if nothing was written yet.
+    pub fn read(&self) -> Option<(Told, std::time::Duration)> {
+        let words = self.memory.words();
+        loop {
+            let sequence = words[SEQUENCE].load(Acquire);
+            let [time, bandwidth, burst, share] =
+                place(words, sequence).each_ref().map(|word| word.load(Relaxed));
+            fence(Acquire);
+            if words[SEQUENCE].load(Relaxed) != sequence {
+                continue;
+            }
+            if time == 0 {
+                return None;
+            }
+            let (num, den) = (share as u32, (share >> 32) as u32);
+            let told = Told {
+                bandwidth: (bandwidth != NONE).then(|| Rate::from_bps(bandwidth)),
+                burst: Rate::from_bps(burst),
+                share: (num != 0).then_some((num, den)),
+            };
+            return Some((told, std::time::Duration::from_nanos(now().saturating_sub(time))));
+        }
+    }
+}
+
+/// The words of what is told under this sequence number.
+fn place(words: &[AtomicU64; WORDS], sequence: u64) -> &[AtomicU64; TOLD_WORDS] {
+    let begin = FIRST_TOLD + (sequence % 2) as usize * TOLD_WORDS;
+    words[begin..].first_chunk().expect("both lie in the array")
+}
+
+/// The clock that the programs read.
+pub fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,439 @@
+//! Loads a scheme into the kernel and removes it. Flows that use it when it is removed keep it until they end.
+//!
+//! ```text
+//! /sys/fs/bpf/airpace/biscay/link      as long as it is there, sockets may choose the scheme
+//!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
+//!                            feed      what the radio grants, written by a feeder (only BISCAY)
+//!                            totals    what all flows count together
+//! ```
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, PrintLevel, ReferencesType};
+
+use crate::feed::Feed;
+use crate::mapped::Mapped;
+use crate::twin::KernelTuning;
+use crate::twin::morc::MorcTuning;
+
+/// The name by which sockets choose BISCAY.
+pub const BISCAY: &str = "biscay";
+
+/// The name by which sockets choose MORC.
+pub const MORC: &str = "morc";
+
+/// The schemes that users load.
+pub const SCHEMES: [&str; 2] = [BISCAY, MORC];
+
+/// The compiled programs; empty if the build had no compiler for them.
+macro_rules! programs {
+    ($name:literal) => {
+        match () {
+            #[cfg(has_programs)]
+            () => include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")).as_slice(),
+            #[cfg(not(has_programs))]
+            () => [0_u8; 0].as_slice(),
+        }
+    };
+}
+
+/// A scheme with its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// BISCAY.
+    Biscay(KernelTuning),
+    /// MORC.
+    Morc(MorcTuning),
+    /// The kernel's own BBR, called by a program. Users have no need of it: it shows what a program's ACK costs that does
+    /// nothing else.
+    KernelBbr,
+}
+
+impl Part {
+    /// The name by which sockets choose it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Part::Biscay(_) => BISCAY,
+            Part::Morc(_) => MORC,
+            Part::KernelBbr => "airpace_bbr",
+        }
+    }
+
+    fn programs(&self) -> &'static [u8] {
+        match self {
+            Part::Biscay(_) => programs!("biscay"),
+            Part::Morc(_) => programs!("morc"),
+            Part::KernelBbr => programs!("probe"),
+        }
+    }
+
+    fn options(&self) -> &[u8] {
+        match self {
+            Part::Biscay(tuning) => tuning.as_bytes(),
+            Part::Morc(tuning) => tuning.as_bytes(),
+            Part::KernelBbr => &[],
+        }
+    }
+}
+
+/// The file of a scheme without a link.
+const OPS: &str = "ops";
+
+/// Says that a scheme lives as long as its link. Kernels before 6.4 know no links of such programs.
+///
+/// Source: Linux include/uapi/linux/bpf.h
+const LINK_FLAG: u32 = 1 << 13;
+
+/// There if the module of BBR is loaded, and says what it has.
+const BBR_MODULE: &str = "/sys/kernel/btf/tcp_bbr";
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+/// Where the pinned parts lie.
+const PINS: &str = "/sys/fs/bpf/airpace";
+
+/// Why a scheme cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The build had no clang.
+    #[error(
+        "this program was built without the kernel's part: install clang (Debian: apt-get install clang) and build again"
+    )]
+    NoPrograms,
+    /// The kernel does not describe its types.
+    #[error(
+        "the kernel has no {BTF}: it was built without CONFIG_DEBUG_INFO_BTF, and cannot take these programs"
+    )]
+    NoBtf,
+    /// Its types lack what the programs need.
+    #[error(
+        "the kernel's description of its types has no `{0}`: it is too old (6.1 is the oldest that is known to do)"
+    )]
+    TooOld(&'static str),
+    /// The caller may not.
+    #[error(
+        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+    )]
+    Privileges,
+    /// The kernel is locked down.
+    #[error(
+        "the kernel is locked down ({LOCKDOWN}: confidentiality), and takes no programs then, whoever asks: boot without \
+         lockdown=confidentiality"
+    )]
+    Lockdown,
+    /// There is one already.
+    #[error("the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it")]
+    Exists(&'static str),
+    /// Something else.
+    #[error("the kernel does not take the programs ({what}): {error}; {said}")]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        error: libbpf_rs::Error,
+        /// The last lines of libbpf and of the kernel's verifier.
+        said: String,
+    },
+    /// A file of the kernel's.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// A loaded scheme. Unless it is pinned, it is removed with this value.
+pub struct Kernel {
+    name: &'static str,
+    object: Object,
+    link: Link,
+    /// Whether the kernel knows links of such programs.
+    has_links: bool,
+}
+
+/// What all flows of a scheme counted since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Flows that began.
+    pub flows: u64,
+    /// ACKs.
+    pub acks: u64,
+    /// Times that the kernel was about to send.
+    pub sends: u64,
+    /// Times that a flow went to FALLBACK.
+    pub fallbacks: u64,
+    /// Times that a flow returned from FALLBACK.
+    pub returns: u64,
+    /// Times that a flow went to FALLBACK because the feed was older than 100 ms, or unknown.
+    pub silences: u64,
+}
+
+/// What a program costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Its name.
+    pub name: String,
+    /// Instructions that the kernel's verifier went through.
+    pub verified: u64,
+    /// Calls, and nanoseconds in them, while `kernel.bpf_stats_enabled` was 1.
+    pub calls: u64,
+    /// See above.
+    pub nanos: u64,
+}
+
+impl Kernel {
+    /// Loads a scheme.
+    ///
+    /// # Errors
+    /// [`LoadError`] says what to do.
+    pub fn load(part: &Part) -> Result<Kernel, LoadError> {
+        let name = part.name();
+        if part.programs().is_empty() {
+            return Err(LoadError::NoPrograms);
+        }
+        if !Path::new(BTF).exists() {
+            return Err(LoadError::NoBtf);
+        }
+        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        let refused = |what| move |error: libbpf_rs::Error| refused(name, what, error);
+        let types = Btf::from_vmlinux().map_err(refused("types"))?;
+        // A kernel has BBR in itself, or in a module that has been loaded.
+        let is_built_in = types.type_by_name::<types::Func<'_>>("bbr_main").is_some();
+        let has_bbr = is_built_in || Path::new(BBR_MODULE).exists();
+        let found = [sample_argument(&types)?, u32::from(has_bbr)].map(u32::to_ne_bytes).concat();
+        let has_links = types.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
+        let mut open = ObjectBuilder::default().open_memory(part.programs()).map_err(refused("open"))?;
+        for mut map in open.maps_mut() {
+            let map_name = map.name().to_string_lossy().into_owned();
+            if map_name == name && !has_links {
+                map.set_map_flags(map.map_flags() & !LINK_FLAG).map_err(refused("flags"))?;
+            }
+            let constants = match map_name.as_str() {
+                ".rodata.kernel" => found.as_slice(),
+                ".rodata.tuning" => part.options(),
+                _ => continue,
+            };
+            map.set_initial_value(constants).map_err(refused("constants"))?;
+        }
+        let mut object = open.load().map_err(refused("load"))?;
+        let scheme = object.maps_mut().find(|map| map.name() == name);
+        let mut scheme = scheme.ok_or(LoadError::TooOld("map of the scheme"))?;
+        let link = scheme.attach_struct_ops().map_err(refused("attach"))?;
+        Ok(Kernel { name, object, link, has_links })
+    }
+
+    /// Keeps the scheme in the kernel when this value and the program are gone.
+    ///
+    /// # Errors
+    /// If there is no file system for it at `/sys/fs/bpf`, or something is pinned there already.
+    pub fn pin(&mut self) -> Result<(), LoadError> {
+        let folder = Path::new(PINS).join(self.name);
+        fs::create_dir_all(&folder).map_err(|error| LoadError::File { path: folder.clone(), error })?;
+        let name = self.name;
+        let refused = |error| refused(name, "pin", error);
+        for mut map in self.object.maps_mut() {
+            let map_name = map.name().to_string_lossy().into_owned();
+            let pinned = match map_name.strip_prefix(".data.") {
+                Some(data) => data,
+                None if map_name == name && !self.has_links => OPS,
+                None => continue,
+            };
+            map.pin(folder.join(pinned)).map_err(refused)?;
+        }
+        if self.has_links {
+            return self.link.pin(folder.join("link")).map_err(refused);
+        }
+        self.link.disconnect();
+        Ok(())
+    }
+
+    /// The array for a feeder.
+    ///
+    /// # Errors
+    /// If the scheme needs none, or the system does not map it.
+    pub fn feed(&self) -> io::Result<Feed> {
+        Feed::map(self.data(".data.feed")?.as_fd())
+    }
+
+    fn data(&self, name: &str) -> io::Result<libbpf_rs::Map<'_>> {
+        Ok(self.object.maps().find(|map| map.name() == name).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// What its flows counted.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn totals(&self) -> io::Result<Totals> {
+        read_totals(self.data(".data.totals")?.as_fd())
+    }
+
+    /// What each of its programs costs.
+    ///
+    /// # Errors
+    /// If `/proc` cannot be read.
+    pub fn costs(&self) -> io::Result<Vec<Cost>> {
+        let cost = |program: libbpf_rs::Program<'_>| {
+            let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd()))?;
+            let number = |key: &str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+                line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+            };
+            Ok(Cost {
+                name: program.name().to_string_lossy().into_owned(),
+                verified: number("verified_insns"),
+                calls: number("run_cnt"),
+                nanos: number("run_time_ns"),
+            })
+        };
+        self.object.progs().map(cost).collect()
+    }
+}
+
+/// Whether this build has programs, and this kernel may take them from somebody with privileges. It loads nothing.
+///
+/// # Errors
+/// What is missing.
+pub fn readiness() -> Result<(), LoadError> {
+    if programs!("biscay").is_empty() {
+        return Err(LoadError::NoPrograms);
+    }
+    if !Path::new(BTF).exists() {
+        return Err(LoadError::NoBtf);
+    }
+    if is_locked() {
+        return Err(LoadError::Lockdown);
+    }
+    let types = Btf::from_vmlinux().map_err(|error| refused(BISCAY, "types", error))?;
+    sample_argument(&types).map(drop)
+}
+
+/// Whether the kernel keeps its memory even from root.
+///
+/// Source: Linux security/lockdown/lockdown.c
+fn is_locked() -> bool {
+    fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
+}
+
+/// A scheme that was pinned.
+pub struct Pinned {
+    feed: Option<MapHandle>,
+    totals: MapHandle,
+}
+
+impl Pinned {
+    /// Opens it; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the caller may not.
+    pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
+        let folder = Path::new(PINS).join(scheme);
+        if !folder.join("link").exists() && !folder.join(OPS).exists() {
+            return Ok(None);
+        }
+        let open = |name| {
+            MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused(scheme, "open", error))
+        };
+        let feed = folder.join("feed").exists().then(|| open("feed")).transpose()?;
+        Ok(Some(Pinned { feed, totals: open("totals")? }))
+    }
+
+    /// The array for a feeder; `None` if the scheme needs none.
+    ///
+    /// # Errors
+    /// If the system does not map it.
+    pub fn feed(&self) -> io::Result<Option<Feed>> {
+        self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
+    }
+
+    /// What its flows counted.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn totals(&self) -> io::Result<Totals> {
+        read_totals(self.totals.as_fd())
+    }
+}
+
+/// Removes a pinned scheme. Returns whether there was one.
+///
+/// # Errors
+/// If the caller may not.
+pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
+    let folder = Path::new(PINS).join(scheme);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| LoadError::File { path, error }
+    };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed(&folder)(error)),
+    };
+    if folder.join(OPS).exists() {
+        let refused = |error| refused(scheme, "unload", error);
+        let ops = MapHandle::from_pinned_path(folder.join(OPS)).map_err(refused)?;
+        ops.delete(&0u32.to_ne_bytes()).map_err(refused)?;
+    }
+    for entry in entries {
+        let path = entry.map_err(failed(&folder))?.path();
+        fs::remove_file(&path).map_err(failed(&path))?;
+    }
+    fs::remove_dir(&folder).map_err(failed(&folder))?;
+    Ok(true)
+}
+
+/// The words of `struct ap_totals` of `intf.h`.
+fn read_totals(fd: std::os::fd::BorrowedFd<'_>) -> io::Result<Totals> {
+    let memory: Mapped<11> = Mapped::new(fd, false)?;
+    let word = |word: usize| memory.words()[word].load(Relaxed);
+    let [flows, acks, sends, fallbacks, returns, silences] = [5, 6, 7, 8, 9, 10].map(word);
+    Ok(Totals { flows, acks, sends, fallbacks, returns, silences })
+}
+
+/// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.
+fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
+    let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops");
+    let operations = operations.ok_or(LoadError::TooOld("struct tcp_congestion_ops"))?;
+    let member = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"));
+    let member = member.ok_or(LoadError::TooOld("cong_control"))?;
+    let pointer = btf.type_by_id::<types::Ptr<'_>>(member.ty).ok_or(LoadError::TooOld("cong_control"))?;
+    let call = btf.type_by_id::<types::FuncProto<'_>>(pointer.referenced_type().type_id());
+    Ok(call.ok_or(LoadError::TooOld("cong_control"))?.iter().count().saturating_sub(1) as u32)
+}
+
+pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::Error) -> LoadError {
+    match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied if is_locked() => LoadError::Lockdown,
+        libbpf_rs::ErrorKind::PermissionDenied => LoadError::Privileges,
+        libbpf_rs::ErrorKind::AlreadyExists => LoadError::Exists(name),
+        _ => LoadError::Refused { what, error, said: said() },
+    }
+}
+
+/// What libbpf said since it was last asked.
+static SAID: Mutex<Vec<String>> = Mutex::new(vec![]);
+
+/// Lines of libbpf and the verifier that an error shows.
+///
+/// Chosen: the verifier's own error and the instruction before it.
+const LAST_LINES: usize = 8;
+
+pub(crate) fn note(_: PrintLevel, text: String) {
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    said.extend(text.lines().map(|line| line.trim().to_owned()));
+}
+
+fn said() -> String {
+    let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
+    said[said.len().saturating_sub(LAST_LINES)..].join("; ")
+}

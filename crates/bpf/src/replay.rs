@@ -1,0 +1,127 @@
+//! An ACK trace through a twin: what the kernel's controller would have answered.
+
+pub mod bbr;
+pub mod morc;
+
+use std::time::Duration;
+
+use airpace_cc::ack_trace::{Acked, Entry, Told};
+use airpace_cc::biscay::feedback::Feedback;
+use airpace_cc::controller::LossCause;
+use airpace_core::{Bytes, Rate, Time};
+
+use crate::twin::{Answer, Biscay, KernelAck, KernelRadio, KernelTuning, NONE};
+
+/// The parts of a share that a receiver's feedback knows.
+///
+/// Source: BISCAY §5.4
+const FED_PARTS: u64 = 65_535;
+
+/// A flow of an ACK trace, replayed.
+pub struct Replay {
+    twin: Biscay,
+    stale_after: Duration,
+    /// Bandwidth and burst of the sender's own radio.
+    own: Option<Rate>,
+    own_burst: Rate,
+    /// A report has come since the last ACK.
+    heard: bool,
+    last_heard: Option<Time>,
+    flows: u16,
+    fed: Option<Feedback>,
+    /// The window that the controller of the trace answered last.
+    cwnd: Bytes,
+}
+
+impl Replay {
+    /// Begins the replay of a trace.
+    pub fn new(tuning: KernelTuning, mss: Bytes) -> Replay {
+        Replay {
+            twin: Biscay::new(tuning, mss),
+            stale_after: tuning.stale_after(),
+            own: None,
+            own_burst: Rate::ZERO,
+            heard: false,
+            last_heard: None,
+            flows: 1,
+            fed: None,
+            cwnd: Bytes::ZERO,
+        }
+    }
+
+    /// Tells the twin what the controller of the trace was told. Returns its answer.
+    pub fn tell(&mut self, entry: &Entry) -> Answer {
+        let now = entry.time;
+        match &entry.told {
+            Told::Sent { bytes, inflight, app_limited, .. } => {
+                self.twin.on_sent(now, *bytes, inflight == bytes, *app_limited);
+            }
+            Told::Acked(acked) => {
+                if std::mem::take(&mut self.heard) {
+                    self.last_heard = Some(now);
+                }
+                self.fed = Feedback::read(acked.feedback.as_bytes()).or(self.fed);
+                let radio = self.radio(now);
+                self.twin.on_ack(&kernel_ack(now, acked, self.cwnd), &radio);
+            }
+            Told::Lost { lost, cause, .. } => {
+                let radio = self.radio(now);
+                self.twin.on_loss(*lost, *cause == LossCause::Persistent, &radio);
+            }
+            Told::Radio { bandwidth, burst, .. } => {
+                self.heard = true;
+                (self.own, self.own_burst) = (*bandwidth, *burst);
+            }
+            Told::Device(flows) => self.flows = flows.flows,
+            Told::Feedback(_) | Told::Timer => {}
+        }
+        self.cwnd = entry.answer.as_ref().map_or(self.cwnd, |answer| answer.cwnd);
+        self.twin.answer()
+    }
+
+    /// What the radio says, as a feeder would write it: the sender's own, otherwise the receiver's.
+    ///
+    /// The controllers of the trace have no clock between ACKs. They take a report for as old as the first ACK after it,
+    /// and so does this.
+    fn radio(&self, now: Time) -> KernelRadio {
+        let is_fresh = self.last_heard.is_some_and(|heard| now - heard <= self.stale_after);
+        match (self.own, self.fed) {
+            (None, Some(fed)) => KernelRadio {
+                bandwidth: bps(fed.bandwidth),
+                burst: fed.burst.as_bps(),
+                share_num: (fed.share * FED_PARTS as f64 + 0.5) as u64,
+                share_den: FED_PARTS,
+            },
+            (own, _) => KernelRadio {
+                bandwidth: bps(own.filter(|_| is_fresh)),
+                burst: self.own.map_or(0, |_| self.own_burst.as_bps()),
+                share_num: 1,
+                share_den: u64::from(self.flows.max(1)),
+            },
+        }
+    }
+}
+
+fn bps(rate: Option<Rate>) -> u64 {
+    rate.map_or(NONE, Rate::as_bps)
+}
+
+fn nanos(span: Option<Duration>) -> u64 {
+    span.map_or(NONE, |span| u64::try_from(span.as_nanos()).unwrap_or(NONE))
+}
+
+fn kernel_ack(now: Time, acked: &Acked, cwnd: Bytes) -> KernelAck {
+    KernelAck {
+        now: now.as_nanos(),
+        acked: acked.acked.0,
+        prior_inflight: acked.prior_inflight.0,
+        inflight: acked.inflight.0,
+        delivered: acked.delivered.0,
+        prior_delivered: acked.prior_delivered.0,
+        rtt: nanos(acked.rtt),
+        smoothed: nanos(Some(acked.smoothed)),
+        rate: bps(acked.rate),
+        app_limited: u64::from(acked.app_limited),
+        cwnd: cwnd.0,
+    }
+}

@@ -1,0 +1,331 @@
+//! The controllers of the kernel, compiled for the host.
+
+pub mod bbr;
+pub mod morc;
+mod sys;
+
+use std::time::Duration;
+
+use airpace_cc::biscay::{Startup, Tuning};
+use airpace_core::{Bytes, Rate, Time};
+
+/// No value.
+pub const NONE: u64 = u64::MAX;
+
+/// The greatest rate that the kernel's arithmetic can have.
+pub const MOST_RATE: Rate = Rate::from_bps((1 << 34) - 1);
+
+/// The greatest amount that the kernel's arithmetic can have.
+pub const MOST_BYTES: Bytes = Bytes((1 << 31) - 1);
+
+/// `struct ap_tuning` of `intf.h`: BISCAY's options. Times are in nanoseconds, parts in percent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelTuning {
+    slack: u64,
+    lag: u64,
+    stale_after: u64,
+    rtt_window: u64,
+    packets: u32,
+    bunching: u32,
+    hold: u32,
+    startup: u32,
+    pacing_startup: u32,
+    pacing: u32,
+    margin: u32,
+    tolerance: u32,
+}
+
+/// Why a scheme of the kernel cannot have these options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the kernel's part has no such `{option}`: it knows {known}")]
+pub struct Unsupported {
+    /// The option.
+    pub option: &'static str,
+    /// What it may be.
+    pub known: &'static str,
+}
+
+impl KernelTuning {
+    /// The options that the kernel's BISCAY shares with `tuning`.
+    ///
+    /// # Errors
+    /// An option has a value that the kernel's BISCAY does not know.
+    pub fn new(tuning: &Tuning) -> Result<KernelTuning, Unsupported> {
+        use airpace_cc::biscay::bottleneck::Return;
+        use airpace_cc::biscay::rounds::RttMemory;
+        use airpace_cc::biscay::{Wired, split::Split};
+        let refuse = |option, known| Err(Unsupported { option, known });
+        let percent = |part: f64| libm_round(part * 100.0);
+        let rules = tuning.bottleneck;
+        let RttMemory::Window(window) = tuning.rtt_memory else {
+            return refuse("rtt_window_s", "windows above zero");
+        };
+        if tuning.split != Split::Equal {
+            return refuse("split", "`equal`");
+        }
+        if tuning.wired != Wired::Bbr {
+            return refuse("fallback", "`bbr`");
+        }
+        if !tuning.pacing {
+            return refuse("pacing", "`on`");
+        }
+        if rules.back != Return::AtMost {
+            return refuse("return_test", "`at_most`");
+        }
+        if rules.patience != tuning.lag() {
+            return refuse("patience", "`on`");
+        }
+        if !rules.needs_queue {
+            return refuse("queue_test", "`on`");
+        }
+        if tuning.queue {
+            return refuse("queue", "`off`");
+        }
+        let heeded = tuning.signals;
+        if heeded.ecn || heeded.loss || heeded.delay_gradient {
+            return refuse("ecn, loss or delay_gradient", "`off`");
+        }
+        Ok(KernelTuning {
+            slack: nanos(tuning.slack),
+            lag: nanos(tuning.lag()),
+            stale_after: nanos(tuning.stale_after),
+            rtt_window: nanos(window),
+            packets: tuning.packets as u32,
+            bunching: u32::from(tuning.bunching),
+            hold: u32::from(tuning.hold),
+            startup: match tuning.startup {
+                Startup::First => 0,
+                Startup::Full => 1,
+                Startup::Bursts => 2,
+            },
+            // Source: Linux net/ipv4/tcp_input.c (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`)
+            pacing_startup: 200,
+            pacing: 120,
+            margin: percent(rules.margin),
+            tolerance: percent(rules.tolerance),
+        })
+    }
+
+    /// The bytes of the structure in C.
+    pub fn as_bytes(&self) -> &[u8] {
+        sys::bytes_of(self)
+    }
+
+    /// After this time without a report, the bandwidth is unknown.
+    pub fn stale_after(&self) -> Duration {
+        Duration::from_nanos(self.stale_after)
+    }
+}
+
+/// Nanoseconds of `span`.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(NONE)
+}
+
+/// Whole percent; no option has more than some thousand.
+fn libm_round(percent: f64) -> u32 {
+    (percent + 0.5) as u32
+}
+
+/// `struct biscay_ack`: what one ACK says. [`NONE`] stands for what it does not say.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelAck {
+    /// Nanoseconds.
+    pub now: u64,
+    /// Bytes newly acknowledged.
+    pub acked: u64,
+    /// Bytes outstanding before.
+    pub prior_inflight: u64,
+    /// Bytes outstanding afterwards.
+    pub inflight: u64,
+    /// Bytes delivered so far.
+    pub delivered: u64,
+    /// The same when the newest acknowledged packet left.
+    pub prior_delivered: u64,
+    /// Round-trip time in nanoseconds.
+    pub rtt: u64,
+    /// Smoothed round-trip time in nanoseconds.
+    pub smoothed: u64,
+    /// Delivery rate in bit/s.
+    pub rate: u64,
+    /// 1 if the sender was application limited when the newest packet left.
+    pub app_limited: u64,
+    /// The window in force before this ACK, in bytes.
+    pub cwnd: u64,
+}
+
+/// `struct biscay_radio`: what is known about the radio.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelRadio {
+    /// Bandwidth of the device in bit/s; [`NONE`] if unknown.
+    pub bandwidth: u64,
+    /// The rate of the most that was granted in a frame, in bit/s.
+    pub burst: u64,
+    /// The flow's part of both is this…
+    pub share_num: u64,
+    /// …of that.
+    pub share_den: u64,
+}
+
+/// The states of BISCAY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It grows.
+    Startup,
+    /// It follows the cell.
+    Biscay,
+    /// BBR controls.
+    Fallback,
+}
+
+/// What the controller answers. In [`State::Fallback`], window and rate are those of before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The state.
+    pub state: State,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Pacing rate; `None` before the first ACK.
+    pub pacing_rate: Option<Rate>,
+    /// The end-to-end bandwidth.
+    pub end_to_end: Rate,
+}
+
+/// BISCAY in C.
+pub struct Biscay {
+    /// `struct biscay`.
+    words: Box<[u64]>,
+}
+
+impl Biscay {
+    /// A new flow.
+    pub fn new(tuning: KernelTuning, mss: Bytes) -> Biscay {
+        Biscay { words: sys::biscay(&tuning, mss.0) }
+    }
+
+    /// A packet leaves. `is_first` says that nothing else is outstanding; `app_limited`, that the application has no
+    /// more to send after it.
+    pub fn on_sent(&mut self, now: Time, bytes: Bytes, is_first: bool, app_limited: bool) {
+        sys::sent(&mut self.words, now.as_nanos(), bytes.0, is_first, app_limited);
+    }
+
+    /// An acknowledgement of new packets.
+    pub fn on_ack(&mut self, ack: &KernelAck, radio: &KernelRadio) {
+        sys::ack(&mut self.words, ack, radio);
+    }
+
+    /// Packets were declared lost; with `is_silence`, all that were outstanding.
+    pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, radio: &KernelRadio) {
+        sys::loss(&mut self.words, lost.0, is_silence, radio);
+    }
+
+    /// The kernel is about to send.
+    pub fn before_send(&mut self, now: Time, radio: &KernelRadio) {
+        sys::before_send(&mut self.words, now.as_nanos(), radio);
+    }
+
+    /// What it answers now.
+    pub fn answer(&self) -> Answer {
+        let [state, cwnd, pacing, end_to_end] = sys::answer(&self.words);
+        Answer {
+            state: match state {
+                0 => State::Startup,
+                1 => State::Biscay,
+                _ => State::Fallback,
+            },
+            cwnd: Bytes(cwnd),
+            pacing_rate: (pacing > 0).then(|| Rate::from_bps(pacing)),
+            end_to_end: Rate::from_bps(end_to_end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn both_sides_have_the_same_layouts() {
+        use super::bbr::BbrAck;
+        use super::morc::{MorcAck, MorcTuning, Packets};
+        let [layout, feed, told, one, tuning, tolerance, ack, radio, morc, rival, morc_ack, packets, bbr] =
+            sys::layout();
+        assert_eq!(layout, 1);
+        assert_eq!((feed, told, one), (80, 16, 32), "feed.rs counts words so");
+        assert_eq!(tuning, size_of::<KernelTuning>() as u64);
+        assert_eq!(tolerance, std::mem::offset_of!(KernelTuning, tolerance) as u64);
+        assert_eq!(ack, size_of::<KernelAck>() as u64);
+        assert_eq!(radio, size_of::<KernelRadio>() as u64);
+        assert_eq!(morc, size_of::<MorcTuning>() as u64);
+        assert_eq!(rival, std::mem::offset_of!(MorcTuning, rival) as u64);
+        assert_eq!(morc_ack, size_of::<MorcAck>() as u64);
+        assert_eq!(packets, size_of::<Packets>() as u64);
+        assert_eq!(bbr, size_of::<BbrAck>() as u64);
+    }
+
+    #[test]
+    fn a_bound_is_a_bound_and_not_a_wrap() {
+        assert_eq!(sys::rate_of(u64::MAX, 1), MOST_RATE.as_bps());
+        assert_eq!(sys::rate_of(1, 0), 0);
+        assert_eq!(sys::bytes_in(u64::MAX, 1_000_000_000), MOST_RATE.as_bps() / 8);
+        assert_eq!(sys::scaled(5, 1, 0), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn logarithms_are_those_of_doubles(x in 1u64..1 << 40) {
+            let exact = libm::log2(x as f64) * 16_777_216.0;
+            prop_assert!((sys::log2(x) as f64 - exact).abs() <= 2.0, "{x}");
+        }
+
+        #[test]
+        fn products_and_quotients_are_those_of_the_units(
+            bps in 0..=MOST_RATE.as_bps(),
+            bytes in 0..=MOST_BYTES.0,
+            nanos in 1u64..1 << 40,
+        ) {
+            let (rate, span) = (Rate::from_bps(bps), Duration::from_nanos(nanos));
+            prop_assert_eq!(sys::bytes_in(bps, nanos), rate.bytes_in(span).0);
+            let carried = Rate::from_bytes_per(Bytes(bytes), span).min(MOST_RATE);
+            prop_assert_eq!(sys::rate_of(bytes, nanos), carried.as_bps());
+        }
+
+        #[test]
+        fn whatever_a_kernel_says_the_window_is_a_packet_and_the_rate_is_bounded(
+            mss in 1u64..65_536,
+            acks in prop::collection::vec(any::<([u64; 9], [u64; 4], bool)>(), 1..60),
+        ) {
+            let options = airpace_cc::scheme::Options::defaults(&airpace_cc::biscay::SCHEME);
+            let tuning = KernelTuning::new(&Tuning::read(&options).unwrap()).unwrap();
+            let mut twin = Biscay::new(tuning, Bytes(mss));
+            for ([now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate], radio, odd) in acks {
+                let [bandwidth, burst, share_num, share_den] = radio;
+                let (share_num, share_den) = (share_num % (1 << 24), share_den % (1 << 24));
+                let radio = KernelRadio { bandwidth, burst, share_num, share_den };
+                twin.on_sent(Time::from_nanos(now), Bytes(acked), odd, odd);
+                let app_limited = u64::from(odd);
+                let cwnd = inflight;
+                twin.on_ack(&KernelAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, cwnd }, &radio);
+                twin.on_loss(Bytes(acked), odd, &radio);
+                twin.before_send(Time::from_nanos(now), &radio);
+                let answer = twin.answer();
+                prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
+                let most = MOST_RATE.as_bps() * 2;
+                prop_assert!(answer.pacing_rate.is_none_or(|rate| (1_000..=most).contains(&rate.as_bps())), "{answer:?}");
+            }
+        }
+
+        #[test]
+        fn a_part_differs_by_at_most_one(bps in 0..=MOST_RATE.as_bps(), num in 0u64..1 << 20, den in 1u64..1 << 20) {
+            let exact = Rate::from_bps(bps).scaled(num as f64 / den as f64).as_bps();
+            // A double has 53 bits: beyond them, the product with `num` rounds in Rust and not here.
+            let allowed = 1 + exact / (1 << 50);
+            prop_assert!(sys::scaled(bps, num, den).abs_diff(exact) <= allowed);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The calls of C.
+#![allow(unsafe_code)]
+
+use super::bbr::BbrAck;
+use super::morc::{MorcAck, MorcTuning, Packets};
+use super::{KernelAck, KernelRadio, KernelTuning};
+
+unsafe extern "C" {
+    fn ap_host_biscay_words() -> u64;
+    fn ap_host_biscay_init(state: *mut u64, tuning: *const KernelTuning, mss: u64);
+    fn ap_host_biscay_sent(state: *mut u64, now: u64, bytes: u64, is_first: u32, app_limited: u32);
+    fn ap_host_biscay_ack(state: *mut u64, ack: *const KernelAck, radio: *const KernelRadio);
+    fn ap_host_biscay_loss(state: *mut u64, lost: u64, is_silence: u32, radio: *const KernelRadio);
+    fn ap_host_biscay_before_send(state: *mut u64, now: u64, radio: *const KernelRadio);
+    fn ap_host_biscay_answer(state: *const u64, out: *mut u64);
+    fn ap_host_morc_words() -> u64;
+    fn ap_host_morc_init(state: *mut u64, tuning: *const MorcTuning, mss: u64);
+    fn ap_host_morc_sent(state: *mut u64, now: u64, sent: *const Packets, app_limited: u32);
+    fn ap_host_morc_ack(state: *mut u64, ack: *const MorcAck);
+    fn ap_host_morc_acked(state: *mut u64, now: u64, acked: *const Packets, were_lost: u32);
+    fn ap_host_morc_after_ack(state: *mut u64, ack: *const MorcAck);
+    fn ap_host_morc_lost(state: *mut u64, lost: *const Packets);
+    fn ap_host_morc_after_loss(state: *mut u64);
+    fn ap_host_morc_answer(state: *const u64, out: *mut u64);
+    fn ap_host_bbr_words() -> u64;
+    fn ap_host_bbr_init(state: *mut u64, mss: u64);
+    fn ap_host_bbr_random(state: *mut u64, random: u64) -> u64;
+    fn ap_host_bbr_sent(state: *mut u64, now: u64, is_first: u32, app_limited: u32);
+    fn ap_host_bbr_ack(state: *mut u64, ack: *const BbrAck);
+    fn ap_host_bbr_loss(state: *mut u64, lost: u64, is_silence: u32, next: u64);
+    fn ap_host_bbr_answer(state: *const u64, out: *mut u64);
+    #[cfg(test)]
+    fn ap_host_log2(x: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_bytes_in(rate: u64, span: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_rate_of(bytes: u64, span: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_scaled(value: u64, num: u64, den: u64) -> u64;
+    #[cfg(test)]
+    fn ap_host_layout(out: *mut u64);
+}
+
+/// The bytes of the options.
+pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
+    let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
+    // SAFETY: it is numbers without padding (four of 64 bits, eight of 32), borrowed as long as the result.
+    unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
+}
+
+/// `struct biscay` of a new flow. Every other function takes what this one returned.
+pub fn biscay(tuning: &KernelTuning, mss: u64) -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_biscay_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_biscay_init(state.as_mut_ptr(), tuning, mss) };
+    state
+}
+
+/// `biscay_on_sent`.
+pub fn sent(state: &mut [u64], now: u64, bytes: u64, is_first: bool, app_limited: bool) {
+    // SAFETY: `state` is from `biscay`, and borrowed for this call only.
+    unsafe { ap_host_biscay_sent(state.as_mut_ptr(), now, bytes, is_first.into(), app_limited.into()) };
+}
+
+/// `biscay_on_ack`.
+pub fn ack(state: &mut [u64], ack: &KernelAck, radio: &KernelRadio) {
+    // SAFETY: `state` is from `biscay`; the other two have the layouts of C (a test compares them). C keeps none.
+    unsafe { ap_host_biscay_ack(state.as_mut_ptr(), ack, radio) };
+}
+
+/// `biscay_on_loss`.
+pub fn loss(state: &mut [u64], lost: u64, is_silence: bool, radio: &KernelRadio) {
+    // SAFETY: as in `ack`.
+    unsafe { ap_host_biscay_loss(state.as_mut_ptr(), lost, is_silence.into(), radio) };
+}
+
+/// `biscay_before_send`.
+pub fn before_send(state: &mut [u64], now: u64, radio: &KernelRadio) {
+    // SAFETY: as in `ack`.
+    unsafe { ap_host_biscay_before_send(state.as_mut_ptr(), now, radio) };
+}
+
+/// State, window, pacing rate, end-to-end bandwidth.
+pub fn answer(state: &[u64]) -> [u64; 4] {
+    let mut out = [0; 4];
+    // SAFETY: `state` is from `biscay`; C writes four numbers.
+    unsafe { ap_host_biscay_answer(state.as_ptr(), out.as_mut_ptr()) };
+    out
+}
+
+/// The bytes of MORC's options.
+pub fn bytes_of_morc(tuning: &MorcTuning) -> &[u8] {
+    let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
+    // SAFETY: it is numbers without padding (three of 64 bits, eight of 32), borrowed as long as the result.
+    unsafe { std::slice::from_raw_parts(bytes, size_of::<MorcTuning>()) }
+}
+
+/// `struct morc` of a new flow. Every other function takes what this one returned.
+pub fn morc(tuning: &MorcTuning, mss: u64) -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_morc_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_morc_init(state.as_mut_ptr(), tuning, mss) };
+    state
+}
+
+/// `morc_before_send` and `morc_on_sent`.
+pub fn morc_sent(state: &mut [u64], now: u64, sent: &Packets, app_limited: bool) {
+    // SAFETY: `state` is from `morc`; the others have the layouts of C (a test compares them). C keeps none.
+    unsafe { ap_host_morc_sent(state.as_mut_ptr(), now, sent, app_limited.into()) };
+}
+
+/// `morc_on_ack`.
+pub fn morc_ack(state: &mut [u64], ack: &MorcAck) {
+    // SAFETY: as in `morc_sent`.
+    unsafe { ap_host_morc_ack(state.as_mut_ptr(), ack) };
+}
+
+/// `morc_on_acked`.
+pub fn morc_acked(state: &mut [u64], now: u64, acked: &Packets, were_lost: bool) {
+    // SAFETY: as in `morc_sent`.
+    unsafe { ap_host_morc_acked(state.as_mut_ptr(), now, acked, were_lost.into()) };
+}
+
+/// `morc_after_ack`.
+pub fn morc_after_ack(state: &mut [u64], ack: &MorcAck) {
+    // SAFETY: as in `morc_sent`.
+    unsafe { ap_host_morc_after_ack(state.as_mut_ptr(), ack) };
+}
+
+/// `morc_on_lost`.
+pub fn morc_lost(state: &mut [u64], lost: &Packets) {
+    // SAFETY: as in `morc_sent`.
+    unsafe { ap_host_morc_lost(state.as_mut_ptr(), lost) };
+}
+
+/// `morc_report`, after losses.
+pub fn morc_after_loss(state: &mut [u64]) {
+    // SAFETY: as in `morc_sent`.
+    unsafe { ap_host_morc_after_loss(state.as_mut_ptr()) };
+}
+
+/// Phase, window, pacing rate, and whether it competes.
+pub fn morc_answer(state: &[u64]) -> [u64; 4] {
+    let mut out = [0; 4];
+    // SAFETY: `state` is from `morc`; C writes four numbers.
+    unsafe { ap_host_morc_answer(state.as_ptr(), out.as_mut_ptr()) };
+    out
+}
+
+/// `struct ibbr` of a new flow. Every other function takes what this one returned.
+pub fn bbr(mss: u64) -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_bbr_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_bbr_init(state.as_mut_ptr(), mss) };
+    state
+}
+
+/// Sets the number that the next cycle begins with. Returns how many were used.
+pub fn bbr_random(state: &mut [u64], random: u64) -> u64 {
+    // SAFETY: `state` is from `bbr`, and borrowed for this call only.
+    unsafe { ap_host_bbr_random(state.as_mut_ptr(), random) }
+}
+
+/// `ibbr_on_sent`.
+pub fn bbr_sent(state: &mut [u64], now: u64, is_first: bool, app_limited: bool) {
+    // SAFETY: as in `bbr_random`.
+    unsafe { ap_host_bbr_sent(state.as_mut_ptr(), now, is_first.into(), app_limited.into()) };
+}
+
+/// `ibbr_on_ack`.
+pub fn bbr_ack(state: &mut [u64], ack: &BbrAck) {
+    // SAFETY: as in `bbr_random`; `ack` has the layout of C (a test compares them). C keeps neither.
+    unsafe { ap_host_bbr_ack(state.as_mut_ptr(), ack) };
+}
+
+/// `ibbr_on_loss`.
+pub fn bbr_loss(state: &mut [u64], lost: u64, is_silence: bool, next: u64) {
+    // SAFETY: as in `bbr_random`.
+    unsafe { ap_host_bbr_loss(state.as_mut_ptr(), lost, is_silence.into(), next) };
+}
+
+/// State, window, pacing rate.
+pub fn bbr_answer(state: &[u64]) -> [u64; 3] {
+    let mut out = [0; 3];
+    // SAFETY: `state` is from `bbr`; C writes three numbers.
+    unsafe { ap_host_bbr_answer(state.as_ptr(), out.as_mut_ptr()) };
+    out
+}
+
+/// `ap_log2`.
+#[cfg(test)]
+pub fn log2(x: u64) -> u64 {
+    // SAFETY: a number in, a number out.
+    unsafe { ap_host_log2(x) }
+}
+
+/// `ap_bytes_in`.
+#[cfg(test)]
+pub fn bytes_in(rate: u64, span: u64) -> u64 {
+    // SAFETY: numbers in, a number out.
+    unsafe { ap_host_bytes_in(rate, span) }
+}
+
+/// `ap_rate_of`.
+#[cfg(test)]
+pub fn rate_of(bytes: u64, span: u64) -> u64 {
+    // SAFETY: numbers in, a number out.
+    unsafe { ap_host_rate_of(bytes, span) }
+}
+
+/// `ap_scaled`.
+#[cfg(test)]
+pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
+    // SAFETY: numbers in, a number out.
+    unsafe { ap_host_scaled(value, num, den) }
+}
+
+/// Sizes and offsets of what both sides share.
+#[cfg(test)]
+pub fn layout() -> [u64; 13] {
+    let mut out = [0; 13];
+    // SAFETY: C writes thirteen numbers.
+    unsafe { ap_host_layout(out.as_mut_ptr()) };
+    out
+}

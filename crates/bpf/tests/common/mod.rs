@@ -1,0 +1,199 @@
+//! What the tests of the twins share: traces of built-in scenarios, and of arbitrary paths.
+// Each test uses what it needs.
+#![allow(dead_code)]
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use airpace_cc::ack_trace::{Entry, Tape, Traced};
+use airpace_cc::biscay::feedback::Feedback;
+use airpace_cc::controller::{Ack, Loss, LossCause, RateSample, Rtt, Sent, SentPacket};
+use airpace_cc::{SchemeSpec, Setup};
+use airpace_core::{Bytes, Rate, Streams, Time};
+use airpace_sim::{Scenario, ScenarioError};
+use proptest::prelude::*;
+
+/// Collects what a controller is told.
+fn tape() -> (Arc<Mutex<Vec<Entry>>>, Tape) {
+    let entries = Arc::new(Mutex::new(vec![]));
+    let kept = Arc::clone(&entries);
+    (entries, Box::new(move |entry: &Entry| kept.lock().unwrap().push(entry.clone())))
+}
+
+fn taken(entries: &Mutex<Vec<Entry>>) -> Vec<Entry> {
+    std::mem::take(&mut *entries.lock().unwrap())
+}
+
+/// A scenario with a given length, or with its own if that is too short for it.
+fn load(name: &str, text: &str, seconds: &str) -> Scenario {
+    changed(name, text, &[("duration_s", seconds)]).or_else(|_| Scenario::load(text, name, &[])).unwrap()
+}
+
+/// A scenario with some keys set.
+pub fn changed(name: &str, text: &str, sets: &[(&str, &str)]) -> Result<Scenario, ScenarioError> {
+    let sets: Vec<_> = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    Scenario::load(text, name, &sets)
+}
+
+/// The trace of one flow.
+pub struct Trace {
+    /// The flow's place in its scenario.
+    pub flow: usize,
+    /// The size of its packets.
+    pub mss: Bytes,
+    /// What its controller was told, and answered.
+    pub entries: Vec<Entry>,
+}
+
+/// The trace of the last flow of a built-in scenario under `scheme`, with seed 1; `None` if there is no such flow.
+pub fn traced(name: &str, text: &str, scheme: &str, seconds: &str) -> Option<Trace> {
+    trace_of(&load(name, text, seconds), scheme)
+}
+
+/// The same of a scenario that is read already.
+pub fn trace_of(scenario: &Scenario, scheme: &str) -> Option<Trace> {
+    let spec = SchemeSpec::parse(scheme).unwrap();
+    let prepared = scenario.prepare().unwrap();
+    let is_ours = |&flow: &usize| scenario.scheme_of(flow, &spec).text() == scheme;
+    let flow = (0..scenario.flow.len()).rev().find(is_ours)?;
+    let (entries, tape) = tape();
+    let mut go_on = |_| ControlFlow::Continue(());
+    airpace_sim::run_traced(&prepared, &spec, 1, (flow, tape), &mut go_on).unwrap();
+    Some(Trace { flow, mss: scenario.flow[flow].mss(), entries: taken(&entries) })
+}
+
+/// One step of an arbitrary path.
+#[derive(Clone, Debug)]
+pub struct Step {
+    after_ns: u64,
+    sent: u64,
+    acked: u64,
+    rtt_ns: Option<u64>,
+    rate_kbps: Option<u64>,
+    granted_kbps: Option<u32>,
+    share: u16,
+    burst_kbps: u32,
+    lost: bool,
+    silence: bool,
+    app_limited: bool,
+}
+
+/// Times are in nanoseconds, so that none is exactly a threshold, where doubles fall to either side. Rates of up to 90 Mbit/s and shares from a tenth: the device's bandwidth that follows is below the kernel's bound.
+pub fn step() -> impl Strategy<Value = Step> {
+    let amounts = (0u64..40_000_000, 0u64..12, 1u64..9);
+    let path = (
+        prop::option::weighted(0.9, 15_000_000u64..400_000_000),
+        prop::option::weighted(0.9, 100u64..90_000),
+    );
+    let radio = (prop::option::weighted(0.9, 0u32..90_000), 6_554u16..=65_535, 0u32..200_000);
+    let rare = |part| prop::bool::weighted(part);
+    (amounts, path, radio, rare(0.05), rare(0.01), rare(0.05)).prop_map(
+        |(
+            (after_ns, sent, acked),
+            (rtt_ns, rate_kbps),
+            (granted_kbps, share, burst_kbps),
+            lost,
+            silence,
+            app,
+        )| Step {
+            after_ns,
+            sent,
+            acked,
+            rtt_ns,
+            rate_kbps,
+            granted_kbps,
+            share,
+            burst_kbps,
+            lost,
+            silence,
+            app_limited: app,
+        },
+    )
+}
+
+/// A controller in Rust, told these steps.
+pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
+    let spec = SchemeSpec::parse(scheme).unwrap();
+    let setup = Setup { mss, rng: Streams::new(1).stream("twins") };
+    let (entries, tape) = tape();
+    let mut controller = Traced::new(spec.build(&setup).unwrap().controller, &spec, tape);
+    let (mut now, mut next_number, mut delivered, mut inflight) =
+        (Time::from_secs(100), 0, Bytes::ZERO, Bytes::ZERO);
+    let mut outstanding: VecDeque<(SentPacket, Bytes)> = VecDeque::new();
+    let mut least = Duration::MAX;
+    let mut smoothed = Duration::from_millis(50);
+    use airpace_cc::Controller;
+    for step in steps {
+        now += Duration::from_nanos(step.after_ns);
+        for _ in 0..step.sent {
+            inflight += mss;
+            let app_limited = step.app_limited;
+            let packet = SentPacket {
+                number: next_number,
+                bytes: mss,
+                sent: now,
+                app_limited,
+                ..SentPacket::default()
+            };
+            outstanding.push_back((packet, delivered));
+            controller.on_sent(&Sent { now, number: next_number, bytes: mss, inflight, app_limited });
+            next_number += 1;
+        }
+        let prior_inflight = inflight;
+        if let (true, Some((packet, _))) = (step.lost || step.silence, outstanding.pop_front()) {
+            inflight -= mss;
+            let cause = if step.silence { LossCause::Persistent } else { LossCause::Threshold };
+            let packets = &[packet];
+            controller.on_loss(&Loss {
+                now,
+                packets,
+                lost: mss,
+                prior_inflight,
+                inflight,
+                next_number,
+                cause,
+            });
+        }
+        let count = (step.acked as usize).min(outstanding.len());
+        let taken: Vec<_> = outstanding.drain(..count).collect();
+        let Some(&(_, prior_delivered)) = taken.last() else { continue };
+        let acked = Bytes(mss.0 * taken.len() as u64);
+        (inflight, delivered) = (inflight - acked, delivered + acked);
+        // The first ACK of a connection always has one.
+        let latest =
+            step.rtt_ns.or((prior_delivered == Bytes::ZERO).then_some(50_000_000)).map(Duration::from_nanos);
+        least = least.min(latest.unwrap_or(least));
+        smoothed = (smoothed * 7 + latest.unwrap_or(smoothed)) / 8;
+        let rate = step.rate_kbps.map(|kbps| Rate::from_bps(kbps * 1_000));
+        let packets: Vec<SentPacket> = taken.iter().map(|(packet, _)| *packet).collect();
+        let feedback = Feedback {
+            timestamp: 0,
+            bandwidth: step.granted_kbps.map(|kbps| Rate::from_bps(u64::from(kbps) * 1_000)),
+            share: f64::from(step.share) / 65_535.0,
+            burst: Rate::from_bps(u64::from(step.burst_kbps) * 1_000),
+        };
+        controller.on_ack(&Ack {
+            now,
+            packets: &packets,
+            acked,
+            prior_inflight,
+            inflight,
+            next_number,
+            rtt: Rtt { latest, smoothed, variation: Duration::ZERO, min: least.min(smoothed) },
+            rate: RateSample {
+                rate,
+                delivered,
+                prior_delivered,
+                app_limited: step.app_limited,
+                ..RateSample::default()
+            },
+            cwnd_limited: true,
+            ce: 0,
+            feedback: feedback.write().as_bytes(),
+        });
+    }
+    drop(controller);
+    taken(&entries)
+}

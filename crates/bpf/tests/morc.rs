@@ -1,0 +1,103 @@
+//! MORC in C answers what MORC in Rust answers, on all that flows of the built-in scenarios are told, and on arbitrary ACKs.
+
+mod common;
+
+use airpace_bpf::replay::morc::MorcReplay;
+use airpace_bpf::twin::morc::{MorcTuning, Phase};
+use airpace_cc::ack_trace::{Answer, Entry};
+use airpace_cc::morc;
+use airpace_cc::scheme::Options;
+use airpace_core::{Bytes, Rate};
+use airpace_sim::builtin;
+use common::{Trace, changed, step, told, trace_of, traced};
+use proptest::prelude::*;
+
+/// The greatest relative difference of windows and rates: a rate of 100 kbit/s in whole bit/s is wrong by 10^-5, and it
+/// becomes the base of the next one.
+const TOLERANCE: f64 = 1e-4;
+
+/// What a comparison saw.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Answers compared in each phase.
+    phases: [u64; 4],
+    worst: f64,
+}
+
+fn tuning() -> MorcTuning {
+    let options = Options::defaults(&morc::SCHEME);
+    MorcTuning::new(&morc::profile(&options).unwrap()).expect("the kernel knows the defaults")
+}
+
+fn phase(answer: &Answer) -> Phase {
+    match answer.state.as_str() {
+        "SlowStart" => Phase::SlowStart,
+        "RateAdjusting" => Phase::Adjusting,
+        "Competing" => Phase::Competing,
+        _ => Phase::Drain,
+    }
+}
+
+/// Two bytes, or bit/s, are no difference: both twins have whole ones.
+fn difference(rust: u64, c: u64) -> f64 {
+    rust.abs_diff(c).saturating_sub(2) as f64 / rust.max(1) as f64
+}
+
+/// Replays a trace of Rust's MORC through that in C.
+fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
+    let mut replay = MorcReplay::new(tuning(), mss);
+    let (mut seen, mut rust) = (Seen::default(), None::<&Answer>);
+    for (at, entry) in entries.iter().enumerate() {
+        let c = replay.tell(entry);
+        rust = entry.answer.as_ref().or(rust);
+        let Some(rust) = rust else { continue };
+        let rate = difference(rust.pacing_rate.map_or(0, Rate::as_bps), c.pacing_rate.as_bps());
+        let worst = rate.max(difference(rust.cwnd.0, c.cwnd.0));
+        seen.phases[phase(rust) as usize] += 1;
+        seen.worst = seen.worst.max(worst);
+        if worst > TOLERANCE || phase(rust) != c.phase {
+            return Err(format!("{name}, line {} at {}: Rust {rust:?}, C {c:?}", at + 2, entry.time));
+        }
+    }
+    Ok(seen)
+}
+
+#[test]
+fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
+    let (mut compared, mut total) = (0, Seen::default());
+    for (name, text) in builtin() {
+        // The one that names no file of its own.
+        if *name == "trace" {
+            continue;
+        }
+        let Some(Trace { mss, entries, .. }) = traced(name, text, "morc", "6") else { continue };
+        let seen = compare(name, mss, &entries).unwrap_or_else(|unlike| panic!("{unlike}"));
+        println!("{name}: {seen:?}");
+        compared += 1;
+        total.worst = total.worst.max(seen.worst);
+        total.phases.iter_mut().zip(seen.phases).for_each(|(sum, seen)| *sum += seen);
+    }
+    println!("{compared}: {total:?}");
+    assert!(compared >= 23, "only {compared} scenarios were compared");
+    let [start, adjusting, _, drains] = total.phases;
+    assert!(start > 1_000 && adjusting > 500_000 && drains > 1_000, "{total:?}");
+}
+
+#[test]
+fn beside_a_rival_it_gets_the_same_rates() {
+    let (name, text) = builtin().iter().find(|(name, _)| *name == "two-flows").unwrap();
+    let beside = [("flow.0.scheme", "cubic"), ("duration_s", "20")];
+    let scenario = changed(name, text, &beside).unwrap();
+    let Trace { mss, entries, .. } = trace_of(&scenario, "morc").unwrap();
+    let seen = compare(name, mss, &entries).unwrap_or_else(|unlike| panic!("{unlike}"));
+    println!("{seen:?}");
+    assert!(seen.phases.iter().all(|&answers| answers > 100), "{seen:?}");
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_acks_get_the_same_rates(steps in prop::collection::vec(step(), 1..400), mss in 200u64..9_000) {
+        let seen = compare("arbitrary", Bytes(mss), &told("morc", &steps, Bytes(mss)));
+        prop_assert!(seen.is_ok(), "{}", seen.unwrap_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! The programs in kernels that this machine does not run: each boots in QEMU without hardware support, loads every scheme
+//! and moves data with it.
+//!
+//! ```text
+//! apt-get install qemu-system-x86 && apt-get download linux-image-6.1.0-NN-cloud-amd64 && dpkg-deb -x linux-image*.deb DIR
+//! AIRPACE_KERNEL_IMAGE=DIR/boot/vmlinuz-6.1.0-NN-cloud-amd64 cargo test -p airpace-bpf --features load --test other_kernels
+//! ```
+//!
+//! The kernel's first process is this program itself, with the libraries that it needs and `ip`, in an archive in memory.
+//! It runs one test, which the other one looks for in what the machine prints.
+#![cfg(feature = "load")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use airpace_bpf::feed::Told;
+use airpace_bpf::kernel::{Kernel, Part, Pinned, unload};
+use airpace_bpf::twin::KernelTuning;
+use airpace_bpf::twin::morc::MorcTuning;
+use airpace_cc::biscay::Tuning;
+use airpace_cc::morc;
+use airpace_cc::scheme::Options;
+use airpace_core::Rate;
+use airpace_testing::{has_program, skipped};
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketType, connect, socket};
+
+/// The kernel to boot.
+const IMAGE: &str = "AIRPACE_KERNEL_IMAGE";
+
+/// Set by the kernel's command line for its first process.
+const INSIDE: &str = "AIRPACE_INSIDE";
+
+/// What the machine prints at the end.
+const DONE: &str = "airpace: every scheme has moved data";
+
+#[test]
+fn every_scheme_moves_data_in_the_kernel_that_is_named() {
+    let Some(image) = std::env::var_os(IMAGE).map(PathBuf::from) else {
+        return skipped(&format!(
+            "{IMAGE} names no kernel; the head of tests/other_kernels.rs says how to get one"
+        ));
+    };
+    if !has_program("qemu-system-x86_64", "qemu-system-x86") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("other-kernels");
+    fs::create_dir_all(&folder).unwrap();
+    let archive = folder.join("first.cpio");
+    fs::write(&archive, first_process(&folder)).unwrap();
+    let line = format!(
+        "console=ttyS0 quiet panic=-1 rdinit=/first {INSIDE}=1 -- --exact inside --nocapture --ignored --test-threads=1"
+    );
+    let output = Command::new("qemu-system-x86_64")
+        .args(["-accel", "tcg", "-cpu", "max", "-m", "1024", "-smp", "1", "-display", "none", "-no-reboot"])
+        .args(["-net", "none", "-monitor", "none", "-serial", "stdio", "-append", &line])
+        .arg("-kernel")
+        .arg(&image)
+        .arg("-initrd")
+        .arg(&archive)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    assert!(said.contains(DONE), "{}: {}", image.display(), String::from_utf8_lossy(&output.stderr));
+}
+
+/// An archive with this program, `ip`, and their libraries.
+fn first_process(folder: &Path) -> Vec<u8> {
+    let program = folder.join("first");
+    let this = std::env::current_exe().unwrap();
+    // Without what is for debuggers, it is a tenth as large.
+    let is_stripped = Command::new("strip").arg(&this).arg("-o").arg(&program).status();
+    if !is_stripped.is_ok_and(|status| status.success()) {
+        fs::copy(&this, &program).unwrap();
+    }
+    let ip = ["/bin/ip", "/sbin/ip", "/usr/sbin/ip"].map(PathBuf::from).into_iter().find(|ip| ip.exists());
+    let ip = ip.expect("the tests of the emulator need it too");
+    let mut files: BTreeSet<PathBuf> =
+        [&this, &ip].into_iter().flat_map(|program| libraries(program)).collect();
+    files.insert(ip.clone());
+    let mut archive = Archive::default();
+    for folder in ["proc", "sys", "dev", "tmp"] {
+        archive.folder(Path::new(folder));
+    }
+    for file in files {
+        archive.file(file.strip_prefix("/").unwrap(), &fs::read(&file).unwrap());
+    }
+    archive.file(Path::new("first"), &fs::read(&program).unwrap());
+    archive.file(Path::new("ip"), ip.to_str().unwrap().as_bytes());
+    archive.end()
+}
+
+/// The libraries of a program, and the loader, by the paths that it looks for.
+fn libraries(program: &Path) -> Vec<PathBuf> {
+    let output = Command::new("ldd").arg(program).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    words.map(PathBuf::from).collect()
+}
+
+/// Files in the form that kernels unpack.
+///
+/// Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst (newc)
+#[derive(Default)]
+struct Archive {
+    bytes: Vec<u8>,
+    number: u32,
+    folders: BTreeSet<PathBuf>,
+}
+
+impl Archive {
+    fn entry(&mut self, name: &str, mode: u32, data: &[u8]) {
+        self.number += 1;
+        let size = u32::try_from(data.len()).unwrap();
+        let length = name.len() as u32 + 1;
+        let numbers = [self.number, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, length, 0];
+        self.bytes.extend(b"070701");
+        numbers.iter().for_each(|number| self.bytes.extend(format!("{number:08x}").bytes()));
+        self.bytes.extend(name.bytes().chain([0]));
+        self.align();
+        self.bytes.extend(data);
+        self.align();
+    }
+
+    fn align(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    fn folder(&mut self, path: &Path) {
+        if !path.as_os_str().is_empty() && self.folders.insert(path.to_owned()) {
+            path.parent().into_iter().for_each(|parent| self.folder(parent));
+            self.entry(path.to_str().unwrap(), 0o040_755, &[]);
+        }
+    }
+
+    fn file(&mut self, path: &Path, data: &[u8]) {
+        path.parent().into_iter().for_each(|parent| self.folder(parent));
+        self.entry(path.to_str().unwrap(), 0o100_755, data);
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.entry("TRAILER!!!", 0, &[]);
+        self.bytes
+    }
+}
+
+/// Runs in the machine, as its first process.
+#[test]
+#[ignore = "it is the first process of another kernel"]
+fn inside() {
+    if std::env::var_os(INSIDE).is_none() || std::process::id() != 1 {
+        return skipped("this is no machine of its own");
+    }
+    let outcome = std::panic::catch_unwind(every_scheme);
+    if outcome.is_ok() {
+        println!("{DONE}");
+    }
+    std::io::stdout().flush().unwrap();
+    // A first process that ends stops the machine.
+    let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
+}
+
+fn every_scheme() {
+    use rustix::mount::{MountFlags, mount};
+    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("bpf", "/sys/fs/bpf")] {
+        mount(kind, at, kind, MountFlags::empty(), None).unwrap();
+    }
+    println!("kernel {}", fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());
+    let ip = fs::read_to_string("/ip").unwrap();
+    assert!(Command::new(ip).args(["link", "set", "lo", "up"]).status().unwrap().success());
+    let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME)).unwrap());
+    let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME)).unwrap());
+    for part in [Part::Biscay(biscay.unwrap()), Part::Morc(morc.unwrap())] {
+        let name = part.name();
+        let mut kernel = Kernel::load(&part).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let feed = kernel.feed().ok();
+        kernel.pin().unwrap_or_else(|error| panic!("{name}: {error}"));
+        // It stays without the program that loaded it.
+        drop(kernel);
+        let pinned = Pinned::open(name).unwrap().expect("it was pinned");
+        if let Some(mut feed) = feed {
+            let told = Told { bandwidth: Some(Rate::from_mbps(1_000.0)), burst: Rate::ZERO, share: None };
+            moves(name, || feed.tell(&told));
+        }
+        moves(name, || {});
+        let totals = pinned.totals().unwrap();
+        println!("{name}: {totals:?}");
+        assert!(totals.acks > 0 && totals.flows > 0);
+        drop(pinned);
+        assert!(unload(name).unwrap());
+        assert!(Pinned::open(name).unwrap().is_none());
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        assert!(set_tcp_congestion(&socket, name).is_err(), "{name} is removed");
+    }
+}
+
+/// Moves four megabytes.
+fn moves(scheme: &str, mut meanwhile: impl FnMut()) {
+    const BYTES: usize = 4_000_000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_tcp_congestion(&socket, scheme).unwrap();
+    connect(&socket, &listener.local_addr().unwrap()).unwrap();
+    let mut sender = TcpStream::from(socket);
+    let (mut receiver, _) = listener.accept().unwrap();
+    let began = Instant::now();
+    let reads = std::thread::spawn(move || {
+        let (mut bytes, mut received) = ([0; 65_536], 0);
+        while let Ok(some @ 1..) = receiver.read(&mut bytes) {
+            received += some;
+        }
+        received
+    });
+    for _ in 0..BYTES / 20_000 {
+        meanwhile();
+        sender.write_all(&[0; 20_000]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(sender);
+    assert_eq!(reads.join().unwrap(), BYTES);
+    println!("{scheme}: 4 MB in {:.1} s", began.elapsed().as_secs_f64());
+}

@@ -1,0 +1,155 @@
+//! The controller in C answers what the one in Rust answers, on all that flows of the built-in scenarios are told, and on
+//! arbitrary ACKs.
+
+mod common;
+
+use airpace_bpf::replay::Replay;
+use airpace_bpf::twin::{self, KernelTuning, State};
+use airpace_cc::ack_trace::{Answer, Entry};
+use airpace_cc::biscay::Tuning;
+use airpace_cc::scheme::Options;
+use airpace_core::{Bytes, Rate, Time};
+use airpace_sim::builtin;
+use common::{Trace, step, told, traced};
+use proptest::prelude::*;
+
+/// The greatest relative difference of windows and rates: some roundings of one part in 10^7 each.
+const TOLERANCE: f64 = 1e-6;
+
+/// The same after FALLBACK. There the kernel's BBR controls, whose rounds begin anew when it recovers and when it drains
+/// the path. The twin does not see that, so its maxima of rounds may be older or younger by a round.
+const TOLERANCE_AFTER_FALLBACK: f64 = 0.06;
+
+/// What a comparison saw.
+#[derive(Debug, Default)]
+struct Seen {
+    startup: u64,
+    biscay: u64,
+    fallback: u64,
+    after_fallback: u64,
+    worst: f64,
+    worst_after_fallback: f64,
+}
+
+fn tuning() -> KernelTuning {
+    let options = Options::defaults(&airpace_cc::biscay::SCHEME);
+    KernelTuning::new(&Tuning::read(&options).unwrap()).expect("the kernel knows the defaults")
+}
+
+fn state(answer: &Answer) -> State {
+    match answer.state.split('.').next() {
+        Some("Startup") => State::Startup,
+        Some("Biscay") => State::Biscay,
+        _ => State::Fallback,
+    }
+}
+
+fn difference(rust: u64, c: u64) -> f64 {
+    rust.abs_diff(c) as f64 / rust.max(1) as f64
+}
+
+/// Replays a trace of Rust's BISCAY through that in C.
+fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
+    let mut replay = Replay::new(tuning(), mss);
+    let (mut seen, mut rust) = (Seen::default(), None::<&Answer>);
+    for entry in entries {
+        let c = replay.tell(entry);
+        rust = entry.answer.as_ref().or(rust);
+        let Some(rust) = rust else { continue };
+        let unlike = || format!("{name} at {}: Rust {rust:?}, C {c:?}", entry.time);
+        if state(rust) != c.state {
+            return Err(unlike());
+        }
+        if c.state == State::Fallback {
+            seen.fallback += 1;
+            continue;
+        }
+        let rate = |rate: Option<Rate>| rate.map_or(0, Rate::as_bps);
+        let cwnd = difference(rust.cwnd.0, c.cwnd.0);
+        let worst = cwnd.max(difference(rate(rust.pacing_rate), rate(c.pacing_rate)));
+        let (kept, allowed) = match seen.fallback {
+            0 => (&mut seen.worst, TOLERANCE),
+            _ => (&mut seen.worst_after_fallback, TOLERANCE_AFTER_FALLBACK),
+        };
+        *kept = kept.max(worst);
+        if worst > allowed {
+            return Err(unlike());
+        }
+        match c.state {
+            _ if seen.fallback > 0 => seen.after_fallback += 1,
+            State::Startup => seen.startup += 1,
+            _ => seen.biscay += 1,
+        }
+    }
+    Ok(seen)
+}
+
+#[test]
+fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
+    let (mut compared, mut total) = (0, Seen::default());
+    for (name, text) in builtin() {
+        // The one that names no file of its own.
+        if *name == "trace" {
+            continue;
+        }
+        // One flow of each scenario, so that the test does not take minutes.
+        let seconds = if *name == "biscay-wired-bottleneck" { "16" } else { "6" };
+        let Some(Trace { mss, entries, .. }) = traced(name, text, "biscay", seconds) else { continue };
+        let seen = compare(name, mss, &entries).unwrap_or_else(|unlike| panic!("{unlike}"));
+        println!("{name}: {seen:?}");
+        assert!(seen.startup > 0, "{name}: {seen:?}");
+        compared += 1;
+        total.startup += seen.startup;
+        total.biscay += seen.biscay;
+        total.after_fallback += seen.after_fallback;
+    }
+    assert!(compared >= 23, "only {compared} scenarios were compared");
+    assert!(total.startup > 10_000 && total.biscay > 500_000 && total.after_fallback > 1_000, "{total:?}");
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_acks_get_the_same_rates(steps in prop::collection::vec(step(), 1..400), mss in 200u64..9_000) {
+        let entries = told("biscay", &steps, Bytes(mss));
+        // What BBR did in FALLBACK is not the twin's to know; up to its end, all must be the same.
+        let is_fallback = |entry: &&Entry| entry.answer.as_ref().is_some_and(|answer| state(answer) == State::Fallback);
+        let began = entries.iter().position(|entry| is_fallback(&entry)).unwrap_or(entries.len());
+        let seen = compare("arbitrary", Bytes(mss), &entries[..began]);
+        prop_assert!(seen.is_ok(), "{}", seen.unwrap_err());
+    }
+}
+
+#[test]
+fn a_radio_that_falls_silent_is_not_believed_before_the_next_packet_either() {
+    let mss = Bytes(1500);
+    let mut twin = twin::Biscay::new(tuning(), mss);
+    let radio = |bandwidth| twin::KernelRadio { bandwidth, burst: 0, share_num: 1, share_den: 2 };
+    let known = radio(20_000_000);
+    for at in 0..200u64 {
+        let ms = 1_000_000;
+        twin.on_sent(Time::from_millis(at), mss, at == 0, false);
+        let rtt = if at < 100 { 40 } else { 60 } * ms;
+        let ack = twin::KernelAck {
+            now: at * ms,
+            acked: 1500,
+            prior_inflight: 60_000,
+            inflight: 58_500,
+            delivered: 1500 * (at + 1),
+            prior_delivered: 1500 * at.saturating_sub(40),
+            rtt,
+            smoothed: rtt,
+            rate: 12_000_000,
+            app_limited: 0,
+            cwnd: 60_000,
+        };
+        twin.on_ack(&ack, &known);
+    }
+    let before = twin.answer();
+    assert_eq!(before.state, State::Biscay);
+    twin.before_send(Time::from_millis(200), &radio(80_000_000));
+    let after = twin.answer();
+    assert_eq!(after.pacing_rate, Some(Rate::from_mbps(48.0)), "120 % of half of 80 Mbit/s, without an ACK");
+    assert!(after.cwnd > before.cwnd);
+    twin.before_send(Time::from_millis(201), &radio(twin::NONE));
+    assert_eq!(twin.answer().state, State::Fallback);
+}

@@ -1,0 +1,331 @@
+//! ACK traces: all that the controller of one flow was told, and what it answered. One line of text for each event.
+//!
+//! ```text
+//! airpace-ack-trace 1 biscay 1500                  format, version, scheme, MSS in bytes
+//! 1200000 sent 0 1500 1500 0                       number, bytes, in flight, application limited
+//! 41000000 ack 0,2-4 6000 15000 9000 10 40000000 … the fields of [`Acked`] in their order
+//! 41000000 loss 1 1500 15000 13500 10 threshold    numbers, bytes, in flight before and after, next number, cause
+//! 42000000 radio 12000000 30000000 0               bandwidth and burst in bit/s, bytes that wait in the device
+//! 42000000 device 1 1 1 1                          flows, applications, flows of the application, share used
+//! 43000000 feedback 0100…                          feedback without a new packet, as hexadecimal digits
+//! 44000000 timer                                   the instant that the controller asked for
+//! … = 30000 12000000 Startup                       cwnd in bytes, pacing rate in bit/s, state
+//! ```
+//!
+//! A line begins with the time in nanoseconds. It ends with `=` and the controller's answer if that has changed; the
+//! answer of a line without `=` is the last one. `-` stands for what is not known. Times, amounts and rates are whole
+//! numbers, so that a reader in C needs no floating point.
+//!
+//! The bandwidth on a `radio` line is what BISCAY's device computes from its radio's reports
+//! ([`CellularBandwidth`]): a controller in a kernel does not see reports, but this value in shared memory.
+//!
+//! Chosen: the layout.
+
+mod text;
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Direction, Rate, Rider, Time};
+use airpace_radio::RadioReport;
+
+use crate::biscay::Tuning;
+use crate::biscay::bandwidth::{CellularBandwidth, Determination};
+use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sees, Sent, SentPacket, Truth};
+use crate::registry::DeviceFlows;
+use crate::scheme::{Options, SchemeSpec};
+
+pub use text::{Header, ParseError, Reader};
+
+/// One line of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When, by the controller's clock.
+    pub time: Time,
+    /// What the controller was told.
+    pub told: Told,
+    /// What it answered, if that differs from its last answer.
+    pub answer: Option<Answer>,
+}
+
+/// What a controller was told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// A packet left.
+    Sent {
+        /// Its number.
+        number: u64,
+        /// Its size.
+        bytes: Bytes,
+        /// Bytes outstanding, this packet included.
+        inflight: Bytes,
+        /// Whether the application had no more to send after it.
+        app_limited: bool,
+    },
+    /// An acknowledgement of new packets.
+    Acked(Acked),
+    /// Packets were declared lost.
+    Lost {
+        /// Their numbers.
+        numbers: Numbers,
+        /// Their bytes.
+        lost: Bytes,
+        /// Bytes outstanding before the loss was detected.
+        prior_inflight: Bytes,
+        /// Bytes outstanding afterwards.
+        inflight: Bytes,
+        /// Next packet number to be sent.
+        next_number: u64,
+        /// How it was detected.
+        cause: LossCause,
+    },
+    /// The sender's own radio reported.
+    Radio {
+        /// The device's bandwidth; `None` if it is unknown.
+        bandwidth: Option<Rate>,
+        /// The rate of the most that was granted in a frame of 10 ms so far.
+        burst: Rate,
+        /// What waits in the device.
+        queue: Bytes,
+    },
+    /// What the sender's device knows about its flows has changed.
+    Device(DeviceFlows),
+    /// Feedback on an acknowledgement of nothing new.
+    Feedback(Rider),
+    /// The instant that the controller had asked for.
+    Timer,
+}
+
+/// Numbers of packets: ranges with both ends, by rising number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers(Vec<(u64, u64)>);
+
+impl Numbers {
+    /// The numbers of `packets`, which come by rising number.
+    fn of(packets: &[SentPacket]) -> Numbers {
+        let mut ranges: Vec<(u64, u64)> = vec![];
+        for &SentPacket { number, .. } in packets {
+            match ranges.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+                _ => ranges.push((number, number)),
+            }
+        }
+        Numbers(ranges)
+    }
+
+    /// Each number.
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|&(first, last)| first..=last)
+    }
+
+    /// The greatest number.
+    pub fn newest(&self) -> Option<u64> {
+        self.0.last().map(|&(_, last)| last)
+    }
+}
+
+/// An acknowledgement, as in [`Ack`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Acked {
+    /// The packets.
+    pub numbers: Numbers,
+    /// Their bytes.
+    pub acked: Bytes,
+    /// Bytes outstanding before.
+    pub prior_inflight: Bytes,
+    /// Bytes outstanding afterwards.
+    pub inflight: Bytes,
+    /// Next packet number to be sent.
+    pub next_number: u64,
+    /// Round-trip time sample.
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time.
+    pub smoothed: Duration,
+    /// Mean deviation of round-trip times.
+    pub variation: Duration,
+    /// Least round-trip time of the connection.
+    pub least: Duration,
+    /// Delivery rate.
+    pub rate: Option<Rate>,
+    /// Bytes delivered so far.
+    pub delivered: Bytes,
+    /// Bytes delivered when the newest packet left.
+    pub prior_delivered: Bytes,
+    /// The interval of the rate sample.
+    pub interval: Duration,
+    /// Whether the sender was application limited when the newest packet left.
+    pub app_limited: bool,
+    /// The same of any of its packets.
+    pub any_app_limited: bool,
+    /// Bytes declared lost since the sample's packet left.
+    pub lost: Bytes,
+    /// Whether the congestion window was what last stopped the sender.
+    pub cwnd_limited: bool,
+    /// Packets newly reported as marked.
+    pub ce: u64,
+    /// What the receiver half said; empty if nothing.
+    pub feedback: Rider,
+}
+
+impl Acked {
+    fn of(ack: &Ack<'_>) -> Acked {
+        Acked {
+            numbers: Numbers::of(ack.packets),
+            acked: ack.acked,
+            prior_inflight: ack.prior_inflight,
+            inflight: ack.inflight,
+            next_number: ack.next_number,
+            rtt: ack.rtt.latest,
+            smoothed: ack.rtt.smoothed,
+            variation: ack.rtt.variation,
+            least: ack.rtt.min,
+            rate: ack.rate.rate,
+            delivered: ack.rate.delivered,
+            prior_delivered: ack.rate.prior_delivered,
+            interval: ack.rate.interval,
+            app_limited: ack.rate.app_limited,
+            any_app_limited: ack.packets.iter().any(|packet| packet.app_limited),
+            lost: ack.rate.lost,
+            cwnd_limited: ack.cwnd_limited,
+            ce: ack.ce,
+            feedback: Rider::new(ack.feedback).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a controller answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Pacing rate; `None` if the flow is not paced.
+    pub pacing_rate: Option<Rate>,
+    /// The controller's state.
+    pub state: String,
+}
+
+/// Where entries go.
+pub type Tape = Box<dyn FnMut(&Entry) + Send>;
+
+/// A controller that writes down what it is told and what it answers. It does not change either.
+pub struct Traced {
+    inner: Box<dyn Controller>,
+    tape: Tape,
+    feed: CellularBandwidth,
+    /// The latest instant that it was told of.
+    now: Time,
+    device: Option<DeviceFlows>,
+    inspect: Inspect,
+    answered: Option<(Control, &'static str)>,
+}
+
+impl Traced {
+    /// Traces `inner`, which is the controller of `spec`.
+    pub fn new(inner: Box<dyn Controller>, spec: &SchemeSpec, tape: Tape) -> Traced {
+        Traced {
+            inner,
+            tape,
+            feed: CellularBandwidth::new(Direction::Uplink, determination(spec)),
+            now: Time::ZERO,
+            device: None,
+            inspect: Inspect::default(),
+            answered: None,
+        }
+    }
+
+    fn write(&mut self, time: Time, told: Told) {
+        self.now = self.now.max(time);
+        self.inspect.clear();
+        self.inner.inspect(&mut self.inspect);
+        let answered = (self.inner.control(), self.inspect.state);
+        let is_new = self.answered != Some(answered);
+        let answer = is_new.then(|| Answer {
+            cwnd: answered.0.cwnd,
+            pacing_rate: answered.0.pacing_rate,
+            state: answered.1.to_owned(),
+        });
+        self.answered = Some(answered);
+        (self.tape)(&Entry { time: self.now, told, answer });
+    }
+}
+
+/// How BISCAY's device computes the bandwidth under the options of `spec`; by default under those of another scheme.
+fn determination(spec: &SchemeSpec) -> Determination {
+    let own = Some(spec.options()).filter(|_| std::ptr::eq(spec.scheme(), &crate::biscay::SCHEME));
+    let defaults = Options::defaults(&crate::biscay::SCHEME);
+    let tuning = Tuning::read(own.unwrap_or(&defaults)).or_else(|_| Tuning::read(&defaults));
+    tuning.expect("the defaults can be read: a test builds every scheme with them").determination
+}
+
+impl Controller for Traced {
+    fn sees(&self) -> Sees {
+        self.inner.sees()
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.inner.on_sent(sent);
+        let Sent { now, number, bytes, inflight, app_limited } = *sent;
+        self.write(now, Told::Sent { number, bytes, inflight, app_limited });
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.inner.on_ack(ack);
+        self.write(ack.now, Told::Acked(Acked::of(ack)));
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
+        self.inner.on_feedback(now, feedback);
+        self.write(now, Told::Feedback(Rider::new(feedback).unwrap_or_default()));
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.inner.on_loss(loss);
+        let Loss { now, packets, lost, prior_inflight, inflight, next_number, cause } = *loss;
+        let numbers = Numbers::of(packets);
+        self.write(now, Told::Lost { numbers, lost, prior_inflight, inflight, next_number, cause });
+    }
+
+    fn on_radio(&mut self, report: &RadioReport) {
+        self.inner.on_radio(report);
+        if self.feed.on_report(report) {
+            let queue = report.own.as_ref().and_then(|own| own.uplink_queue).unwrap_or_default();
+            let (bandwidth, burst) = (self.feed.get(), self.feed.burst());
+            self.write(report.time, Told::Radio { bandwidth, burst, queue });
+        }
+    }
+
+    fn on_device(&mut self, now: Time, flows: &DeviceFlows) {
+        self.inner.on_device(now, flows);
+        if self.device.replace(*flows) != Some(*flows) {
+            self.write(now, Told::Device(*flows));
+        }
+    }
+
+    fn on_truth(&mut self, truth: &Truth) {
+        self.inner.on_truth(truth);
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.inner.on_timer(now);
+        self.write(now, Told::Timer);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.inner.next_timer()
+    }
+
+    fn control(&self) -> Control {
+        self.inner.control()
+    }
+
+    fn header(&self) -> Rider {
+        self.inner.header()
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        self.inner.is_ecn_capable()
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        self.inner.inspect(out);
+    }
+}

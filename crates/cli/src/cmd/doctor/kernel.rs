@@ -1,0 +1,47 @@
+//! The line of `airpace doctor` about schemes in the Linux kernel.
+
+use super::Finding;
+
+/// Whether this build and this kernel go together. It loads nothing, so it needs no privileges.
+#[cfg(feature = "bpf")]
+pub fn line() -> Finding {
+    use airpace_bpf::kernel::{SCHEMES, readiness};
+    let ready = readiness();
+    let is_root = rustix::process::geteuid().is_root();
+    Finding {
+        name: "kernel",
+        is_there: ready.is_ok(),
+        detail: match ready {
+            Ok(()) => {
+                let who = if is_root { "" } else { "; loading needs root" };
+                format!(
+                    "this kernel takes {} as congestion controls: `airpace kernel`{who}",
+                    SCHEMES.join(" and ")
+                )
+            }
+            Err(error) => format!("{error}; `airpace sim` and `airpace emu` do without it"),
+        },
+        remedy: String::new(),
+    }
+}
+
+/// Says how to get a build that can.
+#[cfg(not(feature = "bpf"))]
+pub fn line() -> Finding {
+    Finding {
+        name: "kernel",
+        is_there: false,
+        detail:
+            "left out of this build: congestion controls in the Linux kernel (`airpace kernel`). With it:"
+                .to_owned(),
+        remedy: match crate::called::checkout() {
+            Some(_) => "AIRPACE_FEATURES=bpf airpace doctor".to_owned(),
+            None => concat!(
+                "git clone ",
+                env!("CARGO_PKG_REPOSITORY"),
+                " && cd airpace && AIRPACE_FEATURES=bpf ./airpace doctor"
+            )
+            .to_owned(),
+        },
+    }
+}

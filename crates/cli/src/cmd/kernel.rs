@@ -1,0 +1,126 @@
+//! `airpace kernel`: our schemes as congestion controls of this Linux kernel.
+
+#[cfg(feature = "bpf")]
+mod loaded;
+#[cfg(feature = "bpf")]
+mod run;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use airpace_cc::{SchemeError, SchemeSpec};
+
+use super::Verdict;
+
+/// How to build with the feature.
+#[cfg(not(feature = "bpf"))]
+const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
+                      pkg-config and build with `--features bpf`, or start AIRPACE_FEATURES=bpf ./airpace. `airpace \
+                      sim` and `airpace emu` do without it";
+
+/// Runs a scheme in this Linux kernel: unmodified programs send by it.
+///
+/// As root, `load` brings BISCAY or MORC into the kernel. A program chooses it for a socket (TCP_CONGESTION, `iperf3 -C
+/// morc`), and needs no privileges for that. `feed` tells BISCAY what the radio grants, every millisecond; if that is
+/// older than 100 ms, the kernel's own BBR controls. MORC needs no feed. `unload` is safe while flows run.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace kernel load biscay && airpace kernel feed --mbps 20")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Loads a scheme; it stays until it is unloaded, or until the machine starts anew.
+    #[command(before_help = "Example: airpace kernel load morc --default")]
+    Load {
+        /// `biscay` or `morc`, with options as in `airpace sim --scheme`.
+        #[arg(default_value = "biscay", value_parser = spec)]
+        scheme: Box<SchemeSpec>,
+        /// Makes it the default of all new TCP sockets in this network namespace.
+        #[arg(long)]
+        default: bool,
+        /// Makes it the default in this network namespace (`ip netns`) instead.
+        #[arg(long, value_name = "NAME")]
+        netns: Option<String>,
+    },
+    /// Removes a scheme. Flows that use it keep it until they end.
+    #[command(before_help = "Example: airpace kernel unload morc")]
+    Unload {
+        /// `biscay` or `morc`; without it, whatever is loaded.
+        #[arg(value_parser = ["biscay", "morc"])]
+        scheme: Option<String>,
+    },
+    /// Says what is loaded, what its flows did and how old the feed is.
+    #[command(before_help = "Example: airpace kernel status")]
+    Status {
+        /// Prints one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Runs a program whose TCP connections use a loaded scheme, although it knows nothing of it; as root.
+    #[command(before_help = "Example: airpace kernel run morc -- iperf3 -c HOST")]
+    Run {
+        #[arg(value_parser = ["biscay", "morc"])]
+        scheme: String,
+        /// The program and its arguments, behind `--`.
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Tells BISCAY what the radio grants, until its input ends or Ctrl-C.
+    #[command(before_help = "Example: airpace kernel feed --from reports.sock")]
+    Feed(Feed),
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Feed {
+    /// A socket of radio reports (`airpace emu --reports`), a file of them, or the radio of an ACK trace (`airpace sim
+    /// --ack-trace`), which is played at its own pace; `-` for reports on standard input.
+    #[arg(long, value_name = "FROM")]
+    from: Option<PathBuf>,
+    /// This bandwidth in Mbit/s all the time.
+    #[arg(long, value_name = "RATE", value_parser = super::positive)]
+    mbps: Option<f64>,
+}
+
+/// Where a scheme becomes the default.
+#[cfg(feature = "bpf")]
+#[derive(Clone, Copy)]
+enum Standard<'a> {
+    /// In the network namespace of this program.
+    Here,
+    /// In this one.
+    Namespace(&'a str),
+}
+
+fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
+    SchemeSpec::parse(word).map(Box::new)
+}
+
+/// Runs the command.
+#[cfg(feature = "bpf")]
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match &args.what {
+        What::Load { scheme, default, netns } => {
+            let place = netns.as_deref().map(Standard::Namespace).or(default.then_some(Standard::Here));
+            loaded::load(scheme, place, out)
+        }
+        What::Unload { scheme } => loaded::unload(scheme.as_deref(), out),
+        What::Status { json } => loaded::status(*json, out),
+        What::Run { scheme, command } => run::run(scheme, command),
+        What::Feed(Feed { from: Some(from), .. }) => loaded::feed(from, out),
+        What::Feed(Feed { mbps, .. }) => loaded::feed_constant(mbps.unwrap_or_default(), out),
+    }
+}
+
+/// Says what is missing.
+#[cfg(not(feature = "bpf"))]
+pub fn run(args: &Args, _: &mut dyn Write) -> anyhow::Result<Verdict> {
+    match &args.what {
+        What::Load { .. } | What::Unload { .. } | What::Status { .. } | What::Run { .. } => {}
+        What::Feed(Feed { from, mbps }) => debug_assert!(from.is_some() || mbps.is_some()),
+    }
+    anyhow::bail!(REMEDY)
+}

@@ -1,0 +1,83 @@
+//! `airpace kernel run`: a program whose TCP connections use a scheme, although it knows nothing of it.
+//!
+//! The program runs in a control group of its own, in which a small program in the kernel chooses the scheme for each
+//! connection.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use airpace_bpf::choose::Chooser;
+use airpace_bpf::kernel::{Pinned, SCHEMES};
+use anyhow::{Context, bail, ensure};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::cmd::{Verdict, on_interrupt};
+
+/// Runs the command, and ends with its status.
+pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
+    let Some(scheme) = SCHEMES.into_iter().find(|name| *name == scheme) else {
+        bail!("`{scheme}` is not of the kernel's: `{}`", SCHEMES.join("`, `"));
+    };
+    let [program, arguments @ ..] = command else { bail!("name a program behind `--`") };
+    ensure!(
+        Pinned::open(scheme)?.is_some(),
+        "`{scheme}` is not loaded; `airpace kernel load {scheme}` does it"
+    );
+    // Ctrl-C reaches the program too; this one ends after it, and leaves nothing behind.
+    on_interrupt()?;
+    let group = Group::enter()?;
+    let folder = File::open(&group.path).with_context(|| group.path.display().to_string())?;
+    let chooser = Chooser::attach(folder.as_fd(), scheme)?;
+    let status = Command::new(program).args(arguments).status();
+    drop(chooser);
+    let status = status.with_context(|| format!("cannot run {}", Path::new(program).display()))?;
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
+}
+
+/// A control group with this process in it, and a place where such groups can be seen. Its end undoes both.
+struct Group {
+    mounted: tempfile::TempDir,
+    path: PathBuf,
+    /// Where this process was before.
+    before: PathBuf,
+}
+
+impl Group {
+    fn enter() -> anyhow::Result<Group> {
+        let mounted = tempfile::tempdir().context("no folder for control groups")?;
+        mount("airpace", mounted.path(), "cgroup2", MountFlags::empty(), None)
+            .context("control groups of version 2 cannot be seen: run as root, on a kernel that has them")?;
+        let before = before(mounted.path()).unwrap_or_else(|_| mounted.path().to_owned());
+        let path = mounted.path().join(format!("airpace-run-{}", std::process::id()));
+        let group = Group { mounted, path, before };
+        fs::create_dir(&group.path).with_context(|| group.path.display().to_string())?;
+        join(&group.path).context("a control group does not take this process")?;
+        Ok(group)
+    }
+}
+
+/// The group of this process.
+fn before(mounted: &Path) -> io::Result<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
+    Ok(mounted.join(own))
+}
+
+/// Moves this process into a group.
+fn join(group: &Path) -> io::Result<()> {
+    airpace_files::join_group(group)
+}
+
+impl Drop for Group {
+    /// What stays is empty: the kernel keeps a group that has processes, and a mount that is in use.
+    fn drop(&mut self) {
+        let _ = join(&self.before).and_then(|()| fs::remove_dir(&self.path));
+        let _ = unmount(self.mounted.path(), UnmountFlags::DETACH);
+    }
+}

@@ -1,0 +1,94 @@
+//! Types of RRC messages, from their first bits.
+//!
+//! Source: TS 38.331 §6.2.1
+
+/// A type of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageType {
+    /// Its number among those of its channel.
+    pub number: u8,
+    /// Its name.
+    pub name: &'static str,
+}
+
+/// The type of an NR message on a channel of this name: `DL-DCCH`. `None` if the channel has no list, if the message has
+/// a later extension, or if it is empty.
+///
+/// A message begins with a bit that is 0 unless it is of an extension, then has the number of its type. On BCCH-BCH, that
+/// bit is all.
+pub fn nr_message(channel: &str, message: &[u8]) -> Option<MessageType> {
+    let (bits, names): (u32, &[&str]) = match channel {
+        "BCCH-BCH" => (0, &["mib"]),
+        "BCCH-DL-SCH" => (1, &["systemInformation", "systemInformationBlockType1"]),
+        "PCCH" => (1, &["paging"]),
+        "DL-CCCH" => (2, &["rrcReject", "rrcSetup"]),
+        "UL-CCCH" => {
+            (2, &["rrcSetupRequest", "rrcResumeRequest", "rrcReestablishmentRequest", "rrcSystemInfoRequest"])
+        }
+        "UL-CCCH1" => (2, &["rrcResumeRequest1"]),
+        "DL-DCCH" => (4, DL_DCCH),
+        "UL-DCCH" => (4, UL_DCCH),
+        _ => return None,
+    };
+    let first = *message.first()?;
+    if first & 0x80 != 0 {
+        return None;
+    }
+    let number = (first & 0x7F) >> (7 - bits);
+    Some(MessageType { number, name: names.get(usize::from(number))? })
+}
+
+const DL_DCCH: &[&str] = &[
+    "rrcReconfiguration",
+    "rrcResume",
+    "rrcRelease",
+    "rrcReestablishment",
+    "securityModeCommand",
+    "dlInformationTransfer",
+    "ueCapabilityEnquiry",
+    "counterCheck",
+    "mobilityFromNRCommand",
+    "dlDedicatedMessageSegment",
+    "ueInformationRequest",
+    "dlInformationTransferMRDC",
+    "loggedMeasurementConfiguration",
+];
+
+const UL_DCCH: &[&str] = &[
+    "measurementReport",
+    "rrcReconfigurationComplete",
+    "rrcSetupComplete",
+    "rrcReestablishmentComplete",
+    "rrcResumeComplete",
+    "securityModeComplete",
+    "securityModeFailure",
+    "ulInformationTransfer",
+    "locationMeasurementIndication",
+    "ueCapabilityInformation",
+    "counterCheckResponse",
+    "ueAssistanceInformation",
+    "failureInformation",
+    "ulInformationTransferMRDC",
+    "scgFailureInformation",
+    "scgFailureInformationEUTRA",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bits_tell_the_type() {
+        let name = |channel, first: u8| nr_message(channel, &[first, 0]).map(|kind| (kind.number, kind.name));
+        assert_eq!(name("UL-DCCH", 0b0000_0111), Some((0, "measurementReport")));
+        assert_eq!(name("UL-DCCH", 0b0111_1000), Some((15, "scgFailureInformationEUTRA")));
+        assert_eq!(name("DL-DCCH", 0b0010_1000), Some((5, "dlInformationTransfer")));
+        assert_eq!(name("BCCH-DL-SCH", 0b0111_1111), Some((1, "systemInformationBlockType1")));
+        assert_eq!(name("BCCH-BCH", 0b0111_1111), Some((0, "mib")));
+        assert_eq!(name("UL-CCCH", 0b0110_0000), Some((3, "rrcSystemInfoRequest")));
+        assert_eq!(name("PCCH", 0b0100_0000), None, "spare");
+        assert_eq!(name("DL-DCCH", 0b1000_0000), None, "an extension");
+        assert_eq!(name("RRCReconfiguration", 0), None, "bare messages have no such bits");
+        assert_eq!(nr_message("UL-DCCH", &[]), None);
+    }
+}
