@@ -1,4 +1,4 @@
-//! The transport over QUIC: TLS 1.3, migration, ACK frequency by noq; when data leaves is ours to say.
+//! The transport over QUIC: TLS 1.3, migration and ACK frequency by noq; when data leaves is ours to say.
 //!
 //! ```text
 //!  datagrams ──▶ noq ── notes ──▶ Ledger ──▶ Controller

@@ -1,5 +1,5 @@
-//! What must hold for any datagrams, frames of QUIC, lines of reports and orders, tested on random ones. The same functions are fuzz
-//! targets of `fuzz/`.
+//! What must hold for any datagrams, frames of QUIC, lines of reports and orders, tested on random ones. The same
+//! functions are fuzz targets of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;

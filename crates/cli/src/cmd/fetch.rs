@@ -123,7 +123,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let took = began.elapsed();
     if let Some(failed) = logs.map(|logs| logs.failed()).filter(|failed| *failed > 0) {
         terminal::say(format_args!(
-            "{} without a whole log: its file could not be written",
+            "{} without a whole log: its file could not be written; make room, or give another folder",
             terminal::count(failed, "connection")
         ));
     }

@@ -146,7 +146,7 @@ pub enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// No extension that is known here has such a frame; what follows it cannot be read either.
-    #[error("the frame at byte {offset} has the unknown type {kind:#x}")]
+    #[error("the frame at byte {offset} has the unknown type {kind:#x}; look up what the peer's extensions are")]
     Unknown {
         /// Where it begins.
         offset: usize,
@@ -154,7 +154,7 @@ pub enum FrameError {
         kind: u64,
     },
     /// It ends too early, or says what cannot be.
-    #[error("the frame at byte {offset} is damaged")]
+    #[error("the frame at byte {offset} is damaged; look at what the peer sends")]
     Damaged {
         /// Where it begins.
         offset: usize,

@@ -98,6 +98,11 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is told goes here, if there is a file. Without one, nothing need be composed.
+    fn page(&self) -> Option<MutexGuard<'_, Page>> {
+        Some(self.lock()).filter(|page| page.file.is_some())
+    }
+
     /// What is told from here on happens at `now`. Viewers want events in order: an earlier time changes nothing.
     pub(crate) fn at(&self, now: Time) {
         let mut page = self.lock();
@@ -126,14 +131,14 @@ impl Log {
 
     /// The peer has told its parameters.
     pub(crate) fn peers_parameters(&self, parameters: Parameters<'_>) {
-        let mut page = self.lock();
+        let Some(mut page) = self.page() else { return };
         page.exponents[1] = Some(parameters.ack_delay_exponent());
         page.event("transport:parameters_set", form::parameters("remote", parameters));
     }
 
     /// A packet leaves.
     pub(crate) fn sent(&self, packet: Packet<'_>) {
-        let mut page = self.lock();
+        let Some(mut page) = self.page() else { return };
         let header = Header::read(packet.header);
         let mut asks_for_ack = false;
         let data = page.packet(header, packet, 0, |frame| {
@@ -147,7 +152,7 @@ impl Log {
 
     /// A packet of the peer was opened.
     pub(crate) fn received(&self, packet: Packet<'_>) {
-        let mut page = self.lock();
+        let Some(mut page) = self.page() else { return };
         let header = Header::read(packet.header);
         let mut acked = Vec::new();
         let data = page.packet(header, packet, 1, |frame| {
@@ -167,13 +172,14 @@ impl Log {
 
     /// The server wants the client to prove its address; `packet` is all of its Retry.
     pub(crate) fn retried(&self, packet: &[u8]) {
+        let Some(mut page) = self.page() else { return };
         let length = packet.len() as u64;
-        self.lock().event("transport:packet_received", form::packet(Header::read(packet), None, length));
+        page.event("transport:packet_received", form::packet(Header::read(packet), None, length));
     }
 
     /// A packet was declared lost; `bytes` are those of the QUIC packet.
     pub(crate) fn lost(&self, number: u64, bytes: u64) {
-        let mut page = self.lock();
+        let Some(mut page) = self.page() else { return };
         // Numbers begin again in each space. Those of the handshake are few, and lengths tell which one it is.
         let spaces = [Space::Initial, Space::Handshake, Space::Application];
         let mut spaces = spaces.into_iter();
@@ -187,7 +193,7 @@ impl Log {
 
     /// How the connection does now. Only what has changed is told.
     pub(crate) fn metrics(&self, metrics: &Metrics) {
-        let mut page = self.lock();
+        let Some(mut page) = self.page() else { return };
         let mut now = Map::new();
         if let Some(rtt) = metrics.rtt {
             now.insert("min_rtt".to_owned(), ms(rtt.min));
@@ -245,6 +251,15 @@ impl Page {
         let Some(file) = &mut self.file else { return };
         if write(file, value).is_err() {
             self.file = None;
+            self.folder.fail();
+        }
+    }
+}
+
+/// The last bytes wait until here; a full disk has no room for them.
+impl Drop for Page {
+    fn drop(&mut self) {
+        if self.file.as_mut().is_some_and(|file| file.flush().is_err()) {
             self.folder.fail();
         }
     }
@@ -392,5 +407,21 @@ mod tests {
         begin(&log);
         packet(0x40, 0, &[1], |packet| log.sent(packet));
         assert_eq!(logs.failed(), 1);
+    }
+    #[test]
+    fn a_log_that_a_full_disk_ends_is_counted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for packets in [0, 1000] {
+            let logs = Folder::new(folder.path()).unwrap();
+            let log = Log::new(logs.clone(), Time::ZERO, "192.0.2.1:443".parse().unwrap(), None);
+            begin(&log);
+            log.lock().file = Some(Growing::open("/dev/full".as_ref()).unwrap());
+            for number in 0..=packets {
+                packet(0x40, number, &[1], |packet| log.sent(packet));
+            }
+            assert_eq!(log.lock().file.is_some(), packets == 0, "a few bytes wait for the end");
+            drop(log);
+            assert_eq!(logs.failed(), 1, "{packets} packets");
+        }
     }
 }
