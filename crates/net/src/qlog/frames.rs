@@ -146,7 +146,9 @@ pub enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// No extension that is known here has such a frame; what follows it cannot be read either.
-    #[error("the frame at byte {offset} has the unknown type {kind:#x}; look up what the peer's extensions are")]
+    #[error(
+        "the frame at byte {offset} has the unknown type {kind:#x}; look up what the peer's extensions are"
+    )]
     Unknown {
         /// Where it begins.
         offset: usize,
