@@ -14,6 +14,7 @@ pub mod iq;
 pub mod net;
 pub mod od;
 pub mod phy;
+pub mod quic;
 pub mod radio;
 pub mod samples;
 pub mod scenario;

@@ -1,4 +1,4 @@
-//! The transport over QUIC: TLS 1.3, migration, ACK frequency and logs by noq; when data leaves is ours to say.
+//! The transport over QUIC: TLS 1.3, migration and ACK frequency by noq; when data leaves is ours to say.
 //!
 //! ```text
 //!  datagrams ──▶ noq ── notes ──▶ Ledger ──▶ Controller
@@ -11,8 +11,10 @@
 //! | `adapter` | all that knows of noq's congestion trait |
 //! | [`datagram`] | the bytes of stamps and feedback |
 //! | `config` | certificates, trust, limits |
+//! | `blocks` | memory of datagrams that arrive |
 //! | `receiving` | the receiving half |
 //! | `inflow` | streams put in order |
+//! | `logged` | packets that tell a log of themselves |
 //! | `closing` | why a connection is over, in words of ours |
 //! | `connection`, `streams`, `endpoint` | the machine |
 //!
@@ -30,12 +32,14 @@
 //! [`Ledger`]: airpace_cc::endpoint::Ledger
 
 mod adapter;
+mod blocks;
 mod closing;
 mod config;
 mod connection;
 pub mod datagram;
 mod endpoint;
 mod inflow;
+mod logged;
 mod receiving;
 mod streams;
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! What must hold for any datagrams, lines of reports and orders, tested on random ones. The same functions are fuzz
-//! targets of `fuzz/`.
+//! What must hold for any datagrams, frames of QUIC, lines of reports and orders, tested on random ones. The same
+//! functions are fuzz targets of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
 #[path = "../../../fuzz/src/net.rs"]
 mod net;
+#[path = "../../../fuzz/src/quic.rs"]
+mod quic;
 
 use proptest::prelude::*;
 
@@ -12,6 +14,17 @@ proptest! {
     #[test]
     fn datagrams(input in prop::collection::vec(any::<u8>(), 0..1_500)) {
         net::datagrams(&input);
+    }
+
+    #[test]
+    fn frames(input in prop::collection::vec(any::<u8>(), 0..200)) {
+        quic::frames(&input);
+    }
+
+    // Numbers of one byte: most of these are frames for a while.
+    #[test]
+    fn likely_frames(input in prop::collection::vec(0_u8..0x40, 0..200)) {
+        quic::frames(&input);
     }
 
     #[test]

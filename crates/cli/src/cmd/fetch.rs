@@ -123,7 +123,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let took = began.elapsed();
     if let Some(failed) = logs.map(|logs| logs.failed()).filter(|failed| *failed > 0) {
         terminal::say(format_args!(
-            "{} without a log: its file could not be made",
+            "{} without a whole log: its file could not be written; make room, or give another folder",
             terminal::count(failed, "connection")
         ));
     }
@@ -210,7 +210,7 @@ impl Server<'_> {
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<Client> {
         let mut config = fetching(&self.url.host, self.trust.clone());
-        config.qlog = self.logs.cloned().map(|logs| logs as _);
+        config.qlog = self.logs.cloned();
         let endpoint = QuicEndpoint::new(config).map_err(anyhow::Error::msg)?;
         let socket = Socket::toward(at, Buffers::default())?;
         let app = Client::new(at, wanted, stop.clone());

@@ -90,7 +90,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let logs =
         args.qlog.as_deref().map(|path| qlog::Folder::new(path).map_err(outputs::refused("--qlog", path)));
     let logs = logs.transpose()?;
-    config.qlog = logs.clone().map(|logs| logs as _);
+    config.qlog = logs.clone();
     let endpoint = QuicEndpoint::new(config).map_err(anyhow::Error::msg)?;
     let mut socket = Socket::bind(listen, Buffers::default())?;
     let listen = socket.local();
@@ -134,7 +134,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         turning.join().map_err(|_| anyhow!("the serving thread ended early; this is a bug of airpace"))?;
     if let Some(failed) = logs.map(|logs| logs.failed()).filter(|failed| *failed > 0) {
         terminal::say(format_args!(
-            "{} without a log: its file could not be made",
+            "{} without a whole log: its file could not be written; make room, or give another folder",
             terminal::count(failed, "connection")
         ));
     }

@@ -11,10 +11,11 @@
 //! [`Ledger`]: airpace_cc::endpoint::Ledger
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use airpace_core::{Bytes, Rate, Time};
+use airpace_core::Time;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
@@ -50,6 +51,8 @@ pub(super) enum Note {
     Lost {
         /// Its number.
         number: u64,
+        /// Its size.
+        bytes: u16,
     },
     /// All packets that noq declared lost and still remembers have been acknowledged after all.
     Late,
@@ -64,28 +67,33 @@ pub(super) enum Note {
 }
 
 /// What a connection and the controllers that noq made for it share.
+///
+/// noq asks for the window several times per packet, which a lock would make dear.
 #[derive(Debug, Default)]
 struct Shared {
-    notes: Vec<Note>,
-    is_open: bool,
+    notes: Mutex<Vec<Note>>,
+    is_open: AtomicBool,
     /// Whether noq had something to send that the gate held back.
-    was_held: bool,
-    built: bool,
-    /// What is written into noq's log.
-    window: u64,
-    rate: Option<Rate>,
+    was_held: AtomicBool,
+    built: AtomicBool,
+}
+
+impl Shared {
+    fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
+        // A panic elsewhere leaves plain data behind.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, note: Note) {
+        self.notes().push(note);
+    }
 }
 
 /// A connection's end of the tap.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Handle(Arc<Mutex<Shared>>);
+pub(super) struct Handle(Arc<Shared>);
 
 impl Handle {
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        // A panic elsewhere leaves plain data behind.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What makes noq's controllers for this connection.
     pub(super) fn factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
         Arc::new(Factory(self.clone()))
@@ -93,26 +101,18 @@ impl Handle {
 
     /// Moves what was noted to `into`.
     pub(super) fn notes(&self, into: &mut Vec<Note>) {
-        into.append(&mut self.lock().notes);
+        into.append(&mut self.0.notes());
     }
 
     /// Lets noq send data, or not, until the next call.
     pub(super) fn open(&self, open: bool) {
-        let mut shared = self.lock();
-        shared.is_open = open;
-        shared.was_held = false;
+        self.0.is_open.store(open, Ordering::Relaxed);
+        self.0.was_held.store(false, Ordering::Relaxed);
     }
 
     /// Whether noq had something to send since [`Handle::open`] that the gate held back.
     pub(super) fn was_held(&self) -> bool {
-        self.lock().was_held
-    }
-
-    /// What noq shall write into its log.
-    pub(super) fn show(&self, window: Bytes, rate: Option<Rate>) {
-        let mut shared = self.lock();
-        shared.window = window.0;
-        shared.rate = rate;
+        self.0.was_held.load(Ordering::Relaxed)
     }
 }
 
@@ -120,64 +120,61 @@ struct Factory(Handle);
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn Controller> {
-        let mut shared = self.0.lock();
-        if shared.built {
-            shared.notes.push(Note::Moved { new: true });
+        let shared = &self.0.0;
+        if shared.built.swap(true, Ordering::Relaxed) {
+            shared.note(Note::Moved { new: true });
         }
-        shared.built = true;
-        Box::new(Tap(self.0.clone()))
+        Box::new(Tap(shared.clone()))
     }
 }
 
 /// What noq takes for its controller.
 #[derive(Debug)]
-struct Tap(Handle);
+struct Tap(Arc<Shared>);
 
 impl Controller for Tap {
     fn on_packet_sent(&mut self, _now: Instant, bytes: u16, number: u64) {
-        self.0.lock().notes.push(Note::Sent { number, bytes });
+        self.0.note(Note::Sent { number, bytes });
     }
 
     fn on_cwnd_limited(&mut self) {
-        self.0.lock().was_held = true;
+        self.0.was_held.store(true, Ordering::Relaxed);
     }
 
     fn on_ack(&mut self, _: Instant, sent: Instant, _: u64, number: u64, _: bool, _: &RttEstimator) {
-        self.0.lock().notes.push(Note::Acked { number, sent });
+        self.0.note(Note::Acked { number, sent });
     }
 
     fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, is_ecn: bool, _: u64, _: u64) {
         if is_ecn {
-            self.0.lock().notes.push(Note::Marked);
+            self.0.note(Note::Marked);
         }
     }
 
     fn on_spurious_congestion_event(&mut self) {
-        self.0.lock().notes.push(Note::Late);
+        self.0.note(Note::Late);
     }
 
-    fn on_packet_lost(&mut self, _bytes: u16, number: u64, _now: Instant) {
-        self.0.lock().notes.push(Note::Lost { number });
+    fn on_packet_lost(&mut self, bytes: u16, number: u64, _now: Instant) {
+        self.0.note(Note::Lost { number, bytes });
     }
 
     fn on_mtu_update(&mut self, _new_mtu: u16) {}
 
     fn window(&self) -> u64 {
-        if self.0.lock().is_open { OPEN } else { CLOSED }
+        if self.0.is_open.load(Ordering::Relaxed) { OPEN } else { CLOSED }
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        let shared = self.0.lock();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = shared.window.max(1);
+        metrics.congestion_window = OPEN;
         metrics.pacing_rate = Some(UNPACED_BYTES_PER_SECOND);
-        metrics.bandwidth_estimate = shared.rate.map(|rate| rate.as_bps());
         metrics
     }
 
     /// noq copies a controller when only the peer's port has changed.
     fn clone_box(&self) -> Box<dyn Controller> {
-        self.0.lock().notes.push(Note::Moved { new: false });
+        self.0.note(Note::Moved { new: false });
         Box::new(Tap(self.0.clone()))
     }
 

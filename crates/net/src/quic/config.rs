@@ -7,16 +7,14 @@ use std::time::Duration;
 use ::ring::digest;
 use airpace_cc::pacer::PacerConfig;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use noq_proto::{
-    AckFrequencyConfig, ClientConfig, IdleTimeout, MtuDiscoveryConfig, QlogFactory, ServerConfig,
-    TransportConfig, VarInt,
-};
+use noq_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, CipherSuite, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::adapter::Handle;
+use crate::qlog::Folder;
 use crate::transport::{MSS, PACER, overhead};
 
 /// The application protocol between two of our own ends. Only they tell each other stamps and feedback.
@@ -134,8 +132,8 @@ pub struct Config {
     pub receive_window: u32,
     /// Bytes of a connection that wait until they are acknowledged, at most: fewer if its window is smaller.
     pub send_window: u64,
-    /// Makes the log of each connection.
-    pub qlog: Option<Arc<dyn QlogFactory>>,
+    /// Where each connection has a log.
+    pub qlog: Option<Arc<Folder>>,
 }
 
 /// Between two of our own ends, without an identity.
@@ -189,14 +187,11 @@ impl Config {
             .mtu_discovery_config(Some(mtu))
             .ack_frequency_config(Some(acks))
             .congestion_controller_factory(handle.factory());
-        if let Some(qlog) = &self.qlog {
-            transport.qlog_factory(qlog.clone());
-        }
         Ok(transport)
     }
 
     /// The TLS of connections that begin here.
-    pub(super) fn client(&self) -> Result<ClientConfig, String> {
+    pub(super) fn client(&self) -> Result<Arc<QuicClientConfig>, String> {
         let provider = provider();
         let algorithms = provider.signature_verification_algorithms;
         let builder = rustls::ClientConfig::builder_with_provider(provider)
@@ -216,8 +211,7 @@ impl Config {
             }
         };
         tls.alpn_protocols.clone_from(&self.alpns);
-        let tls = QuicClientConfig::try_from(tls).map_err(|error| error.to_string())?;
-        Ok(ClientConfig::new(Arc::new(tls)))
+        QuicClientConfig::try_from(tls).map(Arc::new).map_err(|error| error.to_string())
     }
 
     /// The TLS of connections that begin elsewhere, if there is an identity to show.

@@ -31,6 +31,7 @@ use super::config::{ALPN, Config};
 use super::datagram::Datagram;
 use super::inflow::Inflow;
 use super::receiving::Receiving;
+use crate::qlog::{Log, Metrics};
 use crate::transport::{Closed, Event, MSS, overhead};
 
 /// What connections are steered by until [`Connection::steer`].
@@ -38,8 +39,8 @@ const DEFAULT_SCHEME: &str = "cubic";
 
 /// The most pieces of streams that wait to be read.
 ///
-/// Chosen: what may wait as bytes is 18,000 full packets. Each piece keeps its datagram in memory, so that many small ones
-/// would keep far more than their bytes.
+/// Chosen: what may wait as bytes is 18,000 full packets. Each piece keeps its datagram in memory (few keep more: see
+/// `blocks.rs`), so that many small ones would keep far more than their bytes.
 const MOST_PIECES: usize = 1 << 16;
 
 /// What may be sent to an address that has not proven itself, as a multiple of what came from it.
@@ -66,6 +67,7 @@ pub struct QuicConnection {
     /// Bytes that may leave before the peer has proven its address; `None` if it has. noq lets one datagram exceed it.
     pub(super) credit: Option<u64>,
     tap: Handle,
+    log: Option<Log>,
     clock: Clock,
     config: Arc<Config>,
     now: Time,
@@ -120,7 +122,7 @@ impl QuicConnection {
     pub(super) fn new(
         now: Time,
         (handle, noq): (ConnectionHandle, noq_proto::Connection),
-        tap: Handle,
+        (tap, log): (Handle, Option<Log>),
         clock: Clock,
         config: Arc<Config>,
         peer: SocketAddr,
@@ -135,6 +137,7 @@ impl QuicConnection {
             is_counted: is_half_open,
             credit: None,
             tap,
+            log,
             clock,
             config,
             now,
@@ -174,6 +177,7 @@ impl QuicConnection {
     /// streams, and what happened, is taken up by [`QuicConnection::pick_up`].
     pub(super) fn handle(&mut self, now: Time, event: ConnectionEvent, payload: usize, ecn: Ecn) -> bool {
         self.now = now;
+        self.log_at(now);
         self.credit = self.credit.map(|credit| credit + AMPLIFICATION * payload as u64);
         self.noq.handle_event(event);
         let frames = self.noq.path_stats(PathId::ZERO).map_or(self.frames, |stats| stats.frame_rx);
@@ -220,6 +224,7 @@ impl QuicConnection {
     /// The instant that [`QuicConnection::next`] returned has come.
     pub(super) fn on_timeout(&mut self, now: Time) {
         self.now = now;
+        self.log_at(now);
         if self.noq_deadline().is_some_and(|deadline| deadline <= now) {
             let instant = self.clock.tick(now);
             self.noq.handle_timeout(instant);
@@ -302,6 +307,9 @@ impl QuicConnection {
         }
         let mut is_back = false;
         for note in self.notes.drain(..) {
+            if let (Some(log), Note::Lost { number, bytes }) = (&self.log, note) {
+                log.lost(number, u64::from(bytes));
+            }
             let Some(ledger) = &mut self.ledger else { continue };
             match note {
                 Note::Acked { number, sent } => {
@@ -311,7 +319,7 @@ impl QuicConnection {
                         ledger.on_acked(number);
                     }
                 }
-                Note::Lost { number } => {
+                Note::Lost { number, .. } => {
                     ledger.on_lost(number);
                     // What it carried may have to be sent again.
                     self.pending = Pending::Unknown;
@@ -328,13 +336,27 @@ impl QuicConnection {
         }
         if let Some(ledger) = &mut self.ledger {
             ledger.settle(now, feedback.as_bytes());
-            let control = ledger.control();
-            self.tap.show(control.cwnd, control.pacing_rate);
         }
+        self.log_metrics();
         self.fit_buffer();
         if is_back {
             self.moved = None;
             self.events.push_back(Event::Moved(self.peer));
+        }
+    }
+
+    /// What is logged from here on happens at `now`.
+    pub(super) fn log_at(&self, now: Time) {
+        if let Some(log) = &self.log {
+            log.at(now);
+        }
+    }
+
+    /// Writes how the connection does into its log.
+    pub(super) fn log_metrics(&self) {
+        if let (Some(log), Some(ledger)) = (&self.log, &self.ledger) {
+            let (control, rtt, inflight) = (ledger.control(), ledger.rtt(), ledger.inflight());
+            log.metrics(&Metrics { rtt, window: control.cwnd, rate: control.pacing_rate, inflight });
         }
     }
 

@@ -1,19 +1,23 @@
 //! The endpoint: noq's, with the connections, the handshakes that wait, and the replies that belong to none.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use airpace_core::{Ecn, Time};
-use bytes::BytesMut;
+use noq_proto::crypto::rustls::QuicClientConfig;
 use noq_proto::{
-    ClientConfig, DatagramEvent, EcnCodepoint, EndpointConfig, FourTuple, Incoming, ServerConfig, Transmit,
+    ClientConfig, DatagramEvent, EcnCodepoint, EndpointConfig, FourTuple, Incoming, ServerConfig,
+    TokenMemoryCache, Transmit,
 };
 
 use super::adapter::{Clock, Handle};
+use super::blocks::Blocks;
 use super::config::{Config, Retry};
 use super::connection::{AMPLIFICATION, QuicConnection};
+use super::logged::{Door, Way};
+use crate::qlog::Log;
 use crate::transport::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 
 /// Replies that belong to no connection wait here; more are dropped.
@@ -30,8 +34,12 @@ const MOST_UNREAD: usize = 64;
 pub struct QuicEndpoint {
     config: Arc<Config>,
     noq: noq_proto::Endpoint,
-    client: ClientConfig,
+    tls: Arc<QuicClientConfig>,
+    /// What servers gave to be shown at the next visit.
+    tokens: Arc<TokenMemoryCache>,
     server: Option<ServerConfig>,
+    /// The server's TLS, if connections are logged.
+    door: Option<Door>,
     clock: Clock,
     now: Time,
     connections: BTreeMap<ConnectionId, QuicConnection>,
@@ -48,6 +56,7 @@ pub struct QuicEndpoint {
     events: VecDeque<(ConnectionId, Event)>,
     half_open: usize,
     ignored: Ignored,
+    blocks: Blocks,
     /// Scratch space, kept to reuse its memory.
     buffer: Vec<u8>,
 }
@@ -58,8 +67,14 @@ impl QuicEndpoint {
     /// # Errors
     /// Certificate and key do not fit each other, or a setting is impossible.
     pub fn new(config: Config) -> Result<QuicEndpoint, String> {
-        let client = config.client()?;
-        let server = config.server()?;
+        let tls = config.client()?;
+        let mut server = config.server()?;
+        let is_logged = config.qlog.is_some();
+        let door = server.as_mut().filter(|_| is_logged).map(|server| {
+            let door = Door::new(server.crypto.clone());
+            server.crypto = Arc::new(door.clone());
+            door
+        });
         let mut settings = EndpointConfig::default();
         // The first byte tells QUIC from the other transport on one port. Source: RFC 9287 §3
         settings.grease_quic_bit(false);
@@ -67,8 +82,10 @@ impl QuicEndpoint {
         Ok(QuicEndpoint {
             config: Arc::new(config),
             noq,
-            client,
+            tls,
+            tokens: Arc::default(),
             server,
+            door,
             clock: Clock::new(),
             now: Time::ZERO,
             connections: BTreeMap::new(),
@@ -82,6 +99,7 @@ impl QuicEndpoint {
             events: VecDeque::new(),
             half_open: 0,
             ignored: Ignored::default(),
+            blocks: Blocks::default(),
             buffer: Vec::new(),
         })
     }
@@ -107,17 +125,21 @@ impl QuicEndpoint {
         &mut self,
         now: Time,
         noq: (noq_proto::ConnectionHandle, noq_proto::Connection),
-        tap: Handle,
+        taps: (Handle, Option<Log>),
         peer: SocketAddr,
     ) -> ConnectionId {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
         self.by_handle.insert(noq.0.0, id);
-        let connection = QuicConnection::new(now, noq, tap, self.clock, self.config.clone(), peer);
+        let connection = QuicConnection::new(now, noq, taps, self.clock, self.config.clone(), peer);
         self.half_open += usize::from(connection.is_half_open);
         self.connections.insert(id, connection);
         self.touched.insert(id);
         id
+    }
+
+    fn log(&self, now: Time, peer: SocketAddr, local: Option<IpAddr>) -> Option<Log> {
+        self.config.qlog.as_ref().map(|folder| Log::new(folder.clone(), now, peer, local))
     }
 
     fn reply(&mut self, transmit: &Transmit, bytes: Vec<u8>) {
@@ -158,10 +180,14 @@ impl QuicEndpoint {
             return self.noq.ignore(incoming);
         };
         server.transport_config(Arc::new(transport));
+        let log = self.log(now, peer, incoming.local_ip());
+        if let (Some(door), Some(log)) = (&self.door, &log) {
+            server.crypto = door.with(log.clone());
+        }
         let instant = self.clock.tick(now);
         match self.noq.accept(incoming, instant, &mut bytes, Some(Arc::new(server))) {
             Ok(accepted) => {
-                let id = self.adopt(now, accepted, tap, peer);
+                let id = self.adopt(now, accepted, (tap, log), peer);
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.credit = credit;
                 }
@@ -227,7 +253,7 @@ impl Endpoint for QuicEndpoint {
         let path = FourTuple::new(datagram.from, datagram.to);
         let payload = datagram.bytes.len();
         let is_long = datagram.bytes.first().is_some_and(|first| first & 0x80 != 0);
-        let bytes = BytesMut::from(&*datagram.bytes);
+        let bytes = self.blocks.copy(datagram.bytes);
         self.buffer.clear();
         match self.noq.handle(instant, path, ecn, bytes, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -313,14 +339,19 @@ impl Endpoint for QuicEndpoint {
     fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
         self.now = self.now.max(now);
         let tap = Handle::default();
-        let mut client = self.client.clone();
+        let log = self.log(now, peer, None);
+        let mut client = ClientConfig::new(match &log {
+            Some(log) => Arc::new(Way::new(self.tls.clone(), log.clone())),
+            None => self.tls.clone(),
+        });
+        client.token_store(self.tokens.clone());
         client.transport_config(Arc::new(self.config.transport(&peer, &tap)?));
         let instant = self.clock.tick(now);
         let noq = self
             .noq
             .connect(instant, client, peer, &self.config.server_name)
             .map_err(|error| format!("no connection to {peer} can begin: {error}"))?;
-        Ok(self.adopt(now, noq, tap, peer))
+        Ok(self.adopt(now, noq, (tap, log), peer))
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Connection> {

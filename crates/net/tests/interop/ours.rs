@@ -181,7 +181,7 @@ impl Stack for Ours {
         let files = turned.app.app.progress().files.iter().zip(sinks);
         let fetched = files.map(|(file, sink)| match &file.stage {
             Stage::Done => Some(std::mem::take(&mut *sink.0.lock().unwrap())),
-            Stage::Failed(why) if why.contains("refused") => None,
+            Stage::Failed(why) if why.contains("code 404") => None,
             other => panic!("our stack cannot fetch: {other:?}"),
         });
         fetched.collect()

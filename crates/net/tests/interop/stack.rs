@@ -90,7 +90,7 @@ pub struct Setting {
     pub extras: Extras,
     pub told: Arc<Told>,
     /// Makes the logs of ours.
-    pub qlog: Option<Arc<dyn noq_proto::QlogFactory>>,
+    pub qlog: Option<Arc<airpace_net::qlog::Folder>>,
 }
 
 /// A server that runs until it is dropped.

@@ -61,6 +61,7 @@ impl QuicConnection {
     /// Appends what must leave now to `out`.
     pub(in crate::quic) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         self.now = now;
+        self.log_at(now);
         if let Some(said) = self.farewell.as_mut().and_then(|farewell| farewell.poll(now, out)) {
             return Some(said);
         }
@@ -248,5 +249,6 @@ impl QuicConnection {
                 self.stamps = self.stamps.wrapping_add(1);
             }
         }
+        self.log_metrics();
     }
 }

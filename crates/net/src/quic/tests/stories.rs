@@ -1,8 +1,7 @@
 //! Transfers over bad paths.
 
-use std::sync::{Arc, Mutex};
-
 use super::*;
+use crate::qlog::Folder;
 
 fn lossy(loss: f64) -> Path {
     Path { loss, detour: (0.1, Duration::from_millis(15)), ..Path::clean(20) }
@@ -210,50 +209,59 @@ fn full_packets_are_as_large_as_the_path_allows() {
     }
 }
 
-/// What noq writes into a log.
-#[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl noq_proto::QlogFactory for Page {
-    fn for_connection(
-        &self,
-        _: noq_proto::Side,
-        _: SocketAddr,
-        _: noq_proto::ConnectionId,
-        _: std::time::Instant,
-    ) -> Option<noq_proto::QlogConfig> {
-        Some(noq_proto::QlogConfig::new(Box::new(self.clone())))
-    }
-}
-
 #[test]
-fn a_connection_writes_its_log_as_records_of_json() {
-    let page = Page::default();
-    let client = Config { qlog: Some(Arc::new(page.clone())), ..Config::default() };
-    let mut pair = Pair::with(lossy(0.02), client, config());
+fn both_ends_of_a_connection_log_the_same_packets() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let logs = folders.each_ref().map(|folder| Folder::new(folder.path()).unwrap());
+    let client = Config { qlog: Some(logs[0].clone()), ..Config::default() };
+    let server = Config { qlog: Some(logs[1].clone()), retry: Retry::Always, ..config() };
+    let mut pair = Pair::with(lossy(0.02), client, server);
     pair.connect();
     pair.work[0].to_send = pattern(200_000);
     pair.transfer(Duration::from_secs(20));
     drop(pair);
-    let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
-    let records: Vec<serde_json::Value> =
-        text.split('\x1e').skip(1).map(|record| serde_json::from_str(record).expect(record)).collect();
-    assert!(records.len() > 300, "{} records", records.len());
-    let metrics = records
-        .iter()
-        .filter(|record| record["name"].as_str().unwrap_or_default().ends_with("recovery_metrics_updated"));
-    let windows =
-        metrics.filter(|record| record["data"]["congestion_window"].as_u64().is_some_and(|cwnd| cwnd > 1500));
-    assert!(windows.count() > 0, "the controller's window is in the log");
+    let [client, server] = folders.each_ref().map(|folder| {
+        let mut files = std::fs::read_dir(folder.path()).unwrap();
+        let text = std::fs::read_to_string(files.next().unwrap().unwrap().path()).unwrap();
+        assert!(files.next().is_none(), "one connection");
+        let records = text.split('\x1e').skip(1).map(|record| serde_json::from_str(record).expect(record));
+        records.collect::<Vec<serde_json::Value>>()
+    });
+    assert_eq!(client[0]["trace"]["common_fields"], server[0]["trace"]["common_fields"], "one name");
+    let of = |log: &[serde_json::Value], name: &str| -> Vec<serde_json::Value> {
+        log.iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
+    };
+    // What arrived is, frame by frame, what was sent, but for the unit of an ACK's delay before it is known.
+    let said = |packets: &[serde_json::Value], kind: &str| -> BTreeMap<u64, serde_json::Value> {
+        let packets = packets.iter().filter(|packet| packet["header"]["packet_type"] == kind);
+        let number = |packet: &serde_json::Value| packet["header"]["packet_number"].as_u64();
+        packets.filter_map(|packet| Some((number(packet)?, packet.clone()))).collect()
+    };
+    for (from, to) in [(&client, &server), (&server, &client)] {
+        let (sent, received) = (of(from, "transport:packet_sent"), of(to, "transport:packet_received"));
+        for kind in ["initial", "handshake", "1RTT"] {
+            let (sent, received) = (said(&sent, kind), said(&received, kind));
+            assert!(!received.is_empty(), "{kind}");
+            assert!(received.iter().all(|(number, packet)| sent.get(number) == Some(packet)), "{kind}");
+            assert!(kind != "1RTT" || received.len() < sent.len(), "a fiftieth was lost");
+        }
+        let parameters = of(to, "transport:parameters_set");
+        assert_eq!((&parameters[0]["owner"], &parameters[1]["owner"]), (&"local".into(), &"remote".into()));
+        let (mut own, peers) = (of(from, "transport:parameters_set")[0].clone(), parameters[1].clone());
+        own["owner"] = "remote".into();
+        assert_eq!(own, peers);
+    }
+    let is_retry = |packet: &serde_json::Value| packet["header"]["packet_type"] == "retry";
+    assert_eq!(of(&client, "transport:packet_received").iter().filter(|packet| is_retry(packet)).count(), 1);
+    let sent = said(&of(&client, "transport:packet_sent"), "1RTT");
+    let lost = of(&client, "recovery:packet_lost");
+    assert!(!lost.is_empty());
+    for lost in lost {
+        let number = lost["header"]["packet_number"].as_u64().unwrap();
+        assert_eq!(sent[&number]["raw"], lost["raw"], "packet {number}");
+    }
+    let metrics = of(&client, "recovery:metrics_updated");
+    let windows = metrics.iter().filter_map(|metrics| metrics["congestion_window"].as_u64());
+    assert!(windows.filter(|window| *window > 1500).count() > 10, "the controller's window is in the log");
+    assert_eq!(logs.map(|folder| folder.failed()), [0, 0]);
 }

@@ -1,0 +1,278 @@
+//! The TLS of connections that are logged: each packet tells of itself when it is sealed or opened.
+//!
+//! noq seals and opens packets by the keys that its TLS session gives it. A logged connection has a session around that
+//! session, whose keys see each packet's header and plaintext. Others have nothing of this.
+//!
+//! A server opens a client's first packet before there is a connection, by keys of the endpoint. What was opened waits in
+//! the [`Door`] for the session, which begins right after it.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::BytesMut;
+use noq_proto::crypto::{
+    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, ServerConfig,
+    Session, UnsupportedVersion,
+};
+use noq_proto::transport_parameters::TransportParameters;
+use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
+
+use crate::qlog::{Header, Log, Packet, Parameters};
+
+/// A packet that was opened before its connection began.
+#[derive(Debug)]
+struct Opened {
+    header: Vec<u8>,
+    number: u64,
+    payload: Vec<u8>,
+    length: u64,
+}
+
+impl Opened {
+    fn packet(&self) -> Packet<'_> {
+        Packet { header: &self.header, number: self.number, payload: &self.payload, length: self.length }
+    }
+}
+
+/// Where packets are told of.
+#[derive(Clone)]
+enum Ear {
+    /// The log of a connection.
+    Log(Log),
+    /// Of a client's first packet, until it is known whose it is.
+    Door(Arc<Mutex<Option<Opened>>>),
+}
+
+/// TLS of a server whose connections are logged.
+#[derive(Clone)]
+pub(super) struct Door {
+    inner: Arc<dyn ServerConfig>,
+    /// Of the next connection.
+    log: Option<Log>,
+    first: Arc<Mutex<Option<Opened>>>,
+}
+
+impl Door {
+    /// One for an endpoint.
+    pub(super) fn new(inner: Arc<dyn ServerConfig>) -> Door {
+        Door { inner, log: None, first: Arc::default() }
+    }
+
+    /// The same for one connection, with its log.
+    pub(super) fn with(&self, log: Log) -> Arc<Door> {
+        Arc::new(Door { log: Some(log), ..self.clone() })
+    }
+}
+
+impl ServerConfig for Door {
+    fn initial_keys(&self, version: u32, id: ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        let keys = self.inner.initial_keys(version, id)?;
+        Ok(Ear::Door(self.first.clone()).keys(keys))
+    }
+
+    fn retry_tag(&self, version: u32, original: ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.inner.retry_tag(version, original, packet)
+    }
+
+    fn start_session(&self, version: u32, parameters: &TransportParameters) -> Box<dyn Session> {
+        let session = self.inner.start_session(version, parameters);
+        let Some(log) = self.log.clone() else { return session };
+        let written = written(parameters);
+        let parameters = Parameters::new(&written);
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let header = first.as_ref().and_then(|first| Header::read(&first.header));
+        let original = parameters.bytes(Parameters::ORIGINAL_DESTINATION).unwrap_or_default();
+        log.begin(true, original, header.and_then(|header| header.source).unwrap_or_default(), parameters);
+        if let Some(first) = first {
+            log.received(first.packet());
+        }
+        Box::new(Logged {
+            inner: session,
+            log,
+            begins_with: Mutex::default(),
+            knows_peer: AtomicBool::new(false),
+        })
+    }
+}
+
+/// TLS of one connection of a client, which is logged.
+pub(super) struct Way {
+    inner: Arc<dyn ClientConfig>,
+    log: Log,
+}
+
+impl Way {
+    pub(super) fn new(inner: Arc<dyn ClientConfig>, log: Log) -> Way {
+        Way { inner, log }
+    }
+}
+
+impl ClientConfig for Way {
+    fn start_session(
+        &self,
+        version: u32,
+        name: &str,
+        parameters: &TransportParameters,
+    ) -> Result<Box<dyn Session>, ConnectError> {
+        Ok(Box::new(Logged {
+            inner: self.inner.start_session(version, name, parameters)?,
+            log: self.log.clone(),
+            begins_with: Mutex::new(Some(written(parameters))),
+            knows_peer: AtomicBool::new(false),
+        }))
+    }
+}
+
+fn written(parameters: &TransportParameters) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    parameters.write(&mut bytes);
+    bytes
+}
+
+/// A session whose keys tell of packets.
+struct Logged {
+    inner: Box<dyn Session>,
+    log: Log,
+    /// A client's parameters, until noq says how it calls the connection.
+    begins_with: Mutex<Option<Vec<u8>>>,
+    knows_peer: AtomicBool,
+}
+
+impl Logged {
+    fn ear(&self) -> Ear {
+        Ear::Log(self.log.clone())
+    }
+}
+
+impl Session for Logged {
+    fn initial_keys(&self, id: ConnectionId, side: Side) -> Keys {
+        let parameters = self.begins_with.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(parameters) = parameters {
+            self.log.begin(false, &id, &id, Parameters::new(&parameters));
+        }
+        self.ear().keys(self.inner.initial_keys(id, side))
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        self.inner.handshake_data()
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        self.inner.peer_identity()
+    }
+
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        self.inner.early_crypto().map(|(header, packet)| (header, self.ear().key(packet)))
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        self.inner.early_data_accepted()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        self.inner.read_handshake(bytes)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        let parameters = self.inner.transport_parameters()?;
+        if let Some(parameters) = &parameters
+            && !self.knows_peer.swap(true, Ordering::Relaxed)
+        {
+            self.log.peers_parameters(Parameters::new(&written(parameters)));
+        }
+        Ok(parameters)
+    }
+
+    fn write_handshake(&mut self, bytes: &mut Vec<u8>) -> Option<Keys> {
+        self.inner.write_handshake(bytes).map(|keys| self.ear().keys(keys))
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        self.inner.next_1rtt_keys().map(|pair| self.ear().pair(pair))
+    }
+
+    fn is_valid_retry(&self, original: ConnectionId, header: &[u8], payload: &[u8]) -> bool {
+        let is_valid = self.inner.is_valid_retry(original, header, payload);
+        if is_valid {
+            self.log.retried(&[header, payload].concat());
+        }
+        is_valid
+    }
+
+    fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        self.inner.export_keying_material(output, label, context)
+    }
+}
+
+impl Ear {
+    fn keys(&self, keys: Keys) -> Keys {
+        Keys { header: keys.header, packet: self.pair(keys.packet) }
+    }
+
+    fn pair(&self, pair: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
+        KeyPair { local: self.key(pair.local), remote: self.key(pair.remote) }
+    }
+
+    fn key(&self, inner: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+        Box::new(Telling { inner, ear: self.clone() })
+    }
+}
+
+/// A key that tells of what it seals and opens.
+struct Telling {
+    inner: Box<dyn PacketKey>,
+    ear: Ear,
+}
+
+impl PacketKey for Telling {
+    fn encrypt(&self, path: PathId, number: u64, packet: &mut [u8], header: usize) {
+        if let Ear::Log(log) = &self.ear
+            && let Some((header, sealed)) = packet.split_at_checked(header)
+        {
+            let payload = &sealed[..sealed.len().saturating_sub(self.inner.tag_len())];
+            log.sent(Packet { header, number, payload, length: packet.len() as u64 });
+        }
+        self.inner.encrypt(path, number, packet, header);
+    }
+
+    fn decrypt(
+        &self,
+        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &mut BytesMut,
+    ) -> Result<(), CryptoError> {
+        let length = (header.len() + payload.len()) as u64;
+        self.inner.decrypt(path, number, header, payload)?;
+        match &self.ear {
+            Ear::Log(log) => log.received(Packet { header, number, payload, length }),
+            Ear::Door(first) => {
+                let opened = Opened { header: header.to_vec(), number, payload: payload.to_vec(), length };
+                *first.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            }
+        }
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        self.inner.tag_len()
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.inner.confidentiality_limit()
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.inner.integrity_limit()
+    }
+}
