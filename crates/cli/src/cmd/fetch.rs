@@ -74,7 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (None, None) => Ok(Trust::Anyone),
     };
     let trust = trust.map_err(anyhow::Error::msg)?;
-    if args.insecure {
+    if args.insecure && !args.quiet {
         terminal::say("--insecure: whoever is between you and the server may read and change everything");
     }
     let to_stdout = args.out == Path::new("-");
@@ -116,7 +116,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         let server =
             Server { url: first, trust: &trust, logs: logs.as_ref(), is_quiet: args.quiet || args.json };
-        for (index, file) in group.into_iter().zip(server.fetch(wanted, &stop)?) {
+        // The files of other servers come all the same.
+        let files = server.fetch(wanted, &stop).unwrap_or_else(|why| {
+            let stage = Stage::Failed(format!("{why:#}"));
+            vec![FileProgress { stage, ..FileProgress::default() }; group.len()]
+        });
+        for (index, file) in group.into_iter().zip(files) {
             results[index] = file;
         }
     }

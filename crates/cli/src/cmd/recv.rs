@@ -109,11 +109,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             terminal::say(format_args!(
                 "on the other machine: airpace send FILE THIS-MACHINE{port} --scheme pbe"
             ));
-            if let Some(place) = place {
-                terminal::say(format_args!(
+            match place {
+                Some(place) => terminal::say(format_args!(
                     "the key is kept in {}; remove it for a new one",
                     place.display()
-                ));
+                )),
+                None => terminal::say(format_args!("the key is that of ${}", wire::KEY_VARIABLE)),
             }
         }
     }

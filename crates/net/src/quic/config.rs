@@ -132,6 +132,12 @@ pub struct Config {
     pub receive_window: u32,
     /// Bytes of a connection that wait until they are acknowledged, at most: fewer if its window is smaller.
     pub send_window: u64,
+    /// From what the tokens are made that end connections which an endpoint does not know. One that is started again
+    /// with the same says so at once to peers of its earlier life; without, they wait until they have heard nothing for
+    /// [`Config::idle`].
+    ///
+    /// Source: RFC 9000 §10.3.2
+    pub reset_key: Option<[u8; 64]>,
     /// Where each connection has a log.
     pub qlog: Option<Arc<Folder>>,
 }
@@ -159,6 +165,7 @@ impl Default for Config {
             keep_alive: Some(Duration::from_secs(10)),
             receive_window: 16 << 20,
             send_window: 24 << 20,
+            reset_key: None,
             qlog: None,
         }
     }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use airpace_core::{Ecn, Time};
 use noq_proto::crypto::rustls::QuicClientConfig;
 use noq_proto::{
-    ClientConfig, DatagramEvent, EcnCodepoint, EndpointConfig, FourTuple, Incoming, ServerConfig,
-    TokenMemoryCache, Transmit,
+    ClientConfig, DatagramEvent, EcnCodepoint, EndpointConfig, FourTuple, HashedConnectionIdGenerator,
+    Incoming, ServerConfig, TokenMemoryCache, Transmit,
 };
+use ring::hmac;
 
 use super::adapter::{Clock, Handle};
 use super::blocks::Blocks;
@@ -61,6 +62,17 @@ pub struct QuicEndpoint {
     buffer: Vec<u8>,
 }
 
+/// Settings of an endpoint that knows its connection IDs again when it is started anew with the same key.
+fn lasting(key: &[u8; 64]) -> EndpointConfig {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+    let mut of_ids = [0; 8];
+    of_ids.copy_from_slice(&hmac::sign(&key, b"connection IDs").as_ref()[..8]);
+    let of_ids = u64::from_be_bytes(of_ids);
+    let mut settings = EndpointConfig::new(Arc::new(key));
+    settings.cid_generator(Arc::new(move || Box::new(HashedConnectionIdGenerator::from_key(of_ids))));
+    settings
+}
+
 impl QuicEndpoint {
     /// An endpoint without connections.
     ///
@@ -75,7 +87,7 @@ impl QuicEndpoint {
             server.crypto = Arc::new(door.clone());
             door
         });
-        let mut settings = EndpointConfig::default();
+        let mut settings = config.reset_key.as_ref().map_or_else(EndpointConfig::default, lasting);
         // The first byte tells QUIC from the other transport on one port. Source: RFC 9287 §3
         settings.grease_quic_bit(false);
         let noq = noq_proto::Endpoint::new(Arc::new(settings), server.clone().map(Arc::new), true);

@@ -85,6 +85,8 @@ pub struct Client {
     /// When the other side was heard last, or the first try began.
     heard: Option<Time>,
     pause: Duration,
+    /// When files began to move over this connection.
+    moving_since: Option<Time>,
     due: Option<Time>,
     watched: Option<Time>,
     outcome: Option<Result<(), Fault>>,
@@ -128,6 +130,7 @@ impl Client {
             began: None,
             heard: None,
             pause: FIRST_PAUSE,
+            moving_since: None,
             due: None,
             watched: None,
             outcome: None,
@@ -183,6 +186,10 @@ impl Client {
 
     /// The connection is of no more use. Another one may do, unless it has been too long.
     fn lost(&mut self, now: Time, endpoint: &mut dyn Endpoint, why: &str) {
+        // One that was accepted and ended at once may be refused for long, such as by a file that another sender writes.
+        if self.moving_since.take().is_some_and(|since| since + LONGEST_PAUSE <= now) {
+            self.pause = FIRST_PAUSE;
+        }
         if let Some(connection) = self.id().and_then(|id| endpoint.connection(id)) {
             connection.close(now, Code::Busy.number(), "the sender begins a new connection");
         }
@@ -319,7 +326,7 @@ impl Client {
                     }
                 };
                 self.stage = Stage::Moving(id);
-                self.pause = FIRST_PAUSE;
+                self.moving_since = Some(now);
                 self.progress.stage = Seen::Moving;
                 Ok(())
             }

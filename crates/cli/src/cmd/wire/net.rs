@@ -75,8 +75,14 @@ pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
     let accepts = wire.role == Role::Listens;
     let identity =
         accepts.then(|| Identity::self_signed(&["airpace"])).transpose().map_err(|why| anyhow!(why))?;
-    let config =
-        quic::Config { identity, idle: IDLE, keep_alive: Some(KEEP_ALIVE), ..quic::Config::default() };
+    let config = quic::Config {
+        identity,
+        idle: IDLE,
+        keep_alive: Some(KEEP_ALIVE),
+        // A receiver that was killed and started again has the same key.
+        reset_key: accepts.then(|| wire.key.derive(b"", b"airpace quic stateless reset")),
+        ..quic::Config::default()
+    };
     let quic = QuicEndpoint::new(config).map_err(|why| anyhow!(why))?;
     let config = UdpConfig { accepts, idle: IDLE, ..UdpConfig::default() };
     let udp = UdpEndpoint::new(wire.key, config).map_err(|why| anyhow!(why))?;

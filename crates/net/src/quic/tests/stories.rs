@@ -43,6 +43,24 @@ fn a_silent_peer_ends_the_connection_after_a_minute() {
     assert_eq!(pair.closed(true), Some(&Closed::Silence(Duration::from_secs(60))));
 }
 
+#[test]
+fn a_server_that_is_started_again_with_the_same_key_says_so_at_once() {
+    for (keys, is_told) in [([3, 3], true), ([3, 4], false)] {
+        let of = |key: u8| Config { reset_key: Some([key; 64]), ..config() };
+        let mut pair = Pair::with(Path::clean(20), Config::default(), of(keys[0]));
+        pair.connect();
+        let begin = pair.now;
+        pair.connection(false).steer(begin, scheme("cbr:rate_mbps=5").0);
+        pair.work[0].to_send = pattern(3_000_000);
+        pair.run_for(Duration::from_millis(500));
+        (pair.server, pair.work[1]) = (QuicEndpoint::new(of(keys[1])).unwrap(), Work::default());
+        pair.run_for(Duration::from_secs(1));
+        let why = pair.closed(false).map(Closed::to_string);
+        assert_eq!(why.is_some(), is_told, "{why:?}");
+        assert!(why.is_none_or(|why| why.contains("restarted")));
+    }
+}
+
 /// All has been acknowledged, so hardly anything may count as outstanding.
 fn assert_settled(pair: &mut Pair) {
     let inflight = pair.connection(true).ledger().unwrap().inflight();
