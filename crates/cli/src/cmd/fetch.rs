@@ -74,7 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (None, None) => Ok(Trust::Anyone),
     };
     let trust = trust.map_err(anyhow::Error::msg)?;
-    if args.insecure && !args.quiet {
+    if args.insecure {
         terminal::say("--insecure: whoever is between you and the server may read and change everything");
     }
     let to_stdout = args.out == Path::new("-");

@@ -84,6 +84,20 @@ fn what_serve_serves_fetch_fetches() {
 }
 
 #[test]
+fn the_files_of_other_servers_come_although_one_cannot_be_found() {
+    let (shell, bytes) = shell();
+    let serving = Serving::new(&shell, &[]);
+    let there = format!("{}/big", serving.url);
+    let words = ["fetch", "https://host.invalid/lost", &there, "--fingerprint", &serving.fingerprint];
+    let done = shell.run(&[&words[..], &["--out", "got"]].concat());
+    assert_eq!(done.code, Some(2));
+    for part in ["/lost was not fetched", "is no host that can be found"] {
+        assert!(done.err.contains(part), "{}", done.err);
+    }
+    assert!(std::fs::read(shell.path("got/big")).unwrap() == bytes);
+}
+
+#[test]
 fn nothing_outside_the_folder_is_served() {
     let (shell, _) = shell();
     let serving = Serving::new(&shell, &[]);
