@@ -9,8 +9,9 @@ use crate::transport::Read;
 
 /// Bytes that are kept in one piece of memory until they are acknowledged.
 ///
-/// Chosen: small enough for allocators to use the same memory again and again.
-const PIECE: usize = 16 << 10;
+/// Chosen: small enough for allocators to use the same memory again and again, and large enough for noq, which looks
+/// through all pieces that are outstanding for each packet.
+const PIECE: usize = 64 << 10;
 
 /// What happened to a stream that is not the contract's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
