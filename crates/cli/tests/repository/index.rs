@@ -1,16 +1,13 @@
-//! ARCHITECTURE.md ends with a list of all source files, each with the first sentence that it says of itself.
+//! `docs/files.md` lists all source files, each with the first sentence that it says of itself.
 
 use std::fmt::Write;
 
 use super::{read, root, tracked_files};
 
-const PAGE: &str = "ARCHITECTURE.md";
+const PAGE: &str = "docs/files.md";
 
-/// The list is what follows this line.
-const HEAD: &str = "## Every file\n";
-
-/// What the list begins with.
-const LEAD: &str = "\nPaths are below `crates/`. The sentence is the first that the file says of itself.\n\n";
+/// What the page begins with.
+const LEAD: &str = "# Every source file\n\nPaths are below `crates/`. The sentence is the first that the file says of itself.\n\n";
 
 /// The first sentence of a file's own documentation.
 fn first_sentence(text: &str) -> String {
@@ -39,19 +36,16 @@ fn list() -> Option<String> {
     Some(list)
 }
 
-/// To write the list anew: `AIRPACE_UPDATE=1 cargo test -p airpace-cli --test repository index`.
+/// To write the page anew: `AIRPACE_UPDATE=1 cargo test -p airpace-cli --test repository index`.
 #[test]
-fn architecture_lists_every_source_file_with_its_first_sentence() {
+fn every_source_file_is_listed_with_its_first_sentence() {
     let Some(list) = list() else { return };
-    let page = read(PAGE);
-    let (before, present) = page.split_once(HEAD).unwrap_or((&page, ""));
     let wanted = format!("{LEAD}{list}");
     if std::env::var_os("AIRPACE_UPDATE").is_some() {
-        let before = before.trim_end();
-        std::fs::write(root().join(PAGE), format!("{before}\n\n{HEAD}{wanted}"))
-            .expect("the page can be written");
+        std::fs::write(root().join(PAGE), wanted).expect("the page can be written");
         return;
     }
+    let present = read(PAGE);
     let other = wanted.lines().find(|line| !present.lines().any(|known| known == *line));
     let gone = present.lines().find(|line| !wanted.lines().any(|known| known == *line));
     assert!(
