@@ -37,11 +37,11 @@ use crate::transport::{Closed, Event, MSS, overhead};
 /// What connections are steered by until [`Connection::steer`].
 const DEFAULT_SCHEME: &str = "cubic";
 
-/// The most pieces of streams that wait to be read.
+/// Bytes of the receive window for each of the most pieces of streams that wait to be read.
 ///
-/// Chosen: what may wait as bytes is 18,000 full packets. Each piece keeps its datagram in memory (few keep more: see
-/// `blocks.rs`), so that many small ones would keep far more than their bytes.
-const MOST_PIECES: usize = 1 << 16;
+/// Chosen: a fifth of a full packet. Each piece keeps its datagram in memory (few keep more: see `blocks.rs`), so that
+/// many small ones would keep far more than their bytes.
+const BYTES_PER_PIECE: usize = 256;
 
 /// What may be sent to an address that has not proven itself, as a multiple of what came from it.
 ///
@@ -475,7 +475,8 @@ impl QuicConnection {
             }
         }
         let _ = chunks.finalize();
-        if self.streams.values().map(Inflow::pieces).sum::<usize>() > MOST_PIECES {
+        let most = self.config.receive_window as usize / BYTES_PER_PIECE;
+        if self.streams.values().map(Inflow::pieces).sum::<usize>() > most {
             let instant = self.clock.tick(self.now);
             self.noq.close(instant, VarInt::from_u32(0), TOO_MANY_PIECES.as_bytes().to_vec().into());
             return self.end(Closed::Failed(TOO_MANY_PIECES.to_owned()));

@@ -160,7 +160,7 @@ impl Play<'_> {
             let said = servers
                 .iter()
                 .chain(&clients)
-                .filter_map(|said| said.lines().last())
+                .filter_map(|said| said.lines().rfind(|line| !line.starts_with('{')))
                 .collect::<Vec<_>>()
                 .join("; ");
             return Err(if said.is_empty() { error } else { error.context(said) });
