@@ -5,7 +5,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 
 mod machine;
 
@@ -13,9 +12,7 @@ use airpace_bpf::choose::Chooser;
 use airpace_bpf::feed::Told;
 use airpace_bpf::kernel::{Kernel, LoadError};
 use airpace_core::Rate;
-use airpace_testing::skipped;
-use machine::{Flow, InKernel, biscay, feed_until, load, loaded, mbps, morc, turn};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, turn};
 use rustix::net::sockopt::tcp_congestion;
 
 /// Instructions that the verifier may go through in all programs of a scheme together. The kernel's limit is a million
@@ -93,39 +90,6 @@ fn the_feed_reads_as_it_was_told() {
     for told in [mbps(20.0), unknown, mbps(0.0), mbps(5.0)] {
         feed.tell(&told);
         assert_eq!(kernel.feed().unwrap().read().map(|(told, _)| told), Some(told));
-    }
-}
-
-/// A control group with this process in it, for as long as this value lives.
-struct Group {
-    mounted: PathBuf,
-    before: PathBuf,
-    path: PathBuf,
-}
-
-impl Group {
-    fn enter() -> Option<Group> {
-        let mounted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("groups-{}", std::process::id()));
-        fs::create_dir_all(&mounted).unwrap();
-        if let Err(error) = mount("airpace", &mounted, "cgroup2", MountFlags::empty(), None) {
-            skipped(&format!("control groups cannot be seen here: {error}"));
-            return None;
-        }
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
-        let before = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-        let path = mounted.join(format!("airpace-test-{}", std::process::id()));
-        let group = Group { before: mounted.join(before), mounted, path };
-        fs::create_dir(&group.path).unwrap();
-        airpace_files::join_group(&group.path).unwrap();
-        Some(group)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        airpace_files::join_group(&self.before).unwrap();
-        fs::remove_dir(&self.path).unwrap();
-        unmount(&self.mounted, UnmountFlags::DETACH).unwrap();
     }
 }
 

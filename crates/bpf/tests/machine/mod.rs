@@ -2,10 +2,11 @@
 // Each test uses what it needs.
 #![allow(dead_code)]
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ use airpace_cc::scheme::Options;
 use airpace_core::Rate;
 use airpace_testing::skipped;
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -222,6 +224,39 @@ impl InKernel {
             seen = InKernel::count();
         }
         panic!("{self:?} became {seen:?}");
+    }
+}
+
+/// A control group with this process in it, for as long as this value lives.
+pub struct Group {
+    mounted: PathBuf,
+    before: PathBuf,
+    pub path: PathBuf,
+}
+
+impl Group {
+    pub fn enter() -> Option<Group> {
+        let mounted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("groups-{}", std::process::id()));
+        fs::create_dir_all(&mounted).unwrap();
+        if let Err(error) = mount("airpace", &mounted, "cgroup2", MountFlags::empty(), None) {
+            skipped(&format!("control groups cannot be seen here: {error}"));
+            return None;
+        }
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let before = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+        let path = mounted.join(format!("airpace-test-{}", std::process::id()));
+        let group = Group { before: mounted.join(before), mounted, path };
+        fs::create_dir(&group.path).unwrap();
+        airpace_files::join_group(&group.path).unwrap();
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        airpace_files::join_group(&self.before).unwrap();
+        fs::remove_dir(&self.path).unwrap();
+        unmount(&self.mounted, UnmountFlags::DETACH).unwrap();
     }
 }
 
