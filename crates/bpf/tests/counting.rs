@@ -14,26 +14,13 @@ use airpace_bpf::kernel::{Kernel, Part};
 use airpace_bpf::twin::KernelTuning;
 use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
-use machine::{Feeding, Flow, Group, InKernel, Namespace, connected, ip, load, mbps, turn};
+use machine::{Feeding, Flow, Group, InKernel, Namespace, connected, load, mbps, turn, wire};
 
 /// The most that count: `AP_MOST_FLOWS`.
 const MOST: u64 = 4_096;
 
 const HERE: &str = "10.87.0.1";
 const THERE: &str = "10.87.0.2";
-
-/// Two namespaces with a wire between them.
-fn wire() -> Option<[Namespace; 2]> {
-    let ends = [Namespace::new("here")?, Namespace::new("there")?];
-    let [here, there] = ends.each_ref().map(Namespace::name);
-    let pair = ["-n", here, "link", "add", "wire", "mtu", "1500", "type", "veth", "peer", "name", "wire"];
-    ip(&[&pair[..], &["netns", there]].concat()).unwrap();
-    for (end, address) in [(here, HERE), (there, THERE)] {
-        ip(&["-n", end, "addr", "add", &format!("{address}/24"), "dev", "wire"]).unwrap();
-        ip(&["-n", end, "link", "set", "wire", "up"]).unwrap();
-    }
-    Some(ends)
-}
 
 /// A flow over the wire.
 fn flow(ends: &[Namespace; 2], scheme: &str) -> Flow {
@@ -93,7 +80,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     let before = InKernel::settled();
     let Some(mut kernel) = load(&steady()) else { return };
     let Some(group) = Group::enter() else { return };
-    let Some(ends) = wire() else { return };
+    let Some(ends) = wire(HERE, THERE) else { return };
     // Only what this program sends: others on this machine do as they like.
     kernel.count_flows(File::open(&group.path).unwrap().as_fd()).unwrap();
     let feeding = Feeding::start(&kernel, mbps(MBPS));
@@ -140,7 +127,7 @@ fn more_flows_than_the_map_holds_are_counted_up_to_a_bound_and_harm_nobody() {
     let before = InKernel::settled();
     let Some(mut kernel) = load(&steady()) else { return };
     let Some(group) = Group::enter() else { return };
-    let Some(ends) = wire() else { return };
+    let Some(ends) = wire(HERE, THERE) else { return };
     kernel.count_flows(File::open(&group.path).unwrap().as_fd()).unwrap();
     let feeding = Feeding::start(&kernel, mbps(MBPS));
     let ours = flow(&ends, "biscay");

@@ -318,3 +318,16 @@ pub fn ip(words: &[&str]) -> Result<(), String> {
     }
     Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
+
+/// Two namespaces with a wire between them.
+pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
+    let ends = [Namespace::new("here")?, Namespace::new("there")?];
+    let names = ends.each_ref().map(Namespace::name);
+    let pair = ["-n", names[0], "link", "add", "wire", "mtu", "1500", "type", "veth", "peer", "name", "wire"];
+    ip(&[&pair[..], &["netns", names[1]]].concat()).unwrap();
+    for (end, address) in names.into_iter().zip([here, there]) {
+        ip(&["-n", end, "addr", "add", &format!("{address}/24"), "dev", "wire"]).unwrap();
+        ip(&["-n", end, "link", "set", "wire", "up"]).unwrap();
+    }
+    Some(ends)
+}
