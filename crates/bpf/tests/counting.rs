@@ -91,6 +91,11 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     while !alone(window(&ends[0])) {
         ours.goes_on();
     }
+    let within = ends[0].inside(|| Flow::start("reno").unwrap());
+    within.goes_on();
+    ours.goes_on();
+    assert_eq!(kernel.active_flows().unwrap(), Some(1), "what stays on the machine does not share the radio");
+    drop(within);
     let others = ["reno", "cubic"].map(|scheme| flow(&ends, scheme));
     counts(&kernel, Some(3));
     let is_over = AtomicBool::new(false);

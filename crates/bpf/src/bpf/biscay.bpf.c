@@ -60,7 +60,12 @@ struct {
 	MAP_TYPE(value, struct flow);
 } flows SEC(".maps");
 
-/* The flows that share the bandwidth, this one included. Notes that this one sends. */
+/*
+ * The flows that share the bandwidth. Notes that this one sends.
+ *
+ * Differs: the registry counts a flow for itself even while it is silent. Here it counts from its first bytes on, which left
+ * before it asks.
+ */
 AP_FN ap_u64 sharing(struct flow *f, ap_u64 now)
 {
 	ap_u64 own = count_flows(&f->counted, now), all = host_flows(now);

@@ -69,7 +69,8 @@ impl Drop for Groups {
 
 /// A control group with this process in it. Its end undoes that.
 struct Group {
-    groups: Groups,
+    /// `path` lies there.
+    _groups: Groups,
     path: PathBuf,
     /// Where this process was before.
     before: PathBuf,
@@ -80,7 +81,7 @@ impl Group {
         let groups = Groups::see()?;
         let before = before(groups.root()).unwrap_or_else(|_| groups.root().to_owned());
         let path = groups.root().join(format!("airpace-run-{}", std::process::id()));
-        let group = Group { groups, path, before };
+        let group = Group { _groups: groups, path, before };
         fs::create_dir(&group.path).with_context(|| group.path.display().to_string())?;
         join(&group.path).context("a control group does not take this process")?;
         Ok(group)
