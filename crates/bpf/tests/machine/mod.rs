@@ -257,6 +257,7 @@ impl Drop for Group {
         airpace_files::join_group(&self.before).unwrap();
         fs::remove_dir(&self.path).unwrap();
         unmount(&self.mounted, UnmountFlags::DETACH).unwrap();
+        fs::remove_dir(&self.mounted).unwrap();
     }
 }
 
