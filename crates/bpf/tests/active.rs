@@ -34,7 +34,7 @@ proptest! {
         let mut now = Time::from_secs(1);
         let half = packets.len() / 2;
         for (number, (wait, flow)) in packets.into_iter().enumerate() {
-            now = now + Duration::from_micros(wait + if number == half { pause } else { 0 });
+            now += Duration::from_micros(wait + if number == half { pause } else { 0 });
             kernel.sends(lasts.entry(flow).or_default(), now);
             for registry in [&mut at_once, &mut late] {
                 registry.observe(now, &key(flow), 1, Bytes(100));
@@ -55,7 +55,7 @@ proptest! {
         let mut lasts = vec![Last::default(); usize::from(flows)];
         let mut now = Time::from_secs(1);
         for _ in 0..20 {
-            now = now + Duration::from_millis(period);
+            now += Duration::from_millis(period);
             for (flow, last) in (0..flows).zip(&mut lasts) {
                 kernel.sends(last, now);
                 registry.observe(now, &key(flow), 1, Bytes(100));
