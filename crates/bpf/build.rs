@@ -10,6 +10,8 @@ const HEADERS: &[&str] = &[
     "bbr.h",
     "biscay_state.h",
     "biscay.h",
+    "active.h",
+    "count.h",
     "pcc.h",
     "morc_state.h",
     "morc.h",

@@ -4,16 +4,23 @@
 //! cargo bench -p airpace-bpf --features load --bench ack_cost      (as root)
 //! ```
 //!
+//! Then, what it costs that BISCAY counts all flows of the host: per packet that leaves over a wire between two network
+//! namespaces.
+//!
 //! Each scheme sends at the same rates over the loopback. The kernel counts the time in each program
 //! (`kernel.bpf_stats_enabled`), the same clock calls included in all. Rounds alternate, and the median of each scheme's
 //! counts.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+#[path = "../tests/machine/mod.rs"]
+mod machine;
 
 use airpace_bpf::feed::Told;
 use airpace_bpf::kernel::{Kernel, Part};
@@ -104,8 +111,41 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let before = fs::read_to_string(STATS)?;
     fs::write(STATS, "1")?;
     let measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, mbps));
+    let measured = measured.and_then(|()| count(&parts[1]));
     fs::write(STATS, before)?;
     measured
+}
+
+/// Packets that are counted: one flow, and a thousand in turns.
+fn count(biscay: &Part) -> Result<(), Box<dyn std::error::Error>> {
+    println!("             ns per packet counted");
+    for flows in [1_u16, 1_000] {
+        let mut costs: Vec<f64> = (0..ROUNDS).filter_map(|_| counted(biscay, flows)).collect();
+        costs.sort_by(f64::total_cmp);
+        println!("{flows:5} flows  {:13.0}", costs.get(costs.len() / 2).ok_or("no wire")?);
+    }
+    Ok(())
+}
+
+/// Nanoseconds in the program that counts, per packet of 1000 bytes.
+fn counted(biscay: &Part, flows: u16) -> Option<f64> {
+    let mut kernel = Kernel::load(biscay).ok()?;
+    let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
+    let group = machine::Group::enter()?;
+    kernel.count_flows(File::open(&group.path).ok()?.as_fd()).ok()?;
+    let socket = ends[0].inside(|| UdpSocket::bind("192.0.2.1:0")).ok()?;
+    let began = Instant::now();
+    // Some 80 Mbit/s: ten packets in a millisecond.
+    for packet in 0..5_000_u16 {
+        let _ = socket.send_to(&[0; 1000], ("192.0.2.2", 2_000 + packet % flows));
+        if packet % 10 == 9 {
+            let due = Duration::from_millis(u64::from(packet) / 10);
+            std::thread::sleep(due.saturating_sub(began.elapsed()));
+        }
+    }
+    let costs = kernel.costs().ok()?;
+    let counter = costs.iter().find(|cost| cost.name == "count_egress")?;
+    (counter.calls >= 5_000).then(|| counter.nanos as f64 / counter.calls as f64)
 }
 
 /// Measures the schemes in turns, and prints their medians.

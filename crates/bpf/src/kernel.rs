@@ -5,11 +5,13 @@
 //!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
 //!                            feed      what the radio grants, written by a feeder (only BISCAY)
 //!                            totals    what all flows count together
+//!                            host      the active flows of the host, and the link of the program that counts them
+//!                            counter   (only BISCAY)
 //! ```
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, PrintLevel, ReferencesType};
 
-use crate::feed::Feed;
+use crate::feed::{Feed, now};
 use crate::mapped::Mapped;
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
@@ -81,6 +83,9 @@ impl Part {
         }
     }
 }
+
+/// The program that counts the host's flows.
+const COUNTER: &str = "count_egress";
 
 /// The file of a scheme without a link.
 const OPS: &str = "ops";
@@ -159,6 +164,8 @@ pub struct Kernel {
     link: Link,
     /// Whether the kernel knows links of such programs.
     has_links: bool,
+    /// The program that counts the host's flows, once it does.
+    counter: Option<Link>,
 }
 
 /// What all flows of a scheme counted since it was loaded.
@@ -229,7 +236,29 @@ impl Kernel {
         let scheme = object.maps_mut().find(|map| map.name() == name);
         let mut scheme = scheme.ok_or(LoadError::TooOld("map of the scheme"))?;
         let link = scheme.attach_struct_ops().map_err(refused("attach"))?;
-        Ok(Kernel { name, object, link, has_links })
+        Ok(Kernel { name, object, link, has_links, counter: None })
+    }
+
+    /// From now on, all flows that programs in the control group `group` (version 2) send count, TCP and UDP, and not only
+    /// those of the scheme. For the whole host, that is the root of its control groups.
+    ///
+    /// # Errors
+    /// If the scheme counts none, or the kernel does not take its program there.
+    pub fn count_flows(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
+        let program = self.object.progs_mut().find(|program| program.name() == COUNTER);
+        let program = program.ok_or(LoadError::NoPrograms)?;
+        let name = self.name;
+        let link = program.attach_cgroup(group.as_raw_fd());
+        self.counter = Some(link.map_err(|error| refused(name, "count the host's flows", error))?);
+        Ok(())
+    }
+
+    /// The host's active flows as of the last packet; `None` if nobody counts them, or none is active.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn active_flows(&self) -> io::Result<Option<u64>> {
+        read_host(self.data(".data.host")?.as_fd())
     }
 
     /// Keeps the scheme in the kernel when this value and the program are gone.
@@ -249,6 +278,9 @@ impl Kernel {
                 None => continue,
             };
             map.pin(folder.join(pinned)).map_err(refused)?;
+        }
+        if let Some(counter) = &mut self.counter {
+            counter.pin(folder.join("counter")).map_err(refused)?;
         }
         if self.has_links {
             return self.link.pin(folder.join("link")).map_err(refused);
@@ -327,6 +359,7 @@ fn is_locked() -> bool {
 /// A scheme that was pinned.
 pub struct Pinned {
     feed: Option<MapHandle>,
+    host: Option<MapHandle>,
     totals: MapHandle,
 }
 
@@ -343,8 +376,9 @@ impl Pinned {
         let open = |name| {
             MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused(scheme, "open", error))
         };
-        let feed = folder.join("feed").exists().then(|| open("feed")).transpose()?;
-        Ok(Some(Pinned { feed, totals: open("totals")? }))
+        let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
+        let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
+        Ok(Some(Pinned { feed, host, totals: open("totals")? }))
     }
 
     /// The array for a feeder; `None` if the scheme needs none.
@@ -353,6 +387,15 @@ impl Pinned {
     /// If the system does not map it.
     pub fn feed(&self) -> io::Result<Option<Feed>> {
         self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
+    }
+
+    /// The host's active flows; `None` if nobody counts them.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn active_flows(&self) -> io::Result<Option<u64>> {
+        let Some(host) = &self.host else { return Ok(None) };
+        Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
     }
 
     /// What its flows counted.
@@ -393,11 +436,18 @@ pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
 }
 
 /// The words of `struct ap_totals` of `intf.h`.
-fn read_totals(fd: std::os::fd::BorrowedFd<'_>) -> io::Result<Totals> {
+fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
     let memory: Mapped<11> = Mapped::new(fd, false)?;
     let word = |word: usize| memory.words()[word].load(Relaxed);
     let [flows, acks, sends, fallbacks, returns, silences] = [5, 6, 7, 8, 9, 10].map(word);
     Ok(Totals { flows, acks, sends, fallbacks, returns, silences })
+}
+
+/// The words of `struct ap_host` of `intf.h`: the ring, the flows, and until when that says something.
+fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    let memory: Mapped<18> = Mapped::new(fd, false)?;
+    let [flows, until] = [16, 17].map(|word: usize| memory.words()[word].load(Relaxed));
+    Ok((now() < until).then_some(flows))
 }
 
 /// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.

@@ -16,6 +16,7 @@
 //!
 //! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
 //! `biscay.h`, `morc.h` over `pcc.h`, and `bbr.h` are the controllers. `sock.h` is what their programs ask of a socket.
+//! `active.h` counts active flows, and `count.h` shows it every packet that the host sends.
 
 #[cfg(feature = "load")]
 pub mod choose;

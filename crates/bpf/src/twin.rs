@@ -1,5 +1,6 @@
 //! The controllers of the kernel, compiled for the host.
 
+pub mod active;
 pub mod bbr;
 pub mod morc;
 mod sys;

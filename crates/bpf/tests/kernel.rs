@@ -2,129 +2,22 @@
 #![cfg(feature = "load")]
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+
+mod machine;
 
 use airpace_bpf::choose::Chooser;
-use airpace_bpf::feed::{Feed, Told};
-use airpace_bpf::kernel::{Kernel, LoadError, Part, Totals};
-use airpace_bpf::twin::KernelTuning;
-use airpace_bpf::twin::morc::MorcTuning;
-use airpace_cc::biscay::Tuning;
-use airpace_cc::scheme::Options;
+use airpace_bpf::feed::Told;
+use airpace_bpf::kernel::{Kernel, LoadError};
 use airpace_core::Rate;
-use airpace_testing::skipped;
-use libbpf_rs::query::{LinkInfoIter, MapInfoIter};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
-use rustix::net::{AddressFamily, SocketType, connect, socket};
+use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, turn};
+use rustix::net::sockopt::tcp_congestion;
 
 /// Instructions that the verifier may go through in all programs of a scheme together. The kernel's limit is a million
 /// for each program.
 const MOST_VERIFIED: u64 = 200_000;
-
-/// Names of congestion controls belong to the whole machine, so these tests take turns.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn biscay() -> Part {
-    let options = Options::defaults(&airpace_cc::biscay::SCHEME);
-    let tuning = KernelTuning::new(&Tuning::read(&options).unwrap());
-    Part::Biscay(tuning.expect("the kernel knows the defaults"))
-}
-
-fn morc() -> Part {
-    let options = Options::defaults(&airpace_cc::morc::SCHEME);
-    let tuning = MorcTuning::new(&airpace_cc::morc::profile(&options).unwrap());
-    Part::Morc(tuning.expect("the kernel knows the defaults"))
-}
-
-/// Loads a scheme, if this machine takes it.
-fn loaded(part: &Part) -> Option<(Kernel, MutexGuard<'static, ()>)> {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    match Kernel::load(part) {
-        Ok(kernel) => Some((kernel, turn)),
-        Err(error @ (LoadError::Refused { .. } | LoadError::File { .. })) => panic!("{error}"),
-        Err(error) => {
-            skipped(&format!("no programs in the kernel: {error}"));
-            None
-        }
-    }
-}
-
-/// A flow over the loopback that goes on until it is dropped.
-struct Flow {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-    received: Arc<Mutex<u64>>,
-}
-
-impl Flow {
-    fn start(scheme: &str) -> std::io::Result<Flow> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-        set_tcp_congestion(&socket, scheme)?;
-        connect(&socket, &address)?;
-        let mut sender = TcpStream::from(socket);
-        let (mut receiver, _) = listener.accept()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let received = Arc::new(Mutex::new(0));
-        let (is_over, count) = (Arc::clone(&stop), Arc::clone(&received));
-        let writes = move || {
-            // Far less than a loopback carries: other tests run at the same time.
-            while !is_over.load(Ordering::Relaxed) && sender.write_all(&[0; 20_000]).is_ok() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
-        let reads = move || {
-            let mut bytes = [0; 65_536];
-            while let Ok(some @ 1..) = receiver.read(&mut bytes) {
-                *count.lock().unwrap() += some as u64;
-            }
-        };
-        Ok(Flow { stop, threads: vec![std::thread::spawn(writes), std::thread::spawn(reads)], received })
-    }
-
-    /// Waits until a megabyte more has arrived.
-    fn goes_on(&self) {
-        let before = *self.received.lock().unwrap();
-        while *self.received.lock().unwrap() < before + 1_000_000 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
-    }
-}
-
-fn mbps(mbps: f64) -> Told {
-    Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None }
-}
-
-/// Feeds until the totals are as wanted.
-fn feed_until(kernel: &Kernel, mut feed: Option<(&mut Feed, Told)>, is_enough: impl Fn(&Totals) -> bool) {
-    while !is_enough(&kernel.totals().unwrap()) {
-        feed.iter_mut().for_each(|(feed, told)| feed.tell(told));
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Maps and links of all programs of the machine that have our names.
-fn ours_in_the_kernel() -> usize {
-    let names = [".data.feed", ".data.totals", ".rodata.tuning", ".rodata.kernel", "flows", "biscay", "morc"];
-    let maps = MapInfoIter::default().filter(|map| names.iter().any(|name| map.name == *name));
-    maps.count() + LinkInfoIter::default().filter(|link| link.prog_id == 0).count()
-}
 
 #[test]
 fn the_verifier_s_work_is_bounded() {
@@ -171,13 +64,11 @@ fn a_feeder_that_dies_leaves_the_flow_to_bbr_and_one_that_returns_takes_it_back(
 
 #[test]
 fn it_may_be_removed_and_loaded_anew_while_flows_run() {
-    let Some((kernel, turn)) = loaded(&biscay()) else { return };
-    drop(kernel);
-    drop(turn);
-    let before = ours_in_the_kernel();
+    let _turn = turn();
+    let before = InKernel::settled();
     let mut flows = vec![];
     for _ in 0..5 {
-        let Some((kernel, _turn)) = loaded(&biscay()) else { return };
+        let Some(kernel) = load(&biscay()) else { return };
         kernel.feed().unwrap().tell(&mbps(100.0));
         flows.push(Flow::start("biscay").unwrap());
         flows.iter().for_each(Flow::goes_on);
@@ -187,10 +78,7 @@ fn it_may_be_removed_and_loaded_anew_while_flows_run() {
         flows.iter().for_each(Flow::goes_on);
     }
     flows.clear();
-    // The kernel frees what the last flow held some time after it has ended.
-    while ours_in_the_kernel() > before {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    before.comes_again();
 }
 
 #[test]
@@ -202,39 +90,6 @@ fn the_feed_reads_as_it_was_told() {
     for told in [mbps(20.0), unknown, mbps(0.0), mbps(5.0)] {
         feed.tell(&told);
         assert_eq!(kernel.feed().unwrap().read().map(|(told, _)| told), Some(told));
-    }
-}
-
-/// A control group with this process in it, for as long as this value lives.
-struct Group {
-    mounted: PathBuf,
-    before: PathBuf,
-    path: PathBuf,
-}
-
-impl Group {
-    fn enter() -> Option<Group> {
-        let mounted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("groups-{}", std::process::id()));
-        fs::create_dir_all(&mounted).unwrap();
-        if let Err(error) = mount("airpace", &mounted, "cgroup2", MountFlags::empty(), None) {
-            skipped(&format!("control groups cannot be seen here: {error}"));
-            return None;
-        }
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
-        let before = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-        let path = mounted.join(format!("airpace-test-{}", std::process::id()));
-        let group = Group { before: mounted.join(before), mounted, path };
-        fs::create_dir(&group.path).unwrap();
-        airpace_files::join_group(&group.path).unwrap();
-        Some(group)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        airpace_files::join_group(&self.before).unwrap();
-        fs::remove_dir(&self.path).unwrap();
-        unmount(&self.mounted, UnmountFlags::DETACH).unwrap();
     }
 }
 

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,6 +36,9 @@ const IMAGE: &str = "AIRPACE_KERNEL_IMAGE";
 
 /// Set by the kernel's command line for its first process.
 const INSIDE: &str = "AIRPACE_INSIDE";
+
+/// Where the machine sees its control groups.
+const GROUPS: &str = "/tmp/groups";
 
 /// What the machine prints at the end.
 const DONE: &str = "airpace: every scheme has moved data";
@@ -171,6 +175,8 @@ fn every_scheme() {
     for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("bpf", "/sys/fs/bpf")] {
         mount(kind, at, kind, MountFlags::empty(), None).unwrap();
     }
+    fs::create_dir_all(GROUPS).unwrap();
+    mount("none", GROUPS, "cgroup2", MountFlags::empty(), None).unwrap();
     println!("kernel {}", fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());
     let ip = fs::read_to_string("/ip").unwrap();
     assert!(Command::new(ip).args(["link", "set", "lo", "up"]).status().unwrap().success());
@@ -180,11 +186,18 @@ fn every_scheme() {
         let name = part.name();
         let mut kernel = Kernel::load(&part).unwrap_or_else(|error| panic!("{name}: {error}"));
         let feed = kernel.feed().ok();
+        if feed.is_some() {
+            kernel
+                .count_flows(fs::File::open(GROUPS).unwrap().as_fd())
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
         kernel.pin().unwrap_or_else(|error| panic!("{name}: {error}"));
         // It stays without the program that loaded it.
         drop(kernel);
         let pinned = Pinned::open(name).unwrap().expect("it was pinned");
         if let Some(mut feed) = feed {
+            // This machine has only a loopback, and nothing leaves it.
+            assert_eq!(pinned.active_flows().unwrap(), Some(0), "they are counted");
             let told = Told { bandwidth: Some(Rate::from_mbps(1_000.0)), burst: Rate::ZERO, share: None };
             moves(name, || feed.tell(&told));
         }

@@ -308,3 +308,35 @@ fn another_architecture_computes_the_same_bytes() {
     let compared = same_bytes(Path::new(env!("CARGO_BIN_EXE_airpace")), &binary);
     assert!(compared.status.success(), "{}", words(&compared));
 }
+
+#[test]
+fn services_run_commands_that_exist_and_name_manual_pages_that_exist() {
+    let airpace =
+        |words: &[&str]| Command::new(env!("CARGO_BIN_EXE_airpace")).args(words).output().expect("it runs");
+    let pages = tempfile::tempdir().expect("a temporary folder");
+    let made = airpace(&["man", "--out", pages.path().to_str().expect("a path")]);
+    assert!(made.status.success(), "{}", words(&made));
+    let units = fs::read_dir(root().join("packaging/systemd")).expect("units");
+    for unit in units.map(|unit| unit.expect("a unit").path()) {
+        let text = fs::read_to_string(&unit).expect("a unit");
+        let mut commands = 0;
+        for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+            if key == "Documentation" {
+                let page = value.strip_prefix("man:").and_then(|page| page.strip_suffix("(1)"));
+                let page = page.unwrap_or_else(|| panic!("{}: {value}", unit.display()));
+                assert!(pages.path().join(format!("{page}.1")).exists(), "{}: {value}", unit.display());
+            }
+            if !["ExecStartPre", "ExecStart", "ExecStop"].contains(&key) {
+                continue;
+            }
+            let line = value.replace("%i", "morc").replace("%f", "/reports").replace("%I", "tty0");
+            let all: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!(all[0], "/usr/bin/airpace", "{}", unit.display());
+            // With `--help`, arguments are read and nothing is done.
+            let read = airpace(&[&all[1..], &["--help"]].concat());
+            assert!(read.status.success(), "{}: {value}: {}", unit.display(), words(&read));
+            commands += 1;
+        }
+        assert!(commands > 0, "{}", unit.display());
+    }
+}

@@ -8,11 +8,15 @@
  * the radio grants is read from the mapped array `feed`, with every ACK and before every send. If it is older than
  * 100 ms, BBR controls at once.
  *
+ * The flows that share it are those that the host sends (count.h). If nobody counts them, or they do not leave the host,
+ * those that use BISCAY.
+ *
  * Amounts are those of IP packets, as a radio's grants are: headers count. The kernel paces payload, so the rate is
  * scaled down by the share of headers.
  */
 #include "fallback.h"
 #include "biscay.h"
+#include "count.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -55,6 +59,19 @@ struct {
 	MAP_TYPE(key, int);
 	MAP_TYPE(value, struct flow);
 } flows SEC(".maps");
+
+/*
+ * The flows that share the bandwidth. Notes that this one sends.
+ *
+ * Differs: the registry counts a flow for itself even while it is silent. Here it counts from its first bytes on, which left
+ * before it asks.
+ */
+AP_FN ap_u64 sharing(struct flow *f, ap_u64 now)
+{
+	ap_u64 own = count_flows(&f->counted, now), all = host_flows(now);
+
+	return all ? all : own;
+}
 
 /* What the radio says. */
 AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
@@ -210,7 +227,7 @@ int biscay_cong_control(ap_u64 *ctx)
 	f->counted.acks++;
 	wire = wire_bytes(sk, tp);
 	f->b.mss = wire;
-	read_radio(&radio, now, count_flows(&f->counted, now));
+	read_radio(&radio, now, sharing(f, now));
 	f->radio = radio;
 	note_sent(f, tp, now, wire);
 	if (rs->losses > 0)
@@ -252,6 +269,7 @@ int biscay_cong_control(ap_u64 *ctx)
 struct noted {
 	ap_u64 bandwidth;
 	ap_u64 until;
+	ap_u64 host;
 };
 
 AP_FN struct noted *noted_of(struct tcp_sock *tp)
@@ -269,6 +287,7 @@ AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f)
 		return;
 	noted->bandwidth = f->radio.bandwidth;
 	noted->until = f->counted.until;
+	noted->host = *(volatile ap_u64 *)&host.flows;
 	tp->snd_cwnd_cnt = MARK;
 }
 
@@ -279,7 +298,7 @@ AP_FN int is_as_noted(struct tcp_sock *tp, ap_u64 now)
 	volatile struct ap_told *told;
 	ap_u64 sequence;
 
-	if (tp->snd_cwnd_cnt != MARK || now >= noted->until)
+	if (tp->snd_cwnd_cnt != MARK || now >= noted->until || noted->host != *(volatile ap_u64 *)&host.flows)
 		return 0;
 	sequence = ((volatile struct ap_feed *)&feed)->sequence;
 	told = &((volatile struct ap_feed *)&feed)->told[sequence & 1];
@@ -303,7 +322,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 		return fallback_min_tso_segs(sk);
 	f->counted.sends++;
 	wire = wire_bytes(sk, tp);
-	read_radio(&radio, now, count_flows(&f->counted, now));
+	read_radio(&radio, now, sharing(f, now));
 	note_sent(f, tp, now, wire);
 	if (radio.bandwidth != f->radio.bandwidth || radio.share_den != f->radio.share_den ||
 	    radio.share_num != f->radio.share_num) {

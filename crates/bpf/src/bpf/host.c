@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The twins as functions of the host: what the tests call. */
+#include "active.h"
 #include "bbr.h"
 #include "biscay.h"
 #include "morc.h"
@@ -132,6 +133,25 @@ void ap_host_bbr_answer(const struct ibbr *b, ap_u64 out[3])
 	out[0] = b->state;
 	out[1] = ap_max(b->cwnd, b->mss);
 	out[2] = ap_max(b->pacing, ibbr_least_rate(b));
+}
+
+ap_u64 ap_host_active_words(void)
+{
+	return sizeof(struct ap_host) / 8;
+}
+
+/* Returns the flow's last slot. */
+ap_u64 ap_host_active_sends(struct ap_host *h, ap_u64 last, ap_u64 now)
+{
+	active_sends(h, &last, now);
+	return last;
+}
+
+/* The active flows, and until when that is so. */
+void ap_host_active(const struct ap_host *h, ap_u64 out[2])
+{
+	out[0] = h->flows;
+	out[1] = h->until;
 }
 
 ap_u64 ap_host_log2(ap_u64 x)

@@ -63,6 +63,20 @@ struct ap_totals {
 	ap_u64 silences;
 };
 
+/* No more flows of a device count. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
+#define AP_MOST_FLOWS 4096
+
+#define AP_HOST_RING 16
+
+/* The active flows of the whole host: `host`. active.h says how they are counted. */
+struct ap_host {
+	/* By the slot of a flow's last packet, modulo the ring: the slot, and flows. */
+	ap_u64 ring[AP_HOST_RING];
+	/* Their number, and until when it says something: CLOCK_MONOTONIC. */
+	ap_u64 flows;
+	ap_u64 until;
+};
+
 /* BISCAY's options, `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
 struct ap_tuning {
 	/* ns */

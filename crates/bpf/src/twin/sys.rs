@@ -29,6 +29,9 @@ unsafe extern "C" {
     fn ap_host_bbr_ack(state: *mut u64, ack: *const BbrAck);
     fn ap_host_bbr_loss(state: *mut u64, lost: u64, is_silence: u32, next: u64);
     fn ap_host_bbr_answer(state: *const u64, out: *mut u64);
+    fn ap_host_active_words() -> u64;
+    fn ap_host_active_sends(state: *mut u64, last: u64, now: u64) -> u64;
+    fn ap_host_active(state: *const u64, out: *mut u64);
     #[cfg(test)]
     fn ap_host_log2(x: u64) -> u64;
     #[cfg(test)]
@@ -46,6 +49,27 @@ pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
     // SAFETY: it is numbers without padding (four of 64 bits, eight of 32), borrowed as long as the result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
+}
+
+/// `struct ap_host` in which no flow is active yet.
+pub fn active() -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_active_words() };
+    vec![0; words as usize].into_boxed_slice()
+}
+
+/// `active_sends`: returns the flow's last slot.
+pub fn active_sends(state: &mut [u64], last: u64, now: u64) -> u64 {
+    // SAFETY: `state` is from `active`, and borrowed for this call only.
+    unsafe { ap_host_active_sends(state.as_mut_ptr(), last, now) }
+}
+
+/// The active flows, and until when that is so.
+pub fn active_flows(state: &[u64]) -> [u64; 2] {
+    let mut out = [0; 2];
+    // SAFETY: `state` is from `active`; C writes two words.
+    unsafe { ap_host_active(state.as_ptr(), out.as_mut_ptr()) };
+    out
 }
 
 /// `struct biscay` of a new flow. Every other function takes what this one returned.

@@ -26,6 +26,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::json;
 
 use super::Standard;
+use super::run::Groups;
 use crate::cmd::{Verdict, on_interrupt};
 
 /// How often the feed is written if nothing new comes.
@@ -48,8 +49,16 @@ pub fn load(
     }
     let namespace = standard.map(find).transpose()?.flatten();
     let mut kernel = Kernel::load(&part)?;
+    let counts = (name == BISCAY).then(|| count(&mut kernel));
     kernel.pin()?;
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
+    match counts {
+        Some(Ok(())) => writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?,
+        Some(Err(error)) => {
+            writeln!(out, "It shares with its own flows only; others are not counted: {error:#}")?;
+        }
+        None => {}
+    }
     if name == BISCAY {
         writeln!(out, "Feed it with `airpace kernel feed`; until then its flows are BBR's.")?;
     }
@@ -67,6 +76,13 @@ pub fn load(
         writeln!(out, "sysctl net.ipv4.tcp_congestion_control=NAME does.")?;
     }
     Ok(Verdict::Fine)
+}
+
+/// Counts the flows of the whole machine, or of the container that this runs in.
+fn count(kernel: &mut Kernel) -> anyhow::Result<()> {
+    let groups = Groups::see()?;
+    let root = File::open(groups.root()).with_context(|| groups.root().display().to_string())?;
+    Ok(kernel.count_flows(root.as_fd())?)
 }
 
 /// The default of a network namespace.
@@ -133,6 +149,7 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     for name in SCHEMES {
         let Some(pinned) = Pinned::open(name)? else { continue };
         let (totals, feed) = (pinned.totals()?, pinned.feed()?);
+        let active = pinned.active_flows()?;
         let told = feed.as_ref().and_then(Feed::read);
         let mbps = told.and_then(|(told, _)| told.bandwidth).map(Rate::as_mbps);
         let age_ms = told.map(|(_, age)| age.as_secs_f64() * 1e3);
@@ -146,7 +163,9 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
                 "returns": totals.returns,
             });
             let told = feed.map(|_| json!({ "mbps": mbps, "age_ms": age_ms }));
-            schemes.push(json!({ "scheme": name, "totals": totals, "feed": told }));
+            schemes.push(
+                json!({ "scheme": name, "totals": totals, "feed": told, "active_flows_of_machine": active }),
+            );
             continue;
         }
         writeln!(out, "Loaded:    {name}")?;
@@ -160,6 +179,10 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             (None, Some(age)) => format!("bandwidth unknown, told {age:.0} ms ago"),
             (Some(mbps), Some(age)) => format!("{mbps:.2} Mbit/s, told {age:.0} ms ago"),
         };
+        match active {
+            Some(active) => writeln!(out, "Sharing:   {active} flows of this machine send now")?,
+            None => writeln!(out, "Sharing:   only its own flows are counted")?,
+        }
         let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
         writeln!(out, "Feed:      {feed}{}", if is_old { "; flows are BBR's" } else { "" })?;
         let (fallbacks, silences, returns) = (totals.fallbacks, totals.silences, totals.returns);

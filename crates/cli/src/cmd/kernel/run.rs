@@ -40,9 +40,37 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
 }
 
-/// A control group with this process in it, and a place where such groups can be seen. Its end undoes both.
-struct Group {
+/// A place where this system's control groups can be seen, until it is dropped.
+pub struct Groups {
     mounted: tempfile::TempDir,
+}
+
+impl Groups {
+    /// Makes it.
+    pub fn see() -> anyhow::Result<Groups> {
+        let mounted = tempfile::tempdir().context("no folder for control groups")?;
+        mount("airpace", mounted.path(), "cgroup2", MountFlags::empty(), None)
+            .context("control groups of version 2 cannot be seen: run as root, on a kernel that has them")?;
+        Ok(Groups { mounted })
+    }
+
+    /// The group that all others are in: that of the whole system, or of a container that sees only its own.
+    pub fn root(&self) -> &Path {
+        self.mounted.path()
+    }
+}
+
+impl Drop for Groups {
+    /// What stays is empty.
+    fn drop(&mut self) {
+        let _ = unmount(self.mounted.path(), UnmountFlags::DETACH);
+    }
+}
+
+/// A control group with this process in it. Its end undoes that.
+struct Group {
+    /// `path` lies there.
+    _groups: Groups,
     path: PathBuf,
     /// Where this process was before.
     before: PathBuf,
@@ -50,12 +78,10 @@ struct Group {
 
 impl Group {
     fn enter() -> anyhow::Result<Group> {
-        let mounted = tempfile::tempdir().context("no folder for control groups")?;
-        mount("airpace", mounted.path(), "cgroup2", MountFlags::empty(), None)
-            .context("control groups of version 2 cannot be seen: run as root, on a kernel that has them")?;
-        let before = before(mounted.path()).unwrap_or_else(|_| mounted.path().to_owned());
-        let path = mounted.path().join(format!("airpace-run-{}", std::process::id()));
-        let group = Group { mounted, path, before };
+        let groups = Groups::see()?;
+        let before = before(groups.root()).unwrap_or_else(|_| groups.root().to_owned());
+        let path = groups.root().join(format!("airpace-run-{}", std::process::id()));
+        let group = Group { _groups: groups, path, before };
         fs::create_dir(&group.path).with_context(|| group.path.display().to_string())?;
         join(&group.path).context("a control group does not take this process")?;
         Ok(group)
@@ -75,9 +101,8 @@ fn join(group: &Path) -> io::Result<()> {
 }
 
 impl Drop for Group {
-    /// What stays is empty: the kernel keeps a group that has processes, and a mount that is in use.
+    /// What stays is empty: the kernel keeps a group that has processes.
     fn drop(&mut self) {
         let _ = join(&self.before).and_then(|()| fs::remove_dir(&self.path));
-        let _ = unmount(self.mounted.path(), UnmountFlags::DETACH);
     }
 }

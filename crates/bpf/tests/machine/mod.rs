@@ -1,0 +1,334 @@
+//! What the tests of the programs in this machine's kernel share.
+// Each test uses what it needs.
+#![allow(dead_code)]
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use airpace_bpf::feed::{Feed, Told};
+use airpace_bpf::kernel::{Kernel, LoadError, Part, Totals};
+use airpace_bpf::twin::KernelTuning;
+use airpace_bpf::twin::morc::MorcTuning;
+use airpace_cc::biscay::Tuning;
+use airpace_cc::scheme::Options;
+use airpace_core::Rate;
+use airpace_testing::skipped;
+use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketType, connect, socket};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Names of congestion controls belong to the whole machine, so the tests of a file take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+pub fn biscay() -> Part {
+    let options = Options::defaults(&airpace_cc::biscay::SCHEME);
+    let tuning = KernelTuning::new(&Tuning::read(&options).unwrap());
+    Part::Biscay(tuning.expect("the kernel knows the defaults"))
+}
+
+pub fn morc() -> Part {
+    let options = Options::defaults(&airpace_cc::morc::SCHEME);
+    let tuning = MorcTuning::new(&airpace_cc::morc::profile(&options).unwrap());
+    Part::Morc(tuning.expect("the kernel knows the defaults"))
+}
+
+/// Loads a scheme, if this machine takes it.
+pub fn loaded(part: &Part) -> Option<(Kernel, MutexGuard<'static, ()>)> {
+    let turn = turn();
+    load(part).map(|kernel| (kernel, turn))
+}
+
+/// Nobody else of this file loads anything while the result lives.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Loads a scheme in one's turn, if this machine takes it.
+pub fn load(part: &Part) -> Option<Kernel> {
+    match Kernel::load(part) {
+        Ok(kernel) => Some(kernel),
+        Err(error @ (LoadError::Refused { .. } | LoadError::File { .. })) => panic!("{error}"),
+        Err(error) => {
+            skipped(&format!("no programs in the kernel: {error}"));
+            None
+        }
+    }
+}
+
+/// A sender that uses `scheme`, or the default of this thread's network namespace.
+pub fn connected(scheme: Option<&str>, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket: OwnedFd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    if let Some(scheme) = scheme {
+        set_tcp_congestion(&socket, scheme)?;
+    }
+    connect(&socket, &to)?;
+    Ok(TcpStream::from(socket))
+}
+
+/// A flow over the loopback that goes on until it is dropped.
+pub struct Flow {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    received: Arc<Mutex<u64>>,
+}
+
+impl Flow {
+    pub fn start(scheme: &str) -> std::io::Result<Flow> {
+        Flow::between(Some(scheme), "127.0.0.1:0".parse().unwrap())
+    }
+
+    /// A flow to a listener at `address`.
+    pub fn between(scheme: Option<&str>, address: SocketAddr) -> std::io::Result<Flow> {
+        let listener = TcpListener::bind(address)?;
+        let sender = connected(scheme, listener.local_addr()?)?;
+        let (receiver, _) = listener.accept()?;
+        Ok(Flow::of(sender, receiver))
+    }
+
+    pub fn of(mut sender: TcpStream, mut receiver: TcpStream) -> Flow {
+        let stop = Arc::new(AtomicBool::new(false));
+        let received = Arc::new(Mutex::new(0));
+        let (is_over, count) = (Arc::clone(&stop), Arc::clone(&received));
+        let writes = move || {
+            // Far less than a loopback carries: other tests run at the same time.
+            while !is_over.load(Ordering::Relaxed) && sender.write_all(&[0; 20_000]).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let reads = move || {
+            let mut bytes = [0; 65_536];
+            while let Ok(some @ 1..) = receiver.read(&mut bytes) {
+                *count.lock().unwrap() += some as u64;
+            }
+        };
+        Flow { stop, threads: vec![std::thread::spawn(writes), std::thread::spawn(reads)], received }
+    }
+
+    /// Waits until a megabyte more has arrived.
+    pub fn goes_on(&self) {
+        let before = *self.received.lock().unwrap();
+        while *self.received.lock().unwrap() < before + 1_000_000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+pub fn mbps(mbps: f64) -> Told {
+    Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None }
+}
+
+/// Feeds until the totals are as wanted.
+pub fn feed_until(kernel: &Kernel, mut feed: Option<(&mut Feed, Told)>, is_enough: impl Fn(&Totals) -> bool) {
+    while !is_enough(&kernel.totals().unwrap()) {
+        feed.iter_mut().for_each(|(feed, told)| feed.tell(told));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Tells the same all the time, until it is dropped.
+pub struct Feeding {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Feeding {
+    pub fn start(kernel: &Kernel, told: Told) -> Feeding {
+        let mut feed = kernel.feed().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                feed.tell(&told);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Feeding { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Feeding {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// What the kernel holds of ours, whoever loaded it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InKernel {
+    pub maps: usize,
+    pub programs: usize,
+    pub links: usize,
+}
+
+impl InKernel {
+    /// What it holds when it has freed what other tests left: nothing has changed for half a second.
+    pub fn settled() -> InKernel {
+        let (mut seen, mut same) = (InKernel::count(), 0);
+        while same < 10 {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = InKernel::count();
+            same = if now == seen { same + 1 } else { 0 };
+            seen = now;
+        }
+        seen
+    }
+
+    pub fn count() -> InKernel {
+        let maps = [".data.feed", ".data.totals", ".data.host", ".rodata.tuning", ".rodata.kernel"];
+        let maps = maps.into_iter().chain(["flows", "device_flows", "biscay", "morc"]);
+        let maps: Vec<&str> = maps.collect();
+        let is_ours = |name: &std::ffi::OsStr| {
+            let name = name.to_string_lossy();
+            ["biscay_", "morc_", "count_"].iter().any(|prefix| name.starts_with(prefix))
+        };
+        let ours: Vec<u32> = ProgInfoIter::default()
+            .filter(|program| is_ours(&program.name))
+            .map(|program| program.id)
+            .collect();
+        InKernel {
+            maps: MapInfoIter::default().filter(|map| maps.iter().any(|name| map.name == *name)).count(),
+            programs: ours.len(),
+            // The link of a scheme names no program.
+            links: LinkInfoIter::default()
+                .filter(|link| link.prog_id == 0 || ours.contains(&link.prog_id))
+                .count(),
+        }
+    }
+
+    /// Waits until it holds no more than it did. The kernel frees what the last flow held some time after it has ended.
+    pub fn comes_again(&self) {
+        let mut seen = InKernel::count();
+        for _ in 0..6_000 {
+            if seen.maps <= self.maps && seen.programs <= self.programs && seen.links <= self.links {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            seen = InKernel::count();
+        }
+        panic!("{self:?} became {seen:?}");
+    }
+}
+
+/// A control group with this process in it, for as long as this value lives.
+pub struct Group {
+    mounted: PathBuf,
+    before: PathBuf,
+    pub path: PathBuf,
+}
+
+impl Group {
+    pub fn enter() -> Option<Group> {
+        let mounted = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("groups-{}", std::process::id()));
+        fs::create_dir_all(&mounted).unwrap();
+        if let Err(error) = mount("airpace", &mounted, "cgroup2", MountFlags::empty(), None) {
+            skipped(&format!("control groups cannot be seen here: {error}"));
+            return None;
+        }
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let before = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+        let path = mounted.join(format!("airpace-test-{}", std::process::id()));
+        let group = Group { before: mounted.join(before), mounted, path };
+        fs::create_dir(&group.path).unwrap();
+        airpace_files::join_group(&group.path).unwrap();
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        airpace_files::join_group(&self.before).unwrap();
+        fs::remove_dir(&self.path).unwrap();
+        unmount(&self.mounted, UnmountFlags::DETACH).unwrap();
+        fs::remove_dir(&self.mounted).unwrap();
+    }
+}
+
+/// A network namespace with a loopback, until it is removed or dropped.
+pub struct Namespace {
+    name: String,
+    is_there: bool,
+}
+
+impl Namespace {
+    /// Makes one, if this user may. `what` tells it from others of this program.
+    pub fn new(what: &str) -> Option<Namespace> {
+        let name = format!("airpace-{what}-{}", std::process::id());
+        if let Err(said) = ip(&["netns", "add", &name]) {
+            skipped(&format!("no network namespaces: {said}"));
+            return None;
+        }
+        let namespace = Namespace { name, is_there: true };
+        ip(&["-n", &namespace.name, "link", "set", "lo", "mtu", "1500", "up"]).unwrap();
+        Some(namespace)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does something in a thread that has entered it. Sockets that are made there stay in it.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(format!("/run/netns/{}", self.name)).unwrap();
+        std::thread::scope(|scope| {
+            let entered = scope.spawn(move || {
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                drop(file);
+                work()
+            });
+            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Removes it: the kernel keeps it as long as sockets are in it.
+    pub fn remove(&mut self) {
+        if std::mem::take(&mut self.is_there) {
+            ip(&["netns", "del", &self.name]).unwrap();
+        }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Runs `ip`.
+pub fn ip(words: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Two namespaces with a wire between them.
+pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
+    let ends = [Namespace::new("here")?, Namespace::new("there")?];
+    let names = ends.each_ref().map(Namespace::name);
+    let pair = ["-n", names[0], "link", "add", "wire", "mtu", "1500", "type", "veth", "peer", "name", "wire"];
+    ip(&[&pair[..], &["netns", names[1]]].concat()).unwrap();
+    for (end, address) in names.into_iter().zip([here, there]) {
+        ip(&["-n", end, "addr", "add", &format!("{address}/24"), "dev", "wire"]).unwrap();
+        ip(&["-n", end, "link", "set", "wire", "up"]).unwrap();
+    }
+    Some(ends)
+}

@@ -1,0 +1,168 @@
+//! What may happen to a scheme of the kernel while flows use it. In each case, flows go on, and the kernel holds afterwards
+//! what it held before: maps, programs and links are counted.
+#![cfg(feature = "load")]
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+mod machine;
+
+use airpace_testing::skipped;
+use machine::{Feeding, Flow, InKernel, Namespace, biscay, connected, feed_until, load, mbps, morc, turn};
+use rustix::net::sockopt::tcp_congestion;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const FLOWS: usize = 2_000;
+
+/// What each of many flows sends in one go, in bytes: more than its first window.
+const PIECE: usize = 20_000;
+
+/// A flow that says nothing for so long stands still.
+const STILL: Duration = Duration::from_secs(60);
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Whether this program may have so many files open.
+fn may_open(files: u64) -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= files) {
+        return true;
+    }
+    let most = limit.maximum.unwrap_or(files);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    if most < files || raised.is_err() {
+        skipped(&format!("{files} open files are needed: raise `ulimit -Hn`"));
+        return false;
+    }
+    true
+}
+
+/// Opens a connection whose sender uses `scheme`.
+fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStream) {
+    let sender = connected(scheme, listener.local_addr().unwrap()).unwrap();
+    let (receiver, _) = listener.accept().unwrap();
+    receiver.set_read_timeout(Some(STILL)).unwrap();
+    (sender, receiver)
+}
+
+/// Each sender sends a piece, and each receiver gets it.
+fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
+    let mut piece = vec![7; PIECE];
+    for (sender, _) in &mut *pairs {
+        sender.write_all(&piece).unwrap();
+    }
+    for (_, receiver) in pairs {
+        receiver.read_exact(&mut piece).expect("no flow stands still");
+    }
+}
+
+#[test]
+fn two_thousand_flows_at_once_move_data() {
+    if !may_open(2 * FLOWS as u64 + 200) {
+        return;
+    }
+    let _turn = turn();
+    let before = InKernel::settled();
+    for part in [biscay(), morc()] {
+        let Some(kernel) = load(&part) else { return };
+        let Some(namespace) = Namespace::new("many") else { return };
+        let feeding = kernel.feed().is_ok().then(|| Feeding::start(&kernel, mbps(1_000.0)));
+        namespace.inside(|| {
+            let listener = TcpListener::bind(LOOPBACK).unwrap();
+            let mut pairs: Vec<_> = (0..FLOWS).map(|_| pair(&listener, Some(part.name()))).collect();
+            all_move(&mut pairs);
+            assert_eq!(kernel.totals().unwrap().flows, FLOWS as u64);
+            // What one half leaves is for the other.
+            pairs.truncate(FLOWS / 2);
+            all_move(&mut pairs);
+        });
+        drop(feeding);
+    }
+    before.comes_again();
+}
+
+/// A flow's state lies at its socket, so there is no number of flows at which a map is full. What is bounded is the memory
+/// at a socket (`net.core.optmem_max`): a flow that gets none is BBR's.
+#[test]
+fn a_flow_without_room_for_its_state_is_bbr_s() {
+    let _turn = turn();
+    let before = InKernel::settled();
+    for part in [biscay(), morc()] {
+        let Some(kernel) = load(&part) else { return };
+        let Some(namespace) = Namespace::new("narrow") else { return };
+        let feeding = kernel.feed().is_ok().then(|| Feeding::start(&kernel, mbps(1_000.0)));
+        namespace.inside(|| {
+            if let Err(error) = airpace_files::set_kernel("net/core/optmem_max", "0") {
+                return skipped(&format!(
+                    "the limit belongs to the whole machine (Linux before 6.9): {error}"
+                ));
+            }
+            let narrow = Flow::between(Some(part.name()), LOOPBACK).unwrap();
+            narrow.goes_on();
+            assert_eq!(kernel.totals().unwrap().flows, 0, "it has no state");
+            airpace_files::set_kernel("net/core/optmem_max", "131072").unwrap();
+            let wide = Flow::between(Some(part.name()), LOOPBACK).unwrap();
+            wide.goes_on();
+            narrow.goes_on();
+            feed_until(&kernel, None, |totals| totals.flows == 1 && totals.acks > 0);
+        });
+        drop(feeding);
+    }
+    before.comes_again();
+}
+
+#[test]
+fn twenty_times_loaded_and_unloaded_under_a_transfer() {
+    let _turn = turn();
+    let before = InKernel::settled();
+    let Some(first) = load(&biscay()) else { return };
+    let transfer = Flow::start("biscay").unwrap();
+    transfer.goes_on();
+    drop(first);
+    let mut last = None;
+    for round in 0..20 {
+        let part = if round % 2 == 0 { biscay() } else { morc() };
+        let Some(kernel) = load(&part) else { return };
+        let feeding = kernel.feed().is_ok().then(|| Feeding::start(&kernel, mbps(500.0)));
+        let flow = Flow::start(part.name()).unwrap();
+        flow.goes_on();
+        transfer.goes_on();
+        drop((feeding, kernel));
+        // This flow outlives its scheme by a round.
+        last = Some(flow);
+        last.iter().for_each(Flow::goes_on);
+        transfer.goes_on();
+    }
+    drop((last, transfer));
+    before.comes_again();
+}
+
+#[test]
+fn a_namespace_may_be_removed_with_the_scheme_as_its_default_and_a_flow_in_it() {
+    let _turn = turn();
+    let before = InKernel::settled();
+    for part in [biscay(), morc()] {
+        let Some(kernel) = load(&part) else { return };
+        let Some(mut namespace) = Namespace::new("gone") else { return };
+        let feeding = kernel.feed().is_ok().then(|| Feeding::start(&kernel, mbps(500.0)));
+        let (flow, mut full) = namespace.inside(|| {
+            airpace_files::set_kernel("net/ipv4/tcp_congestion_control", part.name()).unwrap();
+            let listener = TcpListener::bind(LOOPBACK).unwrap();
+            let (sender, receiver) = pair(&listener, None);
+            assert_eq!(tcp_congestion(&sender).unwrap(), part.name());
+            (Flow::of(sender, receiver), pair(&listener, None))
+        });
+        // What this one sends, nobody reads: it ends with bytes that have not left.
+        full.0.set_nonblocking(true).unwrap();
+        while full.0.write(&[0; 65_536]).is_ok() {}
+        flow.goes_on();
+        namespace.remove();
+        flow.goes_on();
+        drop((feeding, kernel));
+        flow.goes_on();
+        drop(full);
+        flow.goes_on();
+    }
+    before.comes_again();
+}
