@@ -181,6 +181,9 @@ function scenarioSection(s) {
   return section;
 }
 
+/// Whether some flows went over real transports (`airpace agree`).
+const hasWire = () => page.scenarios.some((s) => s.schemes.some((style) => / over (udp|quic)$/.test(style.text)));
+
 function build() {
   const names = page.scenarios.map((s) => s.name);
   document.title = `${names.slice(0, 3).join(", ")}${names.length > 3 ? ", …" : ""} · Airpace`;
@@ -209,8 +212,11 @@ function build() {
     el("main", {}, isEmulated ? ranSection() : null, page.overview ? overviewSection(page.overview) : null, page.scenarios.map(scenarioSection)),
     el("footer", {}, (isEmulated
       ? "An emulated run happens once: the programs, the kernel and the host take part in it. Tables of every packet, grant and capacity lie beside this page as Parquet. "
-      : "Same command, same bytes: results depend on scenario, scheme and seed only. Tables of every packet, ACK, grant and " +
-        "controller state lie beside this page as Parquet. ") + "Figures are drawn with Apache ECharts (Apache License 2.0)."),
+      : (hasWire()
+          ? "What is called over udp or over quic happened once: the kernel and the host took part in it; agree.json says whether it agrees " +
+            "with the simulator. The rest depends on scenario, scheme and seed only. "
+          : "Same command, same bytes: results depend on scenario, scheme and seed only. ") +
+        "Tables of every packet, ACK, grant and controller state lie beside this page as Parquet. ") + "Figures are drawn with Apache ECharts (Apache License 2.0)."),
   ];
   document.getElementById("page").append(...parts.filter(Boolean));
 }

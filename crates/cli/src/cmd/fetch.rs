@@ -46,6 +46,9 @@ pub struct Args {
     /// The folder for the files; `-` writes one file to standard output.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
+    /// Replaces files that are there already.
+    #[arg(long)]
+    overwrite: bool,
     /// Trusts servers whose certificate leads to one in this file, as PEM.
     #[arg(long, value_name = "FILE", group = "trust")]
     ca: Option<PathBuf>,
@@ -95,6 +98,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inputs = args.ca.iter().map(|path| Named::by("--ca", path)).collect::<Vec<_>>();
     let named = places.iter().map(|path| Named::by("--out", path)).collect::<Vec<_>>();
     outputs::check(&inputs, &named)?;
+    if let Some(there) = places.iter().find(|place| !args.overwrite && place.exists()) {
+        bail!("`{}` is there already; give --overwrite to replace it, or another folder by --out", there.display());
+    }
     let stop = on_interrupt()?;
     let began = Instant::now();
     let mut results = vec![FileProgress::default(); args.urls.len()];

@@ -199,10 +199,13 @@ impl Client {
         let heard = *self.heard.get_or_insert(now);
         if now + self.pause - heard > self.settings.patience {
             self.stage = Stage::Over;
-            let silence = (now - heard).as_secs_f64();
+            let (peer, silence) = (self.settings.peer, (now - heard).as_secs_f64());
             let remedy = "type the same command again to go on, or wait longer with --patience";
-            let sentence =
-                format!("nothing was heard of {} for {silence:.0} s: {why}; {remedy}", self.settings.peer);
+            let sentence = if silence < 1.0 {
+                format!("{peer} refuses: {why}; {remedy}")
+            } else {
+                format!("nothing was heard of {peer} for {silence:.0} s: {why}; {remedy}")
+            };
             return self.end(now, endpoint, Err(Fault::new(Code::Busy, sentence)));
         }
         self.stage = Stage::Pause(now + self.pause);

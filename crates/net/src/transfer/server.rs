@@ -249,9 +249,10 @@ impl Server {
             self.guesses.wrong(now, session.peer.ip());
         }
         let (peer, why) = (session.peer, plain(&fault.sentence).into_owned());
+        let can_resume = !matches!(fault.code, Code::Refused | Code::Protocol);
         (self.tell)(&match session.stage {
-            Stage::Hello | Stage::Request => Notice::Refused { peer, why },
-            Stage::Moving | Stage::Done => Notice::Lost { peer, why },
+            Stage::Moving | Stage::Done if can_resume => Notice::Lost { peer, why },
+            _ => Notice::Refused { peer, why },
         });
     }
 

@@ -105,6 +105,9 @@ impl Files {
             ));
         }
         stat(&path).map_err(|error| source(error.to_string()))?;
+        // Whoever has no right to read it should know before anybody is called.
+        File::open(&path)
+            .map_err(|error| source(format!("it cannot be read: {error}; give yourself the right to")))?;
         self.items.push(Item::Path { path, name });
         Ok(())
     }
