@@ -7,6 +7,7 @@ use std::process::Command;
 const HEADERS: &[&str] = &[
     "fixed.h",
     "intf.h",
+    "bbr_state.h",
     "bbr.h",
     "biscay_state.h",
     "biscay.h",
@@ -15,12 +16,16 @@ const HEADERS: &[&str] = &[
     "pcc.h",
     "morc_state.h",
     "morc.h",
+    "pbe_state.h",
+    "pbe_guard.h",
+    "pbe.h",
+    "pbe_option.h",
     "kernel.h",
     "sock.h",
     "fallback.h",
 ];
 
-const PROGRAMS: &[&str] = &["biscay.bpf", "morc.bpf", "probe.bpf", "run.bpf"];
+const PROGRAMS: &[&str] = &["biscay.bpf", "morc.bpf", "pbe.bpf", "probe.bpf", "run.bpf"];
 
 fn main() {
     for file in HEADERS.iter().chain(&["host.c"]) {

@@ -5,14 +5,18 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
+use std::time::Duration;
 
+use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::Rate;
 
 use crate::mapped::Mapped;
+use crate::option::contents;
 use crate::twin::NONE;
+use crate::twin::pbe::read_option;
 
 /// A radio's bandwidth that is older than this is not used: `AP_FEED_MAX_AGE` of `intf.h`.
-pub const MAX_AGE: std::time::Duration = std::time::Duration::from_millis(100);
+pub const MAX_AGE: Duration = Duration::from_millis(100);
 
 /// The words of `struct ap_feed`: a sequence number, a reserved word, and two of `struct ap_told`.
 const WORDS: usize = 10;
@@ -48,44 +52,87 @@ impl Feed {
     /// Writes what the radio grants, as of now. If the writer is interrupted or dies in between, what was told before
     /// stays valid.
     pub fn tell(&mut self, told: &Told) {
-        let words: &[AtomicU64; WORDS] = self.memory.words();
-        let sequence = words[SEQUENCE].load(Relaxed).wrapping_add(1);
-        // No reader sees the new words before those of the last time.
-        fence(Release);
         let (num, den) = told.share.unwrap_or((0, 1));
-        let news = [
-            now(),
-            told.bandwidth.map_or(NONE, Rate::as_bps),
-            told.burst.as_bps(),
-            u64::from(num) | u64::from(den) << 32,
-        ];
-        place(words, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
-        words[SEQUENCE].store(sequence, Release);
+        write(
+            &self.memory,
+            [
+                now(),
+                told.bandwidth.map_or(NONE, Rate::as_bps),
+                told.burst.as_bps(),
+                u64::from(num) | u64::from(den) << 32,
+            ],
+        );
     }
 
     /// What is in the array, and how old it is; `None` if nothing was written yet.
-    pub fn read(&self) -> Option<(Told, std::time::Duration)> {
-        let words = self.memory.words();
-        loop {
-            let sequence = words[SEQUENCE].load(Acquire);
-            let [time, bandwidth, burst, share] =
-                place(words, sequence).each_ref().map(|word| word.load(Relaxed));
-            fence(Acquire);
-            if words[SEQUENCE].load(Relaxed) != sequence {
-                continue;
-            }
-            if time == 0 {
-                return None;
-            }
-            let (num, den) = (share as u32, (share >> 32) as u32);
-            let told = Told {
-                bandwidth: (bandwidth != NONE).then(|| Rate::from_bps(bandwidth)),
-                burst: Rate::from_bps(burst),
-                share: (num != 0).then_some((num, den)),
-            };
-            return Some((told, std::time::Duration::from_nanos(now().saturating_sub(time))));
+    pub fn read(&self) -> Option<(Told, Duration)> {
+        let [time, bandwidth, burst, share] = read(&self.memory);
+        if time == 0 {
+            return None;
+        }
+        let (num, den) = (share as u32, (share >> 32) as u32);
+        let told = Told {
+            bandwidth: (bandwidth != NONE).then(|| Rate::from_bps(bandwidth)),
+            burst: Rate::from_bps(burst),
+            share: (num != 0).then_some((num, den)),
+        };
+        Some((told, age(time)))
+    }
+}
+
+/// The array of PBE-CC, mapped for writing: what the phone's radio measures, for the ACKs to the senders. There may be one
+/// writer.
+pub struct Feedbacks {
+    memory: Mapped<WORDS>,
+}
+
+impl Feedbacks {
+    /// Maps the array `feed`.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn map(fd: BorrowedFd<'_>) -> io::Result<Feedbacks> {
+        Ok(Feedbacks { memory: Mapped::new(fd, true)? })
+    }
+
+    /// Writes what every ACK shall tell, as of now.
+    pub fn tell(&mut self, feedback: &Feedback) {
+        write(&self.memory, [now(), u64::from_ne_bytes(contents(feedback)), 0, 0]);
+    }
+
+    /// The capacity and the fair share in the array, and how old they are; `None` if nothing was written yet.
+    pub fn read(&self) -> Option<([Option<Rate>; 2], Duration)> {
+        let [time, written, _, _] = read(&self.memory);
+        let fed = read_option(&written.to_ne_bytes(), 12);
+        let rates = [fed.capacity, fed.fair_share].map(|bps| (bps != NONE).then(|| Rate::from_bps(bps)));
+        (time != 0).then(|| (rates, age(time)))
+    }
+}
+
+fn write(memory: &Mapped<WORDS>, news: [u64; TOLD_WORDS]) {
+    let words: &[AtomicU64; WORDS] = memory.words();
+    let sequence = words[SEQUENCE].load(Relaxed).wrapping_add(1);
+    // No reader sees the new words before those of the last time.
+    fence(Release);
+    place(words, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
+    words[SEQUENCE].store(sequence, Release);
+}
+
+/// What was written last.
+fn read(memory: &Mapped<WORDS>) -> [u64; TOLD_WORDS] {
+    let words = memory.words();
+    loop {
+        let sequence = words[SEQUENCE].load(Acquire);
+        let told = place(words, sequence).each_ref().map(|word| word.load(Relaxed));
+        fence(Acquire);
+        if words[SEQUENCE].load(Relaxed) == sequence {
+            return told;
         }
     }
+}
+
+fn age(time: u64) -> Duration {
+    Duration::from_nanos(now().saturating_sub(time))
 }
 
 /// The words of what is told under this sequence number.

@@ -1,8 +1,13 @@
-//! From a radio's reports to what the kernel is fed: the same bandwidth that BISCAY's device computes in the simulator.
+//! From a radio's reports to what the kernel is fed: the same that BISCAY's device, or PBE-CC's receiver, computes in the
+//! simulator.
 
 use airpace_cc::biscay::Tuning;
 use airpace_cc::biscay::bandwidth::CellularBandwidth;
-use airpace_core::Direction;
+use airpace_cc::controller::Receiver;
+use airpace_cc::pbe;
+use airpace_cc::pbe::feedback::Feedback;
+use airpace_cc::pbe::receiver::PbeReceiver;
+use airpace_core::{Bytes, Direction};
 use airpace_radio::RadioReport;
 
 use crate::feed::Told;
@@ -25,5 +30,26 @@ impl Feeder {
             burst: self.bandwidth.burst(),
             share: None,
         })
+    }
+}
+
+/// Computes what a phone's radio could get, as PBE-CC's receiver does.
+///
+/// Differs: that also sees packets, and finds by their delays whether the bottleneck is elsewhere. No report shows that, so
+/// the bit is never set here. A sender that is told too much finds that itself: it compares what is delivered.
+pub struct PbeFeeder {
+    receiver: PbeReceiver,
+}
+
+impl PbeFeeder {
+    /// No report has come yet.
+    pub fn new(tuning: &pbe::Tuning) -> PbeFeeder {
+        PbeFeeder { receiver: PbeReceiver::new(*tuning, Bytes(1500)) }
+    }
+
+    /// Takes in one report. Returns what to tell the senders.
+    pub fn report(&mut self, report: &RadioReport) -> Option<Feedback> {
+        self.receiver.on_radio(report);
+        Feedback::read(self.receiver.feedback(report.time).as_bytes())
     }
 }

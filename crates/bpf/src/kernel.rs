@@ -3,7 +3,8 @@
 //! ```text
 //! /sys/fs/bpf/airpace/biscay/link      as long as it is there, sockets may choose the scheme
 //!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
-//!                            feed      what the radio grants, written by a feeder (only BISCAY)
+//!                            feed      what the radio grants, written by a feeder (BISCAY and PBE-CC)
+//!                            options   reads and writes PBE-CC's TCP option for a control group (only PBE-CC)
 //!                            totals    what all flows count together
 //!                            host      the active flows of the host, and the link of the program that counts them
 //!                            counter   (only BISCAY)
@@ -19,10 +20,11 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, PrintLevel, ReferencesType};
 
-use crate::feed::{Feed, now};
+use crate::feed::{Feed, Feedbacks, now};
 use crate::mapped::Mapped;
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
+use crate::twin::pbe::PbeTuning;
 
 /// The name by which sockets choose BISCAY.
 pub const BISCAY: &str = "biscay";
@@ -30,8 +32,11 @@ pub const BISCAY: &str = "biscay";
 /// The name by which sockets choose MORC.
 pub const MORC: &str = "morc";
 
+/// The name by which sockets choose PBE-CC.
+pub const PBE: &str = "pbe";
+
 /// The schemes that users load.
-pub const SCHEMES: [&str; 2] = [BISCAY, MORC];
+pub const SCHEMES: [&str; 3] = [BISCAY, MORC, PBE];
 
 /// The compiled programs; empty if the build had no compiler for them.
 macro_rules! programs {
@@ -52,6 +57,8 @@ pub enum Part {
     Biscay(KernelTuning),
     /// MORC.
     Morc(MorcTuning),
+    /// PBE-CC.
+    Pbe(PbeTuning),
     /// The kernel's own BBR, called by a program. Users have no need of it: it shows what a program's ACK costs that does
     /// nothing else.
     KernelBbr,
@@ -63,6 +70,7 @@ impl Part {
         match self {
             Part::Biscay(_) => BISCAY,
             Part::Morc(_) => MORC,
+            Part::Pbe(_) => PBE,
             Part::KernelBbr => "airpace_bbr",
         }
     }
@@ -71,6 +79,7 @@ impl Part {
         match self {
             Part::Biscay(_) => programs!("biscay"),
             Part::Morc(_) => programs!("morc"),
+            Part::Pbe(_) => programs!("pbe"),
             Part::KernelBbr => programs!("probe"),
         }
     }
@@ -79,10 +88,14 @@ impl Part {
         match self {
             Part::Biscay(tuning) => tuning.as_bytes(),
             Part::Morc(tuning) => tuning.as_bytes(),
+            Part::Pbe(tuning) => tuning.as_bytes(),
             Part::KernelBbr => &[],
         }
     }
 }
+
+/// The program that reads and writes PBE-CC's option.
+const OPTIONS: &str = "pbe_options";
 
 /// The program that counts the host's flows.
 const COUNTER: &str = "count_egress";
@@ -162,6 +175,8 @@ pub struct Kernel {
     name: &'static str,
     object: Object,
     link: Link,
+    /// That of the program which reads and writes an option of TCP.
+    options: Option<Link>,
     /// Whether the kernel knows links of such programs.
     has_links: bool,
     /// The program that counts the host's flows, once it does.
@@ -183,6 +198,8 @@ pub struct Totals {
     pub returns: u64,
     /// Times that a flow went to FALLBACK because the feed was older than 100 ms, or unknown.
     pub silences: u64,
+    /// Flows of PBE-CC whose peer confirmed that it tells what its radio measures.
+    pub confirmed: u64,
 }
 
 /// What a program costs.
@@ -236,7 +253,17 @@ impl Kernel {
         let scheme = object.maps_mut().find(|map| map.name() == name);
         let mut scheme = scheme.ok_or(LoadError::TooOld("map of the scheme"))?;
         let link = scheme.attach_struct_ops().map_err(refused("attach"))?;
-        Ok(Kernel { name, object, link, has_links, counter: None })
+        Ok(Kernel { name, object, link, options: None, has_links, counter: None })
+    }
+
+    /// The connections of programs in the control group `group` (version 2), and in those below it, exchange what PBE-CC's
+    /// receivers measure.
+    ///
+    /// # Errors
+    /// If the scheme exchanges nothing, or the kernel does not take its program there.
+    pub fn exchange(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
+        self.options = Some(self.attach(OPTIONS, group, "exchange what receivers measure")?);
+        Ok(())
     }
 
     /// From now on, all flows that programs in the control group `group` (version 2) send count, TCP and UDP, and not only
@@ -245,12 +272,15 @@ impl Kernel {
     /// # Errors
     /// If the scheme counts none, or the kernel does not take its program there.
     pub fn count_flows(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
-        let program = self.object.progs_mut().find(|program| program.name() == COUNTER);
-        let program = program.ok_or(LoadError::NoPrograms)?;
-        let name = self.name;
-        let link = program.attach_cgroup(group.as_raw_fd());
-        self.counter = Some(link.map_err(|error| refused(name, "count the host's flows", error))?);
+        self.counter = Some(self.attach(COUNTER, group, "count the host's flows")?);
         Ok(())
+    }
+
+    /// Attaches one of the scheme's programs to a control group.
+    fn attach(&self, program: &str, group: BorrowedFd<'_>, what: &'static str) -> Result<Link, LoadError> {
+        let found = self.object.progs_mut().find(|found| found.name() == program);
+        let link = found.ok_or(LoadError::NoPrograms)?.attach_cgroup(group.as_raw_fd());
+        link.map_err(|error| refused(self.name, what, error))
     }
 
     /// The host's active flows as of the last packet; `None` if nobody counts them, or none is active.
@@ -279,6 +309,9 @@ impl Kernel {
             };
             map.pin(folder.join(pinned)).map_err(refused)?;
         }
+        if let Some(options) = &mut self.options {
+            options.pin(folder.join("options")).map_err(refused)?;
+        }
         if let Some(counter) = &mut self.counter {
             counter.pin(folder.join("counter")).map_err(refused)?;
         }
@@ -295,6 +328,14 @@ impl Kernel {
     /// If the scheme needs none, or the system does not map it.
     pub fn feed(&self) -> io::Result<Feed> {
         Feed::map(self.data(".data.feed")?.as_fd())
+    }
+
+    /// The same of PBE-CC.
+    ///
+    /// # Errors
+    /// If this is another scheme, or the system does not map it.
+    pub fn feedbacks(&self) -> io::Result<Feedbacks> {
+        Feedbacks::map(self.data(".data.feed")?.as_fd())
     }
 
     fn data(&self, name: &str) -> io::Result<libbpf_rs::Map<'_>> {
@@ -381,6 +422,14 @@ impl Pinned {
         Ok(Some(Pinned { feed, host, totals: open("totals")? }))
     }
 
+    /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
+    ///
+    /// # Errors
+    /// If the system does not map it.
+    pub fn feedbacks(&self) -> io::Result<Option<Feedbacks>> {
+        self.feed.as_ref().map(|feed| Feedbacks::map(feed.as_fd())).transpose()
+    }
+
     /// The array for a feeder; `None` if the scheme needs none.
     ///
     /// # Errors
@@ -437,10 +486,10 @@ pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
 
 /// The words of `struct ap_totals` of `intf.h`.
 fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
-    let memory: Mapped<11> = Mapped::new(fd, false)?;
+    let memory: Mapped<12> = Mapped::new(fd, false)?;
     let word = |word: usize| memory.words()[word].load(Relaxed);
-    let [flows, acks, sends, fallbacks, returns, silences] = [5, 6, 7, 8, 9, 10].map(word);
-    Ok(Totals { flows, acks, sends, fallbacks, returns, silences })
+    let [flows, acks, sends, fallbacks, returns, silences, confirmed] = [5, 6, 7, 8, 9, 10, 11].map(word);
+    Ok(Totals { flows, acks, sends, fallbacks, returns, silences, confirmed })
 }
 
 /// The words of `struct ap_host` of `intf.h`: the ring, the flows, and until when that says something.

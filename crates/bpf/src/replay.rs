@@ -2,6 +2,7 @@
 
 pub mod bbr;
 pub mod morc;
+pub mod pbe;
 
 use std::time::Duration;
 

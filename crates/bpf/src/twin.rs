@@ -3,6 +3,7 @@
 pub mod active;
 pub mod bbr;
 pub mod morc;
+pub mod pbe;
 mod sys;
 
 use std::time::Duration;
@@ -254,8 +255,14 @@ mod tests {
     fn both_sides_have_the_same_layouts() {
         use super::bbr::BbrAck;
         use super::morc::{MorcAck, MorcTuning, Packets};
-        let [layout, feed, told, one, tuning, tolerance, ack, radio, morc, rival, morc_ack, packets, bbr] =
-            sys::layout();
+        use super::pbe::{PbeAck, PbeFed, PbeTuning};
+        let all = sys::layout();
+        let (all, pbe) = (&all[..13], &all[13..]);
+        let &[layout, feed, told, one, tuning, tolerance, ack, radio, morc, rival, morc_ack, packets, bbr] =
+            all
+        else {
+            panic!("{all:?}");
+        };
         assert_eq!(layout, 1);
         assert_eq!((feed, told, one), (80, 16, 32), "feed.rs counts words so");
         assert_eq!(tuning, size_of::<KernelTuning>() as u64);
@@ -267,6 +274,10 @@ mod tests {
         assert_eq!(morc_ack, size_of::<MorcAck>() as u64);
         assert_eq!(packets, size_of::<Packets>() as u64);
         assert_eq!(bbr, size_of::<BbrAck>() as u64);
+        let sent = std::mem::offset_of!(PbeTuning, sent);
+        let ours = [size_of::<PbeTuning>(), sent, size_of::<PbeAck>(), size_of::<PbeFed>()];
+        assert_eq!(pbe[..4], ours.map(|size| size as u64));
+        assert_eq!(pbe[4..], [feed, 12 * 8], "feed.rs and kernel.rs count words so");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use airpace_bpf::choose::Chooser;
 use airpace_bpf::feed::Told;
 use airpace_bpf::kernel::{Kernel, LoadError};
 use airpace_core::Rate;
-use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, turn};
+use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, pbe, turn};
 use rustix::net::sockopt::tcp_congestion;
 
 /// Instructions that the verifier may go through in all programs of a scheme together. The kernel's limit is a million
@@ -21,7 +21,7 @@ const MOST_VERIFIED: u64 = 200_000;
 
 #[test]
 fn the_verifier_s_work_is_bounded() {
-    for part in [biscay(), morc()] {
+    for part in [biscay(), morc(), pbe()] {
         let Some((kernel, _turn)) = loaded(&part) else { return };
         let costs = kernel.costs().unwrap();
         assert!(costs.len() >= 7 && costs.iter().all(|cost| cost.verified > 0), "{costs:?}");

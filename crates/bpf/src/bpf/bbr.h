@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BBR version 1 in whole numbers: the twin of crates/cc/src/bbr.rs with Linux's constants. It controls where the kernel's
- * own BBR cannot be called: before Linux 6.4 it is a module that may not be loaded.
+ * BBR version 1 in whole numbers: the twin of crates/cc/src/bbr.rs. With Linux's constants it controls where the kernel's
+ * own BBR cannot be called: before Linux 6.4 it is a module that may not be loaded. pbe.h uses it with its own.
  *
  *  Startup ──pipe full──▶ Drain ──queue gone──▶ ProbeBW ◀──▶ ProbeRTT (RTprop not renewed for 10 s)
  *
@@ -13,103 +13,7 @@
 #ifndef AIRPACE_BBR_H
 #define AIRPACE_BBR_H
 
-#include "intf.h"
-
-enum ibbr_state { IBBR_STARTUP, IBBR_DRAIN, IBBR_PROBE_BW, IBBR_PROBE_RTT };
-
-/* Gains are parts of this; 2.885 is 2 / ln 2. */
-#define IBBR_UNIT 1000
-#define IBBR_HIGH 2885
-/* What of the bandwidth is sent: 99 %. */
-#define IBBR_MARGIN 990
-#define IBBR_PHASES 8
-#define IBBR_INITIAL_PACKETS 10
-#define IBBR_LEAST_PACKETS 4
-#define IBBR_BTLBW_ROUNDS 10
-#define IBBR_RTPROP_WINDOW (10 * AP_SECOND)
-#define IBBR_PROBE_RTT_SPAN (200 * AP_MS)
-#define IBBR_EXTRA_ROUNDS 5
-#define IBBR_EXTRA_CAP (100 * AP_MS)
-#define IBBR_EPOCH_LIMIT ((1ULL << 20) * 1500)
-/* The policer: rounds of an interval, and the longest; how long its rate is used; two rates that are the same. */
-#define IBBR_LT_ROUNDS 4
-#define IBBR_LT_MOST_ROUNDS 16
-#define IBBR_LT_USE_ROUNDS 48
-#define IBBR_LT_SAME_RATE 4000
-
-struct ibbr_ack {
-	ap_u64 now;
-	ap_u64 acked;
-	ap_u64 prior_inflight;
-	ap_u64 inflight;
-	ap_u64 delivered;
-	/* delivered when the newest acknowledged packet left */
-	ap_u64 prior_delivered;
-	/* AP_NONE if the ACK gives no sample */
-	ap_u64 rtt;
-	ap_u64 smoothed;
-	ap_u64 rate;
-	ap_u64 app_limited;
-	/* The newest packet, and when it left. */
-	ap_u64 newest;
-	ap_u64 newest_sent;
-};
-
-struct ibbr {
-	ap_u64 mss;
-	/* The answer: bytes, and bit/s. */
-	ap_u64 cwnd;
-	ap_u64 pacing;
-	ap_u64 state;
-	/* The phase in which the next cycle begins, less one if above zero: below IBBR_PHASES - 1; and how many began. */
-	ap_u64 random;
-	ap_u64 draws;
-
-	ap_u64 phase;
-	ap_u64 phase_since;
-	/* ProbeRTT: AP_NONE until the window has drained */
-	ap_u64 probe_until;
-	ap_u64 probe_round_done;
-	ap_u64 rtt_probed;
-
-	/* the model */
-	struct ap_window btlbw;
-	/* AP_NONE before the first sample */
-	ap_u64 rtprop;
-	ap_u64 rtprop_at;
-	ap_u64 rounds;
-	ap_u64 next_round;
-	ap_u64 held_since;
-	ap_u64 held_until;
-	/* the end of Startup */
-	ap_u64 baseline;
-	ap_u64 flat_rounds;
-	ap_u64 is_full;
-	/* bunches of ACKs */
-	ap_u64 epoch;
-	ap_u64 epoch_acked;
-	ap_u64 buckets[2];
-	ap_u64 bucket;
-	ap_u64 bucket_rounds;
-	/* the policer; AP_NONE: it samples none, has seen none, obeys none */
-	ap_u64 lt_since;
-	ap_u64 lt_delivered;
-	ap_u64 lt_lost;
-	ap_u64 lt_rounds;
-	ap_u64 lt_rate;
-	ap_u64 lt_obeyed;
-	/* the window */
-	ap_u64 prior_cwnd;
-	ap_u64 recovery_end;
-	ap_u64 conserving;
-	ap_u64 recovery_began;
-
-	ap_u64 lost;
-	ap_u64 lost_at_last_ack;
-	ap_u64 was_idle;
-	ap_u64 from_idle;
-	ap_u64 has_seen_rtt;
-};
+#include "bbr_state.h"
 
 AP_FN ap_u64 ibbr_floor(const struct ibbr *b)
 {
@@ -142,8 +46,19 @@ AP_FN void ibbr_forget_policer(struct ibbr *b)
 	b->lt_since = b->lt_rate = b->lt_obeyed = AP_NONE;
 }
 
+AP_FN void ibbr_forget_probe(struct ibbr *b)
+{
+	b->probe.gain = IBBR_PROBE;
+	b->probe.cap = AP_NONE;
+	b->probe.while_growing = 0;
+}
+
 AP_FN void ibbr_init(struct ibbr *b, ap_u64 mss)
 {
+	b->tuning.window = IBBR_WINDOW;
+	b->tuning.sent = IBBR_SENT;
+	b->tuning.finds_policers = 1;
+	ibbr_forget_probe(b);
 	b->mss = mss;
 	b->cwnd = b->prior_cwnd = IBBR_INITIAL_PACKETS * mss;
 	b->pacing = ap_scaled(ap_rate_of(b->cwnd, AP_MS), IBBR_HIGH, IBBR_UNIT);
@@ -154,7 +69,9 @@ AP_FN void ibbr_init(struct ibbr *b, ap_u64 mss)
 AP_FN void ibbr_restart_cycle(struct ibbr *b, ap_u64 now)
 {
 	b->state = IBBR_PROBE_BW;
-	b->phase = b->random ? b->random + 1 : 0;
+	b->phase = b->random % (IBBR_PHASES - 1);
+	b->phase += b->phase > 0;
+	b->random /= IBBR_PHASES - 1;
 	b->phase_since = now;
 	b->draws++;
 }
@@ -181,7 +98,7 @@ AP_FN ap_u64 ibbr_window_gain(const struct ibbr *b)
 {
 	if (b->state == IBBR_PROBE_RTT)
 		return IBBR_UNIT;
-	return b->state == IBBR_PROBE_BW ? 2 * IBBR_UNIT : IBBR_HIGH;
+	return b->state == IBBR_PROBE_BW ? b->tuning.window : IBBR_HIGH;
 }
 
 /* Packets that the sender releases at once: those of one millisecond. */
@@ -215,7 +132,8 @@ AP_FN ap_u64 ibbr_target(const struct ibbr *b)
 	ap_u64 bdp = IBBR_INITIAL_PACKETS * b->mss;
 
 	if (b->rtprop != AP_NONE) {
-		bdp = ap_min(ap_bytes_in(ibbr_bandwidth(b), b->rtprop), AP_MOST_BYTES);
+		bdp = b->rtprop + (b->state == IBBR_PROBE_BW ? b->tuning.slack : 0);
+		bdp = ap_min(ap_bytes_in(ibbr_bandwidth(b), bdp), AP_MOST_BYTES);
 		bdp = ap_scaled(bdp, ibbr_window_gain(b), IBBR_UNIT);
 	}
 	return ibbr_with_quanta(b, bdp + (b->is_full ? ibbr_extra(b) : 0));
@@ -223,7 +141,31 @@ AP_FN ap_u64 ibbr_target(const struct ibbr *b)
 
 AP_FN ap_u64 ibbr_paced(const struct ibbr *b, ap_u64 rate, ap_u64 num, ap_u64 den)
 {
-	return ap_max(ap_scaled(rate, num * IBBR_MARGIN, den * IBBR_UNIT), ibbr_least_rate(b));
+	return ap_max(ap_scaled(rate, num * b->tuning.sent, den * IBBR_UNIT), ibbr_least_rate(b));
+}
+
+/* The rate of a probe. */
+AP_FN ap_u64 ibbr_probe_rate(const struct ibbr *b)
+{
+	return ap_min(ap_scaled(ibbr_btlbw(b), b->probe.gain, IBBR_UNIT), b->probe.cap);
+}
+
+/* Takes over from another control, in ProbeBW at once. `recent`, if not AP_NONE, replaces all samples of BtlBw. */
+AP_CALL int ibbr_enter_probe_bw(struct ibbr *b, ap_u64 now, ap_u64 recent)
+{
+	if (!b)
+		return 0;
+	if (recent != AP_NONE)
+		ap_window_all(&b->btlbw, b->rounds, recent);
+	ibbr_forget_policer(b);
+	b->buckets[0] = b->buckets[1] = b->bucket = b->bucket_rounds = 0;
+	b->epoch = now;
+	b->epoch_acked = 0;
+	b->is_full = b->has_seen_rtt = 1;
+	ibbr_restart_cycle(b, now);
+	b->pacing = ibbr_paced(b, ibbr_bandwidth(b), 1, 1);
+	b->cwnd = b->prior_cwnd = ap_min(ap_max(ibbr_target(b), ibbr_floor(b)), AP_MOST_BYTES);
+	return 0;
 }
 
 AP_FN void ibbr_save(struct ibbr *b, int untroubled)
@@ -233,8 +175,9 @@ AP_FN void ibbr_save(struct ibbr *b, int untroubled)
 
 AP_FN void ibbr_leave_probe_rtt(struct ibbr *b, ap_u64 now)
 {
-	b->rtt_probed = now;
-	b->rtprop_at = b->held_until = now;
+	b->rtt_probed = b->held_until = now;
+	if (!b->tuning.is_sliding)
+		b->rtprop_at = now;
 	b->cwnd = ap_max(b->cwnd, b->prior_cwnd);
 	if (b->is_full)
 		ibbr_restart_cycle(b, now);
@@ -245,7 +188,8 @@ AP_FN void ibbr_leave_probe_rtt(struct ibbr *b, ap_u64 now)
 /* What the model says of an ACK: bit 0, it began a round; bit 1, the sender was held back; bit 2, RTprop had expired. */
 enum { IBBR_ROUND = 1, IBBR_LIMITED = 2, IBBR_EXPIRED = 4 };
 
-AP_CALL int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a)
+/* `least` is a rate that explains what is acknowledged, if BtlBw does not; `cwnd`, the most that can be at once. */
+AP_CALL int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a, ap_u64 least, ap_u64 cwnd)
 {
 	ap_u64 expected;
 	int seen;
@@ -263,7 +207,13 @@ AP_CALL int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a)
 		ap_window_update(&b->btlbw, b->rounds, ap_min(a->rate, AP_MOST_RATE), IBBR_BTLBW_ROUNDS, 1);
 	if (b->rtprop != AP_NONE && ap_less(a->now, b->rtprop_at) > IBBR_RTPROP_WINDOW)
 		seen |= IBBR_EXPIRED;
-	if (a->rtt != AP_NONE && (seen & IBBR_EXPIRED || a->rtt < b->rtprop)) {
+	if (b->tuning.is_sliding) {
+		if (a->rtt != AP_NONE) {
+			ap_window_update(&b->least, a->now, a->rtt, IBBR_RTPROP_WINDOW, 0);
+			b->rtprop = b->least.value[0];
+			b->rtprop_at = b->least.at[0];
+		}
+	} else if (a->rtt != AP_NONE && (seen & IBBR_EXPIRED || a->rtt < b->rtprop)) {
 		b->rtprop = a->rtt;
 		b->rtprop_at = a->now;
 	}
@@ -276,13 +226,13 @@ AP_CALL int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a)
 			b->buckets[b->bucket & 1] = 0;
 		}
 	}
-	expected = ap_bytes_in(ibbr_bandwidth(b), ap_less(a->now, b->epoch));
+	expected = ap_bytes_in(ap_max(ibbr_bandwidth(b), least), ap_less(a->now, b->epoch));
 	if (b->epoch_acked <= expected || b->epoch_acked + a->acked >= IBBR_EPOCH_LIMIT) {
 		b->epoch = a->now;
 		b->epoch_acked = expected = 0;
 	}
 	b->epoch_acked += a->acked;
-	expected = ap_min(ap_less(b->epoch_acked, expected), b->cwnd);
+	expected = ap_min(ap_less(b->epoch_acked, expected), cwnd);
 	b->buckets[b->bucket & 1] = ap_max(b->buckets[b->bucket & 1], expected);
 	return seen;
 }
@@ -346,17 +296,24 @@ AP_CALL int ibbr_find_policer(struct ibbr *b, const struct ibbr_ack *a, int seen
 AP_FN void ibbr_step_cycle(struct ibbr *b, const struct ibbr_ack *a, ap_u64 drained)
 {
 	int is_long = ap_less(a->now, b->phase_since) > b->rtprop, is_over = is_long;
+	int lost = b->lost > b->lost_at_last_ack;
 	ap_u64 probed;
 
 	if (b->phase == 0) {
 		/* If the window is smaller than the probe, the probe can never fill the path. */
-		probed = ibbr_inflight_at(b, ap_scaled(ibbr_btlbw(b), 5, 4));
+		probed = ibbr_inflight_at(b, ibbr_probe_rate(b));
 		probed = ap_min(probed, ap_less(b->cwnd, b->mss));
-		is_over = is_long && (b->lost > b->lost_at_last_ack || a->prior_inflight >= probed);
-	} else if (b->phase == 1) {
-		is_over = is_long || a->prior_inflight <= drained;
+		is_over = is_long && (lost || a->prior_inflight >= probed);
+	} else {
+		if (b->phase == 1)
+			is_over = is_long || a->prior_inflight <= drained;
+		b->probed_from = ibbr_btlbw(b);
 	}
-	if (is_over) {
+	if (is_over && b->phase == 0 && b->probe.while_growing && !lost &&
+	    ibbr_btlbw(b) >= ap_scaled(b->probed_from, 5, 4)) {
+		b->phase_since = a->now;
+		b->probed_from = ibbr_btlbw(b);
+	} else if (is_over) {
 		b->phase = (b->phase + 1) % IBBR_PHASES;
 		b->phase_since = a->now;
 	}
@@ -426,7 +383,7 @@ AP_CALL int ibbr_pace(struct ibbr *b, const struct ibbr_ack *a)
 	else if (b->phase == 1)
 		rate = ibbr_paced(b, bandwidth, 3, 4);
 	else
-		rate = ibbr_paced(b, ap_scaled(bandwidth, 5, 4), 1, 1);
+		rate = ibbr_paced(b, ibbr_probe_rate(b), 1, 1);
 	if (b->is_full || rate > b->pacing)
 		b->pacing = rate;
 	return 0;
@@ -465,12 +422,19 @@ AP_CALL int ibbr_size_window(struct ibbr *b, const struct ibbr_ack *a)
 	return began;
 }
 
+/* The same of an ACK while another control sends at `rate`. What was in flight was within that control's window. */
+AP_FN int ibbr_observe(struct ibbr *b, const struct ibbr_ack *a, ap_u64 rate)
+{
+	return ibbr_learn(b, a, rate, a->prior_inflight);
+}
+
 /* An ACK of new packets. The losses that it shows come first. */
 AP_FN void ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 {
-	int seen = ibbr_learn(b, a);
+	int seen = ibbr_learn(b, a, 0, b->cwnd);
 
-	ibbr_find_policer(b, a, seen);
+	if (b->tuning.finds_policers)
+		ibbr_find_policer(b, a, seen);
 	if (seen & IBBR_ROUND && !(seen & IBBR_LIMITED) && !b->is_full) {
 		if (ibbr_btlbw(b) >= ap_scaled(b->baseline, 5, 4)) {
 			b->baseline = ibbr_btlbw(b);

@@ -4,6 +4,8 @@
 #include "bbr.h"
 #include "biscay.h"
 #include "morc.h"
+#include "pbe.h"
+#include "pbe_option.h"
 
 ap_u64 ap_host_biscay_words(void)
 {
@@ -135,6 +137,64 @@ void ap_host_bbr_answer(const struct ibbr *b, ap_u64 out[3])
 	out[2] = ap_max(b->pacing, ibbr_least_rate(b));
 }
 
+ap_u64 ap_host_pbe_words(void)
+{
+	return (sizeof(struct pbe) + 7) / 8;
+}
+
+void ap_host_pbe_init(struct pbe *p, const struct ap_pbe_tuning *t, ap_u64 mss)
+{
+	pbe_init(p, t, mss);
+}
+
+/* The next numbers of the caller's generator, as struct ibbr has them; returns how many were used. */
+ap_u64 ap_host_pbe_random(struct pbe *p, ap_u64 random)
+{
+	p->bbr.random = random;
+	return p->bbr.draws;
+}
+
+void ap_host_pbe_sent(struct pbe *p, ap_u64 now, ap_u32 is_first, ap_u32 app_limited)
+{
+	ibbr_on_sent(&p->bbr, now, is_first, app_limited);
+}
+
+void ap_host_pbe_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed *told)
+{
+	pbe_on_ack(p, a, told);
+}
+
+void ap_host_pbe_feedback(struct pbe *p, ap_u64 now, const struct pbe_fed *told)
+{
+	pbe_on_feedback(p, now, told);
+}
+
+void ap_host_pbe_loss(struct pbe *p, ap_u64 lost, ap_u32 is_silence, ap_u64 next)
+{
+	pbe_on_loss(p, lost, is_silence, next);
+}
+
+void ap_host_pbe_before_send(struct pbe *p, ap_u64 now)
+{
+	pbe_before_send(p, now);
+}
+
+void ap_host_pbe_option(struct pbe_fed *fed, const unsigned char *contents, ap_u32 length)
+{
+	pbe_option_read(fed, contents, length);
+}
+
+/* Phase, the state of BBR, window in bytes, pacing rate in bit/s. */
+void ap_host_pbe_answer(const struct pbe *p, ap_u64 out[4])
+{
+	int is_bbr = pbe_is_steered_by_bbr(p);
+
+	out[0] = p->phase;
+	out[1] = p->bbr.state;
+	out[2] = is_bbr ? pbe_bbr_cwnd(p) : p->cwnd;
+	out[3] = is_bbr ? pbe_bbr_pacing(p) : p->pacing;
+}
+
 ap_u64 ap_host_active_words(void)
 {
 	return sizeof(struct ap_host) / 8;
@@ -175,7 +235,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 }
 
 /* Sizes and offsets of what is shared, for a test. */
-void ap_host_layout(ap_u64 out[13])
+void ap_host_layout(ap_u64 out[19])
 {
 	out[0] = AP_LAYOUT;
 	out[1] = sizeof(struct ap_feed);
@@ -190,4 +250,10 @@ void ap_host_layout(ap_u64 out[13])
 	out[10] = sizeof(struct morc_ack);
 	out[11] = sizeof(struct pcc_packets);
 	out[12] = sizeof(struct ibbr_ack);
+	out[13] = sizeof(struct ap_pbe_tuning);
+	out[14] = __builtin_offsetof(struct ap_pbe_tuning, sent);
+	out[15] = sizeof(struct pbe_ack);
+	out[16] = sizeof(struct pbe_fed);
+	out[17] = sizeof(struct ap_pbe_feed);
+	out[18] = sizeof(struct ap_totals);
 }

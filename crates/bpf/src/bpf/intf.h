@@ -41,6 +41,20 @@ struct ap_feed {
 	struct ap_told told[2];
 };
 
+/* What a PBE-CC receiver's user space tells at one time: as above, with the contents of a TCP option (pbe_option.h). */
+struct ap_pbe_told {
+	ap_u64 time;
+	unsigned char contents[8];
+	ap_u64 reserved[2];
+};
+
+/* The mapped array `feed` of PBE-CC. */
+struct ap_pbe_feed {
+	ap_u64 sequence;
+	ap_u64 reserved;
+	struct ap_pbe_told told[2];
+};
+
 /* What the loader found out about the kernel. */
 struct ap_kernel {
 	/* Which argument of cong_control is the rate sample: 3, and 1 before Linux 6.10. */
@@ -61,6 +75,8 @@ struct ap_totals {
 	ap_u64 returns;
 	/* Of the fallbacks, those because the radio fell silent. */
 	ap_u64 silences;
+	/* Flows of PBE-CC whose peer confirmed that it tells what its radio measures. */
+	ap_u64 confirmed;
 };
 
 /* No more flows of a device count. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
@@ -113,6 +129,25 @@ struct ap_morc_tuning {
 	ap_u32 boost;
 	ap_u32 overflow;
 	ap_u32 rival;
+};
+
+/* PBE-CC's options for the sender; the meanings and defaults are those of crates/cc/src/pbe.rs. */
+struct ap_pbe_tuning {
+	/* ns; slack: AP_NONE for what the receiver measures, and then unmeasured until it has, and in the Internet state */
+	ap_u64 slack;
+	ap_u64 unmeasured;
+	/* Packets in the window beyond those of the slack. */
+	ap_u32 packets;
+	ap_u32 bunching;
+	ap_u32 btlbw_reset;
+	ap_u32 from_zero;
+	ap_u32 request_start;
+	ap_u32 guard;
+	/* In thousandths: a probe's gain, and of the Internet state the window and what of BtlBw is sent. */
+	ap_u32 probe_gain;
+	ap_u32 window;
+	ap_u32 sent;
+	ap_u32 reserved;
 };
 
 #endif

@@ -28,8 +28,8 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, ap_u64 flags) = (void *)2;
-static ap_u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static ap_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+static ap_u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, ap_u64 flags) = (void *)107;
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 

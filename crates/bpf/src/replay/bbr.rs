@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use airpace_cc::ack_trace::{Entry, Told};
+use airpace_cc::ack_trace::{Acked, Entry, Told};
 use airpace_cc::controller::LossCause;
-use airpace_core::{Bytes, Rate, Rng, Time};
+use airpace_core::{Bytes, Rng, Time};
 
-use super::nanos;
-use crate::twin::NONE;
+use super::{bps, nanos};
 use crate::twin::bbr::{Answer, Bbr, BbrAck};
 
 /// A flow of an ACK trace, replayed.
@@ -32,21 +31,7 @@ impl BbrReplay {
                 self.twin.on_sent(now, inflight == bytes, app_limited);
             }
             Told::Acked(acked) => {
-                let newest = acked.numbers.newest().unwrap_or(0);
-                self.twin.on_ack(&BbrAck {
-                    now: now.as_nanos(),
-                    acked: acked.acked.0,
-                    prior_inflight: acked.prior_inflight.0,
-                    inflight: acked.inflight.0,
-                    delivered: acked.delivered.0,
-                    prior_delivered: acked.prior_delivered.0,
-                    rtt: nanos(acked.rtt),
-                    smoothed: nanos(Some(acked.smoothed)),
-                    rate: acked.rate.map_or(NONE, Rate::as_bps),
-                    app_limited: u64::from(acked.app_limited),
-                    newest,
-                    newest_sent: self.sent.get(&newest).map_or(0, |sent| sent.as_nanos()),
-                });
+                self.twin.on_ack(&bbr_ack(now, acked, &self.sent));
                 acked.numbers.iter().for_each(|number| {
                     self.sent.remove(&number);
                 });
@@ -57,5 +42,24 @@ impl BbrReplay {
             Told::Radio { .. } | Told::Device(_) | Told::Feedback(_) | Told::Timer => {}
         }
         self.twin.answer()
+    }
+}
+
+/// What BBR hears of an ACK. `sent` says when the packets left that were not acknowledged before.
+pub(super) fn bbr_ack(now: Time, acked: &Acked, sent: &BTreeMap<u64, Time>) -> BbrAck {
+    let newest = acked.numbers.newest().unwrap_or(0);
+    BbrAck {
+        now: now.as_nanos(),
+        acked: acked.acked.0,
+        prior_inflight: acked.prior_inflight.0,
+        inflight: acked.inflight.0,
+        delivered: acked.delivered.0,
+        prior_delivered: acked.prior_delivered.0,
+        rtt: nanos(acked.rtt),
+        smoothed: nanos(Some(acked.smoothed)),
+        rate: bps(acked.rate),
+        app_limited: u64::from(acked.app_limited),
+        newest,
+        newest_sent: sent.get(&newest).map_or(0, |sent| sent.as_nanos()),
     }
 }

@@ -47,6 +47,17 @@ pub enum State {
     ProbeRtt,
 }
 
+impl State {
+    pub(super) fn of(state: u64) -> State {
+        match state {
+            0 => State::Startup,
+            1 => State::Drain,
+            2 => State::ProbeBw,
+            _ => State::ProbeRtt,
+        }
+    }
+}
+
 /// What the controller answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -69,7 +80,7 @@ pub struct Bbr {
 }
 
 /// The phases in which a cycle may begin.
-const PHASES: u64 = 7;
+pub(super) const PHASES: u64 = 7;
 
 impl Bbr {
     /// A new flow. `rng` draws the phases in which its cycles begin.
@@ -110,13 +121,7 @@ impl Bbr {
     /// What it answers now.
     pub fn answer(&self) -> Answer {
         let [state, cwnd, pacing] = sys::bbr_answer(&self.words);
-        let state = match state {
-            0 => State::Startup,
-            1 => State::Drain,
-            2 => State::ProbeBw,
-            _ => State::ProbeRtt,
-        };
-        Answer { state, cwnd: Bytes(cwnd), pacing_rate: Rate::from_bps(pacing) }
+        Answer { state: State::of(state), cwnd: Bytes(cwnd), pacing_rate: Rate::from_bps(pacing) }
     }
 }
 

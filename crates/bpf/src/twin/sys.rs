@@ -3,6 +3,7 @@
 
 use super::bbr::BbrAck;
 use super::morc::{MorcAck, MorcTuning, Packets};
+use super::pbe::{PbeAck, PbeFed, PbeTuning};
 use super::{KernelAck, KernelRadio, KernelTuning};
 
 unsafe extern "C" {
@@ -29,6 +30,16 @@ unsafe extern "C" {
     fn ap_host_bbr_ack(state: *mut u64, ack: *const BbrAck);
     fn ap_host_bbr_loss(state: *mut u64, lost: u64, is_silence: u32, next: u64);
     fn ap_host_bbr_answer(state: *const u64, out: *mut u64);
+    fn ap_host_pbe_words() -> u64;
+    fn ap_host_pbe_init(state: *mut u64, tuning: *const PbeTuning, mss: u64);
+    fn ap_host_pbe_random(state: *mut u64, random: u64) -> u64;
+    fn ap_host_pbe_sent(state: *mut u64, now: u64, is_first: u32, app_limited: u32);
+    fn ap_host_pbe_ack(state: *mut u64, ack: *const PbeAck, told: *const PbeFed);
+    fn ap_host_pbe_feedback(state: *mut u64, now: u64, told: *const PbeFed);
+    fn ap_host_pbe_loss(state: *mut u64, lost: u64, is_silence: u32, next: u64);
+    fn ap_host_pbe_before_send(state: *mut u64, now: u64);
+    fn ap_host_pbe_option(fed: *mut PbeFed, contents: *const u8, length: u32);
+    fn ap_host_pbe_answer(state: *const u64, out: *mut u64);
     fn ap_host_active_words() -> u64;
     fn ap_host_active_sends(state: *mut u64, last: u64, now: u64) -> u64;
     fn ap_host_active(state: *const u64, out: *mut u64);
@@ -217,6 +228,73 @@ pub fn bbr_answer(state: &[u64]) -> [u64; 3] {
     out
 }
 
+/// `struct pbe` of a new flow. Every other function takes what this one returned.
+pub fn pbe(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_pbe_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_pbe_init(state.as_mut_ptr(), tuning, mss) };
+    state
+}
+
+/// Sets the numbers that the next cycles begin with. Returns how many were used.
+pub fn pbe_random(state: &mut [u64], random: u64) -> u64 {
+    // SAFETY: `state` is from `pbe`, and borrowed for this call only.
+    unsafe { ap_host_pbe_random(state.as_mut_ptr(), random) }
+}
+
+/// `ibbr_on_sent`.
+pub fn pbe_sent(state: &mut [u64], now: u64, is_first: bool, app_limited: bool) {
+    // SAFETY: as in `pbe_random`.
+    unsafe { ap_host_pbe_sent(state.as_mut_ptr(), now, is_first.into(), app_limited.into()) };
+}
+
+/// `pbe_on_ack`.
+pub fn pbe_ack(state: &mut [u64], ack: &PbeAck, told: &PbeFed) {
+    // SAFETY: as in `pbe_random`; the other two have the layouts of C (a test compares them). C keeps none.
+    unsafe { ap_host_pbe_ack(state.as_mut_ptr(), ack, told) };
+}
+
+/// `pbe_on_feedback`.
+pub fn pbe_feedback(state: &mut [u64], now: u64, told: &PbeFed) {
+    // SAFETY: as in `pbe_ack`.
+    unsafe { ap_host_pbe_feedback(state.as_mut_ptr(), now, told) };
+}
+
+/// `pbe_on_loss`.
+pub fn pbe_loss(state: &mut [u64], lost: u64, is_silence: bool, next: u64) {
+    // SAFETY: as in `pbe_random`.
+    unsafe { ap_host_pbe_loss(state.as_mut_ptr(), lost, is_silence.into(), next) };
+}
+
+/// `pbe_before_send`.
+pub fn pbe_before_send(state: &mut [u64], now: u64) {
+    // SAFETY: as in `pbe_random`.
+    unsafe { ap_host_pbe_before_send(state.as_mut_ptr(), now) };
+}
+
+/// `pbe_option_read`.
+pub fn pbe_option(fed: &mut PbeFed, contents: &[u8; 8], length: u32) {
+    // SAFETY: both are borrowed for this call only; C reads at most eight bytes of the contents.
+    unsafe { ap_host_pbe_option(fed, contents.as_ptr(), length) };
+}
+
+/// The bytes of PBE-CC's options.
+pub fn bytes_of_pbe(tuning: &PbeTuning) -> &[u8] {
+    let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
+    // SAFETY: it is numbers without padding (two of 64 bits, ten of 32), borrowed as long as the result.
+    unsafe { std::slice::from_raw_parts(bytes, size_of::<PbeTuning>()) }
+}
+
+/// Phase, the state of BBR, window, pacing rate.
+pub fn pbe_answer(state: &[u64]) -> [u64; 4] {
+    let mut out = [0; 4];
+    // SAFETY: `state` is from `pbe`; C writes four numbers.
+    unsafe { ap_host_pbe_answer(state.as_ptr(), out.as_mut_ptr()) };
+    out
+}
+
 /// `ap_log2`.
 #[cfg(test)]
 pub fn log2(x: u64) -> u64 {
@@ -247,9 +325,9 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
 
 /// Sizes and offsets of what both sides share.
 #[cfg(test)]
-pub fn layout() -> [u64; 13] {
-    let mut out = [0; 13];
-    // SAFETY: C writes thirteen numbers.
+pub fn layout() -> [u64; 19] {
+    let mut out = [0; 19];
+    // SAFETY: C writes nineteen numbers.
     unsafe { ap_host_layout(out.as_mut_ptr()) };
     out
 }

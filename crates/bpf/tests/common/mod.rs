@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use airpace_cc::ack_trace::{Entry, Tape, Traced};
-use airpace_cc::biscay::feedback::Feedback;
+use airpace_cc::biscay;
 use airpace_cc::controller::{Ack, Loss, LossCause, RateSample, Rtt, Sent, SentPacket};
+use airpace_cc::pbe;
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::{Bytes, Rate, Streams, Time};
+use airpace_core::{Bytes, Rate, Rider, Streams, Time};
 use airpace_sim::{Scenario, ScenarioError};
 use proptest::prelude::*;
 
@@ -78,6 +79,42 @@ pub struct Step {
     lost: bool,
     silence: bool,
     app_limited: bool,
+    /// What PBE-CC's receiver says: no capacity, internet, not fresh, clear, a new carrier, nothing.
+    says: [bool; 6],
+}
+
+impl Step {
+    /// What BISCAY's receiver tells.
+    fn biscay(&self) -> Rider {
+        let feedback = biscay::feedback::Feedback {
+            timestamp: 0,
+            bandwidth: self.granted_kbps.map(|kbps| Rate::from_bps(u64::from(kbps) * 1_000)),
+            share: f64::from(self.share) / 65_535.0,
+            burst: Rate::from_bps(u64::from(self.burst_kbps) * 1_000),
+        };
+        feedback.write()
+    }
+
+    /// What PBE-CC's receiver tells; `activations` counts those of the steps before.
+    fn pbe(&self, activations: &mut u8) -> Rider {
+        let [no_capacity, internet, is_stale, clear, activated, nothing] = self.says;
+        if nothing {
+            return Rider::EMPTY;
+        }
+        *activations = activations.wrapping_add(u8::from(activated));
+        let kbps = |kbps: u32| Rate::from_bps(u64::from(kbps.max(100)) * 1_000);
+        let feedback = pbe::feedback::Feedback {
+            internet,
+            fresh: !is_stale,
+            clear,
+            carriers: u8::from(!activated),
+            activations: *activations,
+            capacity: (!no_capacity).then(|| kbps(self.burst_kbps)),
+            fair_share: self.granted_kbps.map(kbps),
+            radio_delay: (self.share > 20_000).then(|| Duration::from_micros(u64::from(self.share) / 4)),
+        };
+        feedback.write()
+    }
 }
 
 /// Times are in nanoseconds, so that none is exactly a threshold, where doubles fall to either side. Rates of up to 90 Mbit/s and shares from a tenth: the device's bandwidth that follows is below the kernel's bound.
@@ -89,7 +126,8 @@ pub fn step() -> impl Strategy<Value = Step> {
     );
     let radio = (prop::option::weighted(0.9, 0u32..90_000), 6_554u16..=65_535, 0u32..200_000);
     let rare = |part| prop::bool::weighted(part);
-    (amounts, path, radio, rare(0.05), rare(0.01), rare(0.05)).prop_map(
+    let says = (rare(0.05), rare(0.2), rare(0.03), rare(0.4), rare(0.05), rare(0.05));
+    (amounts, path, radio, rare(0.05), rare(0.01), rare(0.05), says).prop_map(
         |(
             (after_ns, sent, acked),
             (rtt_ns, rate_kbps),
@@ -97,6 +135,7 @@ pub fn step() -> impl Strategy<Value = Step> {
             lost,
             silence,
             app,
+            says,
         )| Step {
             after_ns,
             sent,
@@ -109,6 +148,7 @@ pub fn step() -> impl Strategy<Value = Step> {
             lost,
             silence,
             app_limited: app,
+            says: says.into(),
         },
     )
 }
@@ -124,6 +164,7 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
     let mut outstanding: VecDeque<(SentPacket, Bytes)> = VecDeque::new();
     let mut least = Duration::MAX;
     let mut smoothed = Duration::from_millis(50);
+    let mut activations = 0;
     use airpace_cc::Controller;
     for step in steps {
         now += Duration::from_nanos(step.after_ns);
@@ -168,12 +209,7 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
         smoothed = (smoothed * 7 + latest.unwrap_or(smoothed)) / 8;
         let rate = step.rate_kbps.map(|kbps| Rate::from_bps(kbps * 1_000));
         let packets: Vec<SentPacket> = taken.iter().map(|(packet, _)| *packet).collect();
-        let feedback = Feedback {
-            timestamp: 0,
-            bandwidth: step.granted_kbps.map(|kbps| Rate::from_bps(u64::from(kbps) * 1_000)),
-            share: f64::from(step.share) / 65_535.0,
-            burst: Rate::from_bps(u64::from(step.burst_kbps) * 1_000),
-        };
+        let feedback = if scheme.starts_with("pbe") { step.pbe(&mut activations) } else { step.biscay() };
         controller.on_ack(&Ack {
             now,
             packets: &packets,
@@ -191,7 +227,7 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
             },
             cwnd_limited: true,
             ce: 0,
-            feedback: feedback.write().as_bytes(),
+            feedback: feedback.as_bytes(),
         });
     }
     drop(controller);

@@ -17,6 +17,7 @@ use airpace_bpf::feed::{Feed, Told};
 use airpace_bpf::kernel::{Kernel, LoadError, Part, Totals};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
+use airpace_bpf::twin::pbe::PbeTuning;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::scheme::Options;
 use airpace_core::Rate;
@@ -40,6 +41,12 @@ pub fn morc() -> Part {
     let options = Options::defaults(&airpace_cc::morc::SCHEME);
     let tuning = MorcTuning::new(&airpace_cc::morc::profile(&options).unwrap());
     Part::Morc(tuning.expect("the kernel knows the defaults"))
+}
+
+pub fn pbe() -> Part {
+    let options = Options::defaults(&airpace_cc::pbe::SCHEME);
+    let tuning = PbeTuning::new(&airpace_cc::pbe::Tuning::read(&options).unwrap());
+    Part::Pbe(tuning.expect("the kernel knows the defaults"))
 }
 
 /// Loads a scheme, if this machine takes it.
@@ -193,11 +200,11 @@ impl InKernel {
 
     pub fn count() -> InKernel {
         let maps = [".data.feed", ".data.totals", ".data.host", ".rodata.tuning", ".rodata.kernel"];
-        let maps = maps.into_iter().chain(["flows", "device_flows", "biscay", "morc"]);
+        let maps = maps.into_iter().chain(["flows", "device_flows", "heard", "biscay", "morc", "pbe"]);
         let maps: Vec<&str> = maps.collect();
         let is_ours = |name: &std::ffi::OsStr| {
             let name = name.to_string_lossy();
-            ["biscay_", "morc_", "count_"].iter().any(|prefix| name.starts_with(prefix))
+            ["biscay_", "morc_", "pbe_", "count_"].iter().any(|prefix| name.starts_with(prefix))
         };
         let ours: Vec<u32> = ProgInfoIter::default()
             .filter(|program| is_ours(&program.name))

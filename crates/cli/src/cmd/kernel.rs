@@ -1,6 +1,8 @@
 //! `airpace kernel`: our schemes as congestion controls of this Linux kernel.
 
 #[cfg(feature = "bpf")]
+mod feed;
+#[cfg(feature = "bpf")]
 mod loaded;
 #[cfg(feature = "bpf")]
 mod run;
@@ -20,9 +22,10 @@ const REMEDY: &str = "this program was built without the kernel's part: install 
 
 /// Runs a scheme in this Linux kernel: unmodified programs send by it.
 ///
-/// As root, `load` brings BISCAY or MORC into the kernel. A program chooses it for a socket (TCP_CONGESTION, `iperf3 -C
+/// As root, `load` brings BISCAY, MORC or PBE-CC into the kernel. A program chooses it for a socket (TCP_CONGESTION, `iperf3 -C
 /// morc`), and needs no privileges for that. `feed` tells BISCAY what the radio grants, every millisecond; if that is
-/// older than 100 ms, the kernel's own BBR controls. MORC needs no feed. `unload` is safe while flows run.
+/// older than 100 ms, the kernel's own BBR controls. MORC needs no feed. PBE-CC is loaded and fed on the phone, and loaded
+/// on the server, which hears from the phone's kernel. `unload` is safe while flows run.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace kernel load biscay && airpace kernel feed --mbps 20")]
 pub struct Args {
@@ -35,7 +38,7 @@ enum What {
     /// Loads a scheme; it stays until it is unloaded, or until the machine starts anew.
     #[command(before_help = "Example: airpace kernel load morc --default")]
     Load {
-        /// `biscay` or `morc`, with options as in `airpace sim --scheme`.
+        /// `biscay`, `morc` or `pbe`, with options as in `airpace sim --scheme`.
         #[arg(default_value = "biscay", value_parser = spec)]
         scheme: Box<SchemeSpec>,
         /// Makes it the default of all new TCP sockets in this network namespace.
@@ -48,8 +51,8 @@ enum What {
     /// Removes a scheme. Flows that use it keep it until they end.
     #[command(before_help = "Example: airpace kernel unload morc")]
     Unload {
-        /// `biscay` or `morc`; without it, whatever is loaded.
-        #[arg(value_parser = ["biscay", "morc"])]
+        /// `biscay`, `morc` or `pbe`; without it, whatever is loaded.
+        #[arg(value_parser = ["biscay", "morc", "pbe"])]
         scheme: Option<String>,
     },
     /// Says what is loaded, what its flows did and how old the feed is.
@@ -62,20 +65,26 @@ enum What {
     /// Runs a program whose TCP connections use a loaded scheme, although it knows nothing of it; as root.
     #[command(before_help = "Example: airpace kernel run morc -- iperf3 -c HOST")]
     Run {
-        #[arg(value_parser = ["biscay", "morc"])]
+        #[arg(value_parser = ["biscay", "morc", "pbe"])]
         scheme: String,
         /// The program and its arguments, behind `--`.
         #[arg(last = true, required = true, value_name = "CMD")]
         command: Vec<std::ffi::OsString>,
     },
-    /// Tells BISCAY what the radio grants, until its input ends or Ctrl-C.
+    /// Tells BISCAY what the radio grants, or PBE-CC what it could get, until its input ends or Ctrl-C.
     #[command(before_help = "Example: airpace kernel feed --from reports.sock")]
-    Feed(Feed),
+    Feed {
+        /// Who is told: `biscay`, or `pbe` on the phone.
+        #[arg(default_value = "biscay", value_parser = ["biscay", "pbe"])]
+        scheme: String,
+        #[command(flatten)]
+        source: Source,
+    },
 }
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct Feed {
+struct Source {
     /// A socket of radio reports (`airpace emu --reports`), a file of them, or the radio of an ACK trace (`airpace sim
     /// --ack-trace`), which is played at its own pace; `-` for reports on standard input.
     #[arg(long, value_name = "FROM")]
@@ -110,8 +119,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         What::Unload { scheme } => loaded::unload(scheme.as_deref(), out),
         What::Status { json } => loaded::status(*json, out),
         What::Run { scheme, command } => run::run(scheme, command),
-        What::Feed(Feed { from: Some(from), .. }) => loaded::feed(from, out),
-        What::Feed(Feed { mbps, .. }) => loaded::feed_constant(mbps.unwrap_or_default(), out),
+        What::Feed { scheme, source: Source { from, mbps } } => match (scheme.as_str(), from) {
+            (airpace_bpf::kernel::PBE, Some(from)) => feed::pbe(from, out),
+            (airpace_bpf::kernel::PBE, None) => feed::pbe_constant(mbps.unwrap_or_default(), out),
+            (_, Some(from)) => feed::biscay(from, out),
+            (_, None) => feed::biscay_constant(mbps.unwrap_or_default(), out),
+        },
     }
 }
 
@@ -120,7 +133,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 pub fn run(args: &Args, _: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.what {
         What::Load { .. } | What::Unload { .. } | What::Status { .. } | What::Run { .. } => {}
-        What::Feed(Feed { from, mbps }) => debug_assert!(from.is_some() || mbps.is_some()),
+        What::Feed { source: Source { from, mbps }, .. } => debug_assert!(from.is_some() || mbps.is_some()),
     }
     anyhow::bail!(REMEDY)
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the twin of PBE-CC's sender knows and hears, and its constants. pbe.h and pbe_guard.h have the rules. */
+#ifndef AIRPACE_PBE_STATE_H
+#define AIRPACE_PBE_STATE_H
+
+#include "bbr_state.h"
+
+enum pbe_phase { PBE_START, PBE_WIRELESS, PBE_DRAIN, PBE_INTERNET, PBE_FALLBACK, PBE_CHECK, PBE_HELD };
+
+#define PBE_FALLBACK_ROUND_TRIPS 3
+#define PBE_RAMP_ROUND_TRIPS 3
+#define PBE_INITIAL_PACKETS 10
+#define PBE_LEAST_PACKETS 4
+#define PBE_FIRST_RATE 1200000
+
+#define PBE_NO_QUEUE (11 * AP_MS)
+#define PBE_CHECK_ROUNDS 4
+#define PBE_PEAK_WINDOW (3 * AP_SECOND)
+#define PBE_PEAK_SPAN (100 * AP_MS)
+#define PBE_HELD_SPAN (10 * AP_SECOND)
+#define PBE_PAUSE_ROUNDS 32
+/* Evidence is counted in parts of a round, and what was reported in parts of a byte. */
+#define PBE_ROUND 16
+#define PBE_ROUNDS (3 * PBE_ROUND)
+#define PBE_BYTE 1024
+
+/* What a receiver told; the layout of crates/cc/src/pbe/feedback.rs is another. */
+struct pbe_fed {
+	/* bit/s; AP_NONE for none */
+	ap_u64 capacity;
+	ap_u64 fair_share;
+	/* ns; AP_NONE if it was not measured yet */
+	ap_u64 radio_delay;
+	/* flags; without `is_told`, nothing of all this was told */
+	ap_u32 is_told;
+	ap_u32 internet;
+	ap_u32 fresh;
+	ap_u32 clear;
+	ap_u32 carriers;
+	/* of carriers, modulo 256 */
+	ap_u32 activations;
+};
+
+/* What one ACK says besides what BBR hears. */
+struct pbe_ack {
+	struct ibbr_ack bbr;
+	/* The least round-trip time of the connection. */
+	ap_u64 least;
+	/* When the first of its packets left. */
+	ap_u64 oldest_sent;
+};
+
+/* Compares what is reported with what is delivered. */
+struct pbe_guard {
+	/* The round; AP_NONE before the first whole one */
+	ap_u64 began;
+	ap_u64 last;
+	ap_u64 delivered;
+	/* parts of PBE_BYTE */
+	ap_u64 reported;
+	/* AP_NONE if there is none */
+	ap_u64 least_reported;
+	ap_u64 least_rtt;
+	ap_u64 rtts;
+	ap_u64 rtt_count;
+	ap_u64 app_limited;
+	/* The most that the path delivered lately; and since when how much was delivered, AP_NONE: not counted. */
+	struct ap_window peak;
+	ap_u64 counted_since;
+	ap_u64 counted;
+	/* parts of PBE_ROUND */
+	ap_u64 evidence;
+	/* A check */
+	ap_u64 is_checking;
+	ap_u64 emptied_least;
+	ap_u64 emptied_mean;
+	ap_u64 check_rounds;
+	/* What the path delivered before it. */
+	ap_u64 found;
+	/* Rounds until evidence counts again, and the next such pause. */
+	ap_u64 pause;
+	ap_u64 next_pause;
+	/* AP_NONE if the receiver is not flagged */
+	ap_u64 lied;
+};
+
+struct pbe {
+	struct ap_pbe_tuning tuning;
+	ap_u64 mss;
+	ap_u32 phase;
+	ap_u32 silenced;
+	/* The answer while BBR does not steer: bytes, and bit/s. */
+	ap_u64 cwnd;
+	ap_u64 pacing;
+	/* The last fresh feedback, and when it came. Before the first: when the first ACK came; AP_NONE before that. */
+	struct pbe_fed fed;
+	ap_u64 heard;
+	ap_u64 delivery_rate;
+	/* The rate of the start and wireless states. */
+	ap_u64 rate;
+	/* A start: it began at AP_NONE if it waits for its first ACK. */
+	ap_u64 ramp_from;
+	ap_u64 ramp_began;
+	ap_u64 ramp_span;
+	ap_u64 drain_until;
+	struct ibbr bbr;
+	struct pbe_guard guard;
+};
+
+#endif

@@ -1,0 +1,74 @@
+//! An ACK trace through the twin of PBE-CC's sender.
+
+use std::collections::BTreeMap;
+
+use airpace_cc::ack_trace::{Acked, Entry, Told};
+use airpace_cc::controller::LossCause;
+use airpace_cc::pbe::feedback::Feedback;
+use airpace_core::{Bytes, Rng, Time};
+
+use super::bbr::bbr_ack;
+use super::{bps, nanos};
+use crate::twin::pbe::{Answer, Pbe, PbeAck, PbeFed, PbeTuning};
+
+/// A flow of an ACK trace, replayed.
+pub struct PbeReplay {
+    twin: Pbe,
+    /// When the packets left that are not acknowledged.
+    sent: BTreeMap<u64, Time>,
+}
+
+impl PbeReplay {
+    /// Begins the replay of a trace. `rng` is as new as that of the trace's controller was.
+    pub fn new(tuning: &PbeTuning, mss: Bytes, rng: Rng) -> PbeReplay {
+        PbeReplay { twin: Pbe::new(tuning, mss, rng), sent: BTreeMap::new() }
+    }
+
+    /// Tells the twin what the controller of the trace was told. Returns its answer.
+    pub fn tell(&mut self, entry: &Entry) -> Answer {
+        let now = entry.time;
+        match &entry.told {
+            &Told::Sent { number, bytes, inflight, app_limited } => {
+                self.sent.insert(number, now);
+                self.twin.on_sent(now, inflight == bytes, app_limited);
+            }
+            Told::Acked(acked) => {
+                let ack = self.ack(now, acked);
+                self.twin.on_ack(&ack, &fed(acked.feedback.as_bytes()));
+                acked.numbers.iter().for_each(|number| {
+                    self.sent.remove(&number);
+                });
+            }
+            Told::Lost { lost, next_number, cause, .. } => {
+                self.twin.on_loss(*lost, *cause == LossCause::Persistent, *next_number);
+            }
+            Told::Feedback(bytes) => self.twin.on_feedback(now, &fed(bytes.as_bytes())),
+            Told::Timer => self.twin.before_send(now),
+            Told::Radio { .. } | Told::Device(_) => {}
+        }
+        self.twin.answer()
+    }
+
+    fn ack(&self, now: Time, acked: &Acked) -> PbeAck {
+        let bbr = bbr_ack(now, acked, &self.sent);
+        let oldest = acked.numbers.iter().next().and_then(|number| self.sent.get(&number)).copied();
+        PbeAck { bbr, least: nanos(Some(acked.least)), oldest_sent: oldest.unwrap_or(now).as_nanos() }
+    }
+}
+
+/// What a receiver's bytes say.
+fn fed(bytes: &[u8]) -> PbeFed {
+    let told = Feedback::read(bytes);
+    let fed = told.unwrap_or_default();
+    PbeFed {
+        capacity: bps(fed.capacity),
+        fair_share: bps(fed.fair_share),
+        radio_delay: nanos(fed.radio_delay),
+        is_told: u32::from(told.is_some()),
+        internet: u32::from(fed.internet),
+        fresh: u32::from(fed.fresh),
+        clear: u32::from(fed.clear),
+        carriers: u32::from(fed.carriers),
+        activations: u32::from(fed.activations),
+    }
+}

@@ -1,0 +1,307 @@
+//! PBE-CC's sender, compiled for the host.
+
+use std::collections::VecDeque;
+
+use airpace_cc::pbe::Tuning;
+use airpace_cc::pbe::buffer::Goal;
+use airpace_core::{Bytes, Rate, Rng, Time};
+
+use super::bbr::{self, BbrAck};
+use super::{NONE, Unsupported, nanos, sys};
+
+/// `struct ap_pbe_tuning` of `intf.h`: PBE-CC's options for the sender. Times are in nanoseconds, gains in thousandths.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PbeTuning {
+    slack: u64,
+    unmeasured: u64,
+    packets: u32,
+    bunching: u32,
+    btlbw_reset: u32,
+    from_zero: u32,
+    request_start: u32,
+    guard: u32,
+    probe_gain: u32,
+    window: u32,
+    pub(super) sent: u32,
+    reserved: u32,
+}
+
+/// The greatest gain, number of packets, and slack in nanoseconds that the kernel's arithmetic takes.
+const MOST_GAIN: f64 = 16.0;
+const MOST_PACKETS: u64 = 1_000;
+const MOST_SLACK: u64 = 1_000_000_000;
+
+impl PbeTuning {
+    /// The sender's options that the kernel's PBE-CC shares with `tuning`.
+    ///
+    /// # Errors
+    /// An option has a value that the kernel's PBE-CC does not know.
+    pub fn new(tuning: &Tuning) -> Result<PbeTuning, Unsupported> {
+        let refuse = |option, known| Err(Unsupported { option, known });
+        let thousandths = |option, part: f64| {
+            let whole = (part * 1e3 + 0.5) as u32;
+            let is_known = (0.0..=MOST_GAIN).contains(&part) && (f64::from(whole) - part * 1e3).abs() < 1e-6;
+            let known = "whole thousandths up to 16";
+            if is_known { Ok(whole) } else { Err(Unsupported { option, known }) }
+        };
+        if tuning.delay_drain {
+            return refuse("delay_drain", "`off`");
+        }
+        if tuning.buffer != Goal::None {
+            return refuse("buffer_ms", "0");
+        }
+        let slacks = [tuning.cwnd_slack.map_or(NONE, nanos), nanos(tuning.bbr.cwnd_slack)];
+        if slacks.iter().any(|&slack| slack != NONE && slack > MOST_SLACK) {
+            return refuse("cwnd_slack_ms", "at most 1000");
+        }
+        if tuning.cwnd_packets > MOST_PACKETS {
+            return refuse("cwnd_packets", "at most 1000");
+        }
+        Ok(PbeTuning {
+            slack: slacks[0],
+            unmeasured: slacks[1],
+            packets: tuning.cwnd_packets as u32,
+            bunching: u32::from(tuning.cwnd_bunching),
+            btlbw_reset: u32::from(tuning.btlbw_reset),
+            from_zero: u32::from(tuning.restart_from_zero),
+            request_start: u32::from(tuning.request_start),
+            guard: u32::from(tuning.guard),
+            probe_gain: thousandths("probe_gain", tuning.probe_gain)?,
+            window: thousandths("internet_cwnd_gain", tuning.bbr.cwnd_gain)?,
+            sent: thousandths("internet_margin_percent", 1.0 - tuning.bbr.pacing_margin)?,
+            reserved: 0,
+        })
+    }
+
+    /// The bytes of the structure in C.
+    pub fn as_bytes(&self) -> &[u8] {
+        sys::bytes_of_pbe(self)
+    }
+}
+
+/// `struct pbe_ack`: what one ACK says. [`NONE`] stands for what it does not say.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PbeAck {
+    /// What BBR hears, too.
+    pub bbr: BbrAck,
+    /// Least round-trip time of the connection in nanoseconds.
+    pub least: u64,
+    /// When the first packet that it acknowledges left, in nanoseconds.
+    pub oldest_sent: u64,
+}
+
+/// `struct pbe_fed`: what the receiver told. [`NONE`] stands for what it did not say; flags are 0 or 1.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PbeFed {
+    /// Capacity in bit/s.
+    pub capacity: u64,
+    /// Fair share in bit/s.
+    pub fair_share: u64,
+    /// Delay of the radio without a queue in nanoseconds.
+    pub radio_delay: u64,
+    /// Whether it told anything.
+    pub is_told: u32,
+    /// Whether the bottleneck is in the Internet.
+    pub internet: u32,
+    /// Whether the telemetry is fresh.
+    pub fresh: u32,
+    /// Whether the last packets met no queue.
+    pub clear: u32,
+    /// Active carriers.
+    pub carriers: u32,
+    /// Activations of carriers so far, modulo 256.
+    pub activations: u32,
+}
+
+impl PbeFed {
+    /// Nothing was told.
+    pub const NOTHING: PbeFed = PbeFed {
+        capacity: NONE,
+        fair_share: NONE,
+        radio_delay: NONE,
+        is_told: 0,
+        internet: 0,
+        fresh: 0,
+        clear: 0,
+        carriers: 0,
+        activations: 0,
+    };
+}
+
+/// What the kernel reads from the contents of an option that has `length` bytes with its head, where nothing was told
+/// before.
+pub fn read_option(contents: &[u8; 8], length: u32) -> PbeFed {
+    let mut fed = PbeFed::NOTHING;
+    sys::pbe_option(&mut fed, contents, length);
+    fed
+}
+
+/// Who steers a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The rate rises to the fair share.
+    Start,
+    /// The rate is what the receiver measures.
+    Wireless,
+    /// The queue of a bottleneck elsewhere is drained.
+    Drain,
+    /// BBR, as the bottleneck is elsewhere.
+    Internet,
+    /// BBR, as there is no feedback.
+    Fallback,
+    /// The path is emptied to learn whether the receiver lies.
+    Check,
+    /// BBR, as the receiver lies.
+    Held,
+}
+
+impl Phase {
+    /// Whether BBR steers.
+    pub fn is_bbr(self) -> bool {
+        matches!(self, Phase::Internet | Phase::Fallback | Phase::Held)
+    }
+}
+
+/// What the controller answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The phase.
+    pub phase: Phase,
+    /// The state of its BBR, which counts while that steers.
+    pub bbr: bbr::State,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Pacing rate.
+    pub pacing_rate: Rate,
+}
+
+/// PBE-CC's sender in C.
+pub struct Pbe {
+    /// `struct pbe`.
+    words: Box<[u64]>,
+    rng: Rng,
+    /// The phases in which the next cycles begin.
+    next: VecDeque<u64>,
+    draws: u64,
+}
+
+/// More numbers than one call uses.
+const READY: usize = 4;
+
+impl Pbe {
+    /// A new flow. `rng` draws the phases in which BBR's cycles begin.
+    pub fn new(tuning: &PbeTuning, mss: Bytes, rng: Rng) -> Pbe {
+        let mut pbe = Pbe { words: sys::pbe(tuning, mss.0), rng, next: VecDeque::new(), draws: 0 };
+        pbe.draw();
+        pbe
+    }
+
+    /// A packet leaves. `is_first` says that nothing else is outstanding; `app_limited`, that the application has no
+    /// more to send after it.
+    pub fn on_sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
+        sys::pbe_sent(&mut self.words, now.as_nanos(), is_first, app_limited);
+        self.draw();
+    }
+
+    /// An acknowledgement of new packets, and what the receiver told with it.
+    pub fn on_ack(&mut self, ack: &PbeAck, told: &PbeFed) {
+        sys::pbe_ack(&mut self.words, ack, told);
+        self.draw();
+    }
+
+    /// Feedback that no packet caused.
+    pub fn on_feedback(&mut self, now: Time, told: &PbeFed) {
+        sys::pbe_feedback(&mut self.words, now.as_nanos(), told);
+    }
+
+    /// Packets were declared lost; with `is_silence`, all that were outstanding. `next` is the number of the next packet.
+    pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, next: u64) {
+        sys::pbe_loss(&mut self.words, lost.0, is_silence, next);
+    }
+
+    /// The kernel is about to send.
+    pub fn before_send(&mut self, now: Time) {
+        sys::pbe_before_send(&mut self.words, now.as_nanos());
+    }
+
+    /// Replaces the numbers that the last call used.
+    fn draw(&mut self) {
+        let used = sys::pbe_random(&mut self.words, 0);
+        self.next.drain(..(used - self.draws) as usize);
+        self.draws = used;
+        while self.next.len() < READY {
+            self.next.push_back(self.rng.below(bbr::PHASES));
+        }
+        let random = self.next.iter().rev().fold(0, |random, digit| random * bbr::PHASES + digit);
+        sys::pbe_random(&mut self.words, random);
+    }
+
+    /// What it answers now.
+    pub fn answer(&self) -> Answer {
+        let [phase, bbr, cwnd, pacing] = sys::pbe_answer(&self.words);
+        let phase = match phase {
+            0 => Phase::Start,
+            1 => Phase::Wireless,
+            2 => Phase::Drain,
+            3 => Phase::Internet,
+            4 => Phase::Fallback,
+            5 => Phase::Check,
+            _ => Phase::Held,
+        };
+        let bbr = bbr::State::of(bbr);
+        Answer { phase, bbr, cwnd: Bytes(cwnd), pacing_rate: Rate::from_bps(pacing) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_cc::pbe::SCHEME;
+    use airpace_cc::scheme::Options;
+    use airpace_core::Streams;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::twin::MOST_RATE;
+
+    fn defaults() -> Tuning {
+        Tuning::read(&Options::defaults(&SCHEME)).unwrap()
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_have_is_refused() {
+        assert!(PbeTuning::new(&defaults()).is_ok());
+        let refused = |tuning: Tuning| PbeTuning::new(&tuning).map_err(|error| error.option);
+        assert_eq!(refused(Tuning { delay_drain: true, ..defaults() }), Err("delay_drain"));
+        assert_eq!(refused(Tuning { buffer: Goal::Adaptive, ..defaults() }), Err("buffer_ms"));
+        assert_eq!(refused(Tuning { probe_gain: 2.88539, ..defaults() }), Err("probe_gain"));
+        assert_eq!(refused(Tuning { cwnd_packets: 2_000, ..defaults() }), Err("cwnd_packets"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_kernel_says_the_window_is_a_packet_and_the_rate_is_bounded(
+            mss in 1u64..65_536,
+            acks in prop::collection::vec(any::<([u64; 12], [u64; 5], [u32; 6], bool)>(), 1..60),
+        ) {
+            let tuning = PbeTuning::new(&defaults()).unwrap();
+            let mut twin = Pbe::new(&tuning, Bytes(mss), Streams::new(1).stream("pbe"));
+            for (told, [least, oldest_sent, capacity, fair_share, radio_delay], flags, odd) in acks {
+                let [now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest, newest_sent] = told;
+                let bbr = BbrAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest, newest_sent };
+                let [is_told, internet, fresh, clear, carriers, activations] = flags.map(|flag| flag % 2);
+                let fed = PbeFed { capacity, fair_share, radio_delay, is_told, internet, fresh, clear, carriers, activations };
+                twin.on_sent(Time::from_nanos(now), odd, odd);
+                twin.on_loss(Bytes(acked), odd, newest);
+                twin.on_ack(&PbeAck { bbr, least, oldest_sent }, &fed);
+                twin.before_send(Time::from_nanos(now));
+                twin.on_feedback(Time::from_nanos(now), &fed);
+                let answer = twin.answer();
+                prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
+                prop_assert!((1..=3 * MOST_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
+            }
+        }
+    }
+}
