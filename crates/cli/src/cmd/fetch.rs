@@ -99,7 +99,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let named = places.iter().map(|path| Named::by("--out", path)).collect::<Vec<_>>();
     outputs::check(&inputs, &named)?;
     if let Some(there) = places.iter().find(|place| !args.overwrite && place.exists()) {
-        bail!("`{}` is there already; give --overwrite to replace it, or another folder by --out", there.display());
+        bail!(
+            "`{}` is there already; give --overwrite to replace it, or another folder by --out",
+            there.display()
+        );
     }
     let stop = on_interrupt()?;
     let began = Instant::now();
