@@ -98,7 +98,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inputs = args.ca.iter().map(|path| Named::by("--ca", path)).collect::<Vec<_>>();
     let named = places.iter().map(|path| Named::by("--out", path)).collect::<Vec<_>>();
     outputs::check(&inputs, &named)?;
-    if let Some(there) = places.iter().find(|place| !args.overwrite && place.exists()) {
+    // Links are refused when the file is made.
+    let is_file = |place: &&PathBuf| place.symlink_metadata().is_ok_and(|about| about.is_file());
+    if let Some(there) = places.iter().filter(|_| !args.overwrite).find(is_file) {
         bail!(
             "`{}` is there already; give --overwrite to replace it, or another folder by --out",
             there.display()

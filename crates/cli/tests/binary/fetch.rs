@@ -127,6 +127,13 @@ fn fetch_trusts_only_whom_it_is_told_and_writes_through_no_link() {
     assert_eq!(shell.read("victim"), "precious");
     let twice = ["fetch", &url, &url, "--fingerprint", &serving.fingerprint, "--out", "got"];
     shell.run(&twice).refused(&["are one file"]);
+    std::fs::create_dir_all(shell.path("got")).unwrap();
+    shell.write("got/big", "mine");
+    let once = ["fetch", &url, "--fingerprint", &serving.fingerprint, "--out", "got"];
+    shell.run(&once).refused(&["got/big", "is there already", "--overwrite"]);
+    assert_eq!(shell.read("got/big"), "mine");
+    shell.run(&[&once[..], &["--overwrite", "--quiet"]].concat()).fine();
+    assert_eq!(std::fs::metadata(shell.path("got/big")).unwrap().len(), 3_000_000);
     shell.run(&["fetch", "http://h/a", "--insecure"]).refused(&["must begin with https://"]);
     drop(serving);
 }
