@@ -8,14 +8,13 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::time::Duration;
 
 use airpace_bpf::feed::Feedbacks;
 use airpace_bpf::kernel::Kernel;
 use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::Rate;
 use airpace_testing::skipped;
-use machine::{Flow, Group, Namespace, connected, feed_until, loaded, pbe};
+use machine::{Flow, Group, Namespace, connected, feed_until, loaded, pbe, wait_until};
 
 /// The headers of a packet of 1500 bytes: IPv4, TCP, time stamps.
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0) / 1500.0;
@@ -39,12 +38,13 @@ fn pacing_mbps(namespace: &Namespace) -> Option<f64> {
 
 /// Tells the same until something is as wanted.
 fn tell_until(feed: &mut Feedbacks, feedback: &Feedback, is_enough: impl Fn() -> bool) {
-    while !is_enough() {
-        for _ in 0..20 {
-            feed.tell(feedback);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
+    let mut asked = 0_u32;
+    wait_until("what the feed brings", || {
+        feed.tell(feedback);
+        // To ask starts a program each time.
+        asked += 1;
+        asked.is_multiple_of(20) && is_enough()
+    });
 }
 
 /// The scheme, a group in which its option is exchanged, and a network.

@@ -124,9 +124,7 @@ impl Flow {
     /// Waits until a megabyte more has arrived.
     pub fn goes_on(&self) {
         let before = *self.received.lock().unwrap();
-        while *self.received.lock().unwrap() < before + 1_000_000 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("a flow goes on", || *self.received.lock().unwrap() >= before + 1_000_000);
     }
 }
 
@@ -137,16 +135,28 @@ impl Drop for Flow {
     }
 }
 
+/// Asks again and again, and says what never came: a test that hangs says nothing. So many times are minutes, which is far
+/// more than a busy machine needs.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..200_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it never came: {what}");
+}
+
 pub fn mbps(mbps: f64) -> Told {
     Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None }
 }
 
 /// Feeds until the totals are as wanted.
 pub fn feed_until(kernel: &Kernel, mut feed: Option<(&mut Feed, Told)>, is_enough: impl Fn(&Totals) -> bool) {
-    while !is_enough(&kernel.totals().unwrap()) {
+    wait_until("totals as wanted", || {
         feed.iter_mut().for_each(|(feed, told)| feed.tell(told));
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        is_enough(&kernel.totals().unwrap())
+    });
 }
 
 /// Tells the same all the time, until it is dropped.
