@@ -83,9 +83,9 @@ fn two_thousand_flows_at_once_move_data() {
 }
 
 /// A flow's state lies at its socket, so there is no number of flows at which a map is full. What is bounded is the memory
-/// at a socket (`net.core.optmem_max`): a flow that gets none is BBR's.
+/// at a socket (`net.core.optmem_max`): a flow of BISCAY that gets none is BBR's, and one of MORC keeps its first window.
 #[test]
-fn a_flow_without_room_for_its_state_is_bbr_s() {
+fn a_flow_without_room_for_its_state_goes_on() {
     let _turn = turn();
     let before = InKernel::settled();
     for part in [biscay(), morc()] {
