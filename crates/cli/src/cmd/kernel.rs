@@ -1,9 +1,9 @@
 //! `airpace kernel`: our schemes as congestion controls of this Linux kernel.
 
 #[cfg(feature = "bpf")]
-mod feed;
+pub mod feed;
 #[cfg(feature = "bpf")]
-mod loaded;
+pub mod loaded;
 #[cfg(feature = "bpf")]
 mod run;
 
@@ -16,7 +16,7 @@ use super::Verdict;
 
 /// How to build with the feature.
 #[cfg(not(feature = "bpf"))]
-const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
+pub const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
                       pkg-config and build with `--features bpf`, or start AIRPACE_FEATURES=bpf ./airpace. `airpace \
                       sim` and `airpace emu` do without it";
 

@@ -13,7 +13,7 @@ use rustix::net::sockopt;
 use super::traffic::Source;
 use super::{CHUNK, Flow, LONGEST_ORDER, Order, PATTERN, RECORD_EVERY, Sample};
 use crate::transport::{ConnectionId, Figures};
-use crate::{clock, sys};
+use crate::{clock, sys, wait};
 
 /// What [`Sample::inspect`] has of a connection of the kernel's, beside the state of its loss recovery.
 pub const INSPECTED: [&str; 3] = ["srtt_ms", "min_rtt_ms", "delivery_rate_mbps"];
@@ -90,6 +90,8 @@ fn carry(
     record: Record<'_>,
 ) -> Result<Carried, String> {
     let said = |error: std::io::Error| error.to_string();
+    // Without it, the end is later on a busy machine, as every program is.
+    let _ = sys::run_first(wait::PRIORITY);
     stream.set_nonblocking(true).map_err(said)?;
     stream.set_nodelay(true).map_err(said)?;
     let source = Source::new(clock::now(), order.traffic);

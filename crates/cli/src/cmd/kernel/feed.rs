@@ -82,44 +82,61 @@ fn constant(name: &str, mbps: f64, out: &mut dyn Write, mut tell: impl FnMut()) 
 
 /// Tells BISCAY what the reports of `from`, or the radio of a trace, say.
 pub fn biscay(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut feed = open_biscay()?;
+    say(biscay_from(open_biscay()?, from, &on_interrupt()?)?, out)
+}
+
+/// Tells PBE-CC's senders what the reports of `from` say.
+pub fn pbe(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    say(pbe_from(open_pbe()?, from, &on_interrupt()?)?, out)
+}
+
+fn say(told: u64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    writeln!(out, "{told} reports were told.")?;
+    Ok(Verdict::Fine)
+}
+
+/// Tells BISCAY through its array, until the input ends or `stop` is set. Returns the number of reports.
+///
+/// # Errors
+/// An input that cannot be read, or that says nothing that BISCAY uses.
+pub fn biscay_from(mut feed: Feed, from: &Path, stop: &Arc<AtomicBool>) -> anyhow::Result<u64> {
     let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
     let mut feeder = Feeder::new(&tuning);
     let tell = |told: &Told, age| {
         let bandwidth = told.bandwidth.filter(|_| age <= tuning.stale_after);
         feed.tell(&Told { bandwidth, ..*told });
     };
-    run(from, move |report| feeder.report(report), Some(trace), tell, out)
+    run(from, move |report| feeder.report(report), Some(trace), tell, stop)
 }
 
-/// Tells PBE-CC's senders what the reports of `from` say.
-pub fn pbe(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut feed = open_pbe()?;
+/// Tells PBE-CC's senders through their array, as [`biscay_from`] does.
+///
+/// # Errors
+/// An input that cannot be read.
+pub fn pbe_from(mut feed: Feedbacks, from: &Path, stop: &Arc<AtomicBool>) -> anyhow::Result<u64> {
     let mut feeder = PbeFeeder::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?);
     let tell = |told: &Feedback, age| feed.tell(&Feedback { fresh: told.fresh && age <= PBE_STALE, ..*told });
-    run(from, move |report| feeder.report(report), None, tell, out)
+    run(from, move |report| feeder.report(report), None, tell, stop)
 }
 
 /// Plays an ACK trace and sends what its radio told.
 type PlayTrace<N> = fn(BufReader<File>, &AtomicBool, &Sender<N>) -> anyhow::Result<()>;
 
-/// Reads reports, and tells what each means; `tell` also takes how old that is.
+/// Reads reports, and tells what each means; `tell` also takes how old that is. Returns the number of reports.
 fn run<N: Send + 'static>(
     from: &Path,
     meaning: impl FnMut(&RadioReport) -> Option<N> + Send + 'static,
     trace: Option<PlayTrace<N>>,
     tell: impl FnMut(&N, Duration),
-    out: &mut dyn Write,
-) -> anyhow::Result<Verdict> {
-    let stop = on_interrupt()?;
-    let (from, over) = (from.to_owned(), Arc::clone(&stop));
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<u64> {
+    let (from, over) = (from.to_owned(), Arc::clone(stop));
     let (send, receive) = channel();
     // A thread of its own: what it reads may not come for a while, and the kernel wants to hear that somebody is there.
     let reader = std::thread::spawn(move || read(&from, meaning, trace, &over, &send));
     let told = tell_all(&receive, tell);
     reader.join().map_err(|_| anyhow!("the reader of reports failed"))??;
-    writeln!(out, "{told} reports were told.")?;
-    Ok(Verdict::Fine)
+    Ok(told)
 }
 
 /// Tells what comes, and the last news again every millisecond. Returns the number of reports.

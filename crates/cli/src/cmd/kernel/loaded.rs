@@ -21,29 +21,22 @@ use super::Standard;
 use super::run::Groups;
 use crate::cmd::Verdict;
 
-pub fn load(
+pub(super) fn load(
     scheme: &SchemeSpec,
     standard: Option<Standard<'_>>,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let part = part(scheme)?;
-    let name = part.name();
-    if Pinned::open(name)?.is_some() {
-        bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
-    }
+    let name = part(scheme)?.name();
     let namespace = standard.map(find).transpose()?.flatten();
-    let mut kernel = Kernel::load(&part)?;
-    let counts = (name == BISCAY).then(|| count(&mut kernel));
-    if name == PBE {
-        // Without it, the scheme is no more than BBR.
-        kernel.exchange(root(&Groups::see()?)?.as_fd())?;
-    }
+    let (mut kernel, doubt) = bring_in(scheme)?;
     kernel.pin()?;
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
-    match counts {
-        Some(Ok(())) => writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?,
-        Some(Err(error)) => {
+    match doubt {
+        Some(error) => {
             writeln!(out, "It shares with its own flows only; others are not counted: {error:#}")?;
+        }
+        None if name == BISCAY => {
+            writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?;
         }
         None => {}
     }
@@ -74,6 +67,26 @@ pub fn load(
         writeln!(out, "sysctl net.ipv4.tcp_congestion_control=NAME does.")?;
     }
     Ok(Verdict::Fine)
+}
+
+/// Loads a scheme with all that belongs to it, for as long as the result lives or until it is pinned. Also returns why the
+/// machine's flows are not counted, if they should be.
+///
+/// # Errors
+/// A machine that takes no programs; a scheme that is loaded already.
+pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, Option<anyhow::Error>)> {
+    let part = part(scheme)?;
+    let name = part.name();
+    if Pinned::open(name)?.is_some() {
+        bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
+    }
+    let mut kernel = Kernel::load(&part)?;
+    let doubt = if name == BISCAY { count(&mut kernel).err() } else { None };
+    if name == PBE {
+        // Without it, the scheme is no more than BBR.
+        kernel.exchange(root(&Groups::see()?)?.as_fd())?;
+    }
+    Ok((kernel, doubt))
 }
 
 /// Counts the flows of the whole machine, or of the container that this runs in.
