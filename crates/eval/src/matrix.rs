@@ -44,6 +44,8 @@ pub struct Matrix {
     pub qlog: bool,
     /// The command that makes the same results, if it is not `airpace sim`.
     pub again: Option<String>,
+    /// Names of values that runs show beside those of their schemes: what the kernel tells of its flows.
+    pub further: Vec<&'static str>,
 }
 
 /// One scenario and how it was chosen on the command line.
@@ -235,7 +237,12 @@ impl Matrix {
         simulate: Simulate<'_>,
         listener: Listener<'_>,
     ) -> Result<Vec<RunSummary>, EvalError> {
-        let inspected = inspected_names(jobs)?;
+        let mut inspected = inspected_names(jobs)?;
+        for name in &self.further {
+            if !inspected.iter().any(|known| known == name) {
+                inspected.push((*name).to_owned());
+            }
+        }
         let keep = folder.map(|folder| Keep { folder, inspected: &inspected, qlog: self.qlog });
         let next = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);

@@ -18,6 +18,7 @@ use airpace_core::{Bytes, Streams};
 use airpace_eval::wire::{Beside, Verdict as Compared, beside, label, parts};
 use airpace_eval::{Choice, Matrix, Summary, report};
 use airpace_event::Recorder;
+use airpace_net::bulk::tcp;
 use airpace_sim::{Progress as Clock, Scenario};
 use anyhow::{bail, ensure};
 
@@ -134,6 +135,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         command: matrix::command_as_typed(),
         qlog: false,
         again: Some(matrix::command_as_typed()),
+        further: if args.transport.contains(&Over::Kernel) { tcp::INSPECTED.to_vec() } else { vec![] },
     };
     let is_interrupted = on_interrupt()?;
     let claim = Claim::of(&folder)?;
@@ -219,6 +221,7 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
         command: matrix::command_as_typed(),
         qlog: false,
         again: None,
+        further: vec![],
     };
     let bar = terminal::progress(args.quiet || args.json);
     bar.set_message("the simulator's own spread");
