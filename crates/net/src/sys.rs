@@ -69,6 +69,17 @@ pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()>
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as libc::c_int)
 }
 
+/// Lets a socket take connections to addresses that are not of this machine, and call from such.
+///
+/// # Errors
+/// If the operating system refuses: it needs CAP_NET_ADMIN or CAP_NET_RAW.
+pub(crate) fn be_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
+    match is_ipv6 {
+        true => set(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
+        false => set(socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1),
+    }
+}
+
 /// What the kernel tells of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpState {
