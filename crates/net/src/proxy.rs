@@ -90,7 +90,8 @@ impl Range {
     /// A sentence about what it is not.
     pub fn parse(text: &str) -> Result<Range, String> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
-        let wrong = || format!("`{text}` is no range of addresses; give one such as 192.0.2.0/24 or 2001:db8::/32");
+        let wrong =
+            || format!("`{text}` is no range of addresses; give one such as 192.0.2.0/24 or 2001:db8::/32");
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), |bits| bits.parse().map_err(|_| wrong()))?;
@@ -224,6 +225,7 @@ impl Proxy {
                 match tokio::time::timeout(LOOK, listener.accept()).await {
                     Err(_) => {}
                     Ok(Ok((stream, client))) => {
+                        let client = canonical(client);
                         let shared = Arc::clone(&shared);
                         tokio::spawn(async move {
                             shared.totals.active.fetch_add(1, Ordering::Relaxed);
@@ -247,6 +249,11 @@ impl Proxy {
     }
 }
 
+/// The same address; one of IPv4 as such.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 /// One client, to its end.
 async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
     let refuse = |target: Option<Target>, why: String| {
@@ -258,7 +265,7 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
     }
     let asked = match shared.config.door {
         Door::Transparent => match client.local_addr() {
-            Ok(target) => Ok((None, Target::Address(target), vec![])),
+            Ok(target) => Ok((None, Target::Address(canonical(target)), vec![])),
             Err(error) => Err(error.to_string()),
         },
         Door::Asked => match tokio::time::timeout(PATIENCE, hear(&mut client)).await {
@@ -271,8 +278,10 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
         Ok(asked) => asked,
         Err(why) => return refuse(None, why),
     };
-    let reached = tokio::time::timeout(PATIENCE, legs::reach(&shared.config, &target, from, shared.local)).await;
-    let reached = reached.unwrap_or_else(|_| Err((Refusal::TimedOut, "the server did not answer".to_owned())));
+    let reached =
+        tokio::time::timeout(PATIENCE, legs::reach(&shared.config, &target, from, shared.local)).await;
+    let reached =
+        reached.unwrap_or_else(|_| Err((Refusal::TimedOut, "the server did not answer".to_owned())));
     let server = match reached {
         Ok(server) => server,
         Err((why, sentence)) => {
@@ -308,7 +317,7 @@ async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), Str
 
     let (mut asking, mut room) = (Asking::default(), [0; 2_048]);
     loop {
-        match asking.next() {
+        match asking.step() {
             Ok(Next::More) => match client.read(&mut room).await.map_err(|error| error.to_string())? {
                 0 => return Err("it left without a question".to_owned()),
                 count => asking.push(&room[..count]),

@@ -143,7 +143,7 @@ impl Asking {
     ///
     /// # Errors
     /// A question that is none, is too long, or asks for something else.
-    pub fn next(&mut self) -> Result<Next, (Vec<u8>, Refusal)> {
+    pub fn step(&mut self) -> Result<Next, (Vec<u8>, Refusal)> {
         let (language, next) = match self.came.first() {
             None => return Ok(Next::More),
             Some(&VERSION) => (Language::Socks, self.socks()),
@@ -253,14 +253,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a client hears and gets, if its bytes come in pieces of `step`.
-    fn ask(bytes: &[u8], step: usize) -> (Vec<u8>, Result<(Language, Target), Refusal>, Vec<u8>) {
+    /// What a client hears, what it wants, and what came behind that.
+    type Asked = (Vec<u8>, Result<(Language, Target), Refusal>, Vec<u8>);
+
+    /// What comes of it if its bytes come in pieces of `step`.
+    fn ask(bytes: &[u8], step: usize) -> Asked {
         let (mut asking, mut heard) = (Asking::default(), vec![]);
         let mut pieces = bytes.chunks(step);
         while let Some(piece) = pieces.next() {
             asking.push(piece);
             loop {
-                match asking.next() {
+                match asking.step() {
                     Ok(Next::More) => break,
                     Ok(Next::Say(said)) => heard.extend(said),
                     Ok(Next::Wants(language, target)) => {
@@ -282,14 +285,22 @@ mod tests {
         let address = |text: &str| Target::Address(text.parse().unwrap());
         let name = |text: &str, port| Target::Name(text.to_owned(), port);
         let questions: [(&[u8], Language, Target); 6] = [
-            (b"\x05\x02\x02\x00\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x50", Language::Socks, address("127.0.0.1:80")),
+            (
+                b"\x05\x02\x02\x00\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x50",
+                Language::Socks,
+                address("127.0.0.1:80"),
+            ),
             (b"\x05\x01\x00\x05\x01\x00\x03\x09a-b.c_d.e\x01\xbb", Language::Socks, name("a-b.c_d.e", 443)),
             (
                 b"\x05\x01\x00\x05\x01\x00\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x16",
                 Language::Socks,
                 address("[2001:db8::1]:22"),
             ),
-            (b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n", Language::Http, name("example.org", 443)),
+            (
+                b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n",
+                Language::Http,
+                name("example.org", 443),
+            ),
             (b"CONNECT [2001:db8::1]:8080 HTTP/1.0\r\n\r\n", Language::Http, address("[2001:db8::1]:8080")),
             (b"CONNECT 192.0.2.1:1 HTTP/1.1\r\n\r\n", Language::Http, address("192.0.2.1:1")),
         ];

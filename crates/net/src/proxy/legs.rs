@@ -35,7 +35,7 @@ pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        if let (IpAddr::V6(ip), Door::Asked) = (config.listen.ip(), config.door) {
+        if let IpAddr::V6(ip) = config.listen.ip() {
             sockopt::set_ipv6_v6only(&socket, ip != Ipv6Addr::UNSPECIFIED)?;
         }
         if config.door == Door::Transparent {
@@ -55,7 +55,8 @@ pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
             format!("{} is no address of this machine; give one with --listen", config.listen)
         }
         io::ErrorKind::PermissionDenied if config.door == Door::Transparent => {
-            "only root may take over others' connections; start it as root, or let clients ask for it".to_owned()
+            "only root may take over others' connections; start it as root, or let clients ask for it"
+                .to_owned()
         }
         io::ErrorKind::PermissionDenied => {
             format!("only root may listen at {}; give a port above 1023 with --listen", config.listen)
@@ -83,7 +84,8 @@ pub(super) async fn reach(
         Target::Address(address) => vec![*address],
         Target::Name(name, port) => {
             let found = lookup_host((name.as_str(), *port)).await;
-            let found = found.map_err(|error| (Refusal::Unreachable, format!("{name} is not found: {error}")))?;
+            let found =
+                found.map_err(|error| (Refusal::Unreachable, format!("{name} is not found: {error}")))?;
             found.collect()
         }
     };

@@ -66,7 +66,8 @@ async fn pour(
     first: &[u8],
     counts: [&AtomicU64; 2],
 ) -> io::Result<()> {
-    let count = |bytes: usize| counts.iter().for_each(|count| _ = count.fetch_add(bytes as u64, Ordering::Relaxed));
+    let count =
+        |bytes: usize| counts.iter().for_each(|count| _ = count.fetch_add(bytes as u64, Ordering::Relaxed));
     to.write_all(first).await?;
     count(first.len());
     let mut room = vec![0; ROOM];
