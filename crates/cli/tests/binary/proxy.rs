@@ -192,7 +192,8 @@ fn a_router_takes_connections_over_and_both_ends_keep_their_addresses() {
     let proxy = line.inside(1, || Running::start(shell.command(&words)));
     through(1_000_000);
     // A second one would take the same packets.
-    line.inside(1, || shell.run(&words).refused(&["another `airpace proxy --transparent`"]));
+    let second = [&words[..], &["--listen", "0.0.0.0:1081"]].concat();
+    line.inside(1, || shell.run(&second).refused(&["another `airpace proxy --transparent`"]));
     let told = proxy.end();
     let closed = told.iter().find(|told| told["event"] == "closed").expect("it was carried by the proxy");
     assert_eq!((&closed["target"], &closed["down_bytes"]), (&"10.9.2.2:7001".into(), &1_000_000.into()));
