@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use airpace_testing::skipped;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::Shell;
+use super::emu_machine::Machine;
 
 /// A proxy that runs, and what it says.
 struct Running {
@@ -118,101 +118,92 @@ fn what_cannot_be_is_refused_before_it_begins() {
     shell.run(&["proxy", "--listen", &at]).refused(&["is taken", "--listen"]);
 }
 
-/// Runs `ip`; why it cannot, if it cannot.
-fn ip(line: &str) -> Result<(), String> {
-    let output = Command::new("ip").args(line.split(' ')).output().map_err(|error| error.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+/// This machine is a router between a phone (10.9.1.2, or fd09:1::2) and a server (198.51.100.1, or fd09:2::1).
+const ROUTER: &str = r#"
+outside
+unshare -n sh -c 'echo $$ >phone.pid; echo there >&8; exec sleep 1000' &
+read -r word <&8
+phone=$(cat phone.pid)
+ip link add radio type veth peer name cable netns $phone
+ip addr add 10.9.1.1/24 dev radio
+ip addr add fd09:1::1/64 dev radio nodad
+ip addr add fd09:2::2/64 dev lan nodad
+ip addr add fe80::2/64 dev lan nodad
+ip link set radio up
+nsenter -t $phone -n sh -c '
+    ip link set lo up; ip link set cable up
+    ip addr add 10.9.1.2/24 dev cable; ip addr add fd09:1::2/64 dev cable nodad
+    ip route add default via 10.9.1.1; ip -6 route add default via fd09:1::1'
+nsenter -t $there -n sh -c '
+    ip addr add fd09:2::1/64 dev wan nodad
+    ip route add 10.9.1.0/24 via 192.0.2.2; ip -6 route add fd09:1::/64 via fd09:2::2'
+echo 1 >/proc/sys/net/ipv4/ip_forward
+echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
+# A connection of the phone, and that the server takes the phone for its peer: `through ADDRESS TABLE SERVER:PORT PHONE`.
+through() {
+    serve $1 nsenter -t $there -n
+    nsenter -t $phone -n "$airpace" emu-bulk connect $1 receive 1 >flow
+    nsenter -t $there -n cat /proc/net/$2 >seen
+    grep -q " $3 $4:" seen || { cat seen; fail "the server did not see the phone at $1"; }
 }
-
-/// A phone, a router and a server, each in a network namespace of its own.
-struct Line([String; 3]);
-
-impl Line {
-    fn new() -> Result<Line, String> {
-        let id = std::process::id();
-        let line = Line(["phone", "router", "server"].map(|what| format!("airpace-{what}-{id}")));
-        for name in &line.0 {
-            ip(&format!("netns add {name}"))?;
-        }
-        let ip = |words: &str| ip(words).unwrap();
-        line.0.iter().for_each(|name| ip(&format!("-n {name} link set lo up")));
-        let [phone, router, server] = &line.0;
-        for (end, near, subnet) in [(phone, "radio", 1), (server, "net", 2)] {
-            ip(&format!("-n {router} link add {near} type veth peer name cable netns {end}"));
-            ip(&format!("-n {router} addr add 10.9.{subnet}.1/24 dev {near}"));
-            ip(&format!("-n {end} addr add 10.9.{subnet}.2/24 dev cable"));
-            ip(&format!("-n {router} link set {near} up"));
-            ip(&format!("-n {end} link set cable up"));
-            ip(&format!("-n {end} route add default via 10.9.{subnet}.1"));
-        }
-        line.inside(1, || airpace_files::set_kernel("net/ipv4/ip_forward", "1").unwrap());
-        Ok(line)
-    }
-
-    /// Does something in a thread that has entered one of them. Sockets that are made there stay there.
-    fn inside<T: Send>(&self, which: usize, work: impl FnOnce() -> T + Send) -> T {
-        let file = std::fs::File::open(format!("/run/netns/{}", self.0[which])).unwrap();
-        std::thread::scope(|scope| {
-            let entered = scope.spawn(move || {
-                let network = rustix::thread::LinkNameSpaceType::Network;
-                rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(network))
-                    .unwrap();
-                work()
-            });
-            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
+proxy() {
+    "$airpace" proxy --transparent radio --ports 5002,5003 --json --client-leg reno >>told & proxy=$!
+    for look in $(seq 500); do
+        ! grep -q listening told || return 0
+        sleep 0.01
+    done
+    fail 'the proxy does not listen'
 }
+"#;
 
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|name| _ = ip(&format!("netns del {name}")));
+#[test]
+fn a_router_takes_connections_over_and_both_ends_keep_their_addresses() {
+    if !airpace_testing::has_program("nft", "nftables") {
+        return;
+    }
+    let script = r#"
+        proxy
+        through 198.51.100.1:5002 tcp 016433C6:138A 0201090A
+        # A second one would take the same packets.
+        ! "$airpace" proxy --transparent radio --listen 0.0.0.0:1081 2>second || fail 'there are two'
+        grep -q 'another `airpace proxy --transparent`' second || { cat second; fail 'the second one says something else'; }
+        kill -INT $proxy; wait $proxy
+        grep '"event":"closed"' told | grep '"client":"10.9.1.2:' | grep -q '"target":"198.51.100.1:5002"' ||
+            { cat told; fail 'it was not carried by the proxy'; }
+        [ -z "$(nft list tables)" ] || fail 'rules are left'
+        [ -z "$(ip rule list table 41501)" ] || fail 'a way is left'
+        # Connections go their own way: without it, and after one that was killed.
+        through 198.51.100.1:5002 tcp 016433C6:138A 0201090A
+        rm told; proxy
+        kill -KILL $proxy; ! wait $proxy
+        for look in $(seq 500); do
+            [ -n "$(nft list tables)" ] || break
+            sleep 0.01
+        done
+        through 198.51.100.1:5002 tcp 016433C6:138A 0201090A
+        rm told; proxy
+        through 198.51.100.1:5002 tcp 016433C6:138A 0201090A
+        kill -INT $proxy; wait $proxy
+    "#;
+    for machine in Machine::all() {
+        machine.check(&format!("{ROUTER}\n{script}"), &[]);
     }
 }
 
 #[test]
-fn a_router_takes_connections_over_and_both_ends_keep_their_addresses() {
-    let shell = Shell::new();
-    let line = match Line::new() {
-        Ok(line) => line,
-        Err(why) => return skipped(&format!("no network namespaces: {why}")),
-    };
-    if Command::new("nft").arg("--version").output().is_err() {
-        return skipped("nft is not installed");
+fn a_router_takes_connections_of_ipv6_over_too() {
+    if !airpace_testing::has_program("nft", "nftables") {
+        return;
     }
-    let words = ["proxy", "--transparent", "radio", "--ports", "7001", "--json", "--client-leg", "reno"];
-    let server = || line.inside(2, || echo("10.9.2.2:7001"));
-    let through = |bytes| {
-        let (at, serving) = server();
-        let stream = line.inside(0, || TcpStream::connect(at).unwrap());
-        let phone = stream.local_addr().unwrap();
-        exchange(stream, bytes);
-        assert_eq!(serving.join().unwrap(), phone, "the server sees the phone");
-    };
-    let proxy = line.inside(1, || Running::start(shell.command(&words)));
-    through(1_000_000);
-    // A second one would take the same packets.
-    let second = [&words[..], &["--listen", "0.0.0.0:1081"]].concat();
-    line.inside(1, || shell.run(&second).refused(&["another `airpace proxy --transparent`"]));
-    let told = proxy.end();
-    let closed = told.iter().find(|told| told["event"] == "closed").expect("it was carried by the proxy");
-    assert_eq!((&closed["target"], &closed["down_bytes"]), (&"10.9.2.2:7001".into(), &1_000_000.into()));
-    assert!(closed["client"].as_str().unwrap().starts_with("10.9.1.2:"));
-
-    // Without it, and after one that was killed, connections go their own way.
-    through(1_000);
-    let mut killed = line.inside(1, || Running::start(shell.command(&words)));
-    killed.child.kill().unwrap();
-    killed.child.wait().unwrap();
-    let is_there = || {
-        let listed = line.inside(1, || Command::new("nft").args(["list", "tables"]).output().unwrap());
-        String::from_utf8_lossy(&listed.stdout).contains("airpace_proxy")
-    };
-    for _ in 0..1_000 {
-        if !is_there() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+    let script = r#"
+        proxy
+        # The kernel writes each four bytes of an address backwards.
+        through [fd09:2::1]:5003 tcp6 020009FD000000000000000001000000:138B 010009FD000000000000000002000000
+        kill -INT $proxy; wait $proxy
+        grep '"event":"closed"' told | grep '"client":"\[fd09:1::2\]:' | grep -q '"target":"\[fd09:2::1\]:5003"' ||
+            { cat told; fail 'it was not carried by the proxy'; }
+    "#;
+    for machine in Machine::all() {
+        machine.check(&format!("{ROUTER}\n{script}"), &[]);
     }
-    through(1_000);
 }
