@@ -22,6 +22,8 @@ const HEADERS: &[&str] = &[
     "pbe_option.h",
     "kernel.h",
     "sock.h",
+    "scheme.h",
+    "sockops.h",
     "fallback.h",
 ];
 

@@ -10,21 +10,23 @@
 //!                            counter   (only BISCAY)
 //! ```
 
+mod pinned;
+
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
-use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, PrintLevel, ReferencesType};
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, ReferencesType};
 
-use crate::feed::{Feed, Feedbacks, now};
-use crate::mapped::Mapped;
+use crate::feed::{Feed, Feedbacks};
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
+pub use pinned::{Pinned, unload};
+use pinned::{read_host, read_totals};
 
 /// The name by which sockets choose BISCAY.
 pub const BISCAY: &str = "biscay";
@@ -92,7 +94,35 @@ impl Part {
             Part::KernelBbr => &[],
         }
     }
+
+    fn open(&self) -> Result<OpenObject, LoadError> {
+        if self.programs().is_empty() {
+            return Err(LoadError::NoPrograms);
+        }
+        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        let opened = ObjectBuilder::default().open_memory(self.programs());
+        opened.map_err(|error| refused(self.name(), "open", error))
+    }
+
+    /// The names of its programs and of its maps, as the kernel shows them once they are loaded.
+    ///
+    /// # Errors
+    /// If the build had no compiler for them.
+    pub fn names(&self) -> Result<[Vec<String>; 2], LoadError> {
+        let shown =
+            |name: &std::ffi::OsStr| name.to_string_lossy().chars().take(MOST_NAME - 1).collect::<String>();
+        let open = self.open()?;
+        Ok([
+            open.progs().map(|program| shown(program.name())).collect(),
+            open.maps().map(|map| shown(map.name())).collect(),
+        ])
+    }
 }
+
+/// The longest name of a program or map in the kernel, and a zero.
+///
+/// Source: Linux include/uapi/linux/bpf.h (BPF_OBJ_NAME_LEN)
+const MOST_NAME: usize = 16;
 
 /// The program that reads and writes PBE-CC's option.
 const OPTIONS: &str = "pbe_options";
@@ -221,22 +251,30 @@ impl Kernel {
     /// # Errors
     /// [`LoadError`] says what to do.
     pub fn load(part: &Part) -> Result<Kernel, LoadError> {
+        Kernel::load_into(part, true)
+    }
+
+    /// The same as into a kernel without a BBR that programs can call: for tests of what replaces that.
+    ///
+    /// # Errors
+    /// [`LoadError`] says what to do.
+    pub fn load_without_bbr(part: &Part) -> Result<Kernel, LoadError> {
+        Kernel::load_into(part, false)
+    }
+
+    fn load_into(part: &Part, may_have_bbr: bool) -> Result<Kernel, LoadError> {
         let name = part.name();
-        if part.programs().is_empty() {
-            return Err(LoadError::NoPrograms);
-        }
+        let mut open = part.open()?;
         if !Path::new(BTF).exists() {
             return Err(LoadError::NoBtf);
         }
-        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
         let refused = |what| move |error: libbpf_rs::Error| refused(name, what, error);
         let types = Btf::from_vmlinux().map_err(refused("types"))?;
         // A kernel has BBR in itself, or in a module that has been loaded.
         let is_built_in = types.type_by_name::<types::Func<'_>>("bbr_main").is_some();
-        let has_bbr = is_built_in || Path::new(BBR_MODULE).exists();
+        let has_bbr = may_have_bbr && (is_built_in || Path::new(BBR_MODULE).exists());
         let found = [sample_argument(&types)?, u32::from(has_bbr)].map(u32::to_ne_bytes).concat();
         let has_links = types.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
-        let mut open = ObjectBuilder::default().open_memory(part.programs()).map_err(refused("open"))?;
         for mut map in open.maps_mut() {
             let map_name = map.name().to_string_lossy().into_owned();
             if map_name == name && !has_links {
@@ -395,108 +433,6 @@ pub fn readiness() -> Result<(), LoadError> {
 /// Source: Linux security/lockdown/lockdown.c
 fn is_locked() -> bool {
     fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
-}
-
-/// A scheme that was pinned.
-pub struct Pinned {
-    feed: Option<MapHandle>,
-    host: Option<MapHandle>,
-    totals: MapHandle,
-}
-
-impl Pinned {
-    /// Opens it; `None` if there is none.
-    ///
-    /// # Errors
-    /// If the caller may not.
-    pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
-        let folder = Path::new(PINS).join(scheme);
-        if !folder.join("link").exists() && !folder.join(OPS).exists() {
-            return Ok(None);
-        }
-        let open = |name| {
-            MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused(scheme, "open", error))
-        };
-        let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
-        let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
-        Ok(Some(Pinned { feed, host, totals: open("totals")? }))
-    }
-
-    /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
-    ///
-    /// # Errors
-    /// If the system does not map it.
-    pub fn feedbacks(&self) -> io::Result<Option<Feedbacks>> {
-        self.feed.as_ref().map(|feed| Feedbacks::map(feed.as_fd())).transpose()
-    }
-
-    /// The array for a feeder; `None` if the scheme needs none.
-    ///
-    /// # Errors
-    /// If the system does not map it.
-    pub fn feed(&self) -> io::Result<Option<Feed>> {
-        self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
-    }
-
-    /// The host's active flows; `None` if nobody counts them.
-    ///
-    /// # Errors
-    /// If the system does not map the array.
-    pub fn active_flows(&self) -> io::Result<Option<u64>> {
-        let Some(host) = &self.host else { return Ok(None) };
-        Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
-    }
-
-    /// What its flows counted.
-    ///
-    /// # Errors
-    /// If the system does not map the array.
-    pub fn totals(&self) -> io::Result<Totals> {
-        read_totals(self.totals.as_fd())
-    }
-}
-
-/// Removes a pinned scheme. Returns whether there was one.
-///
-/// # Errors
-/// If the caller may not.
-pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
-    let folder = Path::new(PINS).join(scheme);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |error| LoadError::File { path, error }
-    };
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed(&folder)(error)),
-    };
-    if folder.join(OPS).exists() {
-        let refused = |error| refused(scheme, "unload", error);
-        let ops = MapHandle::from_pinned_path(folder.join(OPS)).map_err(refused)?;
-        ops.delete(&0u32.to_ne_bytes()).map_err(refused)?;
-    }
-    for entry in entries {
-        let path = entry.map_err(failed(&folder))?.path();
-        fs::remove_file(&path).map_err(failed(&path))?;
-    }
-    fs::remove_dir(&folder).map_err(failed(&folder))?;
-    Ok(true)
-}
-
-/// The words of `struct ap_totals` of `intf.h`.
-fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
-    let memory: Mapped<12> = Mapped::new(fd, false)?;
-    let word = |word: usize| memory.words()[word].load(Relaxed);
-    let [flows, acks, sends, fallbacks, returns, silences, confirmed] = [5, 6, 7, 8, 9, 10, 11].map(word);
-    Ok(Totals { flows, acks, sends, fallbacks, returns, silences, confirmed })
-}
-
-/// The words of `struct ap_host` of `intf.h`: the ring, the flows, and until when that says something.
-fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
-    let memory: Mapped<18> = Mapped::new(fd, false)?;
-    let [flows, until] = [16, 17].map(|word: usize| memory.words()[word].load(Relaxed));
-    Ok((now() < until).then_some(flows))
 }
 
 /// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.

@@ -17,7 +17,7 @@
 //!
 //! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
 //! `biscay.h`, `morc.h` over `pcc.h`, `bbr.h`, and `pbe.h` over it are the controllers. `sock.h` is what their programs ask
-//! of a socket, and `pbe_option.h` is how feedback rides in TCP's headers.
+//! of a socket, `scheme.h` is what all schemes have in common, and `pbe_option.h` is how feedback rides in TCP's headers.
 //! `active.h` counts active flows, and `count.h` shows it every packet that the host sends.
 
 #[cfg(feature = "load")]
@@ -28,6 +28,9 @@ pub mod feed;
 pub mod feeder;
 #[cfg(feature = "load")]
 pub mod kernel;
+#[cfg(any(test, feature = "load"))]
+#[cfg_attr(not(feature = "load"), allow(dead_code))]
+mod layout;
 #[cfg(feature = "load")]
 mod mapped;
 pub mod option;

@@ -264,7 +264,11 @@ mod tests {
             panic!("{all:?}");
         };
         assert_eq!(layout, 1);
-        assert_eq!((feed, told, one), (80, 16, 32), "feed.rs counts words so");
+        use crate::layout::{FeedWords, HostWords, TotalsWords};
+        use std::mem::offset_of;
+        assert_eq!(feed, size_of::<FeedWords>() as u64);
+        assert_eq!(told, offset_of!(FeedWords, told) as u64);
+        assert_eq!(2 * one, feed - told);
         assert_eq!(tuning, size_of::<KernelTuning>() as u64);
         assert_eq!(tolerance, std::mem::offset_of!(KernelTuning, tolerance) as u64);
         assert_eq!(ack, size_of::<KernelAck>() as u64);
@@ -277,7 +281,16 @@ mod tests {
         let sent = std::mem::offset_of!(PbeTuning, sent);
         let ours = [size_of::<PbeTuning>(), sent, size_of::<PbeAck>(), size_of::<PbeFed>()];
         assert_eq!(pbe[..4], ours.map(|size| size as u64));
-        assert_eq!(pbe[4..], [feed, 12 * 8], "feed.rs and kernel.rs count words so");
+        let totals = [size_of::<TotalsWords>(), offset_of!(TotalsWords, confirmed)];
+        let host = [size_of::<HostWords>(), offset_of!(HostWords, until)];
+        assert_eq!(
+            pbe[4..],
+            [&[feed as usize][..], &totals, &host]
+                .concat()
+                .into_iter()
+                .map(|size| size as u64)
+                .collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -21,19 +21,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct ap_feed feed SEC(".data.feed");
-const volatile struct ap_tuning tuning SEC(".rodata.tuning");
-
-/*
- * The loader freezes the options before the programs load, so that the verifier knows them. The compiler must not know: it
- * would take the zeros for them that stand above.
- */
-AP_FN const struct ap_tuning *options(void)
-{
-	const struct ap_tuning *t = (const struct ap_tuning *)&tuning;
-
-	asm volatile("" : "+r"(t));
-	return t;
-}
+AP_OPTIONS(ap_tuning)
 
 struct flow {
 	struct counted counted;
@@ -53,12 +41,14 @@ struct flow {
 	struct ibbr own;
 };
 
-struct {
-	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
-	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
-	MAP_TYPE(key, int);
-	MAP_TYPE(value, struct flow);
-} flows SEC(".maps");
+AP_AT_SOCKETS(flows, struct flow);
+
+AP_FN enum who who_controls(const struct flow *f)
+{
+	if (!f)
+		return BARE;
+	return f->b.state == BISCAY_FALLBACK ? FALLBACK : OWN;
+}
 
 /*
  * The flows that share the bandwidth. Notes that this one sends.
@@ -172,10 +162,12 @@ int biscay_init_flow(ap_u64 *ctx)
 	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	/* It also gives the rate of the first window. Without memory for the flow, it is all that controls. */
-	fallback_init(sk, f ? &f->own : 0, wire_bytes(sk, tp));
-	if (!f)
+	if (!f) {
+		bare_init(sk);
 		return 0;
+	}
+	/* It also gives the rate of the first window. */
+	fallback_init(sk, &f->own, wire_bytes(sk, tp));
 	tp->snd_cwnd_cnt = 0;
 	biscay_init(&f->b, options(), wire_bytes(sk, tp));
 	f->last_delivered = tp->delivered;
@@ -220,8 +212,7 @@ int biscay_cong_control(ap_u64 *ctx)
 	ap_u32 step;
 
 	if (!f) {
-		if (kernel.has_bbr)
-			call_bbr_main(sk, rs);
+		bare_ack(sk, rs);
 		return 0;
 	}
 	f->counted.acks++;
@@ -259,13 +250,7 @@ int biscay_cong_control(ap_u64 *ctx)
 	return 0;
 }
 
-/*
- * What a send needs to know, in the socket itself: to find the flow's memory takes longer than all the rest of a send that
- * changes nothing. While BISCAY controls, its mark is in snd_cwnd_cnt, which no other control reads then; in FALLBACK, the
- * kernel's BBR has its state where these words are.
- */
-#define MARK 0xb15ca000U
-
+/* What a send needs to know, beside MARK. In FALLBACK, the kernel's BBR has its state where these words are. */
 struct noted {
 	ap_u64 bandwidth;
 	ap_u64 until;
@@ -319,7 +304,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 		return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 	f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	if (!f)
-		return fallback_min_tso_segs(sk);
+		return bare_min_tso_segs(sk);
 	f->counted.sends++;
 	wire = wire_bytes(sk, tp);
 	read_radio(&radio, now, sharing(f, now));
@@ -345,11 +330,11 @@ void biscay_set_state(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	struct biscay_radio none = { .bandwidth = AP_NONE, .share_num = 1, .share_den = 1 };
 
-	if (!f || f->b.state == BISCAY_FALLBACK) {
-		fallback_set_state(sk, f ? &f->own : 0, state, f ? f->delivered : 0, wire_bytes(sk, tp));
-		return;
-	}
-	if (state == TCP_CA_Loss) {
+	if (!f) {
+		bare_set_state(sk, state);
+	} else if (f->b.state == BISCAY_FALLBACK) {
+		fallback_set_state(sk, &f->own, state, f->delivered, wire_bytes(sk, tp));
+	} else if (state == TCP_CA_Loss) {
 		/* Everything outstanding counts as lost: nothing is known until the next ACK. */
 		biscay_on_loss(&f->b, 0, 1, &none);
 		apply(sk, tp, f, wire_bytes(sk, tp));
@@ -363,43 +348,15 @@ void biscay_cwnd_event(ap_u64 *ctx)
 	enum tcp_ca_event event = ctx[1];
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-	if (!f || f->b.state == BISCAY_FALLBACK) {
-		fallback_cwnd_event(sk, f ? &f->own : 0, event);
-		return;
-	}
-	if (event == CA_EVENT_TX_START)
+	if (!f)
+		bare_cwnd_event(sk, event);
+	else if (f->b.state == BISCAY_FALLBACK)
+		fallback_cwnd_event(sk, &f->own, event);
+	else if (event == CA_EVENT_TX_START)
 		biscay_on_sent(&f->b, now_of((struct tcp_sock *)sk), 0, 1, f->b.was_idle);
 }
 
-SEC("struct_ops/biscay_ssthresh")
-int biscay_ssthresh(ap_u64 *ctx)
-{
-	struct sock *sk = (struct sock *)ctx[0];
-	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
-
-	if (!f || f->b.state == BISCAY_FALLBACK)
-		return fallback_ssthresh(sk);
-	/* The window is not for the loss to decide. */
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-SEC("struct_ops/biscay_undo_cwnd")
-int biscay_undo_cwnd(ap_u64 *ctx)
-{
-	struct sock *sk = (struct sock *)ctx[0];
-	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
-
-	if (!f || f->b.state == BISCAY_FALLBACK)
-		return fallback_undo_cwnd(sk);
-	return ((struct tcp_sock *)sk)->snd_cwnd;
-}
-
-SEC("struct_ops/biscay_sndbuf_expand")
-int biscay_sndbuf_expand(ap_u64 *ctx __attribute__((unused)))
-{
-	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */
-	return 3;
-}
+AP_COMMON_PROGRAMS(biscay)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops biscay = {

@@ -235,7 +235,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 }
 
 /* Sizes and offsets of what is shared, for a test. */
-void ap_host_layout(ap_u64 out[19])
+void ap_host_layout(ap_u64 out[22])
 {
 	out[0] = AP_LAYOUT;
 	out[1] = sizeof(struct ap_feed);
@@ -256,4 +256,7 @@ void ap_host_layout(ap_u64 out[19])
 	out[16] = sizeof(struct pbe_fed);
 	out[17] = sizeof(struct ap_pbe_feed);
 	out[18] = sizeof(struct ap_totals);
+	out[19] = __builtin_offsetof(struct ap_totals, confirmed);
+	out[20] = sizeof(struct ap_host);
+	out[21] = __builtin_offsetof(struct ap_host, until);
 }

@@ -46,6 +46,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	ap_u32 sk_pacing_status;
 } CORE;
 
@@ -61,6 +62,7 @@ struct tcp_sock {
 	ap_u32 snd_cwnd_clamp;
 	ap_u32 snd_cwnd_cnt;
 	ap_u32 snd_ssthresh;
+	ap_u32 prior_cwnd;
 	ap_u32 packets_out;
 	ap_u32 retrans_out;
 	ap_u32 sacked_out;
@@ -116,7 +118,7 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
-enum { TCP_CA_Loss = 4 };
+enum { TCP_CA_Open = 0, TCP_CA_CWR = 2, TCP_CA_Recovery = 3, TCP_CA_Loss = 4 };
 enum { TCP_CONG_NON_RESTRICTED = 1 };
 enum { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
 enum { AF_INET6 = 10 };

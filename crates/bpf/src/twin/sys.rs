@@ -325,9 +325,9 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
 
 /// Sizes and offsets of what both sides share.
 #[cfg(test)]
-pub fn layout() -> [u64; 19] {
-    let mut out = [0; 19];
-    // SAFETY: C writes nineteen numbers.
+pub fn layout() -> [u64; 22] {
+    let mut out = [0; 22];
+    // SAFETY: C writes twenty-two numbers.
     unsafe { ap_host_layout(out.as_mut_ptr()) };
     out
 }

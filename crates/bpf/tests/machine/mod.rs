@@ -209,19 +209,19 @@ impl InKernel {
     }
 
     pub fn count() -> InKernel {
-        let maps = [".data.feed", ".data.totals", ".data.host", ".rodata.tuning", ".rodata.kernel"];
-        let maps = maps.into_iter().chain(["flows", "device_flows", "heard", "biscay", "morc", "pbe"]);
-        let maps: Vec<&str> = maps.collect();
-        let is_ours = |name: &std::ffi::OsStr| {
-            let name = name.to_string_lossy();
-            ["biscay_", "morc_", "pbe_", "count_"].iter().any(|prefix| name.starts_with(prefix))
-        };
+        // What the schemes consist of, as they were compiled.
+        let [mut programs, mut maps] = [vec![], vec![]];
+        for part in [biscay(), morc(), pbe()] {
+            let [more_programs, more_maps] = part.names().expect("they were compiled");
+            programs.extend(more_programs);
+            maps.extend(more_maps);
+        }
         let ours: Vec<u32> = ProgInfoIter::default()
-            .filter(|program| is_ours(&program.name))
+            .filter(|program| programs.iter().any(|name| program.name == **name))
             .map(|program| program.id)
             .collect();
         InKernel {
-            maps: MapInfoIter::default().filter(|map| maps.iter().any(|name| map.name == *name)).count(),
+            maps: MapInfoIter::default().filter(|map| maps.iter().any(|name| map.name == **name)).count(),
             programs: ours.len(),
             // The link of a scheme names no program.
             links: LinkInfoIter::default()
@@ -330,11 +330,16 @@ impl Drop for Namespace {
 
 /// Runs `ip`.
 pub fn ip(words: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    run("ip", words)
+}
+
+/// Runs a program of iproute2.
+pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(words).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// Two namespaces with a wire between them.
