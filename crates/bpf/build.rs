@@ -12,6 +12,7 @@ const HEADERS: &[&str] = &[
     "biscay_state.h",
     "biscay.h",
     "active.h",
+    "split.h",
     "count.h",
     "pcc.h",
     "morc_state.h",

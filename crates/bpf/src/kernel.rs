@@ -6,8 +6,10 @@
 //!                            feed      what the radio grants, written by a feeder (BISCAY and PBE-CC)
 //!                            options   reads and writes PBE-CC's TCP option for a control group (only PBE-CC)
 //!                            totals    what all flows count together
-//!                            host      the active flows of the host, and the link of the program that counts them
-//!                            counter   (only BISCAY)
+//!                            host      the active flows of the host (only BISCAY), what other policies than equality
+//!                            shares    need beside them, and the links of the programs that count them and that note who
+//!                            counter   makes each socket
+//!                            owners
 //! ```
 
 mod pinned;
@@ -95,6 +97,16 @@ impl Part {
         }
     }
 
+    /// Whether applications share, and not flows.
+    fn counts_apps(&self) -> bool {
+        matches!(self, Part::Biscay(tuning) if tuning.counts_apps())
+    }
+
+    /// Whether it is of no use without [`Kernel::count_flows`].
+    pub fn needs_counts(&self) -> bool {
+        matches!(self, Part::Biscay(tuning) if tuning.needs_counts())
+    }
+
     fn open(&self) -> Result<OpenObject, LoadError> {
         if self.programs().is_empty() {
             return Err(LoadError::NoPrograms);
@@ -129,6 +141,10 @@ const OPTIONS: &str = "pbe_options";
 
 /// The program that counts the host's flows.
 const COUNTER: &str = "count_egress";
+
+/// The program that notes who makes each socket, and the applications that it thus finds.
+const OWNER: &str = "count_owner";
+const APPS: &str = "device_apps";
 
 /// The file of a scheme without a link.
 const OPS: &str = "ops";
@@ -209,8 +225,11 @@ pub struct Kernel {
     options: Option<Link>,
     /// Whether the kernel knows links of such programs.
     has_links: bool,
-    /// The program that counts the host's flows, once it does.
+    /// The program that counts the host's flows, once it does, and the one that notes who makes sockets.
     counter: Option<Link>,
+    owners: Option<Link>,
+    /// Whether applications share, and not flows.
+    counts_apps: bool,
 }
 
 /// What all flows of a scheme counted since it was loaded.
@@ -287,11 +306,28 @@ impl Kernel {
             };
             map.set_initial_value(constants).map_err(refused("constants"))?;
         }
+        if !part.counts_apps() {
+            open.progs_mut().filter(|program| program.name() == OWNER).for_each(|mut owner| {
+                owner.set_autoload(false);
+            });
+            for mut apps in open.maps_mut().filter(|map| map.name() == APPS) {
+                apps.set_max_entries(1).map_err(refused("no applications"))?;
+            }
+        }
         let mut object = open.load().map_err(refused("load"))?;
         let scheme = object.maps_mut().find(|map| map.name() == name);
         let mut scheme = scheme.ok_or(LoadError::TooOld("map of the scheme"))?;
         let link = scheme.attach_struct_ops().map_err(refused("attach"))?;
-        Ok(Kernel { name, object, link, options: None, has_links, counter: None })
+        Ok(Kernel {
+            name,
+            object,
+            link,
+            options: None,
+            has_links,
+            counter: None,
+            owners: None,
+            counts_apps: part.counts_apps(),
+        })
     }
 
     /// The connections of programs in the control group `group` (version 2), and in those below it, exchange what PBE-CC's
@@ -310,6 +346,9 @@ impl Kernel {
     /// # Errors
     /// If the scheme counts none, or the kernel does not take its program there.
     pub fn count_flows(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
+        if self.counts_apps {
+            self.owners = Some(self.attach(OWNER, group, "note who makes sockets")?);
+        }
         self.counter = Some(self.attach(COUNTER, group, "count the host's flows")?);
         Ok(())
     }
@@ -347,11 +386,12 @@ impl Kernel {
             };
             map.pin(folder.join(pinned)).map_err(refused)?;
         }
-        if let Some(options) = &mut self.options {
-            options.pin(folder.join("options")).map_err(refused)?;
-        }
-        if let Some(counter) = &mut self.counter {
-            counter.pin(folder.join("counter")).map_err(refused)?;
+        let links =
+            [(&mut self.options, "options"), (&mut self.owners, "owners"), (&mut self.counter, "counter")];
+        for (link, file) in links {
+            if let Some(link) = link {
+                link.pin(folder.join(file)).map_err(refused)?;
+            }
         }
         if self.has_links {
             return self.link.pin(folder.join("link")).map_err(refused);

@@ -30,6 +30,15 @@ pub struct TotalsWords {
     pub confirmed: AtomicU64,
 }
 
+/// `struct ap_shares`.
+#[repr(C)]
+pub struct SharesWords {
+    /// The active applications.
+    pub apps: HostWords,
+    /// Bytes that all moved.
+    pub all: [AtomicU64; 2],
+}
+
 /// `struct ap_host`.
 #[repr(C)]
 pub struct HostWords {

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::layout::{FeedWords, HostWords, TotalsWords};
+use crate::layout::{FeedWords, HostWords, SharesWords, TotalsWords};
 
 /// No array that is mapped here is larger.
 const PAGE: usize = 4096;
@@ -25,6 +25,8 @@ unsafe impl Words for FeedWords {}
 unsafe impl Words for TotalsWords {}
 // SAFETY: so is its layout.
 unsafe impl Words for HostWords {}
+// SAFETY: so is its layout.
+unsafe impl Words for SharesWords {}
 
 /// A mapped array that begins with `T`. Stores into a mapping for reading end the program.
 pub struct Mapped<T: Words> {

@@ -16,12 +16,19 @@
  */
 #include "fallback.h"
 #include "biscay.h"
-#include "count.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct ap_feed feed SEC(".data.feed");
 AP_OPTIONS(ap_tuning)
+
+#include "count.h"
+
+SEC("cgroup_skb/egress")
+int count_egress(struct __sk_buff *skb)
+{
+	return count_packet(skb);
+}
 
 struct flow {
 	struct counted counted;
@@ -51,20 +58,23 @@ AP_FN enum who who_controls(const struct flow *f)
 }
 
 /*
- * The flows that share the bandwidth. Notes that this one sends.
+ * The flow's part of the bandwidth. Notes that this one sends.
  *
  * Differs: the registry counts a flow for itself even while it is silent. Here it counts from its first bytes on, which left
  * before it asks.
  */
-AP_FN ap_u64 sharing(struct flow *f, ap_u64 now)
+AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_u64 now)
 {
-	ap_u64 own = count_flows(&f->counted, now), all = host_flows(now);
+	ap_u64 own = count_flows(&f->counted, now);
 
-	return all ? all : own;
+	if (host_part(sk, part, now))
+		return;
+	part->num = 1;
+	part->den = own;
 }
 
-/* What the radio says. */
-AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
+/* What the radio says, for this part of it. */
+AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, const struct split_part *part)
 {
 	volatile struct ap_feed *seen = &feed;
 	volatile struct ap_told *told;
@@ -74,8 +84,8 @@ AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
 
 	r->bandwidth = AP_NONE;
 	r->burst = 0;
-	r->share_num = 1;
-	r->share_den = ap_min(count, 0xffff);
+	r->share_num = part->num;
+	r->share_den = part->den;
 	for (tries = 0; tries < 4; tries++) {
 		before = seen->sequence;
 		told = &seen->told[before & 1];
@@ -207,6 +217,7 @@ int biscay_cong_control(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	ap_u64 now = now_of(tp), wire;
 	const struct rate_sample *rs = sample_of(ctx);
+	struct split_part part;
 	struct biscay_radio radio;
 	struct biscay_ack ack = {};
 	ap_u32 step;
@@ -218,7 +229,8 @@ int biscay_cong_control(ap_u64 *ctx)
 	f->counted.acks++;
 	wire = wire_bytes(sk, tp);
 	f->b.mss = wire;
-	read_radio(&radio, now, sharing(f, now));
+	sharing(sk, f, &part, now);
+	read_radio(&radio, now, &part);
 	f->radio = radio;
 	note_sent(f, tp, now, wire);
 	if (rs->losses > 0)
@@ -262,7 +274,7 @@ AP_FN struct noted *noted_of(struct tcp_sock *tp)
 	return (struct noted *)tp->inet_conn.icsk_ca_priv;
 }
 
-AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f)
+AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f, ap_u64 now)
 {
 	struct noted *noted = noted_of(tp);
 
@@ -272,6 +284,9 @@ AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f)
 		return;
 	noted->bandwidth = f->radio.bandwidth;
 	noted->until = f->counted.until;
+	/* A part that does not hang on the number of flows alone is looked at again after a millisecond. */
+	if (options()->split != AP_SPLIT_EQUAL)
+		noted->until = ap_min(noted->until, now + AP_MS);
 	noted->host = *(volatile ap_u64 *)&host.flows;
 	tp->snd_cwnd_cnt = MARK;
 }
@@ -298,6 +313,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	ap_u64 now = now_of(tp), wire;
 	struct biscay_radio radio;
+	struct split_part part;
 	struct flow *f;
 
 	if (is_as_noted(tp, now))
@@ -307,7 +323,8 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 		return bare_min_tso_segs(sk);
 	f->counted.sends++;
 	wire = wire_bytes(sk, tp);
-	read_radio(&radio, now, sharing(f, now));
+	sharing(sk, f, &part, now);
+	read_radio(&radio, now, &part);
 	note_sent(f, tp, now, wire);
 	if (radio.bandwidth != f->radio.bandwidth || radio.share_den != f->radio.share_den ||
 	    radio.share_num != f->radio.share_num) {
@@ -317,7 +334,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 	}
 	if (f->b.state == BISCAY_FALLBACK)
 		return fallback_min_tso_segs(sk);
-	note_answer(tp, f);
+	note_answer(tp, f, now);
 	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 }
 

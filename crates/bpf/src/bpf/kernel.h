@@ -23,13 +23,15 @@ typedef long ap_long;
 
 enum { BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_SK_STORAGE = 24 };
 enum { BPF_NOEXIST = 1 };
-enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 0x200 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, ap_u64 flags) = (void *)2;
 static ap_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static ap_u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static ap_u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static ap_u32 (*const bpf_get_socket_uid)(void *skb) = (void *)47;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, ap_u64 flags) = (void *)107;
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 

@@ -10,13 +10,14 @@ use libbpf_rs::{MapCore, MapHandle};
 
 use super::{LoadError, OPS, PINS, Totals, refused};
 use crate::feed::{Feed, Feedbacks, now};
-use crate::layout::{HostWords, TotalsWords};
+use crate::layout::{HostWords, SharesWords, TotalsWords};
 use crate::mapped::Mapped;
 
 /// A scheme that was pinned.
 pub struct Pinned {
     feed: Option<MapHandle>,
     host: Option<MapHandle>,
+    shares: Option<MapHandle>,
     totals: MapHandle,
 }
 
@@ -35,7 +36,8 @@ impl Pinned {
         };
         let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
         let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
-        Ok(Some(Pinned { feed, host, totals: open("totals")? }))
+        let shares = open_if("shares", "owners")?;
+        Ok(Some(Pinned { feed, host, shares, totals: open("totals")? }))
     }
 
     /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
@@ -61,6 +63,16 @@ impl Pinned {
     pub fn active_flows(&self) -> io::Result<Option<u64>> {
         let Some(host) = &self.host else { return Ok(None) };
         Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
+    }
+
+    /// The host's active applications; `None` if nobody counts them.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn active_apps(&self) -> io::Result<Option<u64>> {
+        let Some(shares) = &self.shares else { return Ok(None) };
+        let shares: Mapped<SharesWords> = Mapped::new(shares.as_fd(), false)?;
+        Ok(Some(active(&shares.apps).unwrap_or(0)))
     }
 
     /// What its flows counted.
@@ -120,6 +132,10 @@ pub(super) fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
 /// The active flows, if that says something.
 pub(super) fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     let host: Mapped<HostWords> = Mapped::new(fd, false)?;
+    Ok(active(&host))
+}
+
+fn active(host: &HostWords) -> Option<u64> {
     let [flows, until] = [&host.flows, &host.until].map(|word| word.load(Relaxed));
-    Ok((now() < until).then_some(flows))
+    (now() < until).then_some(flows)
 }

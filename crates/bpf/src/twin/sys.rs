@@ -1,6 +1,7 @@
 //! The calls of C.
 #![allow(unsafe_code)]
 
+use super::active::{AppFlow, Seen};
 use super::bbr::BbrAck;
 use super::morc::{MorcAck, MorcTuning, Packets};
 use super::pbe::{PbeAck, PbeFed, PbeTuning};
@@ -43,6 +44,19 @@ unsafe extern "C" {
     fn ap_host_active_words() -> u64;
     fn ap_host_active_sends(state: *mut u64, last: u64, now: u64) -> u64;
     fn ap_host_active(state: *const u64, out: *mut u64);
+    fn ap_host_apps_sends(
+        host: *mut u64,
+        apps: *mut u64,
+        flow: *mut AppFlow,
+        name: u64,
+        app: *mut u64,
+        before: *mut u64,
+        is_same: u32,
+        now: u64,
+    );
+    fn ap_host_use(state: *mut u64, now: u64, bytes: u64);
+    fn ap_host_used(state: *const u64, now: u64) -> u64;
+    fn ap_host_split(policy: u32, seen: *const Seen, out: *mut u64);
     #[cfg(test)]
     fn ap_host_log2(x: u64) -> u64;
     #[cfg(test)]
@@ -58,7 +72,7 @@ unsafe extern "C" {
 /// The bytes of the options.
 pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
-    // SAFETY: it is numbers without padding (four of 64 bits, eight of 32), borrowed as long as the result.
+    // SAFETY: it is numbers without padding (four of 64 bits, ten of 32), borrowed as long as the result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
 }
 
@@ -73,6 +87,57 @@ pub fn active() -> Box<[u64]> {
 pub fn active_sends(state: &mut [u64], last: u64, now: u64) -> u64 {
     // SAFETY: `state` is from `active`, and borrowed for this call only.
     unsafe { ap_host_active_sends(state.as_mut_ptr(), last, now) }
+}
+
+/// `struct active_app` in which no flow is active yet.
+pub fn app() -> Box<[u64]> {
+    vec![0; active().len() + 1].into_boxed_slice()
+}
+
+/// `active_sends` and `active_app_sends`. `before` is what the flow was of, if that is not `app` and is known.
+pub fn apps_sends(
+    [host, apps]: [&mut [u64]; 2],
+    flow: &mut AppFlow,
+    (name, app): (u64, &mut [u64]),
+    before: Option<&mut [u64]>,
+    now: u64,
+) {
+    let is_same = flow.app == name;
+    let before = before.map_or(std::ptr::null_mut(), <[u64]>::as_mut_ptr);
+    // SAFETY: `host` and `apps` are from `active`, `app` and `before` from `app`; `flow` has the layout of C (a test
+    // compares them). All are borrowed for this call only, and C takes an absent `before`.
+    unsafe {
+        ap_host_apps_sends(
+            host.as_mut_ptr(),
+            apps.as_mut_ptr(),
+            flow,
+            name,
+            app.as_mut_ptr(),
+            before,
+            is_same.into(),
+            now,
+        );
+    }
+}
+
+/// `active_use`.
+pub fn add_use(state: &mut [u64; 2], now: u64, bytes: u64) {
+    // SAFETY: it is `struct ap_use` (a test compares sizes), and borrowed for this call only.
+    unsafe { ap_host_use(state.as_mut_ptr(), now, bytes) };
+}
+
+/// `active_used`.
+pub fn used(state: &[u64; 2], now: u64) -> u64 {
+    // SAFETY: as in `add_use`.
+    unsafe { ap_host_used(state.as_ptr(), now) }
+}
+
+/// `split_part`: numerator and denominator.
+pub fn split(policy: u32, seen: &Seen) -> [u64; 2] {
+    let mut out = [0; 2];
+    // SAFETY: `seen` has the layout of C (a test compares them); C writes two numbers.
+    unsafe { ap_host_split(policy, seen, out.as_mut_ptr()) };
+    out
 }
 
 /// The active flows, and until when that is so.
@@ -325,9 +390,9 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
 
 /// Sizes and offsets of what both sides share.
 #[cfg(test)]
-pub fn layout() -> [u64; 22] {
-    let mut out = [0; 22];
-    // SAFETY: C writes twenty-two numbers.
+pub fn layout() -> [u64; 28] {
+    let mut out = [0; 28];
+    // SAFETY: C writes twenty-eight numbers.
     unsafe { ap_host_layout(out.as_mut_ptr()) };
     out
 }

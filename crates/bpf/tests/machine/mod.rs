@@ -102,13 +102,19 @@ impl Flow {
         Ok(Flow::of(sender, receiver))
     }
 
-    pub fn of(mut sender: TcpStream, mut receiver: TcpStream) -> Flow {
+    pub fn of(sender: TcpStream, receiver: TcpStream) -> Flow {
+        // Far less than a loopback carries: other tests run at the same time.
+        Flow::paced(sender, receiver, 20_000)
+    }
+
+    /// Some more than a millisecond lies between two of these many bytes.
+    pub fn paced(mut sender: TcpStream, mut receiver: TcpStream, bytes: usize) -> Flow {
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(Mutex::new(0));
         let (is_over, count) = (Arc::clone(&stop), Arc::clone(&received));
         let writes = move || {
-            // Far less than a loopback carries: other tests run at the same time.
-            while !is_over.load(Ordering::Relaxed) && sender.write_all(&[0; 20_000]).is_ok() {
+            let piece = vec![0; bytes];
+            while !is_over.load(Ordering::Relaxed) && sender.write_all(&piece).is_ok() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         };

@@ -34,6 +34,9 @@ pub fn load(
     let namespace = standard.map(find).transpose()?.flatten();
     let mut kernel = Kernel::load(&part)?;
     let counts = (name == BISCAY).then(|| count(&mut kernel));
+    if let (true, Some(Err(error))) = (part.needs_counts(), &counts) {
+        bail!("{}: its policy needs a count of what this machine sends: {error:#}", scheme.text());
+    }
     if name == PBE {
         // Without it, the scheme is no more than BBR.
         kernel.exchange(root(&Groups::see()?)?.as_fd())?;
@@ -170,7 +173,7 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     for name in SCHEMES {
         let Some(pinned) = Pinned::open(name)? else { continue };
         let totals = pinned.totals()?;
-        let active = pinned.active_flows()?;
+        let (active, apps) = (pinned.active_flows()?, pinned.active_apps()?);
         let feed = fed(name, &pinned)?;
         let (mbps, age_ms) = feed.unwrap_or_default();
         if as_json {
@@ -185,7 +188,7 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             });
             let told = feed.map(|_| json!({ "mbps": mbps, "age_ms": age_ms }));
             schemes.push(
-                json!({ "scheme": name, "totals": totals, "feed": told, "active_flows_of_machine": active }),
+                json!({ "scheme": name, "totals": totals, "feed": told, "active_flows_of_machine": active, "active_applications": apps }),
             );
             continue;
         }
@@ -209,7 +212,10 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         };
         match active {
             _ if name == PBE => {}
-            Some(active) => writeln!(out, "Sharing:   {active} flows of this machine send now")?,
+            Some(active) => {
+                let of = apps.map_or_else(String::new, |apps| format!(" of {apps} applications"));
+                writeln!(out, "Sharing:   {active} flows{of} of this machine send now")?;
+            }
             None => writeln!(out, "Sharing:   only its own flows are counted")?,
         }
         let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
