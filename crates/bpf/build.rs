@@ -13,6 +13,8 @@ const HEADERS: &[&str] = &[
     "biscay.h",
     "active.h",
     "split.h",
+    "window.h",
+    "feed.h",
     "count.h",
     "pcc.h",
     "morc_state.h",
@@ -28,7 +30,7 @@ const HEADERS: &[&str] = &[
     "fallback.h",
 ];
 
-const PROGRAMS: &[&str] = &["biscay.bpf", "morc.bpf", "pbe.bpf", "probe.bpf", "run.bpf"];
+const PROGRAMS: &[&str] = &["biscay.bpf", "morc.bpf", "pbe.bpf", "probe.bpf", "run.bpf", "window.bpf"];
 
 fn main() {
     for file in HEADERS.iter().chain(&["host.c"]) {

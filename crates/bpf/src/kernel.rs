@@ -3,16 +3,19 @@
 //! ```text
 //! /sys/fs/bpf/airpace/biscay/link      as long as it is there, sockets may choose the scheme
 //!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
-//!                            feed      what the radio grants, written by a feeder (BISCAY and PBE-CC)
+//!                            feed      what the radio grants, written by a feeder (all but MORC)
 //!                            options   reads and writes PBE-CC's TCP option for a control group (only PBE-CC)
 //!                            totals    what all flows count together
-//!                            host      the active flows of the host (only BISCAY), what other policies than equality
+//!                            host      the active flows of the host (BISCAY and its relay), what other policies than equality
 //!                            shares    need beside them, and the links of the programs that count them and that note who
 //!                            counter   makes each socket
 //!                            owners
+//!                            relay     bounds the windows of downloads, and takes the bounds back (only the relay)
+//!                            lift
 //! ```
 
 mod pinned;
+mod relay;
 
 use std::fs;
 use std::io;
@@ -29,6 +32,7 @@ use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
 pub use pinned::{Pinned, unload};
 use pinned::{read_host, read_totals};
+use relay::Relay;
 
 /// The name by which sockets choose BISCAY.
 pub const BISCAY: &str = "biscay";
@@ -39,8 +43,14 @@ pub const MORC: &str = "morc";
 /// The name by which sockets choose PBE-CC.
 pub const PBE: &str = "pbe";
 
-/// The schemes that users load.
+/// BISCAY for downloads from senders that know nothing of it. No socket chooses it.
+pub const RELAY: &str = "biscay@window";
+
+/// The schemes that sockets choose.
 pub const SCHEMES: [&str; 3] = [BISCAY, MORC, PBE];
+
+/// What users load.
+pub const LOADABLE: [&str; 4] = [BISCAY, RELAY, MORC, PBE];
 
 /// The compiled programs; empty if the build had no compiler for them.
 macro_rules! programs {
@@ -59,6 +69,8 @@ macro_rules! programs {
 pub enum Part {
     /// BISCAY.
     Biscay(KernelTuning),
+    /// BISCAY for downloads from senders that know nothing of it.
+    Relay(KernelTuning),
     /// MORC.
     Morc(MorcTuning),
     /// PBE-CC.
@@ -69,10 +81,11 @@ pub enum Part {
 }
 
 impl Part {
-    /// The name by which sockets choose it.
+    /// The name by which sockets choose it, or, of the relay, users.
     pub fn name(&self) -> &'static str {
         match self {
             Part::Biscay(_) => BISCAY,
+            Part::Relay(_) => RELAY,
             Part::Morc(_) => MORC,
             Part::Pbe(_) => PBE,
             Part::KernelBbr => "airpace_bbr",
@@ -82,6 +95,7 @@ impl Part {
     fn programs(&self) -> &'static [u8] {
         match self {
             Part::Biscay(_) => programs!("biscay"),
+            Part::Relay(_) => programs!("window"),
             Part::Morc(_) => programs!("morc"),
             Part::Pbe(_) => programs!("pbe"),
             Part::KernelBbr => programs!("probe"),
@@ -90,7 +104,7 @@ impl Part {
 
     fn options(&self) -> &[u8] {
         match self {
-            Part::Biscay(tuning) => tuning.as_bytes(),
+            Part::Biscay(tuning) | Part::Relay(tuning) => tuning.as_bytes(),
             Part::Morc(tuning) => tuning.as_bytes(),
             Part::Pbe(tuning) => tuning.as_bytes(),
             Part::KernelBbr => &[],
@@ -99,12 +113,12 @@ impl Part {
 
     /// Whether applications share, and not flows.
     fn counts_apps(&self) -> bool {
-        matches!(self, Part::Biscay(tuning) if tuning.counts_apps())
+        matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.counts_apps())
     }
 
     /// Whether it is of no use without [`Kernel::count_flows`].
     pub fn needs_counts(&self) -> bool {
-        matches!(self, Part::Biscay(tuning) if tuning.needs_counts())
+        matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.needs_counts())
     }
 
     fn open(&self) -> Result<OpenObject, LoadError> {
@@ -139,12 +153,19 @@ const MOST_NAME: usize = 16;
 /// The program that reads and writes PBE-CC's option.
 const OPTIONS: &str = "pbe_options";
 
-/// The program that counts the host's flows.
-const COUNTER: &str = "count_egress";
+/// The programs that count the host's flows: those that it sends, or receives.
+const COUNTERS: [&str; 2] = ["count_egress", "count_ingress"];
+
+/// The programs of the relay.
+const BOUND: &str = "window_relay";
+const LIFT: &str = "window_lift";
 
 /// The program that notes who makes each socket, and the applications that it thus finds.
 const OWNER: &str = "count_owner";
 const APPS: &str = "device_apps";
+
+/// The file of the relay.
+const BOUNDS: &str = "relay";
 
 /// The file of a scheme without a link.
 const OPS: &str = "ops";
@@ -220,7 +241,10 @@ pub enum LoadError {
 pub struct Kernel {
     name: &'static str,
     object: Object,
-    link: Link,
+    /// That of the scheme, if sockets choose it.
+    link: Option<Link>,
+    /// What bounds the windows of downloads, once it does.
+    relay: Relay,
     /// That of the program which reads and writes an option of TCP.
     options: Option<Link>,
     /// Whether the kernel knows links of such programs.
@@ -315,13 +339,16 @@ impl Kernel {
             }
         }
         let mut object = open.load().map_err(refused("load"))?;
+        // The relay is none.
         let scheme = object.maps_mut().find(|map| map.name() == name);
-        let mut scheme = scheme.ok_or(LoadError::TooOld("map of the scheme"))?;
-        let link = scheme.attach_struct_ops().map_err(refused("attach"))?;
+        let link =
+            scheme.map(|mut scheme| scheme.attach_struct_ops().map_err(refused("attach"))).transpose()?;
+        let relay = Relay { link: None, lift: None };
         Ok(Kernel {
             name,
             object,
             link,
+            relay,
             options: None,
             has_links,
             counter: None,
@@ -340,8 +367,32 @@ impl Kernel {
         Ok(())
     }
 
+    /// The TCP connections that programs in the control group `group` (version 2) make from now on, and those in groups below
+    /// it, bound what they download by what the radio grants.
+    ///
+    /// # Errors
+    /// If this is not the relay, or the kernel does not take its program there.
+    pub fn bound_downloads(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
+        let lift = self.object.progs_mut().find(|program| program.name() == LIFT);
+        let lift = lift.ok_or(LoadError::NoPrograms)?.attach();
+        let lift = lift.map_err(|error| refused(self.name, "go through sockets", error))?;
+        let link = self.attach(BOUND, group, "bound windows")?;
+        self.relay = Relay { link: Some(link), lift: Some(lift) };
+        Ok(())
+    }
+
+    /// Takes the bounds of all downloads back, and sets none any more. Without this, the end of this value does it, unless it
+    /// was pinned.
+    ///
+    /// # Errors
+    /// If the kernel does not let this program go through its sockets.
+    pub fn lift(&mut self) -> Result<(), LoadError> {
+        self.relay.end().map_err(|error| refused(self.name, "lift", error))
+    }
+
     /// From now on, all flows that programs in the control group `group` (version 2) send count, TCP and UDP, and not only
-    /// those of the scheme. For the whole host, that is the root of its control groups.
+    /// those of the scheme; with the relay, those that they receive. For the whole host, that is the root of its control
+    /// groups.
     ///
     /// # Errors
     /// If the scheme counts none, or the kernel does not take its program there.
@@ -349,7 +400,10 @@ impl Kernel {
         if self.counts_apps {
             self.owners = Some(self.attach(OWNER, group, "note who makes sockets")?);
         }
-        self.counter = Some(self.attach(COUNTER, group, "count the host's flows")?);
+        let counter =
+            COUNTERS.into_iter().find(|name| self.object.progs().any(|program| program.name() == *name));
+        let counter = counter.ok_or(LoadError::NoPrograms)?;
+        self.counter = Some(self.attach(counter, group, "count the host's flows")?);
         Ok(())
     }
 
@@ -386,17 +440,24 @@ impl Kernel {
             };
             map.pin(folder.join(pinned)).map_err(refused)?;
         }
-        let links =
-            [(&mut self.options, "options"), (&mut self.owners, "owners"), (&mut self.counter, "counter")];
+        let links = [
+            (&mut self.options, "options"),
+            (&mut self.owners, "owners"),
+            (&mut self.counter, "counter"),
+            (&mut self.relay.lift, "lift"),
+            (&mut self.relay.link, BOUNDS),
+        ];
         for (link, file) in links {
             if let Some(link) = link {
                 link.pin(folder.join(file)).map_err(refused)?;
             }
         }
+        self.relay.stay();
+        let Some(link) = &mut self.link else { return Ok(()) };
         if self.has_links {
-            return self.link.pin(folder.join("link")).map_err(refused);
+            return link.pin(folder.join("link")).map_err(refused);
         }
-        self.link.disconnect();
+        link.disconnect();
         Ok(())
     }
 

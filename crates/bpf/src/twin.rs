@@ -5,6 +5,7 @@ pub mod bbr;
 pub mod morc;
 pub mod pbe;
 mod sys;
+pub mod window;
 
 use std::time::Duration;
 

@@ -23,6 +23,7 @@ struct ap_feed feed SEC(".data.feed");
 AP_OPTIONS(ap_tuning)
 
 #include "count.h"
+#include "feed.h"
 
 SEC("cgroup_skb/egress")
 int count_egress(struct __sk_buff *skb)
@@ -76,36 +77,19 @@ AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_
 /* What the radio says, for this part of it. */
 AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, const struct split_part *part)
 {
-	volatile struct ap_feed *seen = &feed;
-	volatile struct ap_told *told;
-	ap_u64 before, time, bandwidth, burst;
-	ap_u32 num, den;
-	int tries;
+	struct ap_told told;
 
 	r->bandwidth = AP_NONE;
 	r->burst = 0;
 	r->share_num = part->num;
 	r->share_den = part->den;
-	for (tries = 0; tries < 4; tries++) {
-		before = seen->sequence;
-		told = &seen->told[before & 1];
-		time = told->time;
-		bandwidth = told->bandwidth;
-		burst = told->burst;
-		num = told->share_num;
-		den = told->share_den;
-		if (seen->sequence != before)
-			continue;
-		/* A time in the future is of a feeder that has no clock: it is not believed. */
-		if (time == 0 || time > now + AP_MS || now > time + AP_FEED_MAX_AGE)
-			return;
-		r->bandwidth = bandwidth;
-		r->burst = burst;
-		if (num && num <= den && den < (1 << 24)) {
-			r->share_num = num;
-			r->share_den = den;
-		}
+	if (!read_told(&feed, now, &told))
 		return;
+	r->bandwidth = told.bandwidth;
+	r->burst = told.burst;
+	if (told.share_num && told.share_num <= told.share_den && told.share_den < (1 << 24)) {
+		r->share_num = told.share_num;
+		r->share_den = told.share_den;
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Counts what this host sends: a program at the root of its control groups, which sees each packet of each socket as it
- * leaves, before it is cut up. Its flows are told apart by addresses, ports and protocol. TCP and UDP count if they carry
+ * Counts what this host sends, or what it receives: a program at the root of its control groups, which sees each packet of
+ * each socket as it leaves, before it is cut up, or as it arrives. Its flows are told apart by addresses, ports and protocol. TCP and UDP count if they carry
  * bytes: ACKs alone do not. What goes to this host itself does not count.
  *
  * An application is the process that made the socket; a socket that a server accepts belongs to the maker of the one that

@@ -7,6 +7,7 @@
 #include "pbe.h"
 #include "pbe_option.h"
 #include "split.h"
+#include "window.h"
 
 ap_u64 ap_host_biscay_words(void)
 {
@@ -231,6 +232,27 @@ ap_u64 ap_host_used(const struct ap_use *use, ap_u64 now)
 void ap_host_split(ap_u32 policy, const struct split_view *seen, struct split_part *part)
 {
 	split_part(part, policy, seen);
+}
+
+ap_u64 ap_host_window_words(void)
+{
+	return sizeof(struct window) / 8;
+}
+
+void ap_host_window_init(struct window *w)
+{
+	window_init(w);
+}
+
+void ap_host_window_echo(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 rtt)
+{
+	window_on_echo(w, t, now, rtt);
+}
+
+ap_u64 ap_host_window(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 mss, ap_u64 sampled,
+		      const struct split_part *part)
+{
+	return window_of(w, t, now, mss, sampled, part);
 }
 
 /* The active flows, and until when that is so. */

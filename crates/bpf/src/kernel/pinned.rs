@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::{Link, MapCore, MapHandle};
 
-use super::{LoadError, OPS, PINS, Totals, refused};
+use super::relay::Relay;
+use super::{BOUNDS, LoadError, OPS, PINS, Totals, refused};
 use crate::feed::{Feed, Feedbacks, now};
 use crate::layout::{HostWords, SharesWords, TotalsWords};
 use crate::mapped::Mapped;
@@ -28,7 +29,7 @@ impl Pinned {
     /// If the caller may not.
     pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
         let folder = Path::new(PINS).join(scheme);
-        if !folder.join("link").exists() && !folder.join(OPS).exists() {
+        if !["link", OPS, BOUNDS].iter().any(|file| folder.join(file).exists()) {
             return Ok(None);
         }
         let open = |name| {
@@ -103,6 +104,11 @@ pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
         let refused = |error| refused(scheme, "unload", error);
         let ops = MapHandle::from_pinned_path(folder.join(OPS)).map_err(refused)?;
         ops.delete(&0u32.to_ne_bytes()).map_err(refused)?;
+    }
+    if folder.join(BOUNDS).exists() {
+        let open = |file| Link::open(folder.join(file)).map(Some);
+        let opened = open(BOUNDS).and_then(|link| Ok(Relay { link, lift: open("lift")? }));
+        opened.and_then(|mut relay| relay.end()).map_err(|error| refused(scheme, "unload", error))?;
     }
     for entry in entries {
         let path = entry.map_err(failed(&folder))?.path();

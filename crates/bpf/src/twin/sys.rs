@@ -56,6 +56,17 @@ unsafe extern "C" {
     );
     fn ap_host_use(state: *mut u64, now: u64, bytes: u64);
     fn ap_host_used(state: *const u64, now: u64) -> u64;
+    fn ap_host_window_words() -> u64;
+    fn ap_host_window_init(state: *mut u64);
+    fn ap_host_window_echo(state: *mut u64, tuning: *const KernelTuning, now: u64, rtt: u64);
+    fn ap_host_window(
+        state: *mut u64,
+        tuning: *const KernelTuning,
+        now: u64,
+        mss: u64,
+        sampled: u64,
+        part: *const u64,
+    ) -> u64;
     fn ap_host_split(policy: u32, seen: *const Seen, out: *mut u64);
     #[cfg(test)]
     fn ap_host_log2(x: u64) -> u64;
@@ -138,6 +149,34 @@ pub fn split(policy: u32, seen: &Seen) -> [u64; 2] {
     // SAFETY: `seen` has the layout of C (a test compares them); C writes two numbers.
     unsafe { ap_host_split(policy, seen, out.as_mut_ptr()) };
     out
+}
+
+/// `struct window` of a new download. The next two functions take what this one returned.
+pub fn window() -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_window_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_window_init(state.as_mut_ptr()) };
+    state
+}
+
+/// `window_on_echo`.
+pub fn window_echo(state: &mut [u64], tuning: &KernelTuning, now: u64, rtt: u64) {
+    // SAFETY: `state` is from `window`; `tuning` has the layout of C (a test compares them). C keeps neither.
+    unsafe { ap_host_window_echo(state.as_mut_ptr(), tuning, now, rtt) };
+}
+
+/// `window_of`.
+pub fn window_of(
+    state: &mut [u64],
+    tuning: &KernelTuning,
+    (now, mss): (u64, u64),
+    sampled: u64,
+    part: [u64; 2],
+) -> u64 {
+    // SAFETY: as in `window_echo`; `part` is `struct split_part` (a test compares sizes), borrowed for this call only.
+    unsafe { ap_host_window(state.as_mut_ptr(), tuning, now, mss, sampled, part.as_ptr()) }
 }
 
 /// The active flows, and until when that is so.
