@@ -548,13 +548,23 @@ fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
 }
 
 pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::Error) -> LoadError {
+    let said = said();
     match error.kind() {
+        // Its verifier speaks only to those that may load.
+        libbpf_rs::ErrorKind::PermissionDenied if said.contains(VERIFIED) => {
+            LoadError::Refused { what, error, said }
+        }
         libbpf_rs::ErrorKind::PermissionDenied if is_locked() => LoadError::Lockdown,
         libbpf_rs::ErrorKind::PermissionDenied => LoadError::Privileges,
         libbpf_rs::ErrorKind::AlreadyExists => LoadError::Exists(name),
-        _ => LoadError::Refused { what, error, said: said() },
+        _ => LoadError::Refused { what, error, said },
     }
 }
+
+/// What the verifier says at its end.
+///
+/// Source: Linux kernel/bpf/verifier.c (print_verification_stats)
+const VERIFIED: &str = "processed ";
 
 /// What libbpf said since it was last asked.
 static SAID: Mutex<Vec<String>> = Mutex::new(vec![]);

@@ -91,7 +91,8 @@ AP_FN void bound(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct download 
 /* A packet is about to leave. */
 AP_FN void relay(struct bpf_sock_ops *ctx)
 {
-	struct tcp_sock *tp = ctx->sk ? bpf_skc_to_tcp_sock(ctx->sk) : 0;
+	struct sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
 	struct split_part part = { .num = 1, .den = 1 };
 	ap_u64 now, rtt, mss, wire, window, sampled;
 	struct download *d;
@@ -99,9 +100,9 @@ AP_FN void relay(struct bpf_sock_ops *ctx)
 	/* The loopback has no radio, and a sender receives nothing. */
 	if (!tp || ((struct sock *)tp)->sk_rx_dst_ifindex == LOOPBACK || !tp->bytes_received)
 		return;
-	d = bpf_sk_storage_get(&downloads, ctx->sk, 0, 0);
+	d = bpf_sk_storage_get(&downloads, tp, 0, 0);
 	if (!d) {
-		d = bpf_sk_storage_get(&downloads, ctx->sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		d = bpf_sk_storage_get(&downloads, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!d)
 			return;
 		window_init(&d->w);
@@ -152,7 +153,8 @@ struct bpf_iter__tcp {
 SEC("iter/tcp")
 int window_lift(struct bpf_iter__tcp *ctx)
 {
-	struct tcp_sock *tp = ctx->sk_common ? bpf_skc_to_tcp_sock(ctx->sk_common) : 0;
+	struct sock_common *sk = ctx->sk_common;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
 	struct download *d = tp ? bpf_sk_storage_get(&downloads, tp, 0, 0) : 0;
 	int value = UNBOUNDED;
 

@@ -18,6 +18,7 @@ use airpace_bpf::kernel::{Kernel, LoadError, Part, Totals};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
+use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::scheme::Options;
 use airpace_core::Rate;
@@ -35,6 +36,13 @@ pub fn biscay() -> Part {
     let options = Options::defaults(&airpace_cc::biscay::SCHEME);
     let tuning = KernelTuning::new(&Tuning::read(&options).unwrap());
     Part::Biscay(tuning.expect("the kernel knows the defaults"))
+}
+
+/// BISCAY for downloads, with these options beside its own.
+pub fn relay(options: &str) -> Part {
+    let spec = SchemeSpec::parse(&format!("biscay@window{options}")).unwrap();
+    let tuning = KernelTuning::new(&Tuning::read(spec.options()).unwrap());
+    Part::Relay(tuning.expect("the kernel knows them"))
 }
 
 pub fn morc() -> Part {
@@ -217,7 +225,7 @@ impl InKernel {
     pub fn count() -> InKernel {
         // What the schemes consist of, as they were compiled.
         let [mut programs, mut maps] = [vec![], vec![]];
-        for part in [biscay(), morc(), pbe()] {
+        for part in [biscay(), relay(""), morc(), pbe()] {
             let [more_programs, more_maps] = part.names().expect("they were compiled");
             programs.extend(more_programs);
             maps.extend(more_maps);
