@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use airpace_bpf::feed::{Feed, Feedbacks, MAX_AGE};
-use airpace_bpf::kernel::{BISCAY, Kernel, MORC, PBE, Part, Pinned, SCHEMES, unload as remove};
+use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, unload as remove};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
@@ -31,17 +31,32 @@ pub fn load(
     if Pinned::open(name)?.is_some() {
         bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
     }
+    ensure!(
+        name != RELAY || standard.is_none(),
+        "no socket chooses `{RELAY}`: it concerns all that this machine downloads, without `--default` and `--netns`"
+    );
     let namespace = standard.map(find).transpose()?.flatten();
     let mut kernel = Kernel::load(&part)?;
-    let counts = (name == BISCAY).then(|| count(&mut kernel));
-    if let (true, Some(Err(error))) = (part.needs_counts(), &counts) {
-        bail!("{}: its policy needs a count of what this machine sends: {error:#}", scheme.text());
+    let counts = [BISCAY, RELAY].contains(&name).then(|| count(&mut kernel));
+    if let (true, Some(Err(error))) = (part.needs_counts() || name == RELAY, &counts) {
+        bail!("{}: it needs a count of this machine's flows: {error:#}", scheme.text());
     }
     if name == PBE {
         // Without it, the scheme is no more than BBR.
         kernel.exchange(root(&Groups::see()?)?.as_fd())?;
     }
+    if name == RELAY {
+        kernel.bound_downloads(root(&Groups::see()?)?.as_fd())?;
+    }
     kernel.pin()?;
+    if name == RELAY {
+        writeln!(
+            out,
+            "{name} is loaded: it bounds what new connections download, whatever their senders use."
+        )?;
+        writeln!(out, "Feed it with `airpace kernel feed {name}`; until then it bounds nothing.")?;
+        return Ok(Verdict::Fine);
+    }
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
     match counts {
         Some(Ok(())) => writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?,
@@ -118,22 +133,29 @@ fn set_default(name: &str) -> anyhow::Result<()> {
 fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
     let (name, options) = (scheme.scheme().name, scheme.options());
     let part = match name {
+        BISCAY if options.text("relay") == "window" => {
+            KernelTuning::new(&Tuning::read(options)?).map(Part::Relay)
+        }
         BISCAY => KernelTuning::new(&Tuning::read(options)?).map(Part::Biscay),
         PBE => PbeTuning::new(&airpace_cc::pbe::Tuning::read(options)?).map(Part::Pbe),
         MORC if options.text("learner") == "ahead" => {
             MorcTuning::new(&airpace_cc::morc::profile(options)?).map(Part::Morc)
         }
         MORC => bail!("{}: the kernel's part has the learner `ahead` only", scheme.text()),
-        _ => bail!("the kernel's part of `{name}` is not written: load `{}`", SCHEMES.join("` or `")),
+        _ => bail!("the kernel's part of `{name}` is not written: load `{}`", LOADABLE.join("` or `")),
     };
     part.map_err(|error| anyhow!("{}: {error}", scheme.text()))
 }
 
 pub fn unload(scheme: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut is_any = false;
-    for name in SCHEMES.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
+    for name in LOADABLE.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
         if remove(name)? {
-            writeln!(out, "{name} is removed. Flows that use it keep it until they end.")?;
+            if name == RELAY {
+                writeln!(out, "{name} is removed, and what it bound has no bound any more.")?;
+            } else {
+                writeln!(out, "{name} is removed. Flows that use it keep it until they end.")?;
+            }
             if is_default(name) {
                 writeln!(
                     out,
@@ -170,7 +192,7 @@ fn fed(name: &str, pinned: &Pinned) -> anyhow::Result<Option<Fed>> {
 
 pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut schemes = vec![];
-    for name in SCHEMES {
+    for name in LOADABLE {
         let Some(pinned) = Pinned::open(name)? else { continue };
         let totals = pinned.totals()?;
         let (active, apps) = (pinned.active_flows()?, pinned.active_apps()?);
@@ -193,7 +215,12 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             continue;
         }
         writeln!(out, "Loaded:    {name}")?;
-        writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
+        if name == RELAY {
+            let (flows, bounds) = (totals.flows, totals.returns + totals.sends);
+            writeln!(out, "Downloads: {flows} so far, {bounds} bounds, lifted {} times", totals.fallbacks)?;
+        } else {
+            writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
+        }
         schemes.push(json!(name));
         if feed.is_none() {
             continue;
@@ -214,13 +241,24 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             _ if name == PBE => {}
             Some(active) => {
                 let of = apps.map_or_else(String::new, |apps| format!(" of {apps} applications"));
-                writeln!(out, "Sharing:   {active} flows{of} of this machine send now")?;
+                writeln!(
+                    out,
+                    "Sharing:   {active} flows{of} of this machine {} now",
+                    if name == RELAY { "receive" } else { "send" }
+                )?;
             }
             None => writeln!(out, "Sharing:   only its own flows are counted")?,
         }
         let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
-        let consequence = if name == PBE { "; its peers hear nothing fresh" } else { "; flows are BBR's" };
+        let consequence = match name {
+            PBE => "; its peers hear nothing fresh",
+            RELAY => "; it bounds nothing",
+            _ => "; flows are BBR's",
+        };
         writeln!(out, "Feed:      {feed}{}", if is_old { consequence } else { "" })?;
+        if name == RELAY {
+            continue;
+        }
         let (fallbacks, silences, returns) = (totals.fallbacks, totals.silences, totals.returns);
         writeln!(
             out,
