@@ -507,7 +507,8 @@ impl Kernel {
                 nanos: number("run_time_ns"),
             })
         };
-        self.object.progs().map(cost).collect()
+        let is_loaded = |program: &libbpf_rs::Program<'_>| self.counts_apps || program.name() != OWNER;
+        self.object.progs().filter(is_loaded).map(cost).collect()
     }
 }
 
