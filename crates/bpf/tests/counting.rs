@@ -204,7 +204,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
     // Half for each program.
     windows_come(here, &[from.port()], 125, 150);
     windows_come(here, &ports, 40, 56);
-    assert_eq!(kernel.active_flows().unwrap(), Some(4));
+    counts(&kernel, Some(4));
     other.kill().unwrap();
     other.wait().unwrap();
     drain.join().unwrap();
@@ -238,7 +238,7 @@ fn a_flow_that_uses_little_leaves_most_of_its_part_to_one_that_uses_much() {
     // Eleven parts are used: 3/4 · 10/11 + 1/8 of 267 packets, and 3/4 · 1/11 + 1/8.
     windows_come(here, &[much_port], 200, 235);
     windows_come(here, &[little_port], 42, 66);
-    assert_eq!(kernel.active_flows().unwrap(), Some(2));
+    counts(&kernel, Some(2));
     drop(much);
     windows_come(here, &[little_port], 250, 290);
     drop((little, feeding, kernel));

@@ -9,7 +9,7 @@ use std::process::Command;
 
 mod machine;
 
-use airpace_bpf::kernel::Kernel;
+use airpace_bpf::kernel::{Kernel, Pinned, RELAY, unload};
 use airpace_testing::skipped;
 use machine::{
     Feeding, Flow, Group, InKernel, Namespace, connected, load, mbps, relay, run, turn, wait_until, wire,
@@ -118,6 +118,31 @@ fn without_the_program_no_bound_is_left_in_any_namespace() {
     drop((feeding, kernel));
     flow.goes_on();
     drop((flow, group));
+    before.comes_again();
+}
+
+#[test]
+fn what_stays_in_the_kernel_takes_its_bounds_along_when_it_is_unloaded() {
+    let _turn = turn();
+    if Pinned::open(RELAY).is_ok_and(|pinned| pinned.is_some()) {
+        return skipped("somebody uses the relay of this machine");
+    }
+    let before = InKernel::settled();
+    let Some((mut kernel, group, ends)) = prepared(":startup=first:hold=off") else { return };
+    let server = &ends[1];
+    let feeding = Feeding::start(&kernel, mbps(5.0));
+    kernel.pin().unwrap();
+    drop(kernel);
+    let flow = download(&ends);
+    wait_until("the window of 5 Mbit/s", || follows(server, 5.0, 1));
+    let pinned = Pinned::open(RELAY).unwrap().expect("it was pinned");
+    wait_until("one flow that counts", || pinned.active_flows().unwrap() == Some(1));
+    drop(pinned);
+    assert!(unload(RELAY).unwrap());
+    assert!(!unload(RELAY).unwrap(), "it is gone");
+    wait_until("an open window", || is_open(server));
+    flow.goes_on();
+    drop((flow, feeding, group));
     before.comes_again();
 }
 
