@@ -23,6 +23,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use super::inside::{self, Look};
+use super::kernel::sender;
 use super::over::Over;
 use crate::cmd::Verdict;
 
@@ -146,7 +147,7 @@ fn over_tcp(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut record = |sample: &Sample<'_>| looks.push(Look::of(sample));
     let mut choose = |socket: BorrowedFd<'_>, scheme: &str| {
         let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
-        kernel_choose(socket, spec.scheme().name).map_err(|error| error.to_string())
+        kernel_choose(socket, sender(&spec)).map_err(|error| error.to_string())
     };
     let carried = match args.part {
         Part::Listen => {

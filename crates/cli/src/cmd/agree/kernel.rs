@@ -7,10 +7,12 @@ mod loaded {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::JoinHandle;
 
-    use airpace_bpf::kernel::{BISCAY, Kernel, PBE};
+    use airpace_bpf::kernel::{Kernel, PBE};
     use airpace_cc::SchemeSpec;
+    use airpace_core::Direction;
     use anyhow::{Context, anyhow};
 
+    use super::is_relay;
     use crate::cmd::kernel::{feed, loaded};
 
     /// Schemes in the kernel, and who feeds them; removed when it is dropped.
@@ -46,9 +48,10 @@ mod loaded {
             };
             let is_over = Arc::clone(&stop);
             let thread = match scheme.scheme().name {
-                BISCAY => {
+                "biscay" => {
+                    let direction = if is_relay(scheme) { Direction::Downlink } else { Direction::Uplink };
                     let (feed, from) = (kernel.feed()?, socket("AIRPACE_MODEM_REPORTS")?);
-                    Some(std::thread::spawn(move || feed::biscay_from(feed, &from, &is_over)))
+                    Some(std::thread::spawn(move || feed::biscay_from(feed, direction, &from, &is_over)))
                 }
                 PBE => {
                     let (feed, from) = (kernel.feedbacks()?, socket("AIRPACE_REPORTS")?);
@@ -116,6 +119,18 @@ use airpace_sim::Scenario;
 use anyhow::{bail, ensure};
 
 pub use loaded::InKernel;
+
+/// Whether this is BISCAY's relay: the phone bounds what it downloads, and the sender's TCP is the usual one.
+pub fn is_relay(scheme: &SchemeSpec) -> bool {
+    scheme.scheme().name == "biscay" && scheme.options().text("relay") == "window"
+}
+
+/// The kernel's congestion control that sends by this scheme.
+///
+/// Source: BISCAY §5.4 (an unmodified sender)
+pub fn sender(scheme: &SchemeSpec) -> &'static str {
+    if is_relay(scheme) { "cubic" } else { scheme.scheme().name }
+}
 
 use super::over::{Over, is_ours};
 
