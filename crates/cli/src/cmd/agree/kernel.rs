@@ -126,10 +126,8 @@ pub fn is_relay(scheme: &SchemeSpec) -> bool {
 }
 
 /// The kernel's congestion control that sends by this scheme.
-///
-/// Source: BISCAY §5.4 (an unmodified sender)
-pub fn sender(scheme: &SchemeSpec) -> &'static str {
-    if is_relay(scheme) { "cubic" } else { scheme.scheme().name }
+pub fn sender(scheme: &SchemeSpec) -> &str {
+    if is_relay(scheme) { scheme.options().text("sender") } else { scheme.scheme().name }
 }
 
 use super::over::{Over, is_ours};
