@@ -13,9 +13,12 @@
 struct bpf_sock_ops {
 	ap_u32 op;
 	ap_u32 args[4];
-	ap_u32 unused[16];
+	ap_u32 family;
+	ap_u32 unused[15];
 	ap_u32 bpf_sock_ops_cb_flags;
-	ap_u32 unused_too[24];
+	ap_u32 unused_too[5];
+	ap_u32 snd_una;
+	ap_u32 and_these[18];
 	struct sock *sk;
 	void *skb_data;
 	void *skb_data_end;
@@ -24,6 +27,7 @@ struct bpf_sock_ops {
 };
 
 _Static_assert(__builtin_offsetof(struct bpf_sock_ops, bpf_sock_ops_cb_flags) == 84, "as the kernel has it");
+_Static_assert(__builtin_offsetof(struct bpf_sock_ops, snd_una) == 108, "as the kernel has it");
 _Static_assert(__builtin_offsetof(struct bpf_sock_ops, sk) == 184, "as the kernel has it");
 _Static_assert(__builtin_offsetof(struct bpf_sock_ops, skb_tcp_flags) == 212, "as the kernel has it");
 
