@@ -243,7 +243,8 @@ AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
 			return PBE_OPTION_SHORT;
 		return 0;
 	}
-	return ctx->skb_tcp_flags == FLAG_ACK && is_fed() ? PBE_OPTION_LONG : 0;
+	/* A last one, too: else a flow would end in want of feedback. */
+	return (ctx->skb_tcp_flags & ~FLAG_FIN) == FLAG_ACK && is_fed() ? PBE_OPTION_LONG : 0;
 }
 
 AP_FN void write_option(struct bpf_sock_ops *ctx)

@@ -44,7 +44,7 @@ enum { PARSE_UNKNOWN = 0x20, WRITE = 0x40 };
 enum { BPF_LOAD_HDR_OPT_TCP_SYN = 1 };
 enum { BPF_WRITE_HDR_TCP_CURRENT_MSS = 1, BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2 };
 enum { SOL_TCP = 6, TCP_WINDOW_CLAMP = 10, TCP_CONGESTION = 13, TCP_SAVE_SYN = 27 };
-enum { FLAG_SYN = 2, FLAG_ACK = 16 };
+enum { FLAG_FIN = 1, FLAG_SYN = 2, FLAG_ACK = 16 };
 
 static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value, int length) = (void *)49;
 static long (*const bpf_sock_ops_cb_flags_set)(void *ctx, int flags) = (void *)59;
