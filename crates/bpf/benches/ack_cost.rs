@@ -23,15 +23,18 @@ use std::time::{Duration, Instant};
 #[path = "../tests/machine/mod.rs"]
 mod machine;
 
-use airpace_bpf::feed::Told;
+use airpace_bpf::feed::{Told, now};
 use airpace_bpf::kernel::{Kernel, Part};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
+use airpace_bpf::twin::pbe::PbeTuning;
+use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
-use airpace_cc::morc;
 use airpace_cc::scheme::Options;
+use airpace_cc::{morc, pbe};
 use airpace_core::Rate;
+use machine::Group;
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
@@ -43,7 +46,8 @@ const RATES_MBPS: [f64; 2] = [200.0, 2_000.0];
 const MSS: u32 = 1448;
 
 /// Sends for a while. Returns nothing: the kernel counts.
-fn send(scheme: &str, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
+fn send(part: &Part, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
+    let scheme = part.name();
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     set_tcp_congestion(&socket, scheme)?;
@@ -57,7 +61,18 @@ fn send(scheme: &str, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
         while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
     let stop = Arc::new(AtomicBool::new(false));
-    let feeds = kernel.feed().ok().map(|mut feed| {
+    let cell = matches!(part, Part::Pbe(_)).then(|| kernel.cell()).transpose()?;
+    let tells_cell = cell.map(|mut feed| {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                feed.tell(&Cell::idle(Rate::from_mbps(4.0 * mbps), now()));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    });
+    let feed = matches!(part, Part::Biscay(_)).then(|| kernel.feed()).transpose()?;
+    let feeds = feed.map(|mut feed| {
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {
             // Far more than is sent: BISCAY then leaves its start at once, which is not what is to be measured.
@@ -84,16 +99,21 @@ fn send(scheme: &str, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
     }
     drop(sender);
     stop.store(true, Ordering::Relaxed);
-    for thread in [Some(reads), feeds].into_iter().flatten() {
+    for thread in [Some(reads), feeds, tells_cell].into_iter().flatten() {
         thread.join().expect("it does not panic");
     }
     Ok(())
 }
 
-/// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK.
-fn measure(part: &Part, mbps: f64) -> Result<[f64; 3], Box<dyn std::error::Error>> {
-    let kernel = Kernel::load(part)?;
-    send(part.name(), &kernel, mbps)?;
+/// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK; of PBE-CC's option, per
+/// call, and calls per ACK. As both ends are here, the last three are of both.
+fn measure(part: &Part, group: &Group, mbps: f64) -> Result<[f64; 5], Box<dyn std::error::Error>> {
+    let mut kernel = Kernel::load(part)?;
+    if matches!(part, Part::Pbe(_)) {
+        kernel.exchange(File::open(&group.path)?.as_fd())?;
+        kernel.cell()?.tell(&Cell::idle(Rate::from_mbps(4.0 * mbps), now()));
+    }
+    send(part, &kernel, mbps)?;
     let costs = kernel.costs()?;
     let of = |name: &str| {
         costs
@@ -103,16 +123,20 @@ fn measure(part: &Part, mbps: f64) -> Result<[f64; 3], Box<dyn std::error::Error
     };
     let ((ack_nanos, acks), (send_nanos, sends)) = (of("cong_control"), of("min_tso_segs"));
     let all: f64 = costs.iter().map(|cost| cost.nanos as f64).sum();
-    Ok([ack_nanos / acks, send_nanos / sends, all / acks])
+    let (option_nanos, options) = of("_options");
+    Ok([ack_nanos / acks, send_nanos / sends, all / acks, option_nanos / options, options / acks])
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?)?;
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME))?)?;
-    let parts = [Part::KernelBbr, Part::Biscay(biscay), Part::Morc(morc)];
+    let pbe = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?)?;
+    let parts = [Part::KernelBbr, Part::Biscay(biscay), Part::Morc(morc), Part::Pbe(pbe)];
+    let group = Group::enter().ok_or("no control groups")?;
     let before = fs::read_to_string(STATS)?;
     fs::write(STATS, "1")?;
-    let measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, mbps));
+    let measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, &group, mbps));
+    drop(group);
     let measured = measured.and_then(|()| ["equal", "app", "proportional"].into_iter().try_for_each(count));
     let measured = measured.and_then(|()| bound());
     fs::write(STATS, before)?;
@@ -189,14 +213,14 @@ fn counted(biscay: &Part, flows: u16) -> Option<f64> {
 }
 
 /// Measures the schemes in turns, and prints their medians.
-fn compare(parts: &[Part], mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
+fn compare(parts: &[Part], group: &Group, mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
     let mut seen = vec![vec![]; parts.len()];
     for _ in 0..ROUNDS {
         for (part, seen) in parts.iter().zip(&mut seen) {
-            seen.push(measure(part, mbps)?);
+            seen.push(measure(part, group, mbps)?);
         }
     }
-    let median = |seen: &[[f64; 3]], which: usize| {
+    let median = |seen: &[[f64; 5]], which: usize| {
         let mut values: Vec<f64> = seen.iter().map(|costs| costs[which]).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
@@ -204,8 +228,11 @@ fn compare(parts: &[Part], mbps: f64) -> Result<(), Box<dyn std::error::Error>> 
     println!("{mbps} Mbit/s     ns per ACK ns per send  ns, all/ACK      x BBR");
     let bbr = median(&seen[0], 0);
     for (part, seen) in parts.iter().zip(&seen) {
-        let [ack, send, all] = [0, 1, 2].map(|which| median(seen, which));
+        let [ack, send, all, option, options] = [0, 1, 2, 3, 4].map(|which| median(seen, which));
         println!("{:12} {ack:10.0} {send:11.0} {all:12.0} {:10.2}", part.name(), ack / bbr);
+        if option > 0.0 {
+            println!("{:12} {option:10.0} ns per call for its option, {options:.1} calls per ACK", "");
+        }
     }
     Ok(())
 }

@@ -7,20 +7,15 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
 use std::time::Duration;
 
-use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::Rate;
 
-use crate::layout::FeedWords;
+use crate::layout::{CellWords, FeedWords};
 use crate::mapped::Mapped;
-use crate::option::contents;
 use crate::twin::NONE;
-use crate::twin::pbe::read_option;
+use crate::twin::pbe_receiver::Cell;
 
 /// A radio's bandwidth that is older than this is not used: `AP_FEED_MAX_AGE` of `intf.h`.
 pub const MAX_AGE: Duration = Duration::from_millis(100);
-
-/// The words of `struct ap_told`.
-const TOLD_WORDS: usize = 4;
 
 /// What the radio grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +47,8 @@ impl Feed {
     pub fn tell(&mut self, told: &Told) {
         let (num, den) = told.share.unwrap_or((0, 1));
         write(
-            &self.memory,
+            &self.memory.sequence,
+            &self.memory.told,
             [
                 now(),
                 told.bandwidth.map_or(NONE, Rate::as_bps),
@@ -64,7 +60,7 @@ impl Feed {
 
     /// What is in the array, and how old it is; `None` if nothing was written yet.
     pub fn read(&self) -> Option<(Told, Duration)> {
-        let [time, bandwidth, burst, share] = read(&self.memory);
+        let [time, bandwidth, burst, share] = read(&self.memory.sequence, &self.memory.told);
         if time == 0 {
             return None;
         }
@@ -80,48 +76,58 @@ impl Feed {
 
 /// The array of PBE-CC, mapped for writing: what the phone's radio measures, for the ACKs to the senders. There may be one
 /// writer.
-pub struct Feedbacks {
-    memory: Mapped<FeedWords>,
+pub struct CellFeed {
+    memory: Mapped<CellWords>,
 }
 
-impl Feedbacks {
+impl CellFeed {
     /// Maps the array `feed`.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn map(fd: BorrowedFd<'_>) -> io::Result<Feedbacks> {
-        Ok(Feedbacks { memory: Mapped::new(fd, true)? })
+    pub fn map(fd: BorrowedFd<'_>) -> io::Result<CellFeed> {
+        Ok(CellFeed { memory: Mapped::new(fd, true)? })
     }
 
-    /// Writes what every ACK shall tell, as of now.
-    pub fn tell(&mut self, feedback: &Feedback) {
-        write(&self.memory, [now(), u64::from_ne_bytes(contents(feedback)), 0, 0]);
+    /// Writes how the cell is, as of now.
+    pub fn tell(&mut self, cell: &Cell) {
+        self.memory.full.iter().zip(cell.full).for_each(|(word, full)| word.store(full, Relaxed));
+        let mut told = cell.told;
+        told[0] = now();
+        write(&self.memory.sequence, &self.memory.told, told);
     }
 
-    /// The capacity and the fair share in the array, and how old they are; `None` if nothing was written yet.
-    pub fn read(&self) -> Option<([Option<Rate>; 2], Duration)> {
-        let [time, written, _, _] = read(&self.memory);
-        let fed = read_option(&written.to_ne_bytes(), 12);
-        let rates = [fed.capacity, fed.fair_share].map(|bps| (bps != NONE).then(|| Rate::from_bps(bps)));
-        (time != 0).then(|| (rates, age(time)))
+    /// The capacity and the fair share of the device in the array, and how old they are; `None` if nothing was written yet.
+    pub fn read(&self) -> Option<([Rate; 2], Duration)> {
+        let [time, _, capacity, fair_share, ..] = read(&self.memory.sequence, &self.memory.told);
+        (time != 0).then(|| ([capacity, fair_share].map(Rate::from_bps), age(time)))
+    }
+
+    /// RTprop of the sender that told it last.
+    pub fn rtprop(&self) -> Option<Duration> {
+        let rtprop = self.memory.rtprop.load(Relaxed);
+        (rtprop != 0).then(|| Duration::from_nanos(rtprop))
     }
 }
 
-fn write(words: &FeedWords, news: [u64; TOLD_WORDS]) {
-    let sequence = words.sequence.load(Relaxed).wrapping_add(1);
+/// What is told under each of two sequence numbers.
+type Places<const WORDS: usize> = [[AtomicU64; WORDS]; 2];
+
+fn write<const WORDS: usize>(number: &AtomicU64, places: &Places<WORDS>, news: [u64; WORDS]) {
+    let sequence = number.load(Relaxed).wrapping_add(1);
     // No reader sees the new words before those of the last time.
     fence(Release);
-    place(words, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
-    words.sequence.store(sequence, Release);
+    place(places, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
+    number.store(sequence, Release);
 }
 
 /// What was written last.
-fn read(words: &FeedWords) -> [u64; TOLD_WORDS] {
+fn read<const WORDS: usize>(number: &AtomicU64, places: &Places<WORDS>) -> [u64; WORDS] {
     loop {
-        let sequence = words.sequence.load(Acquire);
-        let told = place(words, sequence).each_ref().map(|word| word.load(Relaxed));
+        let sequence = number.load(Acquire);
+        let told = place(places, sequence).each_ref().map(|word| word.load(Relaxed));
         fence(Acquire);
-        if words.sequence.load(Relaxed) == sequence {
+        if number.load(Relaxed) == sequence {
             return told;
         }
     }
@@ -132,8 +138,8 @@ fn age(time: u64) -> Duration {
 }
 
 /// The words of what is told under this sequence number.
-fn place(words: &FeedWords, sequence: u64) -> &[AtomicU64; TOLD_WORDS] {
-    &words.told[(sequence % 2) as usize]
+fn place<const WORDS: usize>(places: &Places<WORDS>, sequence: u64) -> &[AtomicU64; WORDS] {
+    &places[(sequence % 2) as usize]
 }
 
 /// The clock that the programs read.

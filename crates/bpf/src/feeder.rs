@@ -1,16 +1,18 @@
 //! From a radio's reports to what the kernel is fed: the same that BISCAY's device, or PBE-CC's receiver, computes in the
 //! simulator.
 
+use std::time::Duration;
+
 use airpace_cc::biscay::Tuning;
 use airpace_cc::biscay::bandwidth::CellularBandwidth;
 use airpace_cc::controller::Receiver;
 use airpace_cc::pbe;
-use airpace_cc::pbe::feedback::Feedback;
 use airpace_cc::pbe::receiver::PbeReceiver;
 use airpace_core::{Bytes, Direction};
 use airpace_radio::RadioReport;
 
 use crate::feed::Told;
+use crate::twin::pbe_receiver::Cell;
 
 /// Adds up the grants of one device.
 pub struct Feeder {
@@ -33,23 +35,32 @@ impl Feeder {
     }
 }
 
-/// Computes what a phone's radio could get, as PBE-CC's receiver does.
-///
-/// Differs: that also sees packets, and finds by their delays whether the bottleneck is elsewhere. No report shows that, so
-/// the bit is never set here. A sender that is told too much finds that itself: it compares what is delivered.
+/// Computes what a phone's radio could get, as PBE-CC's receiver does. What that sees in packets, programs in the kernel
+/// see: `bpf/pbe_receiver.h`.
 pub struct PbeFeeder {
     receiver: PbeReceiver,
+    heard: u64,
 }
 
 impl PbeFeeder {
     /// No report has come yet.
     pub fn new(tuning: &pbe::Tuning) -> PbeFeeder {
-        PbeFeeder { receiver: PbeReceiver::new(*tuning, Bytes(1500)) }
+        PbeFeeder { receiver: PbeReceiver::new(*tuning, Bytes(1500)), heard: 0 }
     }
 
-    /// Takes in one report. Returns what to tell the senders.
-    pub fn report(&mut self, report: &RadioReport) -> Option<Feedback> {
+    /// Averages over the round trip of the senders.
+    pub fn set_rtprop(&mut self, rtprop: Duration) {
+        self.receiver.set_rtprop(rtprop);
+    }
+
+    /// Takes in one report, which comes at `now` by the clock that the programs read. Returns how the cell is.
+    pub fn report(&mut self, report: &RadioReport, now: u64) -> Cell {
+        let before = self.receiver.refused();
         self.receiver.on_radio(report);
-        Feedback::read(self.receiver.feedback(report.time).as_bytes())
+        let measured = self.receiver.measured(report.time);
+        if self.receiver.refused() == before {
+            self.heard = now;
+        }
+        Cell::new(&measured, self.receiver.explained(), self.heard)
     }
 }

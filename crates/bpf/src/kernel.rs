@@ -5,8 +5,9 @@
 //!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
 //!                            feed      what the radio grants, written by a feeder (all but MORC)
 //!                            options   reads and writes PBE-CC's TCP option for a control group (only PBE-CC)
+//!                            room      makes room for it at a network device to which it is attached (only PBE-CC)
 //!                            totals    what all flows count together
-//!                            host      the active flows of the host (BISCAY and its relay), what other policies than equality
+//!                            host      the active flows of the host (all but MORC), what other policies than equality
 //!                            shares    need beside them, and the links of the programs that count them and that note who
 //!                            counter   makes each socket
 //!                            owners
@@ -14,6 +15,7 @@
 //!                            lift
 //! ```
 
+mod counted;
 mod pinned;
 mod relay;
 
@@ -26,10 +28,12 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, ReferencesType};
 
-use crate::feed::{Feed, Feedbacks};
+use crate::feed::{CellFeed, Feed};
+use crate::room::Room;
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
+pub use counted::{Cost, Totals};
 pub use pinned::{Pinned, unload};
 use pinned::{read_host, read_totals};
 use relay::Relay;
@@ -167,6 +171,10 @@ const APPS: &str = "device_apps";
 /// The file of the relay.
 const BOUNDS: &str = "relay";
 
+/// The program that counts what receives, for PBE-CC, and the one that gives its option the room of a SACK block.
+const DOWNLOADS: &str = "pbe_downloads";
+const ROOM: &str = "pbe_room";
+
 /// The file of a scheme without a link.
 const OPS: &str = "ops";
 
@@ -256,38 +264,6 @@ pub struct Kernel {
     counts_apps: bool,
 }
 
-/// What all flows of a scheme counted since it was loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Flows that began.
-    pub flows: u64,
-    /// ACKs.
-    pub acks: u64,
-    /// Times that the kernel was about to send.
-    pub sends: u64,
-    /// Times that a flow went to FALLBACK.
-    pub fallbacks: u64,
-    /// Times that a flow returned from FALLBACK.
-    pub returns: u64,
-    /// Times that a flow went to FALLBACK because the feed was older than 100 ms, or unknown.
-    pub silences: u64,
-    /// Flows of PBE-CC whose peer confirmed that it tells what its radio measures.
-    pub confirmed: u64,
-}
-
-/// What a program costs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cost {
-    /// Its name.
-    pub name: String,
-    /// Instructions that the kernel's verifier went through.
-    pub verified: u64,
-    /// Calls, and nanoseconds in them, while `kernel.bpf_stats_enabled` was 1.
-    pub calls: u64,
-    /// See above.
-    pub nanos: u64,
-}
-
 impl Kernel {
     /// Loads a scheme.
     ///
@@ -358,12 +334,14 @@ impl Kernel {
     }
 
     /// The connections of programs in the control group `group` (version 2), and in those below it, exchange what PBE-CC's
-    /// receivers measure.
+    /// receivers measure, and share the radio in what it measures. For the whole host, that is the root of its control
+    /// groups.
     ///
     /// # Errors
-    /// If the scheme exchanges nothing, or the kernel does not take its program there.
+    /// If the scheme exchanges nothing, or the kernel does not take its programs there.
     pub fn exchange(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         self.options = Some(self.attach(OPTIONS, group, "exchange what receivers measure")?);
+        self.counter = Some(self.attach(DOWNLOADS, group, "count what receives")?);
         Ok(())
     }
 
@@ -388,6 +366,16 @@ impl Kernel {
     /// If the kernel does not let this program go through its sockets.
     pub fn lift(&mut self) -> Result<(), LoadError> {
         self.relay.end().map_err(|error| refused(self.name, "lift", error))
+    }
+
+    /// What makes room for PBE-CC's option at network devices.
+    ///
+    /// # Errors
+    /// If the scheme has no option, or the system has no descriptor left.
+    pub fn room(&self) -> io::Result<Room> {
+        let found = self.object.progs().find(|found| found.name() == ROOM);
+        let program = found.ok_or(io::ErrorKind::NotFound)?.as_fd().try_clone_to_owned()?;
+        Ok(Room::of(program))
     }
 
     /// From now on, all flows that programs in the control group `group` (version 2) send count, TCP and UDP, and not only
@@ -440,6 +428,9 @@ impl Kernel {
             };
             map.pin(folder.join(pinned)).map_err(refused)?;
         }
+        for mut program in self.object.progs_mut().filter(|program| program.name() == ROOM) {
+            program.pin(folder.join("room")).map_err(refused)?;
+        }
         let links = [
             (&mut self.options, "options"),
             (&mut self.owners, "owners"),
@@ -473,8 +464,8 @@ impl Kernel {
     ///
     /// # Errors
     /// If this is another scheme, or the system does not map it.
-    pub fn feedbacks(&self) -> io::Result<Feedbacks> {
-        Feedbacks::map(self.data(".data.feed")?.as_fd())
+    pub fn cell(&self) -> io::Result<CellFeed> {
+        CellFeed::map(self.data(".data.feed")?.as_fd())
     }
 
     fn data(&self, name: &str) -> io::Result<libbpf_rs::Map<'_>> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// `struct ap_feed`, and `struct ap_pbe_feed`, which only means other things by the last words.
+/// `struct ap_feed`.
 #[repr(C)]
 pub struct FeedWords {
     /// What is valid lies in `told[sequence % 2]`.
@@ -11,6 +11,19 @@ pub struct FeedWords {
     pub reserved: AtomicU64,
     /// A time, and what was told then.
     pub told: [[AtomicU64; 4]; 2],
+}
+
+/// `struct ap_pbe_feed`.
+#[repr(C)]
+pub struct CellWords {
+    /// What is valid lies in `told[sequence % 2]`.
+    pub sequence: AtomicU64,
+    /// RTprop of the sender that told it last, in nanoseconds; zero before that.
+    pub rtprop: AtomicU64,
+    /// A time, and what was told then.
+    pub told: [[AtomicU64; 6]; 2],
+    /// A bit for each of the last subframes.
+    pub full: [AtomicU64; 16],
 }
 
 /// `struct ap_totals`.
@@ -28,6 +41,8 @@ pub struct TotalsWords {
     pub returns: AtomicU64,
     pub silences: AtomicU64,
     pub confirmed: AtomicU64,
+    pub rooms: AtomicU64,
+    pub elsewhere: AtomicU64,
 }
 
 /// `struct ap_shares`.

@@ -10,9 +10,9 @@
 //! | --- | --- |
 //! | [`twin`] | the C compiled for the host |
 //! | [`replay`] | an ACK trace through a twin |
-//! | [`option`] | what a receiver's kernel tells that of its sender, for PBE-CC |
 //! | `kernel` | loads programs and removes them (feature `load`) |
 //! | `choose` | a scheme for the connections of programs that know nothing of it (feature `load`) |
+//! | `room` | makes room for PBE-CC's option at network devices (feature `load`) |
 //! | `feed`, `feeder` | the mapped array through which the kernel hears what the radio grants; what radio reports mean for it (feature `load`) |
 //!
 //! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
@@ -34,6 +34,7 @@ pub mod kernel;
 mod layout;
 #[cfg(feature = "load")]
 mod mapped;
-pub mod option;
 pub mod replay;
+#[cfg(feature = "load")]
+pub mod room;
 pub mod twin;

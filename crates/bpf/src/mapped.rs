@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::layout::{FeedWords, HostWords, SharesWords, TotalsWords};
+use crate::layout::{CellWords, FeedWords, HostWords, SharesWords, TotalsWords};
 
 /// No array that is mapped here is larger.
 const PAGE: usize = 4096;
@@ -21,6 +21,8 @@ pub unsafe trait Words: Sync {}
 
 // SAFETY: so is its layout.
 unsafe impl Words for FeedWords {}
+// SAFETY: so is its layout.
+unsafe impl Words for CellWords {}
 // SAFETY: so is its layout.
 unsafe impl Words for TotalsWords {}
 // SAFETY: so is its layout.

@@ -4,6 +4,7 @@ pub mod active;
 pub mod bbr;
 pub mod morc;
 pub mod pbe;
+pub mod pbe_receiver;
 mod sys;
 pub mod window;
 
@@ -273,15 +274,16 @@ mod tests {
         use super::bbr::BbrAck;
         use super::morc::{MorcAck, MorcTuning, Packets};
         use super::pbe::{PbeAck, PbeFed, PbeTuning};
+        use super::pbe_receiver::PbeArrival;
         let all = sys::layout();
-        let (all, pbe, apps) = (&all[..13], &all[13..22], &all[22..]);
+        let (all, pbe, apps) = (&all[..13], &all[13..22], &all[22..28]);
         let &[layout, feed, told, one, tuning, tolerance, ack, radio, morc, rival, morc_ack, packets, bbr] =
             all
         else {
             panic!("{all:?}");
         };
-        assert_eq!(layout, 1);
-        use crate::layout::{FeedWords, HostWords, SharesWords, TotalsWords};
+        assert_eq!(layout, 2);
+        use crate::layout::{CellWords, FeedWords, HostWords, SharesWords, TotalsWords};
         use std::mem::offset_of;
         assert_eq!(feed, size_of::<FeedWords>() as u64);
         assert_eq!(told, offset_of!(FeedWords, told) as u64);
@@ -311,12 +313,17 @@ mod tests {
         let host = [size_of::<HostWords>(), offset_of!(HostWords, until)];
         assert_eq!(
             pbe[4..],
-            [&[feed as usize][..], &totals, &host]
+            [&[size_of::<CellWords>()][..], &totals, &host]
                 .concat()
                 .into_iter()
                 .map(|size| size as u64)
                 .collect::<Vec<_>>()
         );
+        let cells = [size_of::<CellWords>(), offset_of!(CellWords, full)];
+        let cell = &sys::layout()[28..];
+        assert_eq!([pbe[4], cell[1]], cells.map(|size| size as u64));
+        assert_eq!(2 * cell[0], cell[1] - 16);
+        assert_eq!(cell[2], size_of::<PbeArrival>() as u64);
     }
 
     #[test]

@@ -8,21 +8,24 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use airpace_bpf::feed::Feedbacks;
+use airpace_bpf::feed::{CellFeed, now};
 use airpace_bpf::kernel::Kernel;
-use airpace_cc::pbe::feedback::Feedback;
+use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_core::Rate;
 use airpace_testing::skipped;
-use machine::{Flow, Group, Namespace, connected, feed_until, loaded, pbe, wait_until};
+use machine::{Flow, Group, Namespace, connected, feed_until, ip, loaded, pbe, wait_until, wire};
 
-/// The headers of a packet of 1500 bytes: IPv4, TCP, time stamps.
-const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0) / 1500.0;
+/// What headers leave of a packet of 1500 bytes: IPv4, TCP, time stamps, and our option.
+const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
 
-/// What a phone tells that could get `capacity`.
-fn told(capacity: f64) -> Feedback {
-    let rate = Some(Rate::from_mbps(capacity));
-    Feedback { fresh: true, carriers: 1, capacity: rate, fair_share: rate, ..Feedback::default() }
+/// What a phone tells that could get `capacity` now.
+fn told(capacity: f64) -> Cell {
+    Cell::constant(Rate::from_mbps(capacity), now())
 }
 
 /// The pacing rate of the sender of `scheme` in a namespace, in Mbit/s; `None` if `ss` shows none.
@@ -37,10 +40,10 @@ fn pacing_mbps(namespace: &Namespace) -> Option<f64> {
 }
 
 /// Tells the same until something is as wanted.
-fn tell_until(feed: &mut Feedbacks, feedback: &Feedback, is_enough: impl Fn() -> bool) {
+fn tell_until(feed: &mut CellFeed, capacity: f64, is_enough: impl Fn() -> bool) {
     let mut asked = 0_u32;
     wait_until("what the feed brings", || {
-        feed.tell(feedback);
+        feed.tell(&told(capacity));
         // To ask starts a program each time.
         asked += 1;
         asked.is_multiple_of(20) && is_enough()
@@ -63,13 +66,13 @@ fn flow_in(namespace: &Namespace) -> Flow {
 #[test]
 fn the_sender_paces_at_what_its_receiver_measures_and_without_it_as_bbr() {
     let Some((kernel, _turn, _group, namespace)) = prepared("exchange") else { return };
-    let mut feed = kernel.feedbacks().unwrap();
+    let mut feed = kernel.cell().unwrap();
     feed.tell(&told(20.0));
     let flow = flow_in(&namespace);
     for capacity in [20.0, 60.0, 10.0] {
         let expected = capacity * PAYLOAD;
         let follows = || pacing_mbps(&namespace).is_some_and(|mbps| (mbps / expected - 1.0).abs() < 0.005);
-        tell_until(&mut feed, &told(capacity), follows);
+        tell_until(&mut feed, capacity, follows);
     }
     let before = kernel.totals().unwrap();
     assert_eq!((before.flows, before.confirmed), (1, 1), "{before:?}");
@@ -77,7 +80,7 @@ fn the_sender_paces_at_what_its_receiver_measures_and_without_it_as_bbr() {
     feed_until(&kernel, None, |totals| totals.fallbacks > 0);
     flow.goes_on();
     let returns = kernel.totals().unwrap().returns;
-    tell_until(&mut feed, &told(40.0), || kernel.totals().unwrap().returns > returns);
+    tell_until(&mut feed, 40.0, || kernel.totals().unwrap().returns > returns);
     flow.goes_on();
 }
 
@@ -89,7 +92,7 @@ fn a_peer_that_knows_nothing_of_it_gets_bbr() {
     let listener = namespace.inside(|| TcpListener::bind("127.0.0.1:0").unwrap());
     let Some(group) = Group::enter() else { return };
     kernel.exchange(File::open(&group.path).unwrap().as_fd()).unwrap();
-    kernel.feedbacks().unwrap().tell(&told(1.0));
+    kernel.cell().unwrap().tell(&told(1.0));
     let address = listener.local_addr().unwrap();
     let sender = namespace.inside(|| connected(Some("pbe"), address).unwrap());
     let (receiver, _) = listener.accept().unwrap();
@@ -122,13 +125,97 @@ fn a_path_that_takes_the_option_away_has_bbr() {
         if !strip(&namespace, which) {
             return;
         }
-        let mut feed = kernel.feedbacks().unwrap();
+        let mut feed = kernel.cell().unwrap();
         feed.tell(&told(1.0));
         let flow = flow_in(&namespace);
-        tell_until(&mut feed, &told(1.0), || pacing_mbps(&namespace).is_some_and(|mbps| mbps > 20.0));
+        tell_until(&mut feed, 1.0, || pacing_mbps(&namespace).is_some_and(|mbps| mbps > 20.0));
         flow.goes_on();
         let totals = kernel.totals().unwrap();
         assert_eq!((totals.flows, totals.confirmed), (1, confirmed), "{which}: {totals:?}");
         assert_eq!((totals.fallbacks, totals.returns), (confirmed, 0), "{which}: {totals:?}");
     }
+}
+
+/// Tells that the cell is idle and could give so many Mbit/s, until it is dropped.
+struct Telling {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Telling {
+    fn start(kernel: &Kernel, mbps: f64) -> Telling {
+        let (stop, mut feed) = (Arc::new(AtomicBool::new(false)), kernel.cell().unwrap());
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                feed.tell(&Cell::idle(Rate::from_mbps(mbps), now()));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Telling { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// A phone and a server with a wire between them, and flows of the server to the phone.
+fn downloads(flows: usize) -> Option<(Kernel, impl Sized, [Namespace; 2], Vec<Flow>)> {
+    let (mut kernel, turn) = loaded(&pbe())?;
+    let [phone, server] = wire("10.17.1.1", "10.17.1.2")?;
+    let group = Group::enter()?;
+    kernel.exchange(File::open(&group.path).unwrap().as_fd()).unwrap();
+    kernel.cell().unwrap().tell(&Cell::idle(Rate::from_mbps(20.0), now()));
+    let listener = phone.inside(|| TcpListener::bind("10.17.1.1:0").unwrap());
+    let address = listener.local_addr().unwrap();
+    let flow = |_| {
+        let sender = server.inside(|| connected(Some("pbe"), address).unwrap());
+        Flow::greedy(sender, listener.accept().unwrap().0)
+    };
+    let flows = (0..flows).map(flow).collect();
+    Some((kernel, (turn, group), [phone, server], flows))
+}
+
+#[test]
+fn a_bottleneck_elsewhere_is_told_and_left_when_it_is_gone() {
+    let Some((kernel, _turn, [phone, server], flows)) = downloads(1) else { return };
+    let telling = Telling::start(&kernel, 60.0);
+    let paces_at =
+        |mbps: f64| pacing_mbps(&server).is_some_and(|seen| (seen / (mbps * PAYLOAD) - 1.0).abs() < 0.02);
+    wait_until("the rate that the cell could give", || paces_at(60.0));
+    assert_eq!(kernel.totals().unwrap().elsewhere, 0);
+    let name = server.name();
+    // On this wire, the window is what the cell could give in 4 ms: some 30 kB, which wait 60 ms then.
+    ip(&[
+        "netns", "exec", name, "tc", "qdisc", "add", "dev", "wire", "root", "tbf", "rate", "4mbit", "burst",
+        "3000", "latency", "400ms",
+    ])
+    .unwrap();
+    wait_until("a bottleneck elsewhere", || kernel.totals().unwrap().elsewhere > 0);
+    // BBR's rate, which turns about what the path carries: 1.25 of it in a probe, and more on its way down.
+    wait_until("its rate", || pacing_mbps(&server).is_some_and(|seen| seen < 6.0));
+    flows[0].goes_on();
+    ip(&["netns", "exec", name, "tc", "qdisc", "del", "dev", "wire", "root"]).unwrap();
+    wait_until("the cell's rate again", || paces_at(60.0));
+    let totals = kernel.totals().unwrap();
+    assert_eq!((totals.fallbacks, totals.confirmed), (0, 1), "{totals:?}");
+    drop((telling, phone));
+}
+
+#[test]
+fn downloads_share_what_the_cell_could_give() {
+    let Some((kernel, _turn, [phone, server], mut flows)) = downloads(3) else { return };
+    let telling = Telling::start(&kernel, 60.0);
+    for sharing in [3.0, 2.0, 1.0] {
+        wait_until("a share", || {
+            pacing_mbps(&server).is_some_and(|seen| (seen / (60.0 / sharing * PAYLOAD) - 1.0).abs() < 0.02)
+        });
+        flows.iter().for_each(Flow::goes_on);
+        flows.pop();
+    }
+    drop((telling, phone));
 }

@@ -19,14 +19,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use airpace_bpf::feed::Told;
-use airpace_bpf::kernel::{Kernel, Part, Pinned, unload};
+use airpace_bpf::feed::{Told, now};
+use airpace_bpf::kernel::{Kernel, PBE, Part, Pinned, unload};
+use airpace_bpf::room::device_number;
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
+use airpace_bpf::twin::pbe::PbeTuning;
+use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
-use airpace_cc::morc;
 use airpace_cc::scheme::Options;
+use airpace_cc::{morc, pbe};
 use airpace_core::Rate;
 use airpace_testing::{has_program, skipped};
 use rustix::net::sockopt::set_tcp_congestion;
@@ -181,6 +184,7 @@ fn every_scheme() {
     println!("kernel {}", fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());
     let ip = fs::read_to_string("/ip").unwrap();
     assert!(Command::new(ip).args(["link", "set", "lo", "up"]).status().unwrap().success());
+    pbe();
     let biscay =
         |text: &str| KernelTuning::new(&Tuning::read(SchemeSpec::parse(text).unwrap().options()).unwrap());
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME)).unwrap());
@@ -237,6 +241,35 @@ fn relay_comes_and_goes(tuning: KernelTuning) {
     assert!(unload(name).unwrap());
     assert!(Pinned::open(name).unwrap().is_none());
     assert!(!Path::new("/sys/fs/bpf/airpace").exists());
+}
+
+/// Both ends of PBE-CC: what the one tells steers the other.
+fn pbe() {
+    let tuning = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME)).unwrap()).unwrap();
+    let mut kernel = Kernel::load(&Part::Pbe(tuning)).unwrap_or_else(|error| panic!("pbe: {error}"));
+    let group = fs::File::open(GROUPS).unwrap();
+    kernel.exchange(group.as_fd()).unwrap_or_else(|error| panic!("{error}"));
+    kernel.pin().unwrap_or_else(|error| panic!("pbe: {error}"));
+    drop(kernel);
+    let pinned = Pinned::open(PBE).unwrap().expect("it was pinned");
+    let mut feed = pinned.cell().unwrap().expect("it needs one");
+    feed.tell(&Cell::idle(Rate::from_mbps(1_000.0), now()));
+    moves(PBE, || feed.tell(&Cell::idle(Rate::from_mbps(1_000.0), now())));
+    let totals = pinned.totals().unwrap();
+    println!("pbe: {totals:?}");
+    assert!(totals.acks > 0 && totals.confirmed == totals.flows && totals.flows > 0, "{totals:?}");
+    assert!(feed.rtprop().is_some(), "the receiver has heard its sender");
+    // Nobody feeds any more.
+    moves(PBE, || {});
+    let totals = pinned.totals().unwrap();
+    assert!(totals.fallbacks > 0, "{totals:?}");
+    let room = pinned.room().unwrap().expect("it has an option");
+    match room.attach(device_number("lo").unwrap()) {
+        Ok(attached) => println!("pbe: room at a device, by itself: {}", attached.ends_by_itself()),
+        Err(error) => println!("pbe: no room at devices, as what classifies packets is not there: {error}"),
+    }
+    drop(pinned);
+    assert!(unload(PBE).unwrap());
 }
 
 /// Moves four megabytes.

@@ -11,7 +11,6 @@
 
 use std::ops::ControlFlow;
 
-use airpace_cc::ack_trace::Tape;
 use airpace_cc::registry::{DeviceFlows, FlowRegistry};
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::{DeviceId, Direction, Packet, Rider, Streams, Time};
@@ -22,7 +21,7 @@ use crate::agenda::{Agenda, Part};
 use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::flow::FlowState;
-use crate::run::RunError;
+use crate::run::{Change, RunError};
 use crate::stats::RunStats;
 use airpace_scenario::Outage;
 use airpace_scenario::Prepared;
@@ -99,13 +98,13 @@ impl DeviceState {
 }
 
 impl<'a> Driver<'a> {
-    /// A run that has not begun. `tape` is the index of a flow, and what gets its ACK trace.
+    /// A run that has not begun. `change` is the index of a flow, and what changes its ends.
     pub(crate) fn new(
         prepared: &'a Prepared,
         scheme: &SchemeSpec,
         seed: u64,
         recorder: &'a mut dyn Recorder,
-        mut tape: Option<(usize, Tape)>,
+        mut change: Option<(usize, Change)>,
     ) -> Result<Driver<'a>, SchemeError> {
         let scenario = prepared.scenario();
         let streams = Streams::new(seed);
@@ -115,8 +114,8 @@ impl<'a> Driver<'a> {
         let mut flows = Vec::with_capacity(scenario.flow.len());
         for index in 0..scenario.flow.len() {
             let spec = scenario.scheme_of(index, scheme);
-            let its_tape = tape.take_if(|(of, _)| *of == index).map(|(_, tape)| tape);
-            flows.push(FlowState::new(scenario, index, &spec, &streams, its_tape)?);
+            let of_it = change.take_if(|(of, _)| *of == index).map(|(_, change)| change);
+            flows.push(FlowState::new(scenario, index, &spec, &streams, of_it)?);
         }
         for flow in flows.iter().filter(|flow: &&FlowState| flow.wants_truth) {
             network.watch_wire(flow.id);

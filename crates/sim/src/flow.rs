@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airpace_cc::ack_trace::{Tape, Traced};
 use airpace_cc::controller::{Arrival, Sees};
 use airpace_cc::endpoint::{Acker, Backlog, Sender, SenderConfig, Transmit};
 use airpace_cc::filter::WindowedMax;
@@ -16,6 +15,7 @@ use airpace_event::Fate;
 use crate::clock::DeviceClock;
 use crate::connections::{Connections, Maker};
 use crate::lie;
+use crate::run::Change;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
 use crate::transfers::Transfers;
@@ -68,14 +68,13 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Flow `index` of a scenario under the scheme `spec`. `tape` gets what the controller of its first connection is
-    /// told and answers.
+    /// Flow `index` of a scenario under the scheme `spec`. `change` makes other ends of those of its first connection.
     pub(crate) fn new(
         scenario: &Scenario,
         index: usize,
         spec: &SchemeSpec,
         streams: &Streams,
-        tape: Option<Tape>,
+        change: Option<Change>,
     ) -> Result<FlowState, SchemeError> {
         let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
@@ -84,8 +83,8 @@ impl FlowState {
         let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
         let maker = Maker { spec: spec.clone(), streams: *streams, index, config, ack };
         let mut ends = maker.ends(0)?;
-        if let Some(tape) = tape {
-            ends.controller = Box::new(Traced::new(ends.controller, spec, tape));
+        if let Some(change) = change {
+            ends = change(ends, spec);
         }
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {

@@ -1,7 +1,7 @@
 //! Runs of a scenario.
 
-use airpace_cc::ack_trace::Tape;
-use airpace_cc::{SchemeError, SchemeSpec};
+use airpace_cc::ack_trace::{Tape, Traced};
+use airpace_cc::{Ends, SchemeError, SchemeSpec};
 use airpace_core::Time;
 use airpace_event::{Discard, Recorder};
 use airpace_scenario::{Prepared, Scenario, ScenarioError};
@@ -76,6 +76,27 @@ pub fn run_traced(
     (flow, tape): (usize, Tape),
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
+    let traced = move |ends: Ends, spec: &SchemeSpec| Ends {
+        controller: Box::new(Traced::new(ends.controller, spec, tape)),
+        receiver: ends.receiver,
+    };
+    run_changed(prepared, scheme, seed, (flow, Box::new(traced)), progress)
+}
+
+/// Makes other ends from those of a scheme.
+pub type Change = Box<dyn FnOnce(Ends, &SchemeSpec) -> Ends>;
+
+/// Runs a scenario as [`run_prepared`] does, with the ends of the first connection of flow `flow` changed.
+///
+/// # Errors
+/// As [`run_prepared`].
+pub fn run_changed(
+    prepared: &Prepared,
+    scheme: &SchemeSpec,
+    seed: u64,
+    (flow, change): (usize, Change),
+    progress: &mut Progress<'_>,
+) -> Result<RunStats, RunError> {
     let end = Time::ZERO + prepared.scenario().duration();
-    Driver::new(prepared, scheme, seed, &mut Discard, Some((flow, tape)))?.run(end, progress)
+    Driver::new(prepared, scheme, seed, &mut Discard, Some((flow, change)))?.run(end, progress)
 }

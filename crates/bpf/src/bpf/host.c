@@ -186,6 +186,55 @@ void ap_host_pbe_option(struct pbe_fed *fed, const unsigned char *contents, ap_u
 	pbe_option_read(fed, contents, length);
 }
 
+void ap_host_pbe_option_write(const struct pbe_fed *fed, unsigned char *contents)
+{
+	pbe_option_write(fed, contents);
+}
+
+void ap_host_pbe_header_write(ap_u32 starting, ap_u32 has_us, ap_u64 rtprop, ap_u64 pacing, unsigned char *contents)
+{
+	pbe_header_write(starting, has_us, rtprop, pacing, contents);
+}
+
+void ap_host_pbe_header_read(struct pbe_arrival *a, const unsigned char *contents)
+{
+	pbe_header_read(a, contents);
+}
+
+ap_u64 ap_host_pbe_receiver_words(void)
+{
+	return (sizeof(struct pbe_receiver) + 7) / 8;
+}
+
+void ap_host_pbe_receiver_init(struct pbe_receiver *r, const struct ap_pbe_tuning *t, ap_u64 mss)
+{
+	pbe_receiver_init(r, t, mss);
+}
+
+/* What is told last counts. */
+AP_FN struct pbe_cell ap_host_pbe_cell(const struct ap_pbe_feed *f, ap_u64 flows)
+{
+	struct pbe_cell c = { .told = f->told[f->sequence & 1], .flows = flows };
+
+	return c;
+}
+
+void ap_host_pbe_receiver_packet(struct pbe_receiver *r, const struct pbe_arrival *a, const struct ap_pbe_feed *f,
+				 ap_u64 flows)
+{
+	struct pbe_cell c = ap_host_pbe_cell(f, flows);
+
+	pbe_receiver_packet(r, a, &c, f);
+}
+
+void ap_host_pbe_receiver_tell(const struct pbe_receiver *r, const struct ap_pbe_feed *f, ap_u64 flows, ap_u64 now,
+			       struct pbe_fed *fed)
+{
+	struct pbe_cell c = ap_host_pbe_cell(f, flows);
+
+	pbe_receiver_tell(r, &c, now, r->device_split, fed);
+}
+
 /* Phase, the state of BBR, window in bytes, pacing rate in bit/s. */
 void ap_host_pbe_answer(const struct pbe *p, ap_u64 out[4])
 {
@@ -283,7 +332,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 }
 
 /* Sizes and offsets of what is shared, for a test. */
-void ap_host_layout(ap_u64 out[28])
+void ap_host_layout(ap_u64 out[31])
 {
 	out[0] = AP_LAYOUT;
 	out[1] = sizeof(struct ap_feed);
@@ -313,4 +362,7 @@ void ap_host_layout(ap_u64 out[28])
 	out[25] = sizeof(struct split_view);
 	out[26] = sizeof(struct split_part);
 	out[27] = sizeof(struct ap_shares);
+	out[28] = sizeof(struct ap_pbe_told);
+	out[29] = __builtin_offsetof(struct ap_pbe_feed, full);
+	out[30] = sizeof(struct pbe_arrival);
 }

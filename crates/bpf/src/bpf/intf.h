@@ -9,7 +9,7 @@
 #include "fixed.h"
 
 /* No loader writes into programs of another layout. */
-#define AP_LAYOUT 1
+#define AP_LAYOUT 2
 
 /* A radio's bandwidth that is older than this is not used: FALLBACK at once. */
 #define AP_FEED_MAX_AGE (100 * AP_MS)
@@ -41,18 +41,42 @@ struct ap_feed {
 	struct ap_told told[2];
 };
 
-/* What a PBE-CC receiver's user space tells at one time: as above, with the contents of a TCP option (pbe_option.h). */
+/* How the cell is, in `flags` of what is told to PBE-CC's receiver: */
+/* so many PRBs are idle that the cell has no queue for the device, */
+#define AP_PBE_IDLE 1
+/* a queue cannot be in the cell, for that reason or another, */
+#define AP_PBE_ELSEWHERE 2
+/* and full subframes explain a delay. */
+#define AP_PBE_EXPLAINS 4
+
+/* What user space tells PBE-CC's receiver at one time: what the cell could give the device, all its flows together. */
 struct ap_pbe_told {
+	/* CLOCK_MONOTONIC, ns: when this was written, and when the last report came; zero: never. */
 	ap_u64 time;
-	unsigned char contents[8];
-	ap_u64 reserved[2];
+	ap_u64 heard;
+	/* Ct and Cf in bit/s; AP_NONE if unknown. */
+	ap_u64 capacity;
+	ap_u64 fair_share;
+	/* The number of the last subframe in `full`. */
+	ap_u64 newest;
+	ap_u32 flags;
+	/* Active carriers, and their activations so far, modulo 256. */
+	unsigned char carriers;
+	unsigned char activations;
+	unsigned char reserved[2];
 };
 
-/* The mapped array `feed` of PBE-CC. */
+/* The subframes whose state is remembered. */
+#define AP_SUBFRAMES 1024
+
+/* The mapped array `feed` of PBE-CC: `told` is as in struct ap_feed. */
 struct ap_pbe_feed {
 	ap_u64 sequence;
-	ap_u64 reserved;
+	/* Written by the programs: RTprop of the sender that told it last, ns; zero before that. */
+	ap_u64 rtprop;
 	struct ap_pbe_told told[2];
+	/* A bit for each subframe by its number: whether the cell had nothing left to give. Written in place. */
+	ap_u64 full[AP_SUBFRAMES / 64];
 };
 
 /* What the loader found out about the kernel. */
@@ -77,6 +101,10 @@ struct ap_totals {
 	ap_u64 silences;
 	/* Flows of PBE-CC whose peer confirmed that it tells what its radio measures. */
 	ap_u64 confirmed;
+	/* ACKs on which PBE-CC's option took the place of a SACK block. */
+	ap_u64 rooms;
+	/* Times that a receiver of PBE-CC found the bottleneck elsewhere than in its cell. */
+	ap_u64 elsewhere;
 };
 
 /* No more flows of a device count. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
@@ -149,11 +177,14 @@ struct ap_morc_tuning {
 	ap_u32 rival;
 };
 
-/* PBE-CC's options for the sender; the meanings and defaults are those of crates/cc/src/pbe.rs. */
+/* PBE-CC's options; the meanings and defaults are those of crates/cc/src/pbe.rs. */
 struct ap_pbe_tuning {
 	/* ns; slack: AP_NONE for what the receiver measures, and then unmeasured until it has, and in the Internet state */
 	ap_u64 slack;
 	ap_u64 unmeasured;
+	/* The receiver's, in ns: late packets agree over at least, and few packets over, this time; span: zero for never. */
+	ap_u64 least_span;
+	ap_u64 span;
 	/* Packets in the window beyond those of the slack. */
 	ap_u32 packets;
 	ap_u32 bunching;
@@ -165,6 +196,9 @@ struct ap_pbe_tuning {
 	ap_u32 probe_gain;
 	ap_u32 window;
 	ap_u32 sent;
+	/* The receiver's. */
+	ap_u32 return_needs_rate;
+	ap_u32 device_split;
 	ap_u32 reserved;
 };
 

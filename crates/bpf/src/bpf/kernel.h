@@ -64,13 +64,16 @@ struct inet_connection_sock {
 } CORE;
 
 struct tcp_options_received {
+	ap_u32 rcv_tsval;
 	ap_u32 rcv_tsecr;
 } CORE;
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	ap_u16 tcp_header_len;
+	ap_u16 advmss;
 	ap_u32 mss_cache;
+	ap_u32 write_seq;
 	ap_u32 snd_cwnd;
 	ap_u32 snd_cwnd_clamp;
 	ap_u32 snd_cwnd_cnt;
@@ -137,6 +140,7 @@ struct tcp_congestion_ops {
 	ap_u32 (*undo_cwnd)(struct sock *sk);
 	ap_u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 	ap_u32 flags;
 	char name[16];
 };

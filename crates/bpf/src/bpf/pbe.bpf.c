@@ -2,18 +2,17 @@
 /*
  * PBE-CC as a congestion control of the Linux kernel.
  *
- *   receiver: `feed` ──▶ pbe_options ── option on pure ACKs ──▶ sender: pbe_options ──▶ `heard` ──▶ pbe_cong_control
+ *   sender: pbe_cong_control ── option on data ──▶ receiver: pbe_options, `receivers`
+ *      ▲                                                            │
+ *   `heard` ◀── pbe_options ◀── option on pure ACKs ── pbe_options ─┴── `feed`, by a feeder
  *
- * `pbe_options` belongs to a control group, and is the same on both sides. It offers the option in the SYN. If the peer
- * confirms it, whoever has a feed writes it, and whoever has flows of PBE-CC reads it. Without a confirmation, in cookies'
- * SYN-ACKs for one, or if the path takes the option away, flows are BBR's: that of bbr.h.
+ * pbe_exchange.h has the programs that write and read the option. Without it, flows are BBR's: that of bbr.h.
  *
  * The rules are those of pbe.h. Amounts are those of IP packets, headers included, as Ct is.
  *
  * Source: RFC 6994; Linux include/uapi/linux/bpf.h
  */
 #include "scheme.h"
-#include "sockops.h"
 #include "pbe.h"
 #include "pbe_option.h"
 
@@ -22,9 +21,15 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 struct ap_pbe_feed feed SEC(".data.feed");
 AP_OPTIONS(ap_pbe_tuning)
 
-/* What the peer of a connection told; it is there if the peer confirmed the option. */
+/*
+ * It is there if the peer of a connection confirmed the option, and has what that told before PBE-CC sent here: afterwards, it
+ * is in `flows`, so that an ACK has to look for one only.
+ */
 struct heard {
 	ap_u32 count;
+	/* Whether PBE-CC sends here: then its data has the option, once all before `first` is acknowledged. */
+	ap_u32 is_sender;
+	ap_u32 first;
 	ap_u32 reserved;
 	struct pbe_fed fed;
 };
@@ -36,8 +41,14 @@ struct flow {
 	ap_u64 delivered;
 	ap_u64 least;
 	ap_u32 last_delivered;
-	/* How often the peer had told when that was last used. */
-	ap_u32 heard;
+	/* How often the peer has told, and had told when that was last used. */
+	ap_u32 count;
+	ap_u32 used;
+	/* Of the option on its data; and whether its time stamps are in microseconds. */
+	ap_u32 option_bytes;
+	ap_u32 has_us;
+	/* What it told last. */
+	struct pbe_fed told;
 	struct pbe p;
 };
 
@@ -48,156 +59,25 @@ AP_FN enum who who_controls(const struct flow *f)
 	return f ? OWN : BARE;
 }
 
-/* Finds the option in what was received, or in the SYN. Returns its length, and zero or less if it is not there. */
-AP_FN long find_option(struct bpf_sock_ops *ctx, unsigned char *option, ap_u64 where)
+/* What the sender tells on its data. */
+AP_FN void write_header(const struct flow *f, unsigned char *contents)
 {
-	option[0] = PBE_OPTION_KIND;
-	option[1] = PBE_OPTION_OFFER;
-	option[2] = PBE_OPTION_EXID_HIGH;
-	option[3] = PBE_OPTION_EXID_LOW;
-	return bpf_load_hdr_opt(ctx, option, PBE_OPTION_LONG, where);
+	ap_u64 pacing = pbe_is_steered_by_bbr(&f->p) ? pbe_bbr_pacing(&f->p) : f->p.pacing;
+
+	pbe_header_write(f->p.phase == PBE_START, f->has_us, f->p.bbr.rtprop, pacing, contents);
 }
 
-/* What a radio here tells, as contents of an option; zero if it never told. What is old is told as not fresh. */
-AP_FN int read_feed(unsigned char *contents, ap_u64 now)
-{
-	volatile struct ap_pbe_feed *seen = &feed;
-	volatile struct ap_pbe_told *told;
-	ap_u64 before, time;
-	int tries, i;
-
-	for (tries = 0; tries < 4; tries++) {
-		before = seen->sequence;
-		told = &seen->told[before & 1];
-		time = told->time;
-		for (i = 0; i < 8; i++)
-			contents[i] = told->contents[i];
-		if (seen->sequence != before)
-			continue;
-		if (time > now + AP_MS || now > time + AP_FEED_MAX_AGE)
-			contents[0] &= ~PBE_OPTION_FRESH;
-		return time != 0;
-	}
-	return 0;
-}
-
-/* Takes in an option that was received. */
-AP_FN void hear(struct bpf_sock_ops *ctx, struct heard *h)
-{
-	unsigned char option[PBE_OPTION_LONG] = {};
-	long length = find_option(ctx, option, 0);
-
-	if (length < PBE_OPTION_SHORT)
-		return;
-	pbe_option_read(&h->fed, option + 4, length);
-	h->count++;
-}
-
-/* A connection is made. Both sides have the option if the peer's SYN had it. */
-AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
-{
-	unsigned char option[PBE_OPTION_LONG] = {};
-	struct heard *h = 0;
-
-	/* The SYN-ACK that came is the packet at hand, and the SYN that came was kept. */
-	if (find_option(ctx, option, is_passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) > 0 && ctx->sk)
-		h = bpf_sk_storage_get(&heard, ctx->sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!h) {
-		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~(PARSE_UNKNOWN | WRITE));
-		return;
-	}
-	h->fed.capacity = h->fed.fair_share = h->fed.radio_delay = AP_NONE;
-	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | PARSE_UNKNOWN | WRITE);
-	if (is_passive)
-		hear(ctx, h);
-}
-
-/* The bytes of the option on the packet that is about to be made; zero: none. */
-AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
-{
-	unsigned char option[PBE_OPTION_LONG] = {};
-
-	if (ctx->skb_tcp_flags & FLAG_SYN) {
-		/* The SYN-ACK of a cookie: nobody remembers what the SYN offered. */
-		if (ctx->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
-			return 0;
-		if (ctx->skb_tcp_flags & FLAG_ACK && find_option(ctx, option, BPF_LOAD_HDR_OPT_TCP_SYN) <= 0)
-			return 0;
-		return PBE_OPTION_OFFER;
-	}
-	/* On pure ACKs only: data would have to leave room for it. */
-	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len || ctx->skb_tcp_flags != FLAG_ACK)
-		return 0;
-	return feed.told[0].time || feed.told[1].time ? PBE_OPTION_LONG : 0;
-}
-
-AP_FN void write_option(struct bpf_sock_ops *ctx)
-{
-	unsigned char option[PBE_OPTION_LONG] = {};
-
-	option[0] = PBE_OPTION_KIND;
-	option[2] = PBE_OPTION_EXID_HIGH;
-	option[3] = PBE_OPTION_EXID_LOW;
-	if (ctx->skb_tcp_flags & FLAG_SYN) {
-		option[1] = PBE_OPTION_OFFER;
-		bpf_store_hdr_opt(ctx, option, PBE_OPTION_OFFER, 0);
-		return;
-	}
-	if (!read_feed(option + 4, bpf_ktime_get_ns()))
-		return;
-	option[1] = PBE_OPTION_LONG;
-	if (bpf_store_hdr_opt(ctx, option, PBE_OPTION_LONG, 0) == 0)
-		return;
-	option[1] = PBE_OPTION_SHORT;
-	bpf_store_hdr_opt(ctx, option, PBE_OPTION_SHORT, 0);
-}
-
-SEC("sockops")
-int pbe_options(struct bpf_sock_ops *ctx)
-{
-	ap_u32 bytes;
-	int yes = 1;
-
-	switch (ctx->op) {
-	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		bpf_setsockopt(ctx, SOL_TCP, TCP_SAVE_SYN, &yes, sizeof(yes));
-		/* fall through */
-	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | WRITE);
-		break;
-	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		settle(ctx, 0);
-		break;
-	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		settle(ctx, 1);
-		break;
-	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB: {
-		struct heard *h = ctx->sk ? bpf_sk_storage_get(&heard, ctx->sk, 0, 0) : 0;
-
-		if (h)
-			hear(ctx, h);
-		break;
-	}
-	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		bytes = wanted(ctx);
-		if (bytes && bpf_reserve_hdr_opt(ctx, bytes, 0) && bytes == PBE_OPTION_LONG)
-			bpf_reserve_hdr_opt(ctx, PBE_OPTION_SHORT, 0);
-		break;
-	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
-		write_option(ctx);
-		break;
-	}
-	return 1;
-}
+#include "pbe_exchange.h"
 
 /* Gives the answer to the kernel, and counts who steers. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire, ap_u32 before)
 {
 	int is_bbr = pbe_is_steered_by_bbr(&f->p);
-	ap_u64 cwnd = is_bbr ? pbe_bbr_cwnd(&f->p) : f->p.cwnd;
+	ap_u64 cwnd = is_bbr ? pbe_bbr_cwnd(&f->p) : f->p.cwnd, payload;
 
 	tp->snd_cwnd = ap_min(ap_max(cwnd / wire, 2), tp->snd_cwnd_clamp);
-	pace(sk, is_bbr ? pbe_bbr_pacing(&f->p) : f->p.pacing, payload_part(tp, wire));
+	payload = ((ap_u64)(tp->mss_cache - f->option_bytes) << 16) / ap_max(wire, 1);
+	pace(sk, is_bbr ? pbe_bbr_pacing(&f->p) : f->p.pacing, payload);
 	if (f->p.phase == before)
 		return;
 	if (f->p.phase == PBE_FALLBACK) {
@@ -238,10 +118,14 @@ int pbe_init_flow(ap_u64 *ctx)
 		return 0;
 	}
 	__sync_fetch_and_add(&totals.confirmed, 1);
+	f->option_bytes = PBE_OPTION_SHORT;
+	f->has_us = stamps_are_microseconds(tp);
+	h->first = tp->write_seq;
+	h->is_sender = 1;
 	/* The ACK that made the connection may have told. */
 	if (h->count)
 		pbe_on_feedback(&f->p, now_of(tp), &h->fed);
-	f->heard = h->count;
+	f->told = h->fed;
 	apply(sk, tp, f, f->p.mss, PBE_START);
 	return 0;
 }
@@ -252,7 +136,6 @@ int pbe_cong_control(ap_u64 *ctx)
 	struct sock *sk = (struct sock *)ctx[0];
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
-	struct heard *h = bpf_sk_storage_get(&heard, sk, 0, 0);
 	const struct rate_sample *rs = sample_of(ctx);
 	struct pbe_fed fed = {};
 	struct pbe_ack a = {};
@@ -292,11 +175,12 @@ int pbe_cong_control(ap_u64 *ctx)
 		f->least = ap_min(f->least, ap_min(a.bbr.rtt, a.bbr.smoothed));
 		a.least = f->least;
 		a.oldest_sent = ap_less(a.bbr.now, a.bbr.rtt == AP_NONE ? a.bbr.smoothed : a.bbr.rtt);
-		if (h && h->count != f->heard) {
-			fed = h->fed;
-			f->heard = h->count;
+		if (f->count != f->used) {
+			fed = f->told;
+			f->used = f->count;
 		}
-		f->p.bbr.random = bpf_get_prandom_u32();
+		/* Where a cycle begins should differ between flows, and no more: the time in ns says enough. */
+		f->p.bbr.random = (a.bbr.now * 0x9e3779b97f4a7c15ULL) >> 32;
 		pbe_on_ack(&f->p, &a, &fed);
 	}
 	apply(sk, tp, f, wire, phase);
@@ -355,11 +239,22 @@ void pbe_cwnd_event(ap_u64 *ctx)
 	apply(sk, tp, f, wire_bytes(sk, tp), f->p.phase);
 }
 
+/* The connection ends, or another control takes over. */
+SEC("struct_ops/pbe_release")
+void pbe_release(ap_u64 *ctx)
+{
+	struct heard *h = bpf_sk_storage_get(&heard, (struct sock *)ctx[0], 0, 0);
+
+	if (h)
+		h->is_sender = 0;
+}
+
 AP_COMMON_PROGRAMS(pbe)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops pbe = {
 	.init = (void *)pbe_init_flow,
+	.release = (void *)pbe_release,
 	.cong_control = (void *)pbe_cong_control,
 	.min_tso_segs = (void *)pbe_min_tso_segs,
 	.set_state = (void *)pbe_set_state,

@@ -13,9 +13,12 @@
 struct bpf_sock_ops {
 	ap_u32 op;
 	ap_u32 args[4];
-	ap_u32 unused[16];
+	ap_u32 family;
+	ap_u32 unused[15];
 	ap_u32 bpf_sock_ops_cb_flags;
-	ap_u32 unused_too[24];
+	ap_u32 unused_too[5];
+	ap_u32 snd_una;
+	ap_u32 and_these[18];
 	struct sock *sk;
 	void *skb_data;
 	void *skb_data_end;
@@ -24,6 +27,7 @@ struct bpf_sock_ops {
 };
 
 _Static_assert(__builtin_offsetof(struct bpf_sock_ops, bpf_sock_ops_cb_flags) == 84, "as the kernel has it");
+_Static_assert(__builtin_offsetof(struct bpf_sock_ops, snd_una) == 108, "as the kernel has it");
 _Static_assert(__builtin_offsetof(struct bpf_sock_ops, sk) == 184, "as the kernel has it");
 _Static_assert(__builtin_offsetof(struct bpf_sock_ops, skb_tcp_flags) == 212, "as the kernel has it");
 
@@ -40,7 +44,7 @@ enum { PARSE_UNKNOWN = 0x20, WRITE = 0x40 };
 enum { BPF_LOAD_HDR_OPT_TCP_SYN = 1 };
 enum { BPF_WRITE_HDR_TCP_CURRENT_MSS = 1, BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2 };
 enum { SOL_TCP = 6, TCP_WINDOW_CLAMP = 10, TCP_CONGESTION = 13, TCP_SAVE_SYN = 27 };
-enum { FLAG_SYN = 2, FLAG_ACK = 16 };
+enum { FLAG_FIN = 1, FLAG_SYN = 2, FLAG_ACK = 16 };
 
 static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value, int length) = (void *)49;
 static long (*const bpf_sock_ops_cb_flags_set)(void *ctx, int flags) = (void *)59;

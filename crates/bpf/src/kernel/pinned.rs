@@ -3,19 +3,22 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-use libbpf_rs::{Link, MapCore, MapHandle};
+use libbpf_rs::{Link, MapCore, MapHandle, Program};
 
 use super::relay::Relay;
 use super::{BOUNDS, LoadError, OPS, PINS, Totals, refused};
-use crate::feed::{Feed, Feedbacks, now};
+use crate::feed::{CellFeed, Feed, now};
 use crate::layout::{HostWords, SharesWords, TotalsWords};
 use crate::mapped::Mapped;
+use crate::room::Room;
 
 /// A scheme that was pinned.
 pub struct Pinned {
+    scheme: &'static str,
+    folder: PathBuf,
     feed: Option<MapHandle>,
     host: Option<MapHandle>,
     shares: Option<MapHandle>,
@@ -37,16 +40,35 @@ impl Pinned {
         };
         let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
         let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
-        let shares = open_if("shares", "owners")?;
-        Ok(Some(Pinned { feed, host, shares, totals: open("totals")? }))
+        let (shares, totals) = (open_if("shares", "owners")?, open("totals")?);
+        Ok(Some(Pinned { scheme, folder, feed, host, shares, totals }))
     }
 
     /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
     ///
     /// # Errors
     /// If the system does not map it.
-    pub fn feedbacks(&self) -> io::Result<Option<Feedbacks>> {
-        self.feed.as_ref().map(|feed| Feedbacks::map(feed.as_fd())).transpose()
+    pub fn cell(&self) -> io::Result<Option<CellFeed>> {
+        self.feed.as_ref().map(|feed| CellFeed::map(feed.as_fd())).transpose()
+    }
+
+    /// What makes room for PBE-CC's option at network devices; `None` if the scheme has no option.
+    ///
+    /// # Errors
+    /// If the caller may not.
+    pub fn room(&self) -> Result<Option<Room>, LoadError> {
+        let path = self.folder.join("room");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let program =
+            Program::fd_from_pinned_path(path).map_err(|error| refused(self.scheme, "open", error))?;
+        Ok(Some(Room::of(program)))
+    }
+
+    /// Whether it has not been unloaded since.
+    pub fn is_there(&self) -> bool {
+        self.folder.exists()
     }
 
     /// The array for a feeder; `None` if the scheme needs none.
@@ -132,6 +154,8 @@ pub(super) fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
         returns: totals.returns.load(Relaxed),
         silences: totals.silences.load(Relaxed),
         confirmed: totals.confirmed.load(Relaxed),
+        rooms: totals.rooms.load(Relaxed),
+        elsewhere: totals.elsewhere.load(Relaxed),
     })
 }
 

@@ -1,4 +1,4 @@
-//! PBE-CC's sender, compiled for the host.
+//! PBE-CC's sender, compiled for the host, and what it and the receiver tell each other.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,14 @@ use airpace_core::{Bytes, Rate, Rng, Time};
 use super::bbr::{self, BbrAck};
 use super::{NONE, Unsupported, nanos, sys};
 
-/// `struct ap_pbe_tuning` of `intf.h`: PBE-CC's options for the sender. Times are in nanoseconds, gains in thousandths.
+/// `struct ap_pbe_tuning` of `intf.h`: PBE-CC's options. Times are in nanoseconds, gains in thousandths.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PbeTuning {
     slack: u64,
     unmeasured: u64,
+    least_span: u64,
+    span: u64,
     packets: u32,
     bunching: u32,
     btlbw_reset: u32,
@@ -24,6 +26,8 @@ pub struct PbeTuning {
     probe_gain: u32,
     window: u32,
     pub(super) sent: u32,
+    return_needs_rate: u32,
+    device_split: u32,
     reserved: u32,
 }
 
@@ -33,7 +37,7 @@ const MOST_PACKETS: u64 = 1_000;
 const MOST_SLACK: u64 = 1_000_000_000;
 
 impl PbeTuning {
-    /// The sender's options that the kernel's PBE-CC shares with `tuning`.
+    /// The options that the kernel's PBE-CC shares with `tuning`. What the receiver makes of reports is not among them.
     ///
     /// # Errors
     /// An option has a value that the kernel's PBE-CC does not know.
@@ -61,6 +65,8 @@ impl PbeTuning {
         Ok(PbeTuning {
             slack: slacks[0],
             unmeasured: slacks[1],
+            least_span: nanos(tuning.rules.least_span),
+            span: tuning.rules.span.map_or(0, nanos),
             packets: tuning.cwnd_packets as u32,
             bunching: u32::from(tuning.cwnd_bunching),
             btlbw_reset: u32::from(tuning.btlbw_reset),
@@ -70,6 +76,8 @@ impl PbeTuning {
             probe_gain: thousandths("probe_gain", tuning.probe_gain)?,
             window: thousandths("internet_cwnd_gain", tuning.bbr.cwnd_gain)?,
             sent: thousandths("internet_margin_percent", 1.0 - tuning.bbr.pacing_margin)?,
+            return_needs_rate: u32::from(tuning.rules.return_needs_rate),
+            device_split: u32::from(tuning.device_split),
             reserved: 0,
         })
     }
@@ -137,6 +145,12 @@ pub fn read_option(contents: &[u8; 8], length: u32) -> PbeFed {
     let mut fed = PbeFed::NOTHING;
     sys::pbe_option(&mut fed, contents, length);
     fed
+}
+
+/// The contents of an option that tells this. Rates are right to a thousandth; those below 512 bit/s are none, and those
+/// above 17 Gbit/s are 17 Gbit/s.
+pub fn write_option(fed: &PbeFed) -> [u8; 8] {
+    sys::pbe_option_write(fed)
 }
 
 /// Who steers a flow.
@@ -280,7 +294,48 @@ mod tests {
         assert_eq!(refused(Tuning { cwnd_packets: 2_000, ..defaults() }), Err("cwnd_packets"));
     }
 
+    fn told(capacity: u64, fair_share: u64) -> PbeFed {
+        PbeFed { capacity, fair_share, is_told: 1, ..PbeFed::NOTHING }
+    }
+
+    #[test]
+    fn the_layout_of_the_option_never_changes() {
+        let told = PbeFed {
+            internet: 1,
+            carriers: 2,
+            activations: 7,
+            radio_delay: 8_259_999,
+            ..told(1_024_000, NONE)
+        };
+        // 1,024,000 = 1000 · 2^10: the exponent 10, and 488 beyond 512.
+        let word = 1_u32 << 31 | (10 << 9 | 488) << 14 | 0x3FFF;
+        let [a, b, c, d] = word.to_be_bytes();
+        assert_eq!(write_option(&told), [a, b, c, d, 2, 7, 3, 57]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_no_rate_or_the_greatest() {
+        let fed = read_option(&write_option(&told(511, u64::MAX - 1)), 12);
+        assert_eq!((fed.capacity, fed.fair_share), (NONE, MOST_RATE.as_bps()));
+        let short = read_option(&write_option(&told(512, NONE)), 8);
+        assert_eq!((short.capacity, short.fair_share, short.radio_delay), (512, NONE, NONE));
+    }
+
     proptest! {
+        #[test]
+        fn the_sender_s_kernel_reads_what_the_receiver_s_wrote(
+            flags: [bool; 3], carriers: u8, activations: u8, units in 0u64..=0xFFFE,
+            capacity in 512..=MOST_RATE.as_bps(), fair_share in 512..=MOST_RATE.as_bps(),
+        ) {
+            let [internet, fresh, clear] = flags.map(u32::from);
+            let (carriers, activations) = (carriers.into(), activations.into());
+            let told = PbeFed { internet, fresh, clear, carriers, activations, radio_delay: units * 10_000, ..told(capacity, fair_share) };
+            let fed = read_option(&write_option(&told), 12);
+            let near = |read: u64, written: u64| read.abs_diff(written) * 1_000 <= written;
+            prop_assert!(near(fed.capacity, capacity) && near(fed.fair_share, fair_share), "{fed:?}");
+            prop_assert_eq!(PbeFed { capacity, fair_share, ..fed }, told);
+        }
+
         #[test]
         fn whatever_a_kernel_says_the_window_is_a_packet_and_the_rate_is_bounded(
             mss in 1u64..65_536,

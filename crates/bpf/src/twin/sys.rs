@@ -5,6 +5,7 @@ use super::active::{AppFlow, Seen};
 use super::bbr::BbrAck;
 use super::morc::{MorcAck, MorcTuning, Packets};
 use super::pbe::{PbeAck, PbeFed, PbeTuning};
+use super::pbe_receiver::PbeArrival;
 use super::{KernelAck, KernelRadio, KernelTuning};
 
 unsafe extern "C" {
@@ -41,6 +42,13 @@ unsafe extern "C" {
     fn ap_host_pbe_before_send(state: *mut u64, now: u64);
     fn ap_host_pbe_option(fed: *mut PbeFed, contents: *const u8, length: u32);
     fn ap_host_pbe_answer(state: *const u64, out: *mut u64);
+    fn ap_host_pbe_option_write(fed: *const PbeFed, contents: *mut u8);
+    fn ap_host_pbe_header_write(starting: u32, has_us: u32, rtprop: u64, pacing: u64, contents: *mut u8);
+    fn ap_host_pbe_header_read(arrival: *mut PbeArrival, contents: *const u8);
+    fn ap_host_pbe_receiver_words() -> u64;
+    fn ap_host_pbe_receiver_init(state: *mut u64, tuning: *const PbeTuning, mss: u64);
+    fn ap_host_pbe_receiver_packet(state: *mut u64, arrival: *const PbeArrival, feed: *const u64, flows: u64);
+    fn ap_host_pbe_receiver_tell(state: *const u64, feed: *const u64, flows: u64, now: u64, fed: *mut PbeFed);
     fn ap_host_active_words() -> u64;
     fn ap_host_active_sends(state: *mut u64, last: u64, now: u64) -> u64;
     fn ap_host_active(state: *const u64, out: *mut u64);
@@ -384,10 +392,61 @@ pub fn pbe_option(fed: &mut PbeFed, contents: &[u8; 8], length: u32) {
     unsafe { ap_host_pbe_option(fed, contents.as_ptr(), length) };
 }
 
+/// `pbe_option_write`.
+pub fn pbe_option_write(fed: &PbeFed) -> [u8; 8] {
+    let mut contents = [0; 8];
+    // SAFETY: `fed` has the layout of C (a test compares them); C writes eight bytes.
+    unsafe { ap_host_pbe_option_write(fed, contents.as_mut_ptr()) };
+    contents
+}
+
+/// `pbe_header_write`.
+pub fn pbe_header_write(starting: bool, has_us: bool, rtprop: u64, pacing: u64) -> [u8; 4] {
+    let mut contents = [0; 4];
+    // SAFETY: C writes four bytes.
+    unsafe {
+        ap_host_pbe_header_write(starting.into(), has_us.into(), rtprop, pacing, contents.as_mut_ptr());
+    }
+    contents
+}
+
+/// `pbe_header_read`.
+pub fn pbe_header_read(arrival: &mut PbeArrival, contents: [u8; 4]) {
+    // SAFETY: `arrival` has the layout of C (a test compares them); C reads four bytes.
+    unsafe { ap_host_pbe_header_read(arrival, contents.as_ptr()) };
+}
+
+/// `struct pbe_receiver` of a new flow. The other functions of receivers take what this one returned.
+pub fn pbe_receiver(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_pbe_receiver_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_pbe_receiver_init(state.as_mut_ptr(), tuning, mss) };
+    state
+}
+
+/// The words of `struct ap_pbe_feed`.
+pub type PbeFeed = [u64; 30];
+
+/// `pbe_receiver_packet`.
+pub fn pbe_receiver_packet(state: &mut [u64], arrival: &PbeArrival, feed: &PbeFeed, flows: u64) {
+    // SAFETY: `state` is from `pbe_receiver`; the others have the layouts of C (a test compares them). C keeps none.
+    unsafe { ap_host_pbe_receiver_packet(state.as_mut_ptr(), arrival, feed.as_ptr(), flows) };
+}
+
+/// `pbe_receiver_tell`.
+pub fn pbe_receiver_tell(state: &[u64], feed: &PbeFeed, flows: u64, now: u64) -> PbeFed {
+    let mut fed = PbeFed::NOTHING;
+    // SAFETY: as in `pbe_receiver_packet`.
+    unsafe { ap_host_pbe_receiver_tell(state.as_ptr(), feed.as_ptr(), flows, now, &mut fed) };
+    fed
+}
+
 /// The bytes of PBE-CC's options.
 pub fn bytes_of_pbe(tuning: &PbeTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
-    // SAFETY: it is numbers without padding (two of 64 bits, ten of 32), borrowed as long as the result.
+    // SAFETY: it is numbers without padding (four of 64 bits, twelve of 32), borrowed as long as the result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<PbeTuning>()) }
 }
 
@@ -429,9 +488,9 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
 
 /// Sizes and offsets of what both sides share.
 #[cfg(test)]
-pub fn layout() -> [u64; 28] {
-    let mut out = [0; 28];
-    // SAFETY: C writes twenty-eight numbers.
+pub fn layout() -> [u64; 31] {
+    let mut out = [0; 31];
+    // SAFETY: C writes thirty-one numbers.
     unsafe { ap_host_layout(out.as_mut_ptr()) };
     out
 }

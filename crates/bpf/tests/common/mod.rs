@@ -28,7 +28,7 @@ fn taken(entries: &Mutex<Vec<Entry>>) -> Vec<Entry> {
 }
 
 /// A scenario with a given length, or with its own if that is too short for it.
-fn load(name: &str, text: &str, seconds: &str) -> Scenario {
+pub fn load(name: &str, text: &str, seconds: &str) -> Scenario {
     changed(name, text, &[("duration_s", seconds)]).or_else(|_| Scenario::load(text, name, &[])).unwrap()
 }
 
@@ -53,12 +53,16 @@ pub fn traced(name: &str, text: &str, scheme: &str, seconds: &str) -> Option<Tra
     trace_of(&load(name, text, seconds), scheme)
 }
 
+/// The last flow of a scenario that gets the scheme under test.
+pub fn their_flow(scenario: &Scenario, spec: &SchemeSpec) -> Option<usize> {
+    (0..scenario.flow.len()).rev().find(|&flow| scenario.scheme_of(flow, spec).text() == spec.text())
+}
+
 /// The same of a scenario that is read already.
 pub fn trace_of(scenario: &Scenario, scheme: &str) -> Option<Trace> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let prepared = scenario.prepare().unwrap();
-    let is_ours = |&flow: &usize| scenario.scheme_of(flow, &spec).text() == scheme;
-    let flow = (0..scenario.flow.len()).rev().find(is_ours)?;
+    let flow = their_flow(scenario, &spec)?;
     let (entries, tape) = tape();
     let mut go_on = |_| ControlFlow::Continue(());
     airpace_sim::run_traced(&prepared, &spec, 1, (flow, tape), &mut go_on).unwrap();

@@ -116,14 +116,23 @@ impl Flow {
     }
 
     /// Some more than a millisecond lies between two of these many bytes.
-    pub fn paced(mut sender: TcpStream, mut receiver: TcpStream, bytes: usize) -> Flow {
+    pub fn paced(sender: TcpStream, receiver: TcpStream, bytes: usize) -> Flow {
+        Flow::paused(sender, receiver, bytes, Duration::from_millis(1))
+    }
+
+    /// A flow that sends all that its congestion control lets it.
+    pub fn greedy(sender: TcpStream, receiver: TcpStream) -> Flow {
+        Flow::paused(sender, receiver, 20_000, Duration::ZERO)
+    }
+
+    fn paused(mut sender: TcpStream, mut receiver: TcpStream, bytes: usize, pause: Duration) -> Flow {
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(Mutex::new(0));
         let (is_over, count) = (Arc::clone(&stop), Arc::clone(&received));
         let writes = move || {
             let piece = vec![0; bytes];
             while !is_over.load(Ordering::Relaxed) && sender.write_all(&piece).is_ok() {
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(pause);
             }
         };
         let reads = move || {

@@ -143,7 +143,7 @@ impl Bottleneck {
 
     /// Whether the queue cannot be in the cell. A cell that has a queue for this device gives the device its share in
     /// the long run, and leaves nothing idle on any of its carriers.
-    fn cannot_be_in_cell(&self, cell: &CellState) -> bool {
+    pub(super) fn cannot_be_in_cell(&self, cell: &CellState) -> bool {
         !self.rules.cell_test || cell.idle_share > self.rules.idle_share || cell.is_passed_over()
     }
 

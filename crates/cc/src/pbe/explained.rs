@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The longest delay that is looked at, in subframes.
 ///
 /// Chosen: a second. What is longer is not explained.
-const LONGEST: u64 = 1_024;
+pub const LONGEST: u64 = 1_024;
 
 /// One subframe, summed over the active carriers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,13 +41,13 @@ impl Explained {
         if subframe > self.newest {
             let first = (self.newest + 1).max(subframe.saturating_sub(LONGEST - 1));
             for skipped in first..=subframe {
-                self.subframes[(skipped % LONGEST) as usize] = Subframe::default();
+                *self.entry_mut(skipped) = Subframe::default();
             }
             self.newest = subframe;
         } else if self.newest - subframe >= LONGEST {
             return;
         }
-        let entry = &mut self.subframes[(subframe % LONGEST) as usize];
+        let entry = self.entry_mut(subframe);
         entry.idle_prbs += u32::from(idle_prbs);
         entry.carrier_prbs += u32::from(carrier_prbs);
         entry.is_reported = true;
@@ -59,9 +59,7 @@ impl Explained {
         let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;
         let (mut left, mut subframe) = (delay, self.newest);
         for _ in 0..millis(delay).min(LONGEST) {
-            let entry = self.subframes[(subframe % LONGEST) as usize];
-            let most_idle = f64::from(entry.carrier_prbs) * self.idle_share;
-            if entry.is_reported && f64::from(entry.idle_prbs) <= most_idle {
+            if self.is_full(subframe) {
                 left = left.saturating_sub(Duration::from_millis(1));
                 if left <= most {
                     return false;
@@ -71,6 +69,27 @@ impl Explained {
             subframe = before;
         }
         left > most
+    }
+
+    fn entry_mut(&mut self, subframe: u64) -> &mut Subframe {
+        &mut self.subframes[(subframe % LONGEST) as usize]
+    }
+
+    /// Whether one of the last [`LONGEST`] subframes was full.
+    fn is_full(&self, subframe: u64) -> bool {
+        let entry = self.subframes[(subframe % LONGEST) as usize];
+        let most_idle = f64::from(entry.carrier_prbs) * self.idle_share;
+        entry.is_reported && f64::from(entry.idle_prbs) <= most_idle
+    }
+
+    /// The newest subframe, and a bit for each of the last [`LONGEST`]: whether it was full. Subframe n is bit n modulo
+    /// [`LONGEST`].
+    pub fn full_subframes(&self) -> (u64, [u64; LONGEST as usize / 64]) {
+        let mut words = [0; LONGEST as usize / 64];
+        for place in (0..LONGEST).filter(|&place| self.is_full(place)) {
+            words[(place / 64) as usize] |= 1 << (place % 64);
+        }
+        (self.newest, words)
     }
 }
 

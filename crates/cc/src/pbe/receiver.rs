@@ -14,6 +14,7 @@ use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
 use super::carriers::{Carriers, CellState};
 use super::delay::{OneWayDelay, RADIO_DELAY};
+use super::explained::Explained;
 use super::feedback::{Feedback, Header};
 use super::growth::Growth;
 use super::users::Weights;
@@ -36,6 +37,28 @@ const STALE_MOST: Duration = Duration::from_millis(100);
 ///
 /// Chosen: some tens of transport blocks, so that retransmissions average out.
 const RADIO_DELAY_PACKETS: f64 = 256.0;
+
+/// What the reports say of the cell at one time, for all flows of the device together: a receiver whose packets somebody
+/// else sees has no more to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Ct of the device, at least its Cf if the receiver feeds back no less.
+    pub capacity: Rate,
+    /// Cf of the device.
+    pub fair_share: Rate,
+    /// When the last report of use came; `None` before the first.
+    pub heard: Option<Time>,
+    /// Active carriers.
+    pub carriers: u8,
+    /// Activations of carriers so far, modulo 256.
+    pub activations: u8,
+    /// So many PRBs are idle that the delay of a packet is the radio's own.
+    pub is_idle: bool,
+    /// A queue cannot be in the cell.
+    pub is_elsewhere: bool,
+    /// Full subframes explain a delay.
+    pub explains: bool,
+}
 
 /// The receiver's half of PBE-CC.
 #[derive(Clone, Debug)]
@@ -78,9 +101,58 @@ impl PbeReceiver {
         }
     }
 
+    /// Averages over this round-trip propagation time, as if a packet's header had told it.
+    pub fn set_rtprop(&mut self, rtprop: Duration) {
+        self.header.rtprop = Some(rtprop);
+        self.set_window(rtprop);
+    }
+
+    fn set_window(&mut self, rtprop: Duration) {
+        // One subframe is a millisecond.
+        self.carriers.set_window((rtprop.as_micros() as u64).div_ceil(1_000));
+    }
+
+    /// What the reports have said up to now.
+    pub fn measured(&mut self, now: Time) -> Measured {
+        self.see_clock(now);
+        let (capacity, fair_share) = self.rates_of(1.0);
+        Measured {
+            capacity,
+            fair_share,
+            heard: self.last_heard,
+            carriers: self.cell.carriers,
+            activations: self.carriers.activations(),
+            is_idle: self.is_idle(),
+            is_elsewhere: self.bottleneck.cannot_be_in_cell(&self.cell),
+            explains: self.is_explainable(),
+        }
+    }
+
+    /// Reports that were of no use.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The subframes that explain a delay.
+    pub fn explained(&self) -> &Explained {
+        self.carriers.explained()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.cell.idle_share > self.tuning.rules.idle_share
+    }
+
+    fn is_explainable(&self) -> bool {
+        self.tuning.explained_test && !self.cell.is_passed_over()
+    }
+
     /// Ct and Cf of this flow.
     fn rates(&self) -> (Rate, Rate) {
-        let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
+        self.rates_of(if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 })
+    }
+
+    /// Ct and Cf of one of so many flows of the device.
+    fn rates_of(&self, flows: f64) -> (Rate, Rate) {
         let per_second = |subframe_bits: f64| Rate::from_bps_f64(subframe_bits * 1e3 / flows);
         let fair_share = per_second(self.cell.fair_share_bits);
         let capacity = per_second(self.cell.capacity_bits);
@@ -109,16 +181,15 @@ impl PbeReceiver {
     /// Differs: the text takes every delay above Dth for a queue in the Internet. A queue in the cell delays as much. The
     /// time in which the cell had nothing left to give is therefore subtracted before the delay is compared.
     fn is_late(&self) -> bool {
-        let is_explainable = self.tuning.explained_test && !self.cell.is_passed_over();
         self.delay.exceeds_threshold()
-            && (!is_explainable
+            && (!self.is_explainable()
                 || self.carriers.explained().leaves_more_than(RADIO_DELAY, self.delay.excess()))
     }
 
     /// Averages the delay of packets that met no queue: the cell had idle PRBs, and the delay is not above Dth.
     fn measure_radio_delay(&mut self) {
         let excess = self.delay.excess();
-        if self.cell.idle_share > self.tuning.rules.idle_share && excess <= RADIO_DELAY {
+        if self.is_idle() && excess <= RADIO_DELAY {
             let sample = excess.as_nanos() as f64;
             let mean = self.radio_delay_ns.unwrap_or(sample);
             self.radio_delay_ns = Some(mean + (sample - mean) / RADIO_DELAY_PACKETS);
@@ -144,8 +215,7 @@ impl Receiver for PbeReceiver {
             self.header = header;
         }
         if let Some(rtprop) = self.header.rtprop {
-            // One subframe is a millisecond.
-            self.carriers.set_window((rtprop.as_micros() as u64).div_ceil(1_000));
+            self.set_window(rtprop);
         }
         self.delay.on_packet(arrival.now, arrival.sent);
         if !self.is_fresh(arrival.now) {

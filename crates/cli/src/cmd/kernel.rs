@@ -1,14 +1,17 @@
 //! `airpace kernel`: our schemes as congestion controls of this Linux kernel.
 
 #[cfg(feature = "bpf")]
-pub mod feed;
+mod devices;
+#[cfg(feature = "bpf")]
+mod feed;
 #[cfg(feature = "bpf")]
 pub mod loaded;
 #[cfg(feature = "bpf")]
 mod run;
+#[cfg(feature = "bpf")]
+mod source;
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use airpace_cc::{SchemeError, SchemeSpec};
 
@@ -86,10 +89,12 @@ enum What {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Source {
-    /// A socket of radio reports (`airpace emu --reports`), a file of them, or the radio of an ACK trace (`airpace sim
-    /// --ack-trace`), which is played at its own pace; `-` for reports on standard input.
+    /// Where the radio's reports come from: a socket (`airpace emu --reports`), tcp:HOST:PORT, `-` (standard input), od[:DIR]
+    /// (what `airpace diag serve` publishes), a modem's port (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording
+    /// (cell.sigmf-meta,rnti=R), a radio (driver=rtlsdr,freq=806M,rnti=R), or a file of reports or an ACK trace (`airpace sim
+    /// --ack-trace`), which is played at its own pace.
     #[arg(long, value_name = "FROM")]
-    from: Option<PathBuf>,
+    from: Option<String>,
     /// This bandwidth in Mbit/s all the time.
     #[arg(long, value_name = "RATE", value_parser = super::positive)]
     mbps: Option<f64>,

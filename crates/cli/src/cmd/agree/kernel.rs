@@ -2,89 +2,39 @@
 
 #[cfg(feature = "bpf")]
 mod loaded {
-    use std::path::PathBuf;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread::JoinHandle;
-
-    use airpace_bpf::kernel::{Kernel, PBE};
+    use airpace_bpf::kernel::unload;
     use airpace_cc::SchemeSpec;
-    use airpace_core::Direction;
-    use anyhow::{Context, anyhow};
 
-    use super::is_relay;
-    use crate::cmd::kernel::{feed, loaded};
+    use crate::cmd::kernel::loaded;
 
-    /// Schemes in the kernel, and who feeds them; removed when it is dropped.
+    /// Schemes in the kernel, where programs find them; removed when it is dropped.
     #[derive(Default)]
-    pub struct InKernel {
-        /// Before the kernels: a feeder must not outlive what it feeds.
-        feeders: Vec<Feeder>,
-        kernels: Vec<Kernel>,
-    }
-
-    struct Feeder {
-        stop: Arc<AtomicBool>,
-        thread: Option<JoinHandle<anyhow::Result<u64>>>,
-    }
+    pub struct InKernel(Vec<&'static str>);
 
     impl InKernel {
-        /// Loads a scheme, and feeds it from the sockets of its device's radio: `reports` of the whole cell, `modem` of the
-        /// device's own modem.
+        /// Loads a scheme. Returns the name by which it is fed.
         ///
         /// # Errors
         /// A machine that takes no programs; a scheme that is loaded already.
-        pub fn load(&mut self, scheme: &SchemeSpec, radio: &[(String, String)]) -> anyhow::Result<()> {
-            let (kernel, doubt) = loaded::bring_in(scheme)?;
+        pub fn load(&mut self, scheme: &SchemeSpec) -> anyhow::Result<&'static str> {
+            let (mut kernel, name, doubt) = loaded::bring_in(scheme)?;
             if let Some(doubt) = doubt {
                 return Err(doubt.context("flows of other programs would not be counted"));
             }
-            let stop = Arc::new(AtomicBool::new(false));
-            let socket = |name: &str| {
-                let found = radio.iter().find(|(variable, _)| variable == name);
-                found
-                    .map(|(_, path)| PathBuf::from(path))
-                    .with_context(|| format!("the scenario has no radio to feed `{}` from", scheme.text()))
-            };
-            let is_over = Arc::clone(&stop);
-            let thread = match scheme.scheme().name {
-                "biscay" => {
-                    let direction = if is_relay(scheme) { Direction::Downlink } else { Direction::Uplink };
-                    let (feed, from) = (kernel.feed()?, socket("AIRPACE_MODEM_REPORTS")?);
-                    Some(std::thread::spawn(move || feed::biscay_from(feed, direction, &from, &is_over)))
-                }
-                PBE => {
-                    let (feed, from) = (kernel.feedbacks()?, socket("AIRPACE_REPORTS")?);
-                    Some(std::thread::spawn(move || feed::pbe_from(feed, &from, &is_over)))
-                }
-                _ => None,
-            };
-            self.feeders.extend(thread.map(|thread| Feeder { stop, thread: Some(thread) }));
-            self.kernels.push(kernel);
-            Ok(())
-        }
-
-        /// Ends the feeders, and says what went wrong with them.
-        ///
-        /// # Errors
-        /// Reports that could not be read, or that never came.
-        pub fn end(mut self) -> anyhow::Result<()> {
-            for mut feeder in std::mem::take(&mut self.feeders) {
-                feeder.stop.store(true, Ordering::Relaxed);
-                let Some(thread) = feeder.thread.take() else { continue };
-                let told = thread.join().map_err(|_| anyhow!("the kernel's feeder failed"))??;
-                anyhow::ensure!(told > 0, "the radio told the kernel nothing");
-            }
-            Ok(())
+            kernel.pin()?;
+            self.0.push(name);
+            Ok(name)
         }
     }
 
-    impl Drop for Feeder {
+    impl Drop for InKernel {
         fn drop(&mut self) {
-            self.stop.store(true, Ordering::Relaxed);
-            if let Some(thread) = self.thread.take() {
-                // What it says is heard in `end`; here something else has failed.
-                let _ = thread.join();
+            for name in &self.0 {
+                if let Err(error) = unload(name) {
+                    crate::terminal::say(format_args!(
+                        "`{name}` is still in the kernel: {error}; `airpace kernel unload {name}` removes it"
+                    ));
+                }
             }
         }
     }
@@ -100,13 +50,8 @@ mod loaded {
 
     impl InKernel {
         /// Says what is missing.
-        pub fn load(&mut self, _: &SchemeSpec, _: &[(String, String)]) -> anyhow::Result<()> {
+        pub fn load(&mut self, _: &SchemeSpec) -> anyhow::Result<&'static str> {
             anyhow::bail!(crate::cmd::kernel::REMEDY)
-        }
-
-        /// There is nothing to end.
-        pub fn end(self) -> anyhow::Result<()> {
-            Ok(())
         }
     }
 }
@@ -123,6 +68,15 @@ pub use loaded::InKernel;
 /// Whether this is BISCAY's relay: the phone bounds what it downloads, and the sender's TCP is the usual one.
 pub fn is_relay(scheme: &SchemeSpec) -> bool {
     scheme.scheme().name == "biscay" && scheme.options().text("relay") == "window"
+}
+
+/// The variable that names the socket of reports by which a scheme is fed; `None` if it needs no feed.
+pub fn fed_by(scheme: &SchemeSpec) -> Option<&'static str> {
+    match scheme.scheme().name {
+        "biscay" => Some("AIRPACE_MODEM_REPORTS"),
+        "pbe" => Some("AIRPACE_REPORTS"),
+        _ => None,
+    }
 }
 
 /// The kernel's congestion control that sends by this scheme.

@@ -22,7 +22,7 @@ use anyhow::{Context, bail};
 use super::super::emu::stage::{Played, Player, Stage};
 use super::super::emu::telemetry::Telemetry;
 use super::inside::{self, Look};
-use super::kernel::{InKernel, needed};
+use super::kernel::{InKernel, fed_by, needed};
 use super::over::Over;
 
 /// The port of the first flow, at both ends; those of further flows follow.
@@ -105,10 +105,16 @@ impl Play<'_> {
         let telemetry = Telemetry::open(has_radio.then(|| sockets.path()), None, world.devices)?;
         let radio = |device: usize| telemetry.environment(device).to_vec();
         let radios: Vec<_> = (0..world.devices).map(radio).collect();
-        let mut in_kernel = InKernel::default();
+        let (mut in_kernel, mut feeders) = (InKernel::default(), vec![]);
         if self.over == Over::Kernel {
             for (scheme, device) in needed(self.scenario, &self.bare_scheme()?)? {
-                in_kernel.load(&scheme, &radios[device])?;
+                let name = in_kernel.load(&scheme)?;
+                let Some(variable) = fed_by(&scheme) else { continue };
+                let socket = radios[device].iter().find(|(known, _)| known == variable);
+                let (_, socket) = socket
+                    .with_context(|| format!("the scenario has no radio to feed `{}` from", scheme.text()))?;
+                let words = ["kernel", "feed", name, "--from", socket].map(str::to_owned);
+                feeders.push(Player::new(&words, Spot::Device(device as u8), self.folder)?);
             }
         }
         let (reports, teller) = match telemetry.start(SystemTime::now())? {
@@ -161,27 +167,26 @@ impl Play<'_> {
             servers.push(server);
             clients.push(client);
         }
-        let played =
-            attend(&mut staged, &servers, &clients, self.scenario.duration(), is_interrupted, progress);
+        let players = [&feeders[..], &servers, &clients];
+        let played = attend(&mut staged, players, self.scenario.duration(), is_interrupted, progress);
         let ended = staged.end();
         if let Some(teller) = teller {
             let joined = teller.join();
             anyhow::ensure!(joined.is_ok(), "the thread that tells reports failed; please report this");
         }
-        let fed = in_kernel.end();
+        drop(in_kernel);
         let said_by =
             |players: Vec<Player>| players.into_iter().map(Player::said).collect::<Result<Vec<_>, _>>();
-        let (servers, clients) = (said_by(servers)?, said_by(clients)?);
+        let (feeders, servers, clients) = (said_by(feeders)?, said_by(servers)?, said_by(clients)?);
         if let Err(error) = played {
-            let said = servers
-                .iter()
-                .chain(&clients)
+            let said = [&feeders, &servers, &clients]
+                .into_iter()
+                .flatten()
                 .filter_map(|said| said.lines().rfind(|line| !line.starts_with('{')))
                 .collect::<Vec<_>>()
                 .join("; ");
             return Err(if said.is_empty() { error } else { error.context(said) });
         }
-        fed?;
         let looks = |said: &String| inside::read(said);
         let servers = servers.iter().map(looks).collect::<Result<_, _>>()?;
         let clients = clients.iter().map(looks).collect::<Result<_, _>>()?;
@@ -217,12 +222,11 @@ impl Insides {
     }
 }
 
-/// Starts the programs, and waits until they have ended. One of the far side whose peer's farewell was lost may still
-/// wait for it in the end; it is stopped with the session.
+/// Starts the programs, and waits until those of flows have ended. One of the far side whose peer's farewell was lost may still
+/// wait for it in the end; it is stopped with the session, as feeders are.
 fn attend(
     staged: &mut super::super::emu::stage::Staged,
-    servers: &[Player],
-    clients: &[Player],
+    [feeders, servers, clients]: [&[Player]; 3],
     long: Duration,
     is_interrupted: &AtomicBool,
     progress: &mut Clock<'_>,
@@ -235,7 +239,10 @@ fn attend(
         }
         far.push(number);
     }
-    let mut numbers = vec![];
+    let (mut numbers, mut feeding) = (vec![], vec![]);
+    for feeder in feeders {
+        feeding.push(feeder.start(&mut staged.session)?);
+    }
     for client in clients {
         numbers.push(client.start(&mut staged.session)?);
     }
@@ -247,6 +254,10 @@ fn attend(
             stopped.store(true, Ordering::Relaxed);
         }
     })?;
+    let ended = |number: &usize| ends.get(*number).copied().flatten().and_then(|end| end.code);
+    if let Some(code) = feeding.iter().find_map(ended) {
+        bail!("the kernel's feeder ended with {code}");
+    }
     for number in all {
         match ends[number].and_then(|end| end.code) {
             Some(0) => {}

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use airpace_bpf::feed::{Feed, Feedbacks, MAX_AGE};
+use airpace_bpf::feed::{CellFeed, Feed, MAX_AGE};
 use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, unload as remove};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
@@ -18,6 +18,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::json;
 
 use super::Standard;
+use super::devices::forget;
 use super::run::Groups;
 use crate::cmd::Verdict;
 
@@ -26,13 +27,12 @@ pub(super) fn load(
     standard: Option<Standard<'_>>,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let name = part(scheme)?.name();
     ensure!(
-        name != RELAY || standard.is_none(),
+        part(scheme)?.name() != RELAY || standard.is_none(),
         "no socket chooses `{RELAY}`: it concerns all that this machine downloads, without `--default` and `--netns`"
     );
     let namespace = standard.map(find).transpose()?.flatten();
-    let (mut kernel, doubt) = bring_in(scheme)?;
+    let (mut kernel, name, doubt) = bring_in(scheme)?;
     kernel.pin()?;
     if name == RELAY {
         writeln!(
@@ -81,12 +81,12 @@ pub(super) fn load(
     Ok(Verdict::Fine)
 }
 
-/// Loads a scheme with all that belongs to it, for as long as the result lives or until it is pinned. Also returns why the
-/// machine's flows are not counted, if they should be.
+/// Loads a scheme with all that belongs to it, for as long as the result lives or until it is pinned. Also returns its name, and
+/// why the machine's flows are not counted, if they should be.
 ///
 /// # Errors
 /// A machine that takes no programs; a scheme that is loaded already.
-pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, Option<anyhow::Error>)> {
+pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Option<anyhow::Error>)> {
     let part = part(scheme)?;
     let name = part.name();
     if Pinned::open(name)?.is_some() {
@@ -104,7 +104,7 @@ pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, Option<anyhow::E
     if name == RELAY {
         kernel.bound_downloads(root(&Groups::see()?)?.as_fd())?;
     }
-    Ok((kernel, doubt))
+    Ok((kernel, name, doubt))
 }
 
 /// Counts the flows of the whole machine, or of the container that this runs in.
@@ -163,6 +163,9 @@ fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
 pub fn unload(scheme: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut is_any = false;
     for name in LOADABLE.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
+        if let Some(room) = Pinned::open(name)?.map(|pinned| pinned.room()).transpose()?.flatten() {
+            forget(&room);
+        }
         if remove(name)? {
             if name == RELAY {
                 writeln!(out, "{name} is removed, and what it bound has no bound any more.")?;
@@ -192,15 +195,25 @@ type Fed = (Option<f64>, Option<f64>);
 fn fed(name: &str, pinned: &Pinned) -> anyhow::Result<Option<Fed>> {
     let millis = |age: Duration| age.as_secs_f64() * 1e3;
     if name == PBE {
-        let read = pinned.feedbacks()?.map(|feed| Feedbacks::read(&feed));
+        let read = pinned.cell()?.map(|feed| CellFeed::read(&feed));
         return Ok(read.map(|told| {
-            told.map_or((None, None), |([capacity, _], age)| (capacity.map(Rate::as_mbps), Some(millis(age))))
+            told.map_or((None, None), |([capacity, _], age)| (Some(capacity.as_mbps()), Some(millis(age))))
         }));
     }
     let read = pinned.feed()?.map(|feed| Feed::read(&feed));
     Ok(read.map(|told| {
         told.map_or((None, None), |(told, age)| (told.bandwidth.map(Rate::as_mbps), Some(millis(age))))
     }))
+}
+
+/// What it means that a feed is so old, in milliseconds.
+fn consequence(name: &str, age_ms: f64) -> &'static str {
+    match name {
+        _ if age_ms <= MAX_AGE.as_secs_f64() * 1e3 => "",
+        PBE => "; its peers hear nothing fresh",
+        RELAY => "; it bounds nothing",
+        _ => "; flows are BBR's",
+    }
 }
 
 pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
@@ -214,6 +227,8 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         if as_json {
             let totals = json!({
                 "confirmed": totals.confirmed,
+                "elsewhere": totals.elsewhere,
+                "rooms": totals.rooms,
                 "flows": totals.flows,
                 "acks": totals.acks,
                 "sends": totals.sends,
@@ -246,12 +261,21 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             )?;
         }
         let feed = match (mbps, age_ms) {
-            (_, None) => "nothing was told yet".to_owned(),
-            (None, Some(age)) => format!("bandwidth unknown, told {age:.0} ms ago"),
-            (Some(mbps), Some(age)) => format!("{mbps:.2} Mbit/s, told {age:.0} ms ago"),
+            // A server needs none.
+            (_, None) if name == PBE => {
+                "none, as on a server: what the peers' phones measure steers its flows".to_owned()
+            }
+            (_, None) => format!("nothing was told yet{}", consequence(name, f64::INFINITY)),
+            (None, Some(age)) => format!("bandwidth unknown, told {age:.0} ms ago{}", consequence(name, age)),
+            (Some(mbps), Some(age)) => {
+                format!("{mbps:.2} Mbit/s, told {age:.0} ms ago{}", consequence(name, age))
+            }
         };
         match active {
-            _ if name == PBE => {}
+            Some(active) if name == PBE => {
+                writeln!(out, "Sharing:   {active} downloads of this machine now")?;
+            }
+            None if name == PBE => {}
             Some(active) => {
                 let of = apps.map_or_else(String::new, |apps| format!(" of {apps} applications"));
                 writeln!(
@@ -262,13 +286,14 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             }
             None => writeln!(out, "Sharing:   only its own flows are counted")?,
         }
-        let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
-        let consequence = match name {
-            PBE => "; its peers hear nothing fresh",
-            RELAY => "; it bounds nothing",
-            _ => "; flows are BBR's",
-        };
-        writeln!(out, "Feed:      {feed}{}", if is_old { consequence } else { "" })?;
+        writeln!(out, "Feed:      {feed}")?;
+        if name == PBE && age_ms.is_some() {
+            let (elsewhere, rooms) = (totals.elsewhere, totals.rooms);
+            writeln!(
+                out,
+                "Receiver:  {elsewhere} times the bottleneck was found elsewhere; {rooms} ACKs without room got it"
+            )?;
+        }
         if name == RELAY {
             continue;
         }

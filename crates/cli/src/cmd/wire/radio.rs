@@ -47,6 +47,12 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     Ok(Box::new(Lines::new(place)))
 }
 
+/// Whether [`open`] takes this for something else than the path of a file, a FIFO or a socket.
+pub fn is_no_file(text: &str) -> bool {
+    let is_board = text == "od" || text.starts_with("od:");
+    is_board || text.starts_with("tcp:") || port(text).is_some() || samples::is_meant(text)
+}
+
 /// The modem's port that is meant: `modem:PORT` as `airpace diag` names ports in one word, or the path of a device.
 fn port(text: &str) -> Option<Source> {
     if let Some(port) = text.strip_prefix("modem:").filter(|port| !port.is_empty()) {
@@ -226,6 +232,24 @@ mod tests {
         assert_eq!(port("/dev/null"), Some(Source::Serial("/dev/null".into())), "a device, if no port");
         for other in ["modem:", "reports.jsonl", "/tmp/socket", "tcp:127.0.0.1:9", "-", "modem"] {
             assert_eq!(port(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_known_by_its_name() {
+        for other in [
+            "od",
+            "od:/run/od",
+            "tcp:phone:9",
+            "/dev/ttyUSB7",
+            "modem:dm",
+            "cell.sigmf-meta,rnti=70",
+            "driver=rtlsdr,freq=806M,rnti=70",
+        ] {
+            assert!(is_no_file(other), "{other}");
+        }
+        for file in ["-", "reports.jsonl", "/run/modem/reports.sock", "flow.acks", "od.txt"] {
+            assert!(!is_no_file(file), "{file}");
         }
     }
 

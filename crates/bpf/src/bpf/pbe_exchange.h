@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * How PBE-CC's halves come together in the kernel: programs that belong to a control group or to a network device, and are the
+ * same on both sides.
+ *
+ *  pbe_options     offers the option in the SYN. If the peer confirms it: on data, writes what a sender of PBE-CC does, and
+ *                  reads it; on pure ACKs, writes what the receiver measures, and reads it
+ *  pbe_downloads   counts the sockets to which data comes: they share the radio
+ *  pbe_room        at a device: where three SACK blocks leave the option no room, gives it that of the last one
+ *
+ * Source: RFC 6994; Linux include/uapi/linux/bpf.h
+ */
+#ifndef AIRPACE_PBE_EXCHANGE_H
+#define AIRPACE_PBE_EXCHANGE_H
+
+#include "active.h"
+#include "pbe_option.h"
+#include "sockops.h"
+
+/* What the receiving flows of this machine are counted in. */
+struct ap_host host SEC(".data.host");
+
+/* What the packets of a connection showed. */
+struct received {
+	/* The time stamp that came last, and the ticks up to it. */
+	ap_u64 ticks;
+	ap_u32 stamp;
+	ap_u32 has_stamp;
+	struct pbe_receiver r;
+};
+
+AP_AT_SOCKETS(receivers, struct received);
+
+/* The slot of time in which data came last to a socket. */
+AP_AT_SOCKETS(downloads, ap_u64);
+
+/* The context of the programs that see packets. */
+struct __sk_buff {
+	ap_u32 len;
+	ap_u32 before_ifindex[9];
+	ap_u32 ifindex;
+	ap_u32 before_data[8];
+	ap_u32 data;
+	ap_u32 data_end;
+	ap_u32 before_sk[21];
+	struct sock *sk;
+};
+
+_Static_assert(__builtin_offsetof(struct __sk_buff, data) == 76, "as the kernel has it");
+_Static_assert(__builtin_offsetof(struct __sk_buff, sk) == 168, "as the kernel has it");
+
+enum { TCP_LEAST = 20, IPV4_LEAST = 20, IPV6_BYTES = 40 };
+enum { PROTOCOL_TCP = 6 };
+/* The loopback has this number in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
+enum { LOOPBACK = 1 };
+enum { PASS = 1 };
+
+static long (*const bpf_skb_store_bytes)(void *skb, ap_u32 at, const void *from, ap_u32 length, ap_u64 flags) = (void *)9;
+static long (*const bpf_l4_csum_replace)(void *skb, ap_u32 at, ap_u64 from, ap_u64 to, ap_u64 size) = (void *)11;
+static long (*const bpf_skb_load_bytes_relative)(const void *skb, ap_u32 at, void *to, ap_u32 length,
+						 ap_u32 from) = (void *)68;
+
+/* Begins an option. */
+AP_FN void begin_option(unsigned char *option, unsigned char length)
+{
+	option[0] = PBE_OPTION_KIND;
+	option[1] = length;
+	option[2] = PBE_OPTION_EXID_HIGH;
+	option[3] = PBE_OPTION_EXID_LOW;
+}
+
+/* Finds the option in what was received, or in the SYN. Returns its length, and zero or less if it is not there. */
+AP_FN long find_option(struct bpf_sock_ops *ctx, unsigned char *option, ap_u64 where)
+{
+	begin_option(option, PBE_OPTION_OFFER);
+	return bpf_load_hdr_opt(ctx, option, PBE_OPTION_LONG, where);
+}
+
+/* The bytes of the TCP header of the packet at hand; zero if they are not known. */
+AP_FN ap_u32 header_bytes(struct bpf_sock_ops *ctx)
+{
+	unsigned char *tcp = ctx->skb_data, *end = ctx->skb_data_end;
+
+	return tcp + TCP_LEAST > end ? 0 : (tcp[12] >> 4) * 4;
+}
+
+/* Whether a radio here ever told anything. */
+AP_FN int is_fed(void)
+{
+	return feed.told[0].time || feed.told[1].time;
+}
+
+/* What a radio here tells. A writer that is interrupted has changed nothing yet. */
+AP_CALL int read_cell(struct pbe_cell *c, ap_u64 now)
+{
+	volatile struct ap_pbe_feed *seen = &feed;
+	volatile struct ap_pbe_told *told;
+	ap_u64 before;
+	int tries;
+
+	if (!c)
+		return 0;
+	for (tries = 0; tries < 4; tries++) {
+		before = seen->sequence;
+		told = &seen->told[before & 1];
+		c->told.time = told->time;
+		c->told.heard = told->heard;
+		c->told.capacity = told->capacity;
+		c->told.fair_share = told->fair_share;
+		c->told.newest = told->newest;
+		c->told.flags = told->flags;
+		c->told.carriers = told->carriers;
+		c->told.activations = told->activations;
+		if (seen->sequence == before)
+			break;
+	}
+	c->flows = now < *(volatile ap_u64 *)&host.until ? *(volatile ap_u64 *)&host.flows : 1;
+	return 0;
+}
+
+/* The contents of the option on an ACK that leaves now. */
+AP_FN void tell(struct sock *sk, unsigned char *contents)
+{
+	struct received *r = bpf_sk_storage_get(&receivers, sk, 0, 0);
+	ap_u64 now = bpf_ktime_get_ns();
+	struct pbe_cell cell = {};
+	struct pbe_fed fed = {};
+
+	read_cell(&cell, now);
+	pbe_receiver_tell(r ? &r->r : 0, &cell, now, options()->device_split, &fed);
+	pbe_option_write(&fed, contents);
+}
+
+/* Data came. Its sender says in the option how it sends, and in the time stamp when that was. */
+AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned char *contents, ap_u32 headers)
+{
+	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	ap_u64 ip = ctx->family == AF_INET6 ? IPV6_BYTES : IPV4_LEAST, payload;
+	struct pbe_arrival a = {};
+	struct pbe_cell cell = {};
+	struct received *r;
+	ap_u32 stamp, before;
+
+	if (!tp || !is_fed())
+		return;
+	r = bpf_sk_storage_get(&receivers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!r)
+		return;
+	pbe_header_read(&a, contents);
+	stamp = tp->rx_opt.rcv_tsval;
+	if (!r->has_stamp) {
+		pbe_receiver_init(&r->r, options(), tp->advmss + TCP_LEAST + ip);
+		/* Far from zero, so that packets that overtook the first are not before it. */
+		r->ticks = 1ULL << 32;
+		r->has_stamp = 1;
+	} else {
+		r->ticks += (ap_u64)(long long)(int)(stamp - r->stamp);
+	}
+	r->stamp = stamp;
+	if (a.rtprop != AP_NONE)
+		*(volatile ap_u64 *)&feed.rtprop = a.rtprop;
+	a.now = tp->tcp_clock_cache;
+	a.sent = r->ticks * a.tick;
+	payload = ctx->skb_len - headers;
+	a.packets = payload / ap_max(ap_less(r->r.mss, headers + ip), 1) + 1;
+	a.bytes = payload + a.packets * (headers + ip);
+	read_cell(&cell, a.now);
+	before = r->r.internet;
+	pbe_receiver_packet(&r->r, &a, &cell, &feed);
+	if (r->r.internet && !before)
+		__sync_fetch_and_add(&totals.elsewhere, 1);
+}
+
+/* An option came: on data, what its sender does; on an ACK, what its receiver measures. */
+AP_FN void hear(struct bpf_sock_ops *ctx, struct sock *sk)
+{
+	unsigned char option[PBE_OPTION_LONG] = {};
+	long length = find_option(ctx, option, 0);
+	ap_u32 headers = header_bytes(ctx);
+	struct heard *h;
+	struct flow *f;
+
+	if (length < PBE_OPTION_SHORT || !headers)
+		return;
+	if (ctx->skb_len > headers) {
+		receive(ctx, sk, option + 4, headers);
+		return;
+	}
+	f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	if (f) {
+		pbe_option_read(&f->told, option + 4, length);
+		f->count++;
+		return;
+	}
+	h = bpf_sk_storage_get(&heard, sk, 0, 0);
+	if (h) {
+		pbe_option_read(&h->fed, option + 4, length);
+		h->count++;
+	}
+}
+
+/* A connection is made. Both sides have the option if the peer's SYN had it. */
+AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
+{
+	unsigned char option[PBE_OPTION_LONG] = {};
+	struct sock *sk = ctx->sk;
+	struct heard *h = 0;
+
+	/* The SYN-ACK that came is the packet at hand, and the SYN that came was kept. */
+	if (find_option(ctx, option, is_passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) > 0 && sk)
+		h = bpf_sk_storage_get(&heard, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!h) {
+		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~(PARSE_UNKNOWN | WRITE));
+		return;
+	}
+	h->fed.capacity = h->fed.fair_share = h->fed.radio_delay = AP_NONE;
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | PARSE_UNKNOWN | WRITE);
+	if (is_passive)
+		hear(ctx, sk);
+}
+
+/* The bytes of the option on the packet that is about to be made; zero: none. */
+AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
+{
+	unsigned char option[PBE_OPTION_LONG] = {};
+	struct sock *sk = ctx->sk;
+	struct heard *h;
+
+	if (ctx->skb_tcp_flags & FLAG_SYN) {
+		/* The SYN-ACK of a cookie: nobody remembers what the SYN offered. */
+		if (ctx->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
+			return 0;
+		if (ctx->skb_tcp_flags & FLAG_ACK && find_option(ctx, option, BPF_LOAD_HDR_OPT_TCP_SYN) <= 0)
+			return 0;
+		return PBE_OPTION_OFFER;
+	}
+	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len) {
+		h = sk ? bpf_sk_storage_get(&heard, sk, 0, 0) : 0;
+		if (!h || !h->is_sender)
+			return 0;
+		/* All data leaves room for it, but not what was cut before. */
+		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || (int)(ctx->snd_una - h->first) >= 0)
+			return PBE_OPTION_SHORT;
+		return 0;
+	}
+	/* A last one, too: else a flow would end in want of feedback. */
+	return (ctx->skb_tcp_flags & ~FLAG_FIN) == FLAG_ACK && is_fed() ? PBE_OPTION_LONG : 0;
+}
+
+AP_FN void write_option(struct bpf_sock_ops *ctx)
+{
+	unsigned char option[PBE_OPTION_LONG] = {};
+	struct sock *sk = ctx->sk;
+	struct flow *f;
+
+	if (ctx->skb_tcp_flags & FLAG_SYN) {
+		begin_option(option, PBE_OPTION_OFFER);
+		bpf_store_hdr_opt(ctx, option, PBE_OPTION_OFFER, 0);
+		return;
+	}
+	if (!sk)
+		return;
+	begin_option(option, PBE_OPTION_SHORT);
+	if (ctx->skb_len > header_bytes(ctx)) {
+		f = bpf_sk_storage_get(&flows, sk, 0, 0);
+		if (f)
+			write_header(f, option + 4);
+		bpf_store_hdr_opt(ctx, option, PBE_OPTION_SHORT, 0);
+		return;
+	}
+	tell(sk, option + 4);
+	option[1] = PBE_OPTION_LONG;
+	if (bpf_store_hdr_opt(ctx, option, PBE_OPTION_LONG, 0) == 0)
+		return;
+	option[1] = PBE_OPTION_SHORT;
+	bpf_store_hdr_opt(ctx, option, PBE_OPTION_SHORT, 0);
+}
+
+SEC("sockops")
+int pbe_options(struct bpf_sock_ops *ctx)
+{
+	struct sock *sk = ctx->sk;
+	ap_u32 bytes;
+	int yes = 1;
+
+	switch (ctx->op) {
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		bpf_setsockopt(ctx, SOL_TCP, TCP_SAVE_SYN, &yes, sizeof(yes));
+		/* fall through */
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | WRITE);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		settle(ctx, 0);
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		settle(ctx, 1);
+		break;
+	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+		if (sk)
+			hear(ctx, sk);
+		break;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		bytes = wanted(ctx);
+		if (bytes && bpf_reserve_hdr_opt(ctx, bytes, 0) && bytes == PBE_OPTION_LONG)
+			bpf_reserve_hdr_opt(ctx, PBE_OPTION_SHORT, 0);
+		break;
+	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+		write_option(ctx);
+		break;
+	}
+	return 1;
+}
+
+/* Source: RFC 791 §3.1; RFC 8200 §3; RFC 9293 §3.1 */
+SEC("cgroup_skb/ingress")
+int pbe_downloads(struct __sk_buff *skb)
+{
+	ap_u8 *at = (ap_u8 *)(unsigned long)skb->data, *end = (ap_u8 *)(unsigned long)skb->data_end;
+	ap_u32 headers = IPV6_BYTES, protocol;
+	struct sock *sk = skb->sk;
+	ap_u64 *last;
+
+	if (skb->ifindex == LOOPBACK || !sk || at + IPV4_LEAST > end)
+		return PASS;
+	if (at[0] >> 4 == 4) {
+		headers = (at[0] & 15) * 4;
+		protocol = at[9];
+	} else {
+		protocol = at[6];
+	}
+	at += headers;
+	if (protocol == PROTOCOL_TCP) {
+		if (at + TCP_LEAST > end)
+			return PASS;
+		headers += (at[12] >> 4) * 4;
+		/* ACKs alone do not count. */
+		if (skb->len <= headers)
+			return PASS;
+	}
+	last = bpf_sk_storage_get(&downloads, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (last)
+		active_sends(&host, last, bpf_ktime_get_ns());
+	return PASS;
+}
+
+/* Other programs at the device may look, too: TCX_NEXT, and TC_ACT_UNSPEC. */
+#define ROOM_NEXT (-1)
+/* BPF_HDR_START_NET */
+#define ROOM_FROM_NET 1
+
+/* The TCP headers that Linux writes where SACK blocks fill all room: with time stamps, three, and four without. */
+#define ROOM_STAMPED_BYTES 60
+#define ROOM_STAMPED_SACK 32
+#define ROOM_PLAIN_BYTES 56
+#define ROOM_PLAIN_SACK 20
+#define SACK_BLOCK 8
+
+struct ap_room {
+	unsigned char ip[IPV6_BYTES];
+	unsigned char tcp[ROOM_STAMPED_BYTES];
+};
+
+/* Puts the option where the last SACK block was. `at` is where TCP begins, and `sack` the option of SACK blocks in it. */
+AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char *tcp, ap_u32 at, ap_u32 sack, ap_u32 bytes)
+{
+	ap_u32 last = bytes - SACK_BLOCK, before[3], after[3];
+	unsigned char option[PBE_OPTION_LONG] = {}, length[4];
+
+	begin_option(option, PBE_OPTION_SHORT);
+	tell(sk, option + 4);
+	__builtin_memcpy(length, tcp + sack, 4);
+	__builtin_memcpy(&before[0], length, 4);
+	__builtin_memcpy(&before[1], tcp + last, 4);
+	__builtin_memcpy(&before[2], tcp + last + 4, 4);
+	length[3] -= SACK_BLOCK;
+	__builtin_memcpy(&after[0], length, 4);
+	__builtin_memcpy(&after[1], option, 4);
+	__builtin_memcpy(&after[2], option + 4, 4);
+	if (bpf_skb_store_bytes(skb, at + sack, length, 4, 0) || bpf_skb_store_bytes(skb, at + last, option, SACK_BLOCK, 0))
+		return;
+	/* It changes nothing where the device computes the sum. */
+	bpf_l4_csum_replace(skb, at + 16, before[0], after[0], 4);
+	bpf_l4_csum_replace(skb, at + 16, before[1], after[1], 4);
+	bpf_l4_csum_replace(skb, at + 16, before[2], after[2], 4);
+	__sync_fetch_and_add(&totals.rooms, 1);
+}
+
+/*
+ * The first block says what came last, and the others repeat what ACKs before said. So the last of them is the one whose
+ * absence says least.
+ *
+ * Source: RFC 2018 §4
+ */
+SEC("tcx/egress")
+int pbe_room(struct __sk_buff *skb)
+{
+	ap_u32 ip = IPV4_LEAST, length, from, bytes;
+	struct sock *sk = skb->sk;
+	struct ap_room room;
+	const unsigned char *tcp = room.tcp;
+
+	/* An ACK without data, with all options, and what devices put before it. */
+	if (skb->len > 2 * IPV6_BYTES + ROOM_STAMPED_BYTES || !sk || !is_fed())
+		return ROOM_NEXT;
+	if (bpf_skb_load_bytes_relative(skb, 0, room.ip, IPV4_LEAST, ROOM_FROM_NET))
+		return ROOM_NEXT;
+	if (room.ip[0] == 0x45) {
+		length = (ap_u32)room.ip[2] << 8 | room.ip[3];
+		if (room.ip[9] != PROTOCOL_TCP)
+			return ROOM_NEXT;
+	} else if (room.ip[0] >> 4 == 6) {
+		ip = IPV6_BYTES;
+		length = ((ap_u32)room.ip[4] << 8 | room.ip[5]) + IPV6_BYTES;
+		if (room.ip[6] != PROTOCOL_TCP)
+			return ROOM_NEXT;
+	} else {
+		return ROOM_NEXT;
+	}
+	bytes = length - ip;
+	if ((bytes != ROOM_STAMPED_BYTES && bytes != ROOM_PLAIN_BYTES) || length > skb->len)
+		return ROOM_NEXT;
+	if (bpf_skb_load_bytes_relative(skb, ip, room.tcp, ROOM_PLAIN_BYTES, ROOM_FROM_NET))
+		return ROOM_NEXT;
+	/* No data, and no flags but that of an ACK. */
+	if ((tcp[12] >> 4) * 4 != (int)bytes || tcp[13] != FLAG_ACK || !bpf_sk_storage_get(&heard, sk, 0, 0))
+		return ROOM_NEXT;
+	/* What lies before the headers is as long as the packet is longer. */
+	from = skb->len - length + ip;
+	if (bytes == ROOM_PLAIN_BYTES) {
+		if (tcp[ROOM_PLAIN_SACK + 2] == 5 && tcp[ROOM_PLAIN_SACK + 3] == 2 + 4 * SACK_BLOCK)
+			take_room(skb, sk, tcp, from, ROOM_PLAIN_SACK, ROOM_PLAIN_BYTES);
+		return ROOM_NEXT;
+	}
+	if (bpf_skb_load_bytes_relative(skb, ip + ROOM_PLAIN_BYTES, room.tcp + ROOM_PLAIN_BYTES, 4, ROOM_FROM_NET))
+		return ROOM_NEXT;
+	if (tcp[ROOM_STAMPED_SACK + 2] == 5 && tcp[ROOM_STAMPED_SACK + 3] == 2 + 3 * SACK_BLOCK)
+		take_room(skb, sk, tcp, from, ROOM_STAMPED_SACK, ROOM_STAMPED_BYTES);
+	return ROOM_NEXT;
+}
+
+#endif

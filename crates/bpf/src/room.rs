@@ -1,0 +1,116 @@
+//! Room for PBE-CC's option where SACK blocks leave none: a program at network devices, which sees packets as they leave.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, bpf_link_create};
+use libbpf_rs::{PrintLevel, TC_EGRESS, TcHook, TcHookBuilder};
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use crate::kernel::note;
+
+/// By these, the filter of a kernel without links is found again.
+///
+/// Chosen: the identifier of the option, and the first place.
+const HANDLE: u32 = 0xA19B;
+const PRIORITY: u32 = 1;
+
+/// The number of a network device of this thread's namespace; `None` if there is none of that name.
+pub fn device_number(name: &str) -> Option<u32> {
+    let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None).ok()?;
+    rustix::net::netdevice::name_to_index(any, name).ok()
+}
+
+/// The program.
+pub struct Room {
+    program: OwnedFd,
+}
+
+/// The program at a device, until this value is dropped in the device's network namespace.
+pub struct Attached {
+    /// A link, or a filter in kernels before 6.6, which outlives a program that is killed.
+    kind: Kind,
+}
+
+enum Kind {
+    Link { _link: OwnedFd },
+    Filter { program: OwnedFd, index: i32 },
+}
+
+impl Room {
+    pub(crate) fn of(program: OwnedFd) -> Room {
+        // What libbpf says of a device without filters is no news.
+        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        Room { program }
+    }
+
+    /// Attaches it to the device of this index, in the network namespace of this thread.
+    ///
+    /// # Errors
+    /// If there is no such device, or the caller may not.
+    pub fn attach(&self, device: u32) -> io::Result<Attached> {
+        self.attach_link(device).or_else(|_| self.attach_filter(device))
+    }
+
+    /// The same by a link, which kernels have from 6.6 on.
+    ///
+    /// # Errors
+    /// As [`Room::attach`].
+    pub fn attach_link(&self, device: u32) -> io::Result<Attached> {
+        let index = device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: numbers only; without options, the pointer may be null.
+        let link =
+            unsafe { bpf_link_create(self.program.as_raw_fd(), index, BPF_TCX_EGRESS, std::ptr::null()) };
+        if link < 0 {
+            return Err(io::Error::from_raw_os_error(-link));
+        }
+        // SAFETY: the descriptor is new, and nobody else has it.
+        Ok(Attached { kind: Kind::Link { _link: unsafe { OwnedFd::from_raw_fd(link) } } })
+    }
+
+    /// The same by a filter. One that was left behind is replaced.
+    ///
+    /// # Errors
+    /// As [`Room::attach`].
+    pub fn attach_filter(&self, device: u32) -> io::Result<Attached> {
+        let index = device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut hook = hook(&self.program, index);
+        let refused = |error: libbpf_rs::Error| io::Error::other(error.to_string());
+        hook.create().map_err(refused)?;
+        hook.attach().map_err(refused)?;
+        Ok(Attached { kind: Kind::Filter { program: self.program.try_clone()?, index } })
+    }
+
+    /// Removes a filter that was left behind at a device. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the device is none.
+    pub fn detach_filter(&self, device: u32) -> io::Result<bool> {
+        let mut hook = hook(&self.program, device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?);
+        Ok(hook.query().is_ok() && hook.detach().is_ok())
+    }
+}
+
+/// Our filter at a device.
+fn hook(program: &OwnedFd, index: i32) -> TcHook {
+    let mut builder = TcHookBuilder::new(program.as_fd());
+    builder.ifindex(index).replace(true).handle(HANDLE).priority(PRIORITY);
+    builder.hook(TC_EGRESS)
+}
+
+impl Attached {
+    /// Whether it is gone with the program that holds it, also if that is killed.
+    pub fn ends_by_itself(&self) -> bool {
+        matches!(self.kind, Kind::Link { .. })
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Kind::Filter { program, index } = &self.kind {
+            // The device may be gone, and its filters with it.
+            let _ = hook(program, *index).detach();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What may happen to PBE-CC's programs of the kernel while flows use them, at both ends: flows go on, and the kernel holds
+//! afterwards what it held before.
+#![cfg(feature = "load")]
+
+mod machine;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use airpace_bpf::feed::now;
+use airpace_bpf::kernel::Kernel;
+use airpace_bpf::room::device_number;
+use airpace_bpf::twin::pbe_receiver::Cell;
+use airpace_core::Rate;
+use airpace_testing::skipped;
+use machine::{Flow, Group, InKernel, Namespace, connected, feed_until, load, pbe, turn, wire};
+use rustix::net::sockopt::tcp_congestion;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const FLOWS: usize = 2_000;
+
+/// What each of many flows sends in one go, in bytes: more than its first window.
+const PIECE: usize = 20_000;
+
+/// A flow that says nothing for so long stands still.
+const STILL: Duration = Duration::from_secs(60);
+
+/// The scheme with its programs in a group, and a feed.
+struct Phone {
+    stop: Arc<AtomicBool>,
+    feeder: Option<JoinHandle<()>>,
+    kernel: Kernel,
+}
+
+impl Phone {
+    fn start(group: &Group) -> Option<Phone> {
+        let mut kernel = load(&pbe())?;
+        kernel.exchange(File::open(&group.path).unwrap().as_fd()).unwrap();
+        let (stop, mut feed) = (Arc::new(AtomicBool::new(false)), kernel.cell().unwrap());
+        let is_over = Arc::clone(&stop);
+        let feeder = std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                feed.tell(&Cell::idle(Rate::from_mbps(1_000.0), now()));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Some(Phone { stop, feeder: Some(feeder), kernel })
+    }
+
+    fn stop_feeding(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.feeder.take().into_iter().for_each(|feeder| feeder.join().unwrap());
+    }
+}
+
+impl Drop for Phone {
+    fn drop(&mut self) {
+        self.stop_feeding();
+    }
+}
+
+/// Whether this program may have so many files open.
+fn may_open(files: u64) -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= files) {
+        return true;
+    }
+    let most = limit.maximum.unwrap_or(files);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    if most < files || raised.is_err() {
+        skipped(&format!("{files} open files are needed: raise `ulimit -Hn`"));
+        return false;
+    }
+    true
+}
+
+fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStream) {
+    let sender = connected(scheme, listener.local_addr().unwrap()).unwrap();
+    let (receiver, _) = listener.accept().unwrap();
+    receiver.set_read_timeout(Some(STILL)).unwrap();
+    (sender, receiver)
+}
+
+/// Each sender sends a piece, and each receiver gets it.
+fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
+    let mut piece = vec![7; PIECE];
+    for (sender, _) in &mut *pairs {
+        sender.write_all(&piece).unwrap();
+    }
+    for (_, receiver) in pairs {
+        receiver.read_exact(&mut piece).expect("no flow stands still");
+    }
+}
+
+#[test]
+fn two_thousand_downloads_at_once_move_data() {
+    if !may_open(2 * FLOWS as u64 + 200) {
+        return;
+    }
+    let _turn = turn();
+    let Some(group) = Group::enter() else { return };
+    let before = InKernel::settled();
+    let Some([here, there]) = wire("10.17.2.1", "10.17.2.2") else { return };
+    let Some(phone) = Phone::start(&group) else { return };
+    let room = phone.kernel.room().unwrap();
+    let attached = here.inside(|| room.attach(device_number("wire").unwrap())).unwrap();
+    let listener = here.inside(|| TcpListener::bind("10.17.2.1:0").unwrap());
+    there.inside(|| {
+        let mut pairs: Vec<_> = (0..FLOWS).map(|_| pair(&listener, Some("pbe"))).collect();
+        all_move(&mut pairs);
+        let totals = phone.kernel.totals().unwrap();
+        assert_eq!((totals.flows, totals.confirmed), (FLOWS as u64, FLOWS as u64), "{totals:?}");
+        assert!(phone.kernel.active_flows().unwrap().is_some_and(|flows| flows > 10), "they are counted");
+        // What one half leaves is for the other.
+        pairs.truncate(FLOWS / 2);
+        all_move(&mut pairs);
+    });
+    here.inside(move || drop(attached));
+    drop((room, phone));
+    before.comes_again();
+}
+
+#[test]
+fn ten_times_loaded_and_unloaded_under_a_transfer() {
+    let _turn = turn();
+    let Some(group) = Group::enter() else { return };
+    let before = InKernel::settled();
+    let Some([here, there]) = wire("10.17.3.1", "10.17.3.2") else { return };
+    let flow = || {
+        // One that listened before the programs came would not know the option.
+        let listener = here.inside(|| TcpListener::bind("10.17.3.1:0").unwrap());
+        let (sender, receiver) = there.inside(|| pair(&listener, Some("pbe")));
+        Flow::of(sender, receiver)
+    };
+    let mut flows: Vec<Flow> = vec![];
+    for _ in 0..10 {
+        let Some(phone) = Phone::start(&group) else { return };
+        let room = phone.kernel.room().unwrap();
+        let number = here.inside(|| device_number("wire")).unwrap();
+        let attached = here.inside(|| room.attach(number)).unwrap();
+        flows.push(flow());
+        flows.iter().for_each(Flow::goes_on);
+        assert_eq!(phone.kernel.totals().unwrap().confirmed, 1);
+        // In one order and the other.
+        if flows.len().is_multiple_of(2) {
+            drop(phone);
+            here.inside(move || drop(attached));
+        } else {
+            here.inside(move || drop(attached));
+            drop(phone);
+        }
+        // Each outlives its scheme: no ACK tells anything any more, and the data still has its option.
+        flows.iter().for_each(Flow::goes_on);
+        flows.drain(..flows.len().saturating_sub(3));
+    }
+    flows.clear();
+    drop((here, there));
+    before.comes_again();
+}
+
+#[test]
+fn a_feeder_that_dies_leaves_downloads_to_bbr() {
+    let _turn = turn();
+    let Some(group) = Group::enter() else { return };
+    let before = InKernel::settled();
+    let Some(namespace) = Namespace::new("silent") else { return };
+    let Some(mut phone) = Phone::start(&group) else { return };
+    let flow = namespace.inside(|| Flow::between(Some("pbe"), "127.0.0.1:0".parse().unwrap()).unwrap());
+    flow.goes_on();
+    assert_eq!(phone.kernel.totals().unwrap().fallbacks, 0);
+    phone.stop_feeding();
+    feed_until(&phone.kernel, None, |totals| totals.fallbacks > 0 && totals.silences > 0);
+    flow.goes_on();
+    drop((flow, phone));
+    before.comes_again();
+}
+
+#[test]
+fn a_namespace_may_be_removed_with_the_program_at_its_device_and_a_flow_in_it() {
+    let _turn = turn();
+    let Some(group) = Group::enter() else { return };
+    let before = InKernel::settled();
+    let Some([mut here, mut there]) = wire("10.17.4.1", "10.17.4.2") else { return };
+    let Some(phone) = Phone::start(&group) else { return };
+    let room = phone.kernel.room().unwrap();
+    let attached = here.inside(|| room.attach(device_number("wire").unwrap())).unwrap();
+    assert!(attached.ends_by_itself(), "this kernel knows links at devices");
+    let listener = here.inside(|| TcpListener::bind("10.17.4.1:0").unwrap());
+    there.inside(|| airpace_files::set_kernel("net/ipv4/tcp_congestion_control", "pbe").unwrap());
+    let (sender, receiver) = there.inside(|| pair(&listener, None));
+    assert_eq!(tcp_congestion(&sender).unwrap(), "pbe");
+    let flow = Flow::of(sender, receiver);
+    flow.goes_on();
+    here.remove();
+    there.remove();
+    // The sockets keep both namespaces, and the wire between them.
+    flow.goes_on();
+    drop(flow);
+    drop((listener, attached, room, phone));
+    before.comes_again();
+}

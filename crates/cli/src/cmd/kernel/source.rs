@@ -1,0 +1,181 @@
+//! What `airpace kernel feed --from` names, and what comes from it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use airpace_bpf::feed::Told;
+use airpace_cc::ack_trace::{self, Reader};
+use airpace_core::Time;
+use airpace_net::clock;
+use airpace_net::radio::{Need, Radio};
+use airpace_radio::RadioReport;
+use airpace_radio::line::from_line;
+use anyhow::{Context, anyhow, bail, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::cmd::wire::radio::{self, Changes};
+use crate::terminal::say;
+
+/// The longest line that is read: a report of a carrier takes some hundred bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// How long a radio is waited for before the order to end is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Plays an ACK trace and sends what its radio told.
+pub type PlayTrace<N> = fn(BufReader<File>, &AtomicBool, &Sender<N>) -> anyhow::Result<()>;
+
+/// Reads reports and sends what they mean, until they end or `stop` is set.
+pub fn read<N>(
+    from: &str,
+    need: Need,
+    meaning: impl FnMut(&RadioReport) -> Option<N>,
+    trace: Option<PlayTrace<N>>,
+    stop: &AtomicBool,
+    news: &Sender<N>,
+) -> anyhow::Result<()> {
+    if from == "-" {
+        return reports(std::io::stdin().lock(), None, meaning, stop, news);
+    }
+    if radio::is_no_file(from) {
+        // The words are those of `airpace send --radio`, which takes the same sources.
+        let opened =
+            radio::open(from).map_err(|error| anyhow!(format!("{error:#}").replace("--radio", "--from")))?;
+        return listen(opened, need, meaning, stop, news);
+    }
+    let path = Path::new(from);
+    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+        let stream = UnixStream::connect(path).with_context(|| format!("nobody tells at {from}"))?;
+        // So that Ctrl-C is seen while nothing comes.
+        stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+        return reports(BufReader::new(stream), None, meaning, stop, news);
+    }
+    let file = File::open(path).with_context(|| format!("cannot read {from}"))?;
+    let mut file = BufReader::new(file);
+    if file.fill_buf()?.starts_with(b"airpace-ack-trace") {
+        let Some(trace) = trace else {
+            bail!("{from}: an ACK trace has no reports of a phone's cell");
+        };
+        return trace(file, stop, news).with_context(|| from.to_owned());
+    }
+    reports(file, Some(Pace::default()), meaning, stop, news)
+}
+
+/// Sends what the reports of a modem, a board, a decoder or another machine mean. One that goes away is looked for.
+fn listen<N>(
+    mut radio: Box<dyn Radio>,
+    need: Need,
+    mut meaning: impl FnMut(&RadioReport) -> Option<N>,
+    stop: &AtomicBool,
+    news: &Sender<N>,
+) -> anyhow::Result<()> {
+    let (heard, mut changes) = (radio.heard(), Changes::default());
+    while !stop.load(Ordering::Relaxed) {
+        let now = clock::now();
+        radio.take(now, &mut |report| {
+            if let Some(told) = meaning(&report) {
+                let _ = news.send(told);
+            }
+        });
+        if let Some(said) = changes.look(&heard, now, need) {
+            say(format_args!("airpace: {said}"));
+        }
+        let account = heard.account(now, need);
+        if account.is_over {
+            let why = account.problem.unwrap_or_else(|| "it has ended".to_owned());
+            ensure!(account.reports > 0, "{}: {why}", account.name);
+            say(format_args!("airpace: {}", radio::summary(&heard, now, need)));
+            return Ok(());
+        }
+        let span = radio.next().map_or(LOOK, |next| next - now).min(LOOK);
+        let span = Timespec { tv_sec: 0, tv_nsec: span.as_nanos() as i64 };
+        let waited = match radio.fd() {
+            Some(fd) => poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&span)),
+            None => poll(&mut [], Some(&span)),
+        };
+        // A signal ends a wait: whether it is to stop is looked at next.
+        waited
+            .map(drop)
+            .or_else(|error| if error == rustix::io::Errno::INTR { Ok(()) } else { Err(error) })?;
+    }
+    Ok(())
+}
+
+/// Plays what was recorded at its own pace.
+#[derive(Default)]
+struct Pace {
+    began: Option<(Instant, Time)>,
+}
+
+impl Pace {
+    /// Waits until `time` has come, or `stop` is set.
+    fn wait(&mut self, time: Time, stop: &AtomicBool) {
+        let (began, first) = *self.began.get_or_insert((Instant::now(), time));
+        while let Some(left) = (time - first).checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(200)));
+        }
+    }
+}
+
+/// Sends what the reports of a stream mean.
+fn reports<N>(
+    mut lines: impl BufRead,
+    mut pace: Option<Pace>,
+    mut meaning: impl FnMut(&RadioReport) -> Option<N>,
+    stop: &AtomicBool,
+    news: &Sender<N>,
+) -> anyhow::Result<()> {
+    let (mut line, mut number) = (Vec::new(), 0);
+    while !stop.load(Ordering::Relaxed) {
+        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            // What has come of a line stays in `line`.
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error.into()),
+        }
+        number += 1;
+        let text = String::from_utf8_lossy(&line);
+        let read = from_line(text.trim_end()).map_err(|error| anyhow!("line {number}: {error}"))?;
+        for report in &read {
+            if let Some(pace) = &mut pace {
+                pace.wait(report.time, stop);
+            }
+            if let Some(told) = meaning(report) {
+                // Nobody listens any more only when the program ends.
+                let _ = news.send(told);
+            }
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Sends what the radio of an ACK trace told.
+pub fn trace(mut file: BufReader<File>, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let (_, entries) = Reader::new(&text)?;
+    let (mut pace, mut is_known) = (Pace::default(), false);
+    for entry in entries {
+        let entry = entry?;
+        let ack_trace::Told::Radio { bandwidth, burst, .. } = entry.told else { continue };
+        pace.wait(entry.time, stop);
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let _ = news.send(Told { bandwidth, burst, share: None });
+        is_known = true;
+    }
+    ensure!(is_known, "the flow of this trace has no radio at its sender; record one that uploads");
+    Ok(())
+}
