@@ -46,5 +46,5 @@ pub use judge::{Judge, Keep, Room};
 pub use matrix::{Choice, Listener, Matrix, Outcome, Progress};
 pub use metrics::{FlowMetrics, Measured, Meter, Transfers};
 pub use summary::{FlowLine, FlowSummary, LinkSummary, NotJudged, RunSummary, Summary};
-pub use tables::memory::{Batches, Memory};
 pub use tables::Tables;
+pub use tables::memory::{Batches, Memory};

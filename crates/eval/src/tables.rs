@@ -23,7 +23,7 @@
 //!
 //! A caller that wants no files has the same tables in [`memory`].
 //!
-//! Tables outside of run folders: [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
+//! Tables outside of run folders: [`flows`] has the numbers of a summary; [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
 //! columns the caller defines.
 
 pub mod acks;
@@ -34,6 +34,7 @@ pub mod controller;
 pub mod decoded;
 pub mod departures;
 mod file;
+pub mod flows;
 pub mod losses;
 pub mod memory;
 pub mod packets;
@@ -126,7 +127,9 @@ impl Tables {
                 controller::push(&mut self.controller, inspected)
             }
             Event::Subframe(subframe) => self.prbs.push(subframe),
-            Event::Capacity(capacity) if self.capacity.is_kept() => capacity::push(&mut self.capacity, capacity),
+            Event::Capacity(capacity) if self.capacity.is_kept() => {
+                capacity::push(&mut self.capacity, capacity)
+            }
             _ => Ok(()),
         };
         self.failure = written.err();

@@ -1,5 +1,42 @@
-//! The native half of the Python package `airpace`.
+//! The native half of the Python package `airpace`: what `python/airpace` calls.
+//!
+//! ```text
+//! Python ─▶ python/airpace ─▶ _airpace ─┬─▶ eval: matrices of runs ─▶ Table ─▶ polars, pandas, DuckDB
+//!                                       ├─▶ cc, core: capacities, block sizes, controllers in Python
+//!                                       └─▶ live, phy, diag: samples and logs ─▶ Table
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `simulate` | runs scenarios on threads, while Python shows progress and hears Ctrl-C |
+//! | `run` | results: of a simulation, or of a run folder |
+//! | `table` | rows, handed to other libraries without a copy |
+//! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
+//! | `raise` | errors as Python's exceptions |
+//!
+//! Long calls let other threads of Python run. No number is computed here: the crates above it do.
+#![warn(missing_docs)]
+
+mod radio;
+mod raise;
+mod run;
+mod simulate;
+mod table;
+
 use pyo3::prelude::*;
 
+/// The native half of airpace. Call it through `airpace`.
 #[pymodule]
-mod _airpace {}
+mod _airpace {
+    #[pymodule_export]
+    use super::radio::{capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs};
+    #[pymodule_export]
+    use super::run::{Run, open};
+    #[pymodule_export]
+    use super::simulate::{scenarios, schemes, simulate};
+    #[pymodule_export]
+    use super::table::Table;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -83,7 +83,8 @@ impl Part {
     pub(super) fn push(&mut self, fields: Vec<Field>, columns: Vec<ArrayRef>) {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
         let keyed = batch.and_then(|batch| keyed(&batch, &self.key));
-        self.batches.push(keyed.expect("a table's columns have the types of its fields, and are equally long"));
+        self.batches
+            .push(keyed.expect("a table's columns have the types of its fields, and are equally long"));
     }
 
     /// Hands over the rows of a run that came to its end. `fields` are the table's own columns.

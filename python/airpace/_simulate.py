@@ -1,0 +1,144 @@
+"""Runs schemes in scenarios."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from airpace import _airpace
+from airpace._progress import Bar
+from airpace._run import Run
+
+#: What a key of a scenario can be set to.
+Value: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any]"
+
+#: Tells how far the runs are: the part that is done (0 to 1), the runs that ended, and all runs.
+Progress: TypeAlias = "Callable[[float, int, int], object]"
+
+#: The tables of a simulated run.
+TABLES = ("packets", "acks", "losses", "controller", "prbs", "capacity")
+
+
+def simulate(
+    scenario: str | os.PathLike[str],
+    *,
+    schemes: str | Iterable[str] = (),
+    seeds: int | Iterable[int] = 1,
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
+    jobs: int | None = None,
+    tables: Iterable[str] = TABLES,
+    out: str | os.PathLike[str] | None = None,
+    qlog: bool = False,
+    progress: bool | Progress | None = None,
+) -> Run:
+    """Runs schemes in a scenario on a virtual clock. The results are those of `airpace sim`, bit for bit.
+
+    Args:
+        scenario: A name of `scenarios()`, or a TOML file.
+        schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`. Without any,
+            those that the scenario names.
+        seeds: Seeds of the random numbers. Several give deviations.
+        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`.
+        jobs: How many runs at once; one per core if not given. Results do not depend on it.
+        tables: The tables to keep in memory, of `packets`, `acks`, `losses`, `controller`, `prbs` and `capacity`.
+            With `()` there are only the numbers, and little memory is used.
+        out: Writes a run folder with all tables and the page `report.html`, in place of keeping tables in memory. An
+            earlier run in it is replaced.
+        qlog: Writes a qlog of each flow too; needs `out`.
+        progress: Whether to show how far the runs are, or a function that is told now and then. If not given, it is
+            shown on a terminal.
+
+    Raises:
+        ValueError: A scenario, scheme, key or table that does not exist or does not fit.
+        OSError: A file that cannot be read, or a folder that cannot be written.
+        RuntimeError: A run that failed.
+        KeyboardInterrupt: Ctrl-C. The runs are stopped.
+    """
+    if qlog and out is None:
+        raise ValueError("qlogs are files: say where with out=FOLDER")
+    named = [schemes] if isinstance(schemes, str) else list(schemes)
+    numbers = [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers:
+        raise ValueError("no seed: give at least one, as seeds=1 or seeds=range(1, 6)")
+    for seed in numbers:
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"{seed} is no seed; give whole numbers from 0 to 2**64 - 1")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs={jobs}: give at least 1")
+    sets = [(key, _toml(key, value)) for key, value in (set or {}).items()]
+    tell = progress if callable(progress) else None
+    if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
+        tell = Bar(sys.stderr)
+    try:
+        native = _airpace.simulate(
+            os.fspath(scenario),
+            schemes=named,
+            seeds=list(dict.fromkeys(numbers)),
+            set=sets,
+            jobs=jobs,
+            tables=[] if out is not None else list(tables),
+            out=None if out is None else Path(out),
+            qlog=qlog,
+            command=_command(os.fspath(scenario), named, numbers, set, out),
+            progress=tell,
+        )
+    finally:
+        if isinstance(tell, Bar):
+            tell.close()
+    return Run(native)
+
+
+def scenarios() -> dict[str, str]:
+    """The scenarios that come with airpace, and what each is about."""
+    return dict(_airpace.scenarios())
+
+
+def schemes() -> dict[str, str]:
+    """The schemes, and what each is."""
+    return dict(_airpace.schemes())
+
+
+def _toml(key: str, value: Value) -> str:
+    """A value as `--set` reads it. Text is as it would be typed there: TOML, or else the text itself."""
+    if isinstance(value, str):
+        return value
+    return _inline(key, value)
+
+
+def _inline(key: str, value: object) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(name)} = {_inline(key, part)}" for name, part in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_inline(key, part) for part in value) + "]"
+    if hasattr(value, "item"):
+        return _inline(key, value.item())
+    if isinstance(value, int | float):
+        return repr(value)
+    kind = type(value).__name__
+    raise ValueError(f"{key} cannot be set to a {kind}; give a bool, number, text, list or dict")
+
+
+def _command(
+    scenario: str,
+    schemes: list[str],
+    seeds: list[int],
+    sets: Mapping[str, Value] | None,
+    out: str | os.PathLike[str] | None,
+) -> str:
+    """The call as the manifest of a run folder tells it."""
+    words = [repr(scenario), f"schemes={schemes!r}", f"seeds={seeds!r}"]
+    if sets:
+        words.append(f"set={dict(sets)!r}")
+    if out is not None:
+        words.append(f"out={os.fspath(out)!r}")
+    return f"airpace.simulate({', '.join(words)})"
