@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from airpace import _airpace
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# NumPy is imported where it is used: `import airpace` is to take no time.
+NAN = float("nan")
 
 
 class Capacity(NamedTuple):
@@ -37,8 +41,8 @@ def capacity(
     carrier_prbs: npt.ArrayLike,
     bits_per_prb: npt.ArrayLike,
     users: npt.ArrayLike = 1.0,
-    sinr_db: npt.ArrayLike = np.nan,
-    block_bits: npt.ArrayLike = np.nan,
+    sinr_db: npt.ArrayLike = NAN,
+    block_bits: npt.ArrayLike = NAN,
     overhead: float = 0.068,
 ) -> Capacity:
     """PBE-CC's Eq. 1 to 5 for each place of the arguments, which broadcast as in NumPy.
@@ -57,6 +61,8 @@ def capacity(
     Raises:
         ValueError: Shapes that do not broadcast, or numbers that no cell has.
     """
+    import numpy as np
+
     arguments = {
         "own_prbs": own_prbs,
         "used_prbs": used_prbs,
@@ -74,7 +80,8 @@ def capacity(
     _check(bool(np.all(arrays["used_prbs"] <= arrays["carrier_prbs"])), "used_prbs is more than carrier_prbs")
     _check(0 <= overhead < 1, f"overhead={overhead}: give a part of 1, as 0.068")
     shape = arrays["own_prbs"].shape
-    found = _airpace.capacity(*(np.ascontiguousarray(it).reshape(-1) for it in arrays.values()), overhead=overhead)
+    own, used, cell, users, bits, sinr, block = (np.ascontiguousarray(it).reshape(-1) for it in arrays.values())
+    found = _airpace.capacity(own, used, cell, users, bits, sinr, block, overhead)
     return Capacity(*(it.reshape(shape) for it in found))
 
 
@@ -143,11 +150,15 @@ def nr_mcs_tbs(
 
 
 def _floats(of: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    import numpy as np
+
     return np.asarray(of, dtype=np.float64)
 
 
 def _numbers(*all_of: npt.ArrayLike) -> tuple[tuple[int, ...], list[npt.NDArray[np.int64]]]:
     """Whole numbers, brought to one length, and their shape."""
+    import numpy as np
+
     arrays = np.broadcast_arrays(*(np.asarray(of) for of in all_of))
     for array in arrays:
         _check(np.issubdtype(array.dtype, np.integer), f"{array.dtype} numbers: give whole numbers")

@@ -9,11 +9,6 @@ pub fn value(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A file that cannot be read.
-pub fn file(error: impl ToString) -> PyErr {
-    PyOSError::new_err(error.to_string())
-}
-
 /// Work that failed although its arguments were in order.
 pub fn failed(error: impl ToString) -> PyErr {
     PyRuntimeError::new_err(error.to_string())

@@ -11,7 +11,7 @@
 //! | `greedy` | bool | whether it takes all that it can get |
 //! | one per metric | f64 | called as in `[[expect]]`, as `queueing_delay_ms.p95`; null where there is nothing to measure |
 //!
-//! Metrics are those of [`crate::metrics`], but for those by the name of a state.
+//! Metrics are those of [`crate::metrics`], but for those by the name of a state and the list of single transfers.
 
 use std::sync::Arc;
 
@@ -22,6 +22,9 @@ use super::memory::Batches;
 use crate::direction;
 use crate::expect::{metrics, numbers};
 use crate::summary::{FlowSummary, RunSummary};
+
+/// What is a metric of a summary, but no number.
+const LIST: &str = "transfers.each";
 
 /// The flows of these runs, one run after the other.
 pub fn of(runs: &[RunSummary]) -> Batches {
@@ -47,7 +50,7 @@ pub fn of(runs: &[RunSummary]) -> Batches {
         ("greedy".to_owned(), false, greedy),
     ];
     let values: Vec<Vec<Option<f64>>> = rows.iter().map(|(_, flow)| numbers(&flow.metrics)).collect();
-    for (at, metric) in metrics().into_iter().enumerate() {
+    for (at, metric) in metrics().into_iter().enumerate().filter(|(_, metric)| metric != LIST) {
         let column: Float64Array = values.iter().map(|row| row[at]).collect();
         columns.push((metric, true, Arc::new(column)));
     }
