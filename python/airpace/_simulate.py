@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from airpace import _airpace
+from airpace._controller import Controller, Setup
 from airpace._progress import Bar
 from airpace._run import Run
 
@@ -19,6 +20,9 @@ Value: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any]"
 #: Tells how far the runs are: the part that is done (0 to 1), the runs that ended, and all runs.
 Progress: TypeAlias = "Callable[[float, int, int], object]"
 
+#: A scheme as `simulate` takes it: its name, a class of controllers, or a name and what makes controllers.
+Scheme: TypeAlias = "str | type[Controller] | tuple[str, Callable[[Setup], Controller]]"
+
 #: The tables of a simulated run.
 TABLES = ("packets", "acks", "losses", "controller", "prbs", "capacity")
 
@@ -26,7 +30,7 @@ TABLES = ("packets", "acks", "losses", "controller", "prbs", "capacity")
 def simulate(
     scenario: str | os.PathLike[str],
     *,
-    schemes: str | Iterable[str] = (),
+    schemes: Scheme | Iterable[Scheme] = (),
     seeds: int | Iterable[int] = 1,
     set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
     jobs: int | None = None,
@@ -40,10 +44,12 @@ def simulate(
     Args:
         scenario: A name of `scenarios()`, or a TOML file.
         schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`. Without any,
-            those that the scenario names.
+            those that the scenario names. A subclass of `Controller` is a scheme too, called by the name of the
+            class; so is a pair of a name and a function that makes controllers.
         seeds: Seeds of the random numbers. Several give deviations.
         set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`.
-        jobs: How many runs at once; one per core if not given. Results do not depend on it.
+        jobs: How many runs at once; one per core if not given, or one if a controller is written in Python, where
+            only one can think at a time. Results do not depend on it.
         tables: The tables to keep in memory, of `packets`, `acks`, `losses`, `controller`, `prbs` and `capacity`.
             With `()` there are only the numbers, and little memory is used.
         out: Writes a run folder with all tables and the page `report.html`, in place of keeping tables in memory. An
@@ -55,12 +61,12 @@ def simulate(
     Raises:
         ValueError: A scenario, scheme, key or table that does not exist or does not fit.
         OSError: A file that cannot be read, or a folder that cannot be written.
-        RuntimeError: A run that failed.
+        RuntimeError: A run that failed. What a controller in Python raises is raised as it is.
         KeyboardInterrupt: Ctrl-C. The runs are stopped.
     """
     if qlog and out is None:
         raise ValueError("qlogs are files: say where with out=FOLDER")
-    named = [schemes] if isinstance(schemes, str) else list(schemes)
+    named = _schemes(schemes)
     numbers = [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers:
         raise ValueError("no seed: give at least one, as seeds=1 or seeds=range(1, 6)")
@@ -83,7 +89,7 @@ def simulate(
             tables=[] if out is not None else list(tables),
             out=None if out is None else Path(out),
             qlog=qlog,
-            command=_command(os.fspath(scenario), named, numbers, set, out),
+            command=_command(os.fspath(scenario), [name for name, _ in named], numbers, set, out),
             progress=tell,
         )
     finally:
@@ -100,6 +106,38 @@ def scenarios() -> dict[str, str]:
 def schemes() -> dict[str, str]:
     """The schemes, and what each is."""
     return dict(_airpace.schemes())
+
+
+def _schemes(schemes: Scheme | Iterable[Scheme]) -> list[tuple[str, Callable[[Setup], object] | None]]:
+    """Names of schemes, and what makes those that are written in Python."""
+    is_pair = isinstance(schemes, tuple) and len(schemes) == 2 and callable(schemes[1]) and isinstance(schemes[0], str)
+    is_one = is_pair and not isinstance(schemes[1], type)  # type: ignore[index]
+    one_or_more: Any = [schemes] if is_one or isinstance(schemes, str | type) else schemes
+    named: list[tuple[str, Callable[[Setup], object] | None]] = []
+    for scheme in one_or_more:
+        if isinstance(scheme, str):
+            named.append((scheme, None))
+        elif isinstance(scheme, type) and issubclass(scheme, Controller):
+            named.append((scheme.__name__, scheme))
+        elif isinstance(scheme, tuple) and len(scheme) == 2 and callable(scheme[1]):
+            named.append((str(scheme[0]), _checked(scheme[1])))
+        else:
+            raise ValueError(f"{scheme!r} is no scheme; give a name, a subclass of Controller, or (name, function)")
+    return named
+
+
+def _checked(make: Callable[[Setup], Controller]) -> Callable[[Setup], Controller]:
+    """Makes sure that what a function makes is a controller."""
+
+    def checked(setup: Setup) -> Controller:
+        made = make(setup)
+        if not isinstance(made, Controller):
+            raise ValueError(
+                f"{make!r} made {made!r}, which is no Controller: derive its class from airpace.Controller"
+            )
+        return made
+
+    return checked
 
 
 def _toml(key: str, value: Value) -> str:

@@ -23,7 +23,8 @@
 //!
 //! A caller that wants no files has the same tables in [`memory`].
 //!
-//! Tables outside of run folders: [`flows`] has the numbers of a summary; [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
+//! Tables outside of run folders: [`flows`] has the numbers of a summary; [`kpis`] has
+//! what a modem told; [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
 //! columns the caller defines.
 
 pub mod acks;
@@ -35,6 +36,7 @@ pub mod decoded;
 pub mod departures;
 mod file;
 pub mod flows;
+pub mod kpis;
 pub mod losses;
 pub mod memory;
 pub mod packets;

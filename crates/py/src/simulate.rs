@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
@@ -17,6 +17,7 @@ use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress, report}
 use airpace_sim::{Prepared, Scenario, builtin};
 use pyo3::prelude::*;
 
+use crate::controller::{self, Failure};
 use crate::raise;
 use crate::run::Run;
 
@@ -30,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub fn simulate(
     py: Python<'_>,
     scenario: &str,
-    schemes: Vec<String>,
+    schemes: Vec<(String, Option<Py<PyAny>>)>,
     seeds: Vec<u64>,
     set: Vec<(String, String)>,
     jobs: Option<usize>,
@@ -41,8 +42,13 @@ pub fn simulate(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Run> {
     let mut specs = vec![];
-    for word in &schemes {
-        specs.extend(named(word)?);
+    let failure = Arc::new(Failure::default());
+    let has_own = schemes.iter().any(|(_, factory)| factory.is_some());
+    for (word, factory) in schemes {
+        match factory {
+            None => specs.extend(named(&word)?),
+            Some(factory) => specs.push(controller::scheme(&word, factory, &failure)?),
+        }
     }
     for (at, spec) in specs.iter().enumerate() {
         if specs[..at].iter().any(|other| other.text() == spec.text()) {
@@ -59,19 +65,27 @@ pub fn simulate(
         }
     }
     let choice = |of: Scenario| Choice { argument: scenario.to_owned(), set: set.clone(), scenario: of };
+    // Only one controller in Python thinks at a time: threads would wait for each other.
+    let cores = if has_own { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
     let matrix = Matrix {
         scenarios: scenarios.into_iter().map(choice).collect(),
         schemes: specs,
         seeds,
-        jobs: jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        jobs: jobs.unwrap_or(cores),
         out,
         program: "airpace".to_owned(),
+        // The program has no such scheme: only this call makes the results again.
+        again: has_own.then(|| command.clone()),
         command,
         qlog,
-        again: None,
     };
     let prepared = py.detach(|| matrix.prepare()).map_err(raise::eval)?;
-    let outcome = run(py, &matrix, &prepared, &memory, progress.as_ref())?;
+    let outcome = run(py, &matrix, &prepared, &memory, &failure, progress.as_ref());
+    // What a controller in Python raised is what the caller must see, not that the runs were stopped for it.
+    if let Some(raised) = failure.take() {
+        return Err(raised);
+    }
+    let outcome = outcome?;
     match outcome.folder {
         None => Ok(Run::in_memory(outcome.summary, memory)),
         Some(folder) => {
@@ -87,6 +101,7 @@ fn run(
     matrix: &Matrix,
     prepared: &[Prepared],
     memory: &Memory,
+    failure: &Failure,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let stop = AtomicBool::new(false);
@@ -95,7 +110,11 @@ fn run(
         let mut fractions = fractions.lock().unwrap_or_else(PoisonError::into_inner);
         fractions.resize(at.jobs, 0.0);
         fractions[at.job] = at.fraction;
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if stop.load(Ordering::Relaxed) || failure.has_come() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let tell = |progress: &Bound<'_, PyAny>| -> PyResult<()> {
         let fractions = fractions.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -110,7 +129,8 @@ fn run(
             None => matrix.run_in_memory(prepared, memory, &listener),
             Some(_) => matrix.run_prepared(prepared, &listener),
         };
-        scope.spawn(move || done.send(runs()));
+        // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
+        scope.spawn(move || Python::attach(|py| py.detach(|| done.send(runs()))));
         loop {
             let waiting = &mut is_done;
             match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
