@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from airpace import _airpace
-from airpace._controller import Controller, Setup
+from airpace._airpace import Setup
+from airpace._controller import Controller
 from airpace._progress import Bar
 from airpace._run import Run
 

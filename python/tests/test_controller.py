@@ -45,12 +45,11 @@ def test_the_example_is_short_and_shares_a_cell_with_built_in_schemes() -> None:
     summary = run.summary
     assert list(summary["scheme"]) == ["Aimd", "reno"]
     mine, reno = summary["throughput_mbps"]
-    assert mine == pytest.approx(reno, rel=0.25), "it is Reno without slow start"
-    assert mine > 20
+    assert 15 < mine < reno, "it is Reno without slow start"
 
 
 def test_it_runs_beside_others_in_one_cell() -> None:
-    scenario = {"duration_s": 10, "flow.1.scheme": "cubic"}
+    scenario: dict[str, Any] = {"duration_s": 10, "flow.1.scheme": "cubic"}
     run = airpace.simulate("two-flows", schemes=Aimd, set=scenario)
     assert list(run.summary["flow_scheme"]) == ["Aimd", "cubic"]
     assert (run.summary["throughput_mbps"] > 1).all(), "both move data"
@@ -115,7 +114,7 @@ def test_what_it_is_told_adds_up() -> None:
     controller = pl.DataFrame(run.controller)
     assert controller["state"].unique().to_list() == ["Listening"]
     windows = controller.select(pl.col("window_packets") - pl.col("cwnd_bytes") / 1500).drop_nulls()
-    assert windows.to_series().abs().max() < 1.0, "what it shows is what it does"
+    assert (windows.to_series().abs() < 1.0).all(), "what it shows is what it does"
 
 
 def test_what_it_raises_reaches_the_caller() -> None:
@@ -128,7 +127,7 @@ def test_what_it_raises_reaches_the_caller() -> None:
                 raise ZeroDivisionError("as planned")
 
     with pytest.raises(ZeroDivisionError, match="as planned") as raised:
-        airpace.simulate("stationary-idle", schemes=["cubic", Broken], set={"duration_s": 1000}, tables=())
+        airpace.simulate("stationary-idle", schemes=[Broken, "cubic"], set={"duration_s": 1000}, tables=())
     assert any(frame.name == "on_ack" for frame in raised.traceback), "the traceback shows where"
 
 

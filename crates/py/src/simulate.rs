@@ -130,13 +130,13 @@ fn run(
             Some(_) => matrix.run_prepared(prepared, &listener),
         };
         // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
-        scope.spawn(move || Python::attach(|py| py.detach(|| done.send(runs()))));
-        loop {
+        let worker = scope.spawn(move || Python::attach(|py| py.detach(|| done.send(runs()))));
+        let ended = loop {
             let waiting = &mut is_done;
             match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
-                Ok(ended) => return Ok(ended),
+                Ok(ended) => break Ok(ended),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(raise::failed("the simulator crashed; this is a mistake in airpace"));
+                    break Err(raise::failed("the simulator crashed; this is a mistake in airpace"));
                 }
                 Err(RecvTimeoutError::Timeout) if interrupted.is_none() => {
                     let told = py.check_signals().and_then(|()| progress.map_or(Ok(()), tell));
@@ -145,7 +145,10 @@ fn run(
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-        }
+        };
+        // The thread needs Python once more to end: this one must not hold it meanwhile.
+        drop(py.detach(move || worker.join()));
+        ended
     })?;
     match (ended, interrupted) {
         (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),

@@ -2,7 +2,7 @@
 
 use airpace_phy::found::Found;
 use airpace_phy::found::words::Block;
-pub use airpace_phy::found::words::{blocks, direction, direction_of, harq, mcs_table, ranges};
+pub use airpace_phy::found::words::{blocks, direction_of, harq, mcs_table, ranges};
 use airpace_radio::{PrbSet, Rnti};
 use serde_json::{Value, json};
 
