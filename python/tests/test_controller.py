@@ -52,7 +52,7 @@ def test_it_runs_beside_others_in_one_cell() -> None:
     scenario: dict[str, Any] = {"duration_s": 10, "flow.1.scheme": "cubic"}
     run = airpace.simulate("two-flows", schemes=Aimd, set=scenario)
     assert list(run.summary["flow_scheme"]) == ["Aimd", "cubic"]
-    assert (run.summary["throughput_mbps"] > 1).all(), "both move data"
+    assert (run.summary["throughput_mbps"] > 0.1).all(), "both move data"
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:
