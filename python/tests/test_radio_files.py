@@ -18,7 +18,10 @@ import airpace
 def samples(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording and a log, as `airpace sample` writes them."""
     folder = tmp_path_factory.mktemp("samples")
-    for words in (["encode", "stationary-busy", "--seconds", "0.5", "--snr", "20", "--out", "cell"], ["sample", "phone"]):
+    for words in (
+        ["encode", "stationary-busy", "--seconds", "0.5", "--snr", "20", "--format", "ci8", "--out", "cell"],
+        ["sample", "phone"],
+    ):
         subprocess.run([str(program), *words], check=True, cwd=folder, capture_output=True)
     return folder
 
