@@ -9,6 +9,7 @@
 | run schemes in a scenario | `simulate` |
 | look at a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, give the class to `simulate` |
+| train an agent | `airpace.gym` |
 | radio samples to grants | `decode` |
 | a modem's log to KPIs | `diag` |
 | PBE-CC's capacity, Eq. 1 to 5 | `capacity` |

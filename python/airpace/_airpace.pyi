@@ -174,6 +174,25 @@ def simulate(
 ) -> Run: ...
 def scenarios() -> list[tuple[str, str]]: ...
 def schemes() -> list[tuple[str, str]]: ...
+
+class Simulators:
+    def __init__(
+        self,
+        scenario: str,
+        *,
+        count: int,
+        flow: int,
+        set: list[tuple[str, str]],  # noqa: A002
+        others: str,
+        lever: str,
+        start: float,
+        step_ms: float,
+    ) -> None: ...
+    def reset(self, mask: npt.NDArray[np.bool_], seeds: list[int]) -> npt.NDArray[np.float32]: ...
+    def step(
+        self, mask: npt.NDArray[np.bool_], actions: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]: ...
+
 def decode(
     samples: npt.NDArray[np.complex64],
     rate_hz: float,

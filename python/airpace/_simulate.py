@@ -76,7 +76,7 @@ def simulate(
             raise ValueError(f"{seed} is no seed; give whole numbers from 0 to 2**64 - 1")
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs={jobs}: give at least 1")
-    sets = [(key, _toml(key, value)) for key, value in (set or {}).items()]
+    sets = sets_of(set)
     tell = progress if callable(progress) else None
     if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
         tell = Bar(sys.stderr)
@@ -139,6 +139,11 @@ def _checked(make: Callable[[Setup], Controller]) -> Callable[[Setup], Controlle
         return made
 
     return checked
+
+
+def sets_of(values: Mapping[str, Value] | None) -> list[tuple[str, str]]:
+    """Keys and their values as `--set` reads them."""
+    return [(key, _toml(key, value)) for key, value in (values or {}).items()]
 
 
 def _toml(key: str, value: Value) -> str:

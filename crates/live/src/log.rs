@@ -32,3 +32,40 @@ pub fn expanded(
         _ => (None, Box::new(bytes)),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(bytes: Vec<u8>) -> std::io::Result<(Option<&'static str>, Vec<u8>)> {
+        let (compression, mut log) = expanded("a log", Box::new(Cursor::new(bytes)))?;
+        let mut all = vec![];
+        log.read_to_end(&mut all)?;
+        Ok((compression, all))
+    }
+
+    #[test]
+    fn what_was_compressed_comes_out_as_it_was() {
+        let log: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+        gzip.write_all(&log).expect("memory takes everything");
+        let gzip = gzip.finish().expect("memory takes everything");
+        let zstd = zstd::encode_all(&log[..], 1).expect("memory takes everything");
+        for (compression, bytes) in [(None, log.clone()), (Some("gzip"), gzip), (Some("zstd"), zstd)] {
+            assert_eq!(read(bytes).expect("it is whole"), (compression, log.clone()));
+        }
+        assert_eq!(read(vec![]).expect("nothing is a log too"), (None, vec![]));
+    }
+
+    #[test]
+    fn other_compressions_are_told_with_what_undoes_them() {
+        for (magic, word) in
+            [(&b"BZh91AY"[..], "bunzip2"), (b"\xFD7zXZ\0\0", "xz -dc"), (b"PK\x03\x04", "unzip")]
+        {
+            let error = read(magic.to_vec()).expect_err("it is not read").to_string();
+            assert!(error.contains(word) && error.contains("`a log`"), "{error}");
+        }
+    }
+}

@@ -13,6 +13,7 @@
 //! | `table` | rows, handed to other libraries without a copy |
 //! | `controller` | a controller written in Python as one of `cc` |
 //! | `events` | what such a controller is told |
+//! | `steered` | simulators that wait for an agent at every step |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
 //! | `raise` | errors as Python's exceptions |
@@ -28,6 +29,7 @@ mod radio;
 mod raise;
 mod run;
 mod simulate;
+mod steered;
 mod table;
 
 use pyo3::prelude::*;
@@ -47,6 +49,8 @@ mod _airpace {
     use super::run::{Run, open};
     #[pymodule_export]
     use super::simulate::{scenarios, schemes, simulate};
+    #[pymodule_export]
+    use super::steered::Simulators;
     #[pymodule_export]
     use super::table::Table;
 

@@ -3,7 +3,7 @@
 //! Any library that speaks Arrow's PyCapsule interface takes the rows where they lie: pyarrow, polars, DuckDB, pandas. The
 //! capsule holds a stream of batches, whose buffers are shared by counting their owners.
 //!
-//! Source: Apache Arrow, The Arrow PyCapsule Interface; Apache Arrow, The Arrow C stream interface
+//! Apache Arrow's pages on the PyCapsule interface and on the C stream interface describe both.
 
 use std::sync::Arc;
 
