@@ -201,11 +201,11 @@ def test_ctrl_c_stops_a_long_run() -> None:
         "except KeyboardInterrupt:\n"
         "    sys.exit(42)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"running\n"
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 42
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"running\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 42
 
 
 def test_importing_is_quick_and_brings_no_numpy() -> None:
