@@ -121,7 +121,7 @@ impl InPython {
         let (cwnd_bytes, pacing_mbps): (f64, Option<f64>) = self.ask.bind(py).call0()?.extract().map_err(|_| {
             raise::value("control() must return Control(cwnd_bytes, pacing_mbps): two numbers, or a number and None")
         })?;
-        if !(cwnd_bytes >= 0.0) {
+        if cwnd_bytes.is_nan() || cwnd_bytes < 0.0 {
             return Err(raise::value(format!("control(): a window of {cwnd_bytes} bytes; give at least 0")));
         }
         let pacing_rate = match pacing_mbps {

@@ -212,7 +212,7 @@ impl Simulators {
         // A flow begins up to a millisecond late, and its last step must end before the run does.
         let start_s = named.flow[flow].start_s;
         let steps = ((named.duration().as_secs_f64() - start_s - 0.002) * 1e3 / step_ms).floor();
-        if !(steps >= 2.0) {
+        if steps.is_nan() || steps < 2.0 {
             let reason =
                 format!("step_ms={step_ms}: the flow runs for less than two steps; give a shorter one");
             return Err(raise::value(reason));

@@ -19,10 +19,7 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`Scenario::named`] and [`Scenario::load_variants`].
-    pub fn named_variants(
-        argument: &str,
-        sets: &[(String, String)],
-    ) -> Result<Vec<Scenario>, ScenarioError> {
+    pub fn named_variants(argument: &str, sets: &[(String, String)]) -> Result<Vec<Scenario>, ScenarioError> {
         Scenario::load_variants(&text(argument)?, argument, sets)
     }
 }
@@ -34,8 +31,7 @@ fn text(argument: &str) -> Result<String, ScenarioError> {
     }
     let path = Path::new(argument);
     if !path.exists() {
-        let reason =
-            format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
+        let reason = format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
         return Err(ScenarioError::new("", "", reason));
     }
     std::fs::read_to_string(path).map_err(|error| {
