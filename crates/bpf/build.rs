@@ -12,6 +12,9 @@ const HEADERS: &[&str] = &[
     "biscay_state.h",
     "biscay.h",
     "active.h",
+    "split.h",
+    "window.h",
+    "feed.h",
     "count.h",
     "pcc.h",
     "morc_state.h",
@@ -22,10 +25,12 @@ const HEADERS: &[&str] = &[
     "pbe_option.h",
     "kernel.h",
     "sock.h",
+    "scheme.h",
+    "sockops.h",
     "fallback.h",
 ];
 
-const PROGRAMS: &[&str] = &["biscay.bpf", "morc.bpf", "pbe.bpf", "probe.bpf", "run.bpf"];
+const PROGRAMS: &[&str] = &["biscay.bpf", "morc.bpf", "pbe.bpf", "probe.bpf", "run.bpf", "window.bpf"];
 
 fn main() {
     for file in HEADERS.iter().chain(&["host.c"]) {

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Then, what it costs that BISCAY counts all flows of the host: per packet that leaves over a wire between two network
-//! namespaces.
+//! namespaces, for each policy by which they share. And what it costs that a device bounds a download: per packet that its
+//! receiver sends.
 //!
 //! Each scheme sends at the same rates over the loopback. The kernel counts the time in each program
 //! (`kernel.bpf_stats_enabled`), the same clock calls included in all. Rounds alternate, and the median of each scheme's
@@ -26,6 +27,7 @@ use airpace_bpf::feed::Told;
 use airpace_bpf::kernel::{Kernel, Part};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
+use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::morc;
 use airpace_cc::scheme::Options;
@@ -111,20 +113,58 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let before = fs::read_to_string(STATS)?;
     fs::write(STATS, "1")?;
     let measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, mbps));
-    let measured = measured.and_then(|()| count(&parts[1]));
+    let measured = measured.and_then(|()| ["equal", "app", "proportional"].into_iter().try_for_each(count));
+    let measured = measured.and_then(|()| bound());
     fs::write(STATS, before)?;
     measured
 }
 
 /// Packets that are counted: one flow, and a thousand in turns.
-fn count(biscay: &Part) -> Result<(), Box<dyn std::error::Error>> {
-    println!("             ns per packet counted");
+fn count(policy: &str) -> Result<(), Box<dyn std::error::Error>> {
+    println!("{policy:12} ns per packet counted");
+    let biscay = Part::Biscay(tuning(&format!("biscay:split={policy}"))?);
     for flows in [1_u16, 1_000] {
-        let mut costs: Vec<f64> = (0..ROUNDS).filter_map(|_| counted(biscay, flows)).collect();
+        let mut costs: Vec<f64> = (0..ROUNDS).filter_map(|_| counted(&biscay, flows)).collect();
         costs.sort_by(f64::total_cmp);
         println!("{flows:5} flows  {:13.0}", costs.get(costs.len() / 2).ok_or("no wire")?);
     }
     Ok(())
+}
+
+fn tuning(scheme: &str) -> Result<KernelTuning, Box<dyn std::error::Error>> {
+    Ok(KernelTuning::new(&Tuning::read(SchemeSpec::parse(scheme)?.options())?)?)
+}
+
+/// What the relay costs.
+fn bound() -> Result<(), Box<dyn std::error::Error>> {
+    let part = Part::Relay(tuning("biscay@window:startup=first")?);
+    let mut costs: Vec<[f64; 2]> = (0..ROUNDS).filter_map(|_| bounded(&part)).collect();
+    costs.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    let [relay, counter] = *costs.get(costs.len() / 2).ok_or("no wire")?;
+    println!("a download    {relay:13.0} ns per packet of its receiver, {counter:.0} per packet counted");
+    Ok(())
+}
+
+/// Nanoseconds in the program that bounds a download, and in the one that counts.
+fn bounded(relay: &Part) -> Option<[f64; 2]> {
+    let mut kernel = Kernel::load(relay).ok()?;
+    let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
+    let group = machine::Group::enter()?;
+    kernel.count_flows(File::open(&group.path).ok()?.as_fd()).ok()?;
+    kernel.bound_downloads(File::open(&group.path).ok()?.as_fd()).ok()?;
+    let feeding = machine::Feeding::start(&kernel, machine::mbps(400.0));
+    let listener = ends[1].inside(|| TcpListener::bind("192.0.2.2:0")).ok()?;
+    let address = listener.local_addr().ok()?;
+    let receiver = ends[0].inside(|| TcpStream::connect(address)).ok()?;
+    let flow = machine::Flow::of(listener.accept().ok()?.0, receiver);
+    std::thread::sleep(SPAN / 2);
+    drop((flow, feeding));
+    let costs = kernel.costs().ok()?;
+    let of = |name: &str| {
+        let found = costs.iter().find(|cost| cost.name == name && cost.calls > 100)?;
+        Some(found.nanos as f64 / found.calls as f64)
+    };
+    Some([of("window_relay")?, of("count_ingress")?])
 }
 
 /// Nanoseconds in the program that counts, per packet of 1000 bytes.

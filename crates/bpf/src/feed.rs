@@ -10,6 +10,7 @@ use std::time::Duration;
 use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::Rate;
 
+use crate::layout::FeedWords;
 use crate::mapped::Mapped;
 use crate::option::contents;
 use crate::twin::NONE;
@@ -18,10 +19,7 @@ use crate::twin::pbe::read_option;
 /// A radio's bandwidth that is older than this is not used: `AP_FEED_MAX_AGE` of `intf.h`.
 pub const MAX_AGE: Duration = Duration::from_millis(100);
 
-/// The words of `struct ap_feed`: a sequence number, a reserved word, and two of `struct ap_told`.
-const WORDS: usize = 10;
-const SEQUENCE: usize = 0;
-const FIRST_TOLD: usize = 2;
+/// The words of `struct ap_told`.
 const TOLD_WORDS: usize = 4;
 
 /// What the radio grants.
@@ -37,7 +35,7 @@ pub struct Told {
 
 /// The array, mapped for writing. There may be one writer.
 pub struct Feed {
-    memory: Mapped<WORDS>,
+    memory: Mapped<FeedWords>,
 }
 
 impl Feed {
@@ -83,7 +81,7 @@ impl Feed {
 /// The array of PBE-CC, mapped for writing: what the phone's radio measures, for the ACKs to the senders. There may be one
 /// writer.
 pub struct Feedbacks {
-    memory: Mapped<WORDS>,
+    memory: Mapped<FeedWords>,
 }
 
 impl Feedbacks {
@@ -109,23 +107,21 @@ impl Feedbacks {
     }
 }
 
-fn write(memory: &Mapped<WORDS>, news: [u64; TOLD_WORDS]) {
-    let words: &[AtomicU64; WORDS] = memory.words();
-    let sequence = words[SEQUENCE].load(Relaxed).wrapping_add(1);
+fn write(words: &FeedWords, news: [u64; TOLD_WORDS]) {
+    let sequence = words.sequence.load(Relaxed).wrapping_add(1);
     // No reader sees the new words before those of the last time.
     fence(Release);
     place(words, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
-    words[SEQUENCE].store(sequence, Release);
+    words.sequence.store(sequence, Release);
 }
 
 /// What was written last.
-fn read(memory: &Mapped<WORDS>) -> [u64; TOLD_WORDS] {
-    let words = memory.words();
+fn read(words: &FeedWords) -> [u64; TOLD_WORDS] {
     loop {
-        let sequence = words[SEQUENCE].load(Acquire);
+        let sequence = words.sequence.load(Acquire);
         let told = place(words, sequence).each_ref().map(|word| word.load(Relaxed));
         fence(Acquire);
-        if words[SEQUENCE].load(Relaxed) == sequence {
+        if words.sequence.load(Relaxed) == sequence {
             return told;
         }
     }
@@ -136,9 +132,8 @@ fn age(time: u64) -> Duration {
 }
 
 /// The words of what is told under this sequence number.
-fn place(words: &[AtomicU64; WORDS], sequence: u64) -> &[AtomicU64; TOLD_WORDS] {
-    let begin = FIRST_TOLD + (sequence % 2) as usize * TOLD_WORDS;
-    words[begin..].first_chunk().expect("both lie in the array")
+fn place(words: &FeedWords, sequence: u64) -> &[AtomicU64; TOLD_WORDS] {
+    &words.told[(sequence % 2) as usize]
 }
 
 /// The clock that the programs read.

@@ -12,15 +12,15 @@ use airpace_radio::RadioReport;
 
 use crate::feed::Told;
 
-/// Adds up the grants of one device's uplink.
+/// Adds up the grants of one device.
 pub struct Feeder {
     bandwidth: CellularBandwidth,
 }
 
 impl Feeder {
-    /// No report has come yet.
-    pub fn new(tuning: &Tuning) -> Feeder {
-        Feeder { bandwidth: CellularBandwidth::new(Direction::Uplink, tuning.determination) }
+    /// No report has come yet. The relay needs the downlink, and else the uplink counts.
+    pub fn new(direction: Direction, tuning: &Tuning) -> Feeder {
+        Feeder { bandwidth: CellularBandwidth::new(direction, tuning.determination) }
     }
 
     /// Takes in one report. Returns what to tell the kernel, if the report was about the device's own grants.

@@ -3,28 +3,36 @@
 //! ```text
 //! /sys/fs/bpf/airpace/biscay/link      as long as it is there, sockets may choose the scheme
 //!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
-//!                            feed      what the radio grants, written by a feeder (BISCAY and PBE-CC)
+//!                            feed      what the radio grants, written by a feeder (all but MORC)
 //!                            options   reads and writes PBE-CC's TCP option for a control group (only PBE-CC)
 //!                            totals    what all flows count together
-//!                            host      the active flows of the host, and the link of the program that counts them
-//!                            counter   (only BISCAY)
+//!                            host      the active flows of the host (BISCAY and its relay), what other policies than equality
+//!                            shares    need beside them, and the links of the programs that count them and that note who
+//!                            counter   makes each socket
+//!                            owners
+//!                            relay     bounds the windows of downloads, and takes the bounds back (only the relay)
+//!                            lift
 //! ```
+
+mod pinned;
+mod relay;
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
-use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, PrintLevel, ReferencesType};
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, ReferencesType};
 
-use crate::feed::{Feed, Feedbacks, now};
-use crate::mapped::Mapped;
+use crate::feed::{Feed, Feedbacks};
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
+pub use pinned::{Pinned, unload};
+use pinned::{read_host, read_totals};
+use relay::Relay;
 
 /// The name by which sockets choose BISCAY.
 pub const BISCAY: &str = "biscay";
@@ -35,8 +43,14 @@ pub const MORC: &str = "morc";
 /// The name by which sockets choose PBE-CC.
 pub const PBE: &str = "pbe";
 
-/// The schemes that users load.
+/// BISCAY for downloads from senders that know nothing of it. No socket chooses it.
+pub const RELAY: &str = "biscay@window";
+
+/// The schemes that sockets choose.
 pub const SCHEMES: [&str; 3] = [BISCAY, MORC, PBE];
+
+/// What users load.
+pub const LOADABLE: [&str; 4] = [BISCAY, RELAY, MORC, PBE];
 
 /// The compiled programs; empty if the build had no compiler for them.
 macro_rules! programs {
@@ -55,6 +69,8 @@ macro_rules! programs {
 pub enum Part {
     /// BISCAY.
     Biscay(KernelTuning),
+    /// BISCAY for downloads from senders that know nothing of it.
+    Relay(KernelTuning),
     /// MORC.
     Morc(MorcTuning),
     /// PBE-CC.
@@ -65,10 +81,11 @@ pub enum Part {
 }
 
 impl Part {
-    /// The name by which sockets choose it.
+    /// The name by which sockets choose it, or, of the relay, users.
     pub fn name(&self) -> &'static str {
         match self {
             Part::Biscay(_) => BISCAY,
+            Part::Relay(_) => RELAY,
             Part::Morc(_) => MORC,
             Part::Pbe(_) => PBE,
             Part::KernelBbr => "airpace_bbr",
@@ -78,6 +95,7 @@ impl Part {
     fn programs(&self) -> &'static [u8] {
         match self {
             Part::Biscay(_) => programs!("biscay"),
+            Part::Relay(_) => programs!("window"),
             Part::Morc(_) => programs!("morc"),
             Part::Pbe(_) => programs!("pbe"),
             Part::KernelBbr => programs!("probe"),
@@ -86,19 +104,68 @@ impl Part {
 
     fn options(&self) -> &[u8] {
         match self {
-            Part::Biscay(tuning) => tuning.as_bytes(),
+            Part::Biscay(tuning) | Part::Relay(tuning) => tuning.as_bytes(),
             Part::Morc(tuning) => tuning.as_bytes(),
             Part::Pbe(tuning) => tuning.as_bytes(),
             Part::KernelBbr => &[],
         }
     }
+
+    /// Whether applications share, and not flows.
+    fn counts_apps(&self) -> bool {
+        matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.counts_apps())
+    }
+
+    /// Whether it is of no use without [`Kernel::count_flows`].
+    pub fn needs_counts(&self) -> bool {
+        matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.needs_counts())
+    }
+
+    fn open(&self) -> Result<OpenObject, LoadError> {
+        if self.programs().is_empty() {
+            return Err(LoadError::NoPrograms);
+        }
+        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        let opened = ObjectBuilder::default().open_memory(self.programs());
+        opened.map_err(|error| refused(self.name(), "open", error))
+    }
+
+    /// The names of its programs and of its maps, as the kernel shows them once they are loaded.
+    ///
+    /// # Errors
+    /// If the build had no compiler for them.
+    pub fn names(&self) -> Result<[Vec<String>; 2], LoadError> {
+        let shown =
+            |name: &std::ffi::OsStr| name.to_string_lossy().chars().take(MOST_NAME - 1).collect::<String>();
+        let open = self.open()?;
+        Ok([
+            open.progs().map(|program| shown(program.name())).collect(),
+            open.maps().map(|map| shown(map.name())).collect(),
+        ])
+    }
 }
+
+/// The longest name of a program or map in the kernel, and a zero.
+///
+/// Source: Linux include/uapi/linux/bpf.h (BPF_OBJ_NAME_LEN)
+const MOST_NAME: usize = 16;
 
 /// The program that reads and writes PBE-CC's option.
 const OPTIONS: &str = "pbe_options";
 
-/// The program that counts the host's flows.
-const COUNTER: &str = "count_egress";
+/// The programs that count the host's flows: those that it sends, or receives.
+const COUNTERS: [&str; 2] = ["count_egress", "count_ingress"];
+
+/// The programs of the relay.
+const BOUND: &str = "window_relay";
+const LIFT: &str = "window_lift";
+
+/// The program that notes who makes each socket, and the applications that it thus finds.
+const OWNER: &str = "count_owner";
+const APPS: &str = "device_apps";
+
+/// The file of the relay.
+const BOUNDS: &str = "relay";
 
 /// The file of a scheme without a link.
 const OPS: &str = "ops";
@@ -174,13 +241,19 @@ pub enum LoadError {
 pub struct Kernel {
     name: &'static str,
     object: Object,
-    link: Link,
+    /// That of the scheme, if sockets choose it.
+    link: Option<Link>,
+    /// What bounds the windows of downloads, once it does.
+    relay: Relay,
     /// That of the program which reads and writes an option of TCP.
     options: Option<Link>,
     /// Whether the kernel knows links of such programs.
     has_links: bool,
-    /// The program that counts the host's flows, once it does.
+    /// The program that counts the host's flows, once it does, and the one that notes who makes sockets.
     counter: Option<Link>,
+    owners: Option<Link>,
+    /// Whether applications share, and not flows.
+    counts_apps: bool,
 }
 
 /// What all flows of a scheme counted since it was loaded.
@@ -221,22 +294,30 @@ impl Kernel {
     /// # Errors
     /// [`LoadError`] says what to do.
     pub fn load(part: &Part) -> Result<Kernel, LoadError> {
+        Kernel::load_into(part, true)
+    }
+
+    /// The same as into a kernel without a BBR that programs can call: for tests of what replaces that.
+    ///
+    /// # Errors
+    /// [`LoadError`] says what to do.
+    pub fn load_without_bbr(part: &Part) -> Result<Kernel, LoadError> {
+        Kernel::load_into(part, false)
+    }
+
+    fn load_into(part: &Part, may_have_bbr: bool) -> Result<Kernel, LoadError> {
         let name = part.name();
-        if part.programs().is_empty() {
-            return Err(LoadError::NoPrograms);
-        }
+        let mut open = part.open()?;
         if !Path::new(BTF).exists() {
             return Err(LoadError::NoBtf);
         }
-        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
         let refused = |what| move |error: libbpf_rs::Error| refused(name, what, error);
         let types = Btf::from_vmlinux().map_err(refused("types"))?;
         // A kernel has BBR in itself, or in a module that has been loaded.
         let is_built_in = types.type_by_name::<types::Func<'_>>("bbr_main").is_some();
-        let has_bbr = is_built_in || Path::new(BBR_MODULE).exists();
+        let has_bbr = may_have_bbr && (is_built_in || Path::new(BBR_MODULE).exists());
         let found = [sample_argument(&types)?, u32::from(has_bbr)].map(u32::to_ne_bytes).concat();
         let has_links = types.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
-        let mut open = ObjectBuilder::default().open_memory(part.programs()).map_err(refused("open"))?;
         for mut map in open.maps_mut() {
             let map_name = map.name().to_string_lossy().into_owned();
             if map_name == name && !has_links {
@@ -249,11 +330,31 @@ impl Kernel {
             };
             map.set_initial_value(constants).map_err(refused("constants"))?;
         }
+        if !part.counts_apps() {
+            open.progs_mut().filter(|program| program.name() == OWNER).for_each(|mut owner| {
+                owner.set_autoload(false);
+            });
+            for mut apps in open.maps_mut().filter(|map| map.name() == APPS) {
+                apps.set_max_entries(1).map_err(refused("no applications"))?;
+            }
+        }
         let mut object = open.load().map_err(refused("load"))?;
+        // The relay is none.
         let scheme = object.maps_mut().find(|map| map.name() == name);
-        let mut scheme = scheme.ok_or(LoadError::TooOld("map of the scheme"))?;
-        let link = scheme.attach_struct_ops().map_err(refused("attach"))?;
-        Ok(Kernel { name, object, link, options: None, has_links, counter: None })
+        let link =
+            scheme.map(|mut scheme| scheme.attach_struct_ops().map_err(refused("attach"))).transpose()?;
+        let relay = Relay { link: None, lift: None };
+        Ok(Kernel {
+            name,
+            object,
+            link,
+            relay,
+            options: None,
+            has_links,
+            counter: None,
+            owners: None,
+            counts_apps: part.counts_apps(),
+        })
     }
 
     /// The connections of programs in the control group `group` (version 2), and in those below it, exchange what PBE-CC's
@@ -266,13 +367,43 @@ impl Kernel {
         Ok(())
     }
 
+    /// The TCP connections that programs in the control group `group` (version 2) make from now on, and those in groups below
+    /// it, bound what they download by what the radio grants.
+    ///
+    /// # Errors
+    /// If this is not the relay, or the kernel does not take its program there.
+    pub fn bound_downloads(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
+        let lift = self.object.progs_mut().find(|program| program.name() == LIFT);
+        let lift = lift.ok_or(LoadError::NoPrograms)?.attach();
+        let lift = lift.map_err(|error| refused(self.name, "go through sockets", error))?;
+        let link = self.attach(BOUND, group, "bound windows")?;
+        self.relay = Relay { link: Some(link), lift: Some(lift) };
+        Ok(())
+    }
+
+    /// Takes the bounds of all downloads back, and sets none any more. Without this, the end of this value does it, unless it
+    /// was pinned.
+    ///
+    /// # Errors
+    /// If the kernel does not let this program go through its sockets.
+    pub fn lift(&mut self) -> Result<(), LoadError> {
+        self.relay.end().map_err(|error| refused(self.name, "lift", error))
+    }
+
     /// From now on, all flows that programs in the control group `group` (version 2) send count, TCP and UDP, and not only
-    /// those of the scheme. For the whole host, that is the root of its control groups.
+    /// those of the scheme; with the relay, those that they receive. For the whole host, that is the root of its control
+    /// groups.
     ///
     /// # Errors
     /// If the scheme counts none, or the kernel does not take its program there.
     pub fn count_flows(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
-        self.counter = Some(self.attach(COUNTER, group, "count the host's flows")?);
+        if self.counts_apps {
+            self.owners = Some(self.attach(OWNER, group, "note who makes sockets")?);
+        }
+        let counter =
+            COUNTERS.into_iter().find(|name| self.object.progs().any(|program| program.name() == *name));
+        let counter = counter.ok_or(LoadError::NoPrograms)?;
+        self.counter = Some(self.attach(counter, group, "count the host's flows")?);
         Ok(())
     }
 
@@ -309,16 +440,24 @@ impl Kernel {
             };
             map.pin(folder.join(pinned)).map_err(refused)?;
         }
-        if let Some(options) = &mut self.options {
-            options.pin(folder.join("options")).map_err(refused)?;
+        let links = [
+            (&mut self.options, "options"),
+            (&mut self.owners, "owners"),
+            (&mut self.counter, "counter"),
+            (&mut self.relay.lift, "lift"),
+            (&mut self.relay.link, BOUNDS),
+        ];
+        for (link, file) in links {
+            if let Some(link) = link {
+                link.pin(folder.join(file)).map_err(refused)?;
+            }
         }
-        if let Some(counter) = &mut self.counter {
-            counter.pin(folder.join("counter")).map_err(refused)?;
-        }
+        self.relay.stay();
+        let Some(link) = &mut self.link else { return Ok(()) };
         if self.has_links {
-            return self.link.pin(folder.join("link")).map_err(refused);
+            return link.pin(folder.join("link")).map_err(refused);
         }
-        self.link.disconnect();
+        link.disconnect();
         Ok(())
     }
 
@@ -368,7 +507,8 @@ impl Kernel {
                 nanos: number("run_time_ns"),
             })
         };
-        self.object.progs().map(cost).collect()
+        let is_loaded = |program: &libbpf_rs::Program<'_>| self.counts_apps || program.name() != OWNER;
+        self.object.progs().filter(is_loaded).map(cost).collect()
     }
 }
 
@@ -397,108 +537,6 @@ fn is_locked() -> bool {
     fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
 }
 
-/// A scheme that was pinned.
-pub struct Pinned {
-    feed: Option<MapHandle>,
-    host: Option<MapHandle>,
-    totals: MapHandle,
-}
-
-impl Pinned {
-    /// Opens it; `None` if there is none.
-    ///
-    /// # Errors
-    /// If the caller may not.
-    pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
-        let folder = Path::new(PINS).join(scheme);
-        if !folder.join("link").exists() && !folder.join(OPS).exists() {
-            return Ok(None);
-        }
-        let open = |name| {
-            MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused(scheme, "open", error))
-        };
-        let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
-        let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
-        Ok(Some(Pinned { feed, host, totals: open("totals")? }))
-    }
-
-    /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
-    ///
-    /// # Errors
-    /// If the system does not map it.
-    pub fn feedbacks(&self) -> io::Result<Option<Feedbacks>> {
-        self.feed.as_ref().map(|feed| Feedbacks::map(feed.as_fd())).transpose()
-    }
-
-    /// The array for a feeder; `None` if the scheme needs none.
-    ///
-    /// # Errors
-    /// If the system does not map it.
-    pub fn feed(&self) -> io::Result<Option<Feed>> {
-        self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
-    }
-
-    /// The host's active flows; `None` if nobody counts them.
-    ///
-    /// # Errors
-    /// If the system does not map the array.
-    pub fn active_flows(&self) -> io::Result<Option<u64>> {
-        let Some(host) = &self.host else { return Ok(None) };
-        Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
-    }
-
-    /// What its flows counted.
-    ///
-    /// # Errors
-    /// If the system does not map the array.
-    pub fn totals(&self) -> io::Result<Totals> {
-        read_totals(self.totals.as_fd())
-    }
-}
-
-/// Removes a pinned scheme. Returns whether there was one.
-///
-/// # Errors
-/// If the caller may not.
-pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
-    let folder = Path::new(PINS).join(scheme);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |error| LoadError::File { path, error }
-    };
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed(&folder)(error)),
-    };
-    if folder.join(OPS).exists() {
-        let refused = |error| refused(scheme, "unload", error);
-        let ops = MapHandle::from_pinned_path(folder.join(OPS)).map_err(refused)?;
-        ops.delete(&0u32.to_ne_bytes()).map_err(refused)?;
-    }
-    for entry in entries {
-        let path = entry.map_err(failed(&folder))?.path();
-        fs::remove_file(&path).map_err(failed(&path))?;
-    }
-    fs::remove_dir(&folder).map_err(failed(&folder))?;
-    Ok(true)
-}
-
-/// The words of `struct ap_totals` of `intf.h`.
-fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
-    let memory: Mapped<12> = Mapped::new(fd, false)?;
-    let word = |word: usize| memory.words()[word].load(Relaxed);
-    let [flows, acks, sends, fallbacks, returns, silences, confirmed] = [5, 6, 7, 8, 9, 10, 11].map(word);
-    Ok(Totals { flows, acks, sends, fallbacks, returns, silences, confirmed })
-}
-
-/// The words of `struct ap_host` of `intf.h`: the ring, the flows, and until when that says something.
-fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
-    let memory: Mapped<18> = Mapped::new(fd, false)?;
-    let [flows, until] = [16, 17].map(|word: usize| memory.words()[word].load(Relaxed));
-    Ok((now() < until).then_some(flows))
-}
-
 /// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.
 fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
     let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops");
@@ -511,13 +549,23 @@ fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
 }
 
 pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::Error) -> LoadError {
+    let said = said();
     match error.kind() {
+        // Its verifier speaks only to those that may load.
+        libbpf_rs::ErrorKind::PermissionDenied if said.contains(VERIFIED) => {
+            LoadError::Refused { what, error, said }
+        }
         libbpf_rs::ErrorKind::PermissionDenied if is_locked() => LoadError::Lockdown,
         libbpf_rs::ErrorKind::PermissionDenied => LoadError::Privileges,
         libbpf_rs::ErrorKind::AlreadyExists => LoadError::Exists(name),
-        _ => LoadError::Refused { what, error, said: said() },
+        _ => LoadError::Refused { what, error, said },
     }
 }
+
+/// What the verifier says at its end.
+///
+/// Source: Linux kernel/bpf/verifier.c (print_verification_stats)
+const VERIFIED: &str = "processed ";
 
 /// What libbpf said since it was last asked.
 static SAID: Mutex<Vec<String>> = Mutex::new(vec![]);

@@ -9,8 +9,10 @@ use std::time::Duration;
 use airpace_cc::ack_trace::{Acked, Entry, Told};
 use airpace_cc::biscay::feedback::Feedback;
 use airpace_cc::controller::LossCause;
+use airpace_cc::registry::DeviceFlows;
 use airpace_core::{Bytes, Rate, Time};
 
+use crate::twin::active::Seen;
 use crate::twin::{Answer, Biscay, KernelAck, KernelRadio, KernelTuning, NONE};
 
 /// The parts of a share that a receiver's feedback knows.
@@ -28,7 +30,8 @@ pub struct Replay {
     /// A report has come since the last ACK.
     heard: bool,
     last_heard: Option<Time>,
-    flows: u16,
+    tuning: KernelTuning,
+    flows: DeviceFlows,
     fed: Option<Feedback>,
     /// The window that the controller of the trace answered last.
     cwnd: Bytes,
@@ -44,7 +47,8 @@ impl Replay {
             own_burst: Rate::ZERO,
             heard: false,
             last_heard: None,
-            flows: 1,
+            tuning,
+            flows: DeviceFlows::ALONE,
             fed: None,
             cwnd: Bytes::ZERO,
         }
@@ -73,7 +77,7 @@ impl Replay {
                 self.heard = true;
                 (self.own, self.own_burst) = (*bandwidth, *burst);
             }
-            Told::Device(flows) => self.flows = flows.flows,
+            Told::Device(flows) => self.flows = *flows,
             Told::Feedback(_) | Told::Timer => {}
         }
         self.cwnd = entry.answer.as_ref().map_or(self.cwnd, |answer| answer.cwnd);
@@ -93,15 +97,32 @@ impl Replay {
                 share_num: (fed.share * FED_PARTS as f64 + 0.5) as u64,
                 share_den: FED_PARTS,
             },
-            (own, _) => KernelRadio {
-                bandwidth: bps(own.filter(|_| is_fresh)),
-                burst: self.own.map_or(0, |_| self.own_burst.as_bps()),
-                share_num: 1,
-                share_den: u64::from(self.flows.max(1)),
-            },
+            (own, _) => {
+                let [share_num, share_den] = self.tuning.part(&seen(&self.flows));
+                KernelRadio {
+                    bandwidth: bps(own.filter(|_| is_fresh)),
+                    burst: self.own.map_or(0, |_| self.own_burst.as_bps()),
+                    share_num,
+                    share_den,
+                }
+            }
         }
     }
 }
+
+/// What the kernel counts where the simulator's device counts this.
+fn seen(flows: &DeviceFlows) -> Seen {
+    Seen {
+        flows: flows.flows.into(),
+        apps: flows.apps.into(),
+        app_flows: flows.app_flows.into(),
+        used: (flows.used_share * MOVED as f64 + 0.5) as u64,
+        moved: MOVED,
+    }
+}
+
+/// Bytes of which a flow's part is written down.
+const MOVED: u64 = 1 << 30;
 
 fn bps(rate: Option<Rate>) -> u64 {
     rate.map_or(NONE, Rate::as_bps)

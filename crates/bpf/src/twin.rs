@@ -5,6 +5,7 @@ pub mod bbr;
 pub mod morc;
 pub mod pbe;
 mod sys;
+pub mod window;
 
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct KernelTuning {
     pacing: u32,
     margin: u32,
     tolerance: u32,
+    split: u32,
+    reserved: u32,
 }
 
 /// Why a scheme of the kernel cannot have these options.
@@ -54,18 +57,15 @@ impl KernelTuning {
     /// # Errors
     /// An option has a value that the kernel's BISCAY does not know.
     pub fn new(tuning: &Tuning) -> Result<KernelTuning, Unsupported> {
+        use airpace_cc::biscay::Wired;
         use airpace_cc::biscay::bottleneck::Return;
         use airpace_cc::biscay::rounds::RttMemory;
-        use airpace_cc::biscay::{Wired, split::Split};
         let refuse = |option, known| Err(Unsupported { option, known });
         let percent = |part: f64| libm_round(part * 100.0);
         let rules = tuning.bottleneck;
         let RttMemory::Window(window) = tuning.rtt_memory else {
             return refuse("rtt_window_s", "windows above zero");
         };
-        if tuning.split != Split::Equal {
-            return refuse("split", "`equal`");
-        }
         if tuning.wired != Wired::Bbr {
             return refuse("fallback", "`bbr`");
         }
@@ -106,7 +106,24 @@ impl KernelTuning {
             pacing: 120,
             margin: percent(rules.margin),
             tolerance: percent(rules.tolerance),
+            split: active::number(tuning.split),
+            reserved: 0,
         })
+    }
+
+    /// A flow's part of the device's bandwidth: numerator and denominator.
+    pub fn part(&self, seen: &active::Seen) -> [u64; 2] {
+        sys::split(self.split, seen)
+    }
+
+    /// Whether applications share, and not flows: then the kernel has to know who made each socket.
+    pub fn counts_apps(&self) -> bool {
+        self.split == active::number(airpace_cc::biscay::split::Split::App)
+    }
+
+    /// Whether the kernel has to count more than flows.
+    pub fn needs_counts(&self) -> bool {
+        self.split != active::number(airpace_cc::biscay::split::Split::Equal)
     }
 
     /// The bytes of the structure in C.
@@ -257,15 +274,28 @@ mod tests {
         use super::morc::{MorcAck, MorcTuning, Packets};
         use super::pbe::{PbeAck, PbeFed, PbeTuning};
         let all = sys::layout();
-        let (all, pbe) = (&all[..13], &all[13..]);
+        let (all, pbe, apps) = (&all[..13], &all[13..22], &all[22..]);
         let &[layout, feed, told, one, tuning, tolerance, ack, radio, morc, rival, morc_ack, packets, bbr] =
             all
         else {
             panic!("{all:?}");
         };
         assert_eq!(layout, 1);
-        assert_eq!((feed, told, one), (80, 16, 32), "feed.rs counts words so");
+        use crate::layout::{FeedWords, HostWords, SharesWords, TotalsWords};
+        use std::mem::offset_of;
+        assert_eq!(feed, size_of::<FeedWords>() as u64);
+        assert_eq!(told, offset_of!(FeedWords, told) as u64);
+        assert_eq!(2 * one, feed - told);
         assert_eq!(tuning, size_of::<KernelTuning>() as u64);
+        let ours = [
+            8,
+            size_of::<active::AppFlow>(),
+            size_of::<active::Use>(),
+            size_of::<active::Seen>(),
+            16,
+            size_of::<SharesWords>(),
+        ];
+        assert_eq!(apps, ours.map(|size| size as u64));
         assert_eq!(tolerance, std::mem::offset_of!(KernelTuning, tolerance) as u64);
         assert_eq!(ack, size_of::<KernelAck>() as u64);
         assert_eq!(radio, size_of::<KernelRadio>() as u64);
@@ -277,7 +307,16 @@ mod tests {
         let sent = std::mem::offset_of!(PbeTuning, sent);
         let ours = [size_of::<PbeTuning>(), sent, size_of::<PbeAck>(), size_of::<PbeFed>()];
         assert_eq!(pbe[..4], ours.map(|size| size as u64));
-        assert_eq!(pbe[4..], [feed, 12 * 8], "feed.rs and kernel.rs count words so");
+        let totals = [size_of::<TotalsWords>(), offset_of!(TotalsWords, confirmed)];
+        let host = [size_of::<HostWords>(), offset_of!(HostWords, until)];
+        assert_eq!(
+            pbe[4..],
+            [&[feed as usize][..], &totals, &host]
+                .concat()
+                .into_iter()
+                .map(|size| size as u64)
+                .collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airpace_bpf::twin::active::{Active, Last, SLOT};
-use airpace_cc::registry::{ACTIVE_FOR, FlowKey, FlowRegistry, Protocol};
+use airpace_bpf::twin::KernelTuning;
+use airpace_bpf::twin::active::{Active, AppFlow, Apps, Last, SLOT, Seen, Use};
+use airpace_cc::SchemeSpec;
+use airpace_cc::biscay::Tuning;
+use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey, FlowRegistry, Protocol};
 use airpace_core::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -20,7 +23,95 @@ fn active(registry: &FlowRegistry, now: Time) -> u64 {
     u64::from(registry.view(now, &key(u16::MAX)).flows) - 1
 }
 
+#[test]
+fn a_flow_that_changes_hands_is_its_new_owner_s_with_its_next_slot() {
+    let (mut kernel, mut flow, mut other) = (Apps::default(), AppFlow::default(), AppFlow::default());
+    let at = Time::from_millis;
+    kernel.sends(&mut flow, 1, at(1_000));
+    kernel.sends(&mut other, 1, at(1_000));
+    assert_eq!(kernel.seen(1, at(1_000)), [2, 1, 2], "flows, applications, flows of this one");
+    kernel.sends(&mut flow, 2, at(1_020));
+    assert_eq!(kernel.seen(1, at(1_020)), [2, 2, 1]);
+    assert_eq!(kernel.seen(2, at(1_020)), [2, 2, 1]);
+}
+
+/// The kernel's options for a policy, and the policy.
+fn policies() -> [(KernelTuning, Tuning); 3] {
+    ["equal", "app", "proportional"].map(|policy| {
+        let spec = SchemeSpec::parse(&format!("biscay:split={policy}")).unwrap();
+        let tuning = Tuning::read(spec.options()).unwrap();
+        (KernelTuning::new(&tuning).unwrap(), tuning)
+    })
+}
+
 proptest! {
+    /// Applications are counted as flows are: what the registry counts, and beyond that what fell out of it less than a
+    /// slot ago.
+    #[test]
+    fn it_counts_the_applications_that_the_registry_counts(
+        packets in prop::collection::vec((0u64..40_000, 0u16..30), 1..400),
+    ) {
+        let mut kernel = Apps::default();
+        let mut flows: BTreeMap<u16, AppFlow> = BTreeMap::new();
+        let (mut at_once, mut late) = (FlowRegistry::default(), FlowRegistry::new(ACTIVE_FOR + SLOT));
+        let mut now = Time::from_secs(1);
+        for (wait, flow) in packets {
+            now += Duration::from_micros(wait);
+            let app = u64::from(1 + flow % 5);
+            kernel.sends(flows.entry(flow).or_default(), app, now);
+            for registry in [&mut at_once, &mut late] {
+                registry.observe(now, &key(flow), app as u32, Bytes(100));
+            }
+            let seen = kernel.seen(app, now);
+            let counted = [&at_once, &late].map(|registry| {
+                let DeviceFlows { flows, apps, app_flows, .. } = registry.view(now, &key(flow));
+                [flows, apps, app_flows].map(u64::from)
+            });
+            for at in 0..3 {
+                let allowed = counted[0][at]..=counted[1][at];
+                prop_assert!(allowed.contains(&seen[at]), "{seen:?} and not {counted:?}");
+            }
+        }
+    }
+
+    /// What a flow moved is what the registry says, exactly.
+    #[test]
+    fn what_moved_is_what_the_registry_says(
+        packets in prop::collection::vec((0u64..90_000, 0u16..4, 1u64..70_000), 1..300),
+    ) {
+        let mut registry = FlowRegistry::default();
+        let (mut each, mut all) = ([Use::default(); 4], Use::default());
+        let mut now = Time::from_secs(1);
+        for (wait, flow, bytes) in packets {
+            now += Duration::from_micros(wait);
+            each[usize::from(flow)].add(now, Bytes(bytes));
+            all.add(now, Bytes(bytes));
+            registry.observe(now, &key(flow), 1, Bytes(bytes));
+            let used = each[usize::from(flow)].sum(now).0 as f64 / all.sum(now).0 as f64;
+            prop_assert_eq!(used, registry.view(now, &key(flow)).used_share);
+        }
+    }
+
+    /// Parts are those of the simulator's policies: of flows and applications exactly, of use to 2^-26.
+    #[test]
+    fn parts_are_those_of_the_policies(
+        flows in 0u16..=4_096, apps in 0u16..=4_096, app_flows in 0u16..=4_096, used in 0u64..1 << 33, others in 0u64..1 << 33,
+    ) {
+        let moved = used + others;
+        let used_share = if moved == 0 { 1.0 } else { used as f64 / moved as f64 };
+        let device = DeviceFlows { flows, apps, app_flows, used_share };
+        let seen = Seen { flows: flows.into(), apps: apps.into(), app_flows: app_flows.into(), used, moved };
+        for (kernel, tuning) in policies() {
+            let [num, den] = kernel.part(&seen);
+            prop_assert!(num >= 1 && num <= den && den <= 1 << 27, "{num} of {den}");
+            let (part, exact) = (num as f64 / den as f64, tuning.split.share(&device));
+            let is_use = den == 1 << 27;
+            // 4096 applications of 4096 flows are one too many for the denominator.
+            let allowed = if is_use { (-26f64).exp2() } else { exact * 1e-7 };
+            prop_assert!((part - exact).abs() <= allowed, "{:?}: {part} and not {exact}", tuning.split);
+        }
+    }
+
     /// With each packet, the kernel counts what the registry counts, and beyond that at most flows that fell out of it less
     /// than a slot ago.
     #[test]

@@ -1,8 +1,10 @@
 //! BISCAY in the kernel shares with all flows of the host, and not only with its own.
 #![cfg(feature = "load")]
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +64,12 @@ fn one_of_four(window: u32) -> bool {
 }
 
 fn steady() -> Part {
-    let spec = SchemeSpec::parse("biscay:cwnd_bunching=off:hold=off:startup=first").unwrap();
+    sharing("equal")
+}
+
+fn sharing(policy: &str) -> Part {
+    let options = format!("biscay:cwnd_bunching=off:hold=off:startup=first:split={policy}");
+    let spec = SchemeSpec::parse(&options).unwrap();
     Part::Biscay(KernelTuning::new(&Tuning::read(spec.options()).unwrap()).unwrap())
 }
 
@@ -119,6 +126,122 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
         ours.goes_on();
     }
     drop((ours, feeding, kernel));
+    drop(group);
+    before.comes_again();
+}
+
+/// The windows of BISCAY's flows by their ports, in packets, as `ss` says.
+fn windows(here: &Namespace) -> BTreeMap<u16, u32> {
+    let output = Command::new("ss").args(["-N", here.name(), "-tinOH", "dst", THERE]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let window = |line: &str| {
+        let port = line.split_whitespace().nth(3)?.rsplit_once(':')?.1.parse().ok()?;
+        let cwnd = line.split_whitespace().find_map(|word| word.strip_prefix("cwnd:"))?;
+        Some((port, cwnd.parse().ok()?))
+    };
+    text.lines().filter(|line| line.contains(" biscay ")).filter_map(window).collect()
+}
+
+/// Waits until each flow of these ports has a window between the two.
+fn windows_come(here: &Namespace, ports: &[u16], least: u32, most: u32) {
+    wait_until(&format!("windows from {least} to {most}"), || {
+        let windows = windows(here);
+        ports.iter().all(|port| windows.get(port).is_some_and(|window| (least..=most).contains(window)))
+    });
+}
+
+/// Where the other program sends to.
+const TO: &str = "AIRPACE_TEST_SENDS_TO";
+
+/// Another program than the test: it has one flow of BISCAY, until it is told to end.
+#[test]
+#[ignore = "it is part of another test"]
+fn another_program() {
+    let Ok(to) = std::env::var(TO) else { return };
+    let mut sender = connected(Some("biscay"), to.parse().unwrap()).unwrap();
+    println!("port {}", sender.local_addr().unwrap().port());
+    while sender.write_all(&[0; 20_000]).is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
+    let _turn = turn();
+    let before = InKernel::settled();
+    let Some(mut kernel) = load(&sharing("app")) else { return };
+    let Some(group) = Group::enter() else { return };
+    let Some(ends) = wire(HERE, THERE) else { return };
+    kernel.count_flows(File::open(&group.path).unwrap().as_fd()).unwrap();
+    let feeding = Feeding::start(&kernel, mbps(MBPS));
+    let [here, there] = &ends;
+    let listener = there.inside(|| TcpListener::bind((THERE, 0)).unwrap());
+    let address = listener.local_addr().unwrap();
+    let accepted = |sender: TcpStream| Flow::of(sender, listener.accept().unwrap().0);
+    let mut ports = vec![];
+    let ours: Vec<Flow> = (0..3)
+        .map(|_| {
+            let sender = here.inside(|| connected(Some("biscay"), address).unwrap());
+            ports.push(sender.local_addr().unwrap().port());
+            accepted(sender)
+        })
+        .collect();
+    counts(&kernel, Some(3));
+    // A third of 267 packets, and three.
+    windows_come(here, &ports, 80, 105);
+    let mut other = Command::new("ip")
+        .args(["netns", "exec", here.name()])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "another_program", "--nocapture"])
+        .env(TO, address.to_string())
+        .spawn()
+        .unwrap();
+    let (mut receiver, from) = listener.accept().unwrap();
+    let drain = std::thread::spawn(move || {
+        let mut bytes = [0; 65_536];
+        while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
+    });
+    // Half for each program.
+    windows_come(here, &[from.port()], 125, 150);
+    windows_come(here, &ports, 40, 56);
+    counts(&kernel, Some(4));
+    other.kill().unwrap();
+    other.wait().unwrap();
+    drain.join().unwrap();
+    windows_come(here, &ports, 80, 105);
+    // What one leaves is for the two others of the same program.
+    let mut ours = ours;
+    ours.pop();
+    ports.pop();
+    windows_come(here, &ports, 125, 150);
+    drop((ours, feeding, kernel));
+    drop(group);
+    before.comes_again();
+}
+
+#[test]
+fn a_flow_that_uses_little_leaves_most_of_its_part_to_one_that_uses_much() {
+    let _turn = turn();
+    let before = InKernel::settled();
+    let Some(mut kernel) = load(&sharing("proportional")) else { return };
+    let Some(group) = Group::enter() else { return };
+    let Some(ends) = wire(HERE, THERE) else { return };
+    kernel.count_flows(File::open(&group.path).unwrap().as_fd()).unwrap();
+    let feeding = Feeding::start(&kernel, mbps(MBPS));
+    let [here, there] = &ends;
+    let listener = there.inside(|| TcpListener::bind((THERE, 0)).unwrap());
+    let [(much, much_port), (little, little_port)] = [20_000, 2_000].map(|bytes| {
+        let sender = here.inside(|| connected(Some("biscay"), listener.local_addr().unwrap()).unwrap());
+        let port = sender.local_addr().unwrap().port();
+        (Flow::paced(sender, listener.accept().unwrap().0, bytes), port)
+    });
+    // Eleven parts are used: 3/4 · 10/11 + 1/8 of 267 packets, and 3/4 · 1/11 + 1/8.
+    windows_come(here, &[much_port], 200, 235);
+    windows_come(here, &[little_port], 42, 66);
+    counts(&kernel, Some(2));
+    drop(much);
+    windows_come(here, &[little_port], 250, 290);
+    drop((little, feeding, kernel));
     drop(group);
     before.comes_again();
 }

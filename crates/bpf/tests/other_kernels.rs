@@ -23,6 +23,7 @@ use airpace_bpf::feed::Told;
 use airpace_bpf::kernel::{Kernel, Part, Pinned, unload};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
+use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::morc;
 use airpace_cc::scheme::Options;
@@ -180,9 +181,11 @@ fn every_scheme() {
     println!("kernel {}", fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());
     let ip = fs::read_to_string("/ip").unwrap();
     assert!(Command::new(ip).args(["link", "set", "lo", "up"]).status().unwrap().success());
-    let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME)).unwrap());
+    let biscay =
+        |text: &str| KernelTuning::new(&Tuning::read(SchemeSpec::parse(text).unwrap().options()).unwrap());
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME)).unwrap());
-    for part in [Part::Biscay(biscay.unwrap()), Part::Morc(morc.unwrap())] {
+    let of_apps = biscay("biscay:split=app").unwrap();
+    for part in [Part::Biscay(biscay("biscay").unwrap()), Part::Biscay(of_apps), Part::Morc(morc.unwrap())] {
         let name = part.name();
         let mut kernel = Kernel::load(&part).unwrap_or_else(|error| panic!("{name}: {error}"));
         let feed = kernel.feed().ok();
@@ -211,6 +214,29 @@ fn every_scheme() {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         assert!(set_tcp_congestion(&socket, name).is_err(), "{name} is removed");
     }
+    relay_comes_and_goes(biscay("biscay@window:split=app").unwrap());
+}
+
+/// Only the loopback is here, whose connections have no bound. So the programs are loaded, called and removed.
+fn relay_comes_and_goes(tuning: KernelTuning) {
+    let part = Part::Relay(tuning);
+    let name = part.name();
+    let mut kernel = Kernel::load(&part).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let groups = fs::File::open(GROUPS).unwrap();
+    kernel.count_flows(groups.as_fd()).unwrap_or_else(|error| panic!("{error}"));
+    kernel.bound_downloads(groups.as_fd()).unwrap_or_else(|error| panic!("{error}"));
+    let told = Told { bandwidth: Some(Rate::from_mbps(1.0)), burst: Rate::ZERO, share: None };
+    let mut feed = kernel.feed().unwrap();
+    kernel.pin().unwrap_or_else(|error| panic!("{name}: {error}"));
+    drop(kernel);
+    moves("reno", || feed.tell(&told));
+    let pinned = Pinned::open(name).unwrap().expect("it was pinned");
+    assert_eq!(pinned.active_apps().unwrap(), Some(0), "they are counted");
+    assert_eq!(pinned.totals().unwrap().flows, 0);
+    drop(pinned);
+    assert!(unload(name).unwrap());
+    assert!(Pinned::open(name).unwrap().is_none());
+    assert!(!Path::new("/sys/fs/bpf/airpace").exists());
 }
 
 /// Moves four megabytes.

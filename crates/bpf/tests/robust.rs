@@ -4,12 +4,17 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 mod machine;
 
+use airpace_bpf::kernel::{Kernel, LoadError, Part};
 use airpace_testing::skipped;
-use machine::{Feeding, Flow, InKernel, Namespace, biscay, connected, feed_until, load, mbps, morc, turn};
+use machine::{
+    Feeding, Flow, InKernel, Namespace, biscay, connected, feed_until, load, mbps, morc, pbe, run, turn,
+    wait_until, wire,
+};
 use rustix::net::sockopt::tcp_congestion;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -82,25 +87,47 @@ fn two_thousand_flows_at_once_move_data() {
     before.comes_again();
 }
 
+/// What `ss` shows of the only sender in a namespace: by the word before it, if that is there.
+fn shown(namespace: &Namespace, word: &str) -> Option<f64> {
+    let output =
+        Command::new("ss").args(["-N", namespace.name(), "-tinH", "dport", "!=", "0"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains("bytes_acked") && line.contains("data_segs_out"))?;
+    let (_, rest) = line.split_once(&format!(" {word}"))?;
+    let number: String = rest.chars().take_while(|char| char.is_ascii_digit() || *char == '.').collect();
+    number.parse().ok()
+}
+
+/// Whether a namespace gives no memory to its sockets from now on.
+fn gives_no_memory() -> bool {
+    let set = airpace_files::set_kernel("net/core/optmem_max", "0");
+    if let Err(error) = &set {
+        skipped(&format!("the limit belongs to the whole machine (Linux before 6.9): {error}"));
+    }
+    set.is_ok()
+}
+
 /// A flow's state lies at its socket, so there is no number of flows at which a map is full. What is bounded is the memory
-/// at a socket (`net.core.optmem_max`): a flow of BISCAY that gets none is BBR's, and one of MORC keeps its first window.
+/// at a socket (`net.core.optmem_max`): a flow that gets none is the kernel's BBR.
 #[test]
-fn a_flow_without_room_for_its_state_goes_on() {
+fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
     let _turn = turn();
     let before = InKernel::settled();
-    for part in [biscay(), morc()] {
+    for part in [biscay(), morc(), pbe()] {
         let Some(kernel) = load(&part) else { return };
         let Some(namespace) = Namespace::new("narrow") else { return };
-        let feeding = kernel.feed().is_ok().then(|| Feeding::start(&kernel, mbps(1_000.0)));
+        let feeding = feeding(&part, &kernel);
         namespace.inside(|| {
-            if let Err(error) = airpace_files::set_kernel("net/core/optmem_max", "0") {
-                return skipped(&format!(
-                    "the limit belongs to the whole machine (Linux before 6.9): {error}"
-                ));
+            if !gives_no_memory() {
+                return;
             }
             let narrow = Flow::between(Some(part.name()), LOOPBACK).unwrap();
             narrow.goes_on();
             assert_eq!(kernel.totals().unwrap().flows, 0, "it has no state");
+            // Nothing else sets a rate for it.
+            wait_until("BBR's pacing rate", || {
+                shown(&namespace, "pacing_rate ").is_some_and(|bps| bps > 1e6)
+            });
             airpace_files::set_kernel("net/core/optmem_max", "131072").unwrap();
             let wide = Flow::between(Some(part.name()), LOOPBACK).unwrap();
             wide.goes_on();
@@ -108,6 +135,50 @@ fn a_flow_without_room_for_its_state_goes_on() {
             feed_until(&kernel, None, |totals| totals.flows == 1 && totals.acks > 0);
         });
         drop(feeding);
+    }
+    before.comes_again();
+}
+
+/// BISCAY alone has use for a feed that says one number.
+fn feeding(part: &Part, kernel: &Kernel) -> Option<Feeding> {
+    matches!(part, Part::Biscay(_)).then(|| Feeding::start(kernel, mbps(1_000.0)))
+}
+
+/// Where the kernel has no BBR either, such a flow is Reno's: it begins with ten packets, grows, and falls back when a
+/// queue of some packets overflows.
+#[test]
+fn without_room_and_without_bbr_a_flow_is_reno_s() {
+    let _turn = turn();
+    let before = InKernel::settled();
+    for part in [biscay(), morc(), pbe()] {
+        let loaded = match Kernel::load_without_bbr(&part) {
+            Ok(kernel) => kernel,
+            Err(error @ (LoadError::Refused { .. } | LoadError::File { .. })) => panic!("{error}"),
+            Err(error) => return skipped(&format!("no programs in the kernel: {error}")),
+        };
+        let Some([here, there]) = wire("10.88.0.1", "10.88.0.2") else { return };
+        if !here.inside(gives_no_memory) {
+            return;
+        }
+        let queue = ["-n", here.name(), "qdisc", "add", "dev", "wire", "root", "tbf", "rate", "50mbit"];
+        if let Err(said) = run("tc", &[&queue[..], &["burst", "5kb", "limit", "60kb"]].concat()) {
+            return skipped(&format!("no such queue here: {said}"));
+        }
+        let listener = there.inside(|| TcpListener::bind("10.88.0.2:0").unwrap());
+        let address = listener.local_addr().unwrap();
+        let sender = here.inside(|| connected(Some(part.name()), address).unwrap());
+        let (receiver, _) = listener.accept().unwrap();
+        let flow = Flow::of(sender, receiver);
+        wait_until("a window above the first", || shown(&here, "cwnd:").is_some_and(|cwnd| cwnd > 10.0));
+        wait_until("a loss", || shown(&here, "ssthresh:").is_some());
+        for _ in 0..10 {
+            flow.goes_on();
+            // Some 40 packets fill the queue.
+            let cwnd = shown(&here, "cwnd:").expect("it is there");
+            assert!((2.0..=80.0).contains(&cwnd), "{} has a window of {cwnd} packets", part.name());
+        }
+        assert_eq!(loaded.totals().unwrap().flows, 0, "it has no state");
+        drop((flow, loaded));
     }
     before.comes_again();
 }

@@ -3,9 +3,12 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use airpace_bpf::replay::Replay;
 use airpace_bpf::twin::{self, KernelTuning, State};
-use airpace_cc::ack_trace::{Answer, Entry};
+use airpace_cc::SchemeSpec;
+use airpace_cc::ack_trace::{Answer, Entry, Told};
 use airpace_cc::biscay::Tuning;
 use airpace_cc::scheme::Options;
 use airpace_core::{Bytes, Rate, Time};
@@ -15,6 +18,10 @@ use proptest::prelude::*;
 
 /// The greatest relative difference of windows and rates: some roundings of one part in 10^7 each.
 const TOLERANCE: f64 = 1e-6;
+
+/// The same where flows share by recent use. A part that is 10^-8 greater or less can make a window a byte greater or less,
+/// and the rate follows the window.
+const TOLERANCE_BY_USE: f64 = 1e-4;
 
 /// The same after FALLBACK. There the kernel's BBR controls, whose rounds begin anew when it recovers and when it drains
 /// the path. The twin does not see that, so its maxima of rounds may be older or younger by a round.
@@ -32,8 +39,11 @@ struct Seen {
 }
 
 fn tuning() -> KernelTuning {
-    let options = Options::defaults(&airpace_cc::biscay::SCHEME);
-    KernelTuning::new(&Tuning::read(&options).unwrap()).expect("the kernel knows the defaults")
+    tuning_of(&Options::defaults(&airpace_cc::biscay::SCHEME))
+}
+
+fn tuning_of(options: &Options) -> KernelTuning {
+    KernelTuning::new(&Tuning::read(options).unwrap()).expect("the kernel knows them")
 }
 
 fn state(answer: &Answer) -> State {
@@ -49,8 +59,13 @@ fn difference(rust: u64, c: u64) -> f64 {
 }
 
 /// Replays a trace of Rust's BISCAY through that in C.
-fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
-    let mut replay = Replay::new(tuning(), mss);
+fn compare(
+    name: &str,
+    (tuning, tolerance): (KernelTuning, f64),
+    mss: Bytes,
+    entries: &[Entry],
+) -> Result<Seen, String> {
+    let mut replay = Replay::new(tuning, mss);
     let (mut seen, mut rust) = (Seen::default(), None::<&Answer>);
     for entry in entries {
         let c = replay.tell(entry);
@@ -68,7 +83,7 @@ fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
         let cwnd = difference(rust.cwnd.0, c.cwnd.0);
         let worst = cwnd.max(difference(rate(rust.pacing_rate), rate(c.pacing_rate)));
         let (kept, allowed) = match seen.fallback {
-            0 => (&mut seen.worst, TOLERANCE),
+            0 => (&mut seen.worst, tolerance),
             _ => (&mut seen.worst_after_fallback, TOLERANCE_AFTER_FALLBACK),
         };
         *kept = kept.max(worst);
@@ -95,7 +110,8 @@ fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
         // One flow of each scenario, so that the test does not take minutes.
         let seconds = if *name == "biscay-wired-bottleneck" { "16" } else { "6" };
         let Some(Trace { mss, entries, .. }) = traced(name, text, "biscay", seconds) else { continue };
-        let seen = compare(name, mss, &entries).unwrap_or_else(|unlike| panic!("{unlike}"));
+        let seen =
+            compare(name, (tuning(), TOLERANCE), mss, &entries).unwrap_or_else(|unlike| panic!("{unlike}"));
         println!("{name}: {seen:?}");
         assert!(seen.startup > 0, "{name}: {seen:?}");
         compared += 1;
@@ -107,6 +123,30 @@ fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     assert!(total.startup > 10_000 && total.biscay > 500_000 && total.after_fallback > 1_000, "{total:?}");
 }
 
+#[test]
+fn other_policies_of_sharing_get_the_same_rates() {
+    let mut parts = BTreeSet::new();
+    for scheme in ["biscay:split=app", "biscay:split=proportional"] {
+        let spec = SchemeSpec::parse(scheme).unwrap();
+        let mut compared = 0;
+        for name in ["biscay-three-flows", "biscay-uplink"] {
+            let (_, text) = builtin().iter().find(|(builtin, _)| *builtin == name).unwrap();
+            let Trace { mss, entries, .. } =
+                traced(name, text, scheme, "6").expect("its flows have no scheme of their own");
+            let seen = compare(name, (tuning_of(spec.options()), TOLERANCE_BY_USE), mss, &entries);
+            let seen = seen.unwrap_or_else(|unlike| panic!("{scheme}, {unlike}"));
+            println!("{scheme}, {name}: {seen:?}");
+            compared += seen.biscay;
+            parts.extend(entries.iter().filter_map(|entry| match &entry.told {
+                Told::Device(device) => Some((device.used_share * 1e6) as u64),
+                _ => None,
+            }));
+        }
+        assert!(compared > 3_000, "{scheme}: {compared}");
+    }
+    assert!(parts.len() > 100, "shares that change, and not {parts:?}");
+}
+
 proptest! {
     #[test]
     fn arbitrary_acks_get_the_same_rates(steps in prop::collection::vec(step(), 1..400), mss in 200u64..9_000) {
@@ -114,7 +154,7 @@ proptest! {
         // What BBR did in FALLBACK is not the twin's to know; up to its end, all must be the same.
         let is_fallback = |entry: &&Entry| entry.answer.as_ref().is_some_and(|answer| state(answer) == State::Fallback);
         let began = entries.iter().position(|entry| is_fallback(&entry)).unwrap_or(entries.len());
-        let seen = compare("arbitrary", Bytes(mss), &entries[..began]);
+        let seen = compare("arbitrary", (tuning(), TOLERANCE), Bytes(mss), &entries[..began]);
         prop_assert!(seen.is_ok(), "{}", seen.unwrap_err());
     }
 }

@@ -17,6 +17,7 @@ pub mod list;
 pub mod man;
 mod matrix;
 pub mod outputs;
+pub mod proxy;
 pub mod recv;
 pub mod report;
 pub mod runs;

@@ -35,6 +35,8 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/kernel.md", include_str!("../../../docs/guide/kernel.md")),
     ("guide/kpis.md", include_str!("../../../docs/guide/kpis.md")),
     ("guide/libod.md", include_str!("../../../docs/guide/libod.md")),
+    ("guide/phones.md", include_str!("../../../docs/guide/phones.md")),
+    ("guide/proxy.md", include_str!("../../../docs/guide/proxy.md")),
     ("guide/python.md", include_str!("../../../docs/guide/python.md")),
     ("guide/radio.md", include_str!("../../../docs/guide/radio.md")),
     ("guide/run-folder.md", include_str!("../../../docs/guide/run-folder.md")),

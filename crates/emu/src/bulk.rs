@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
@@ -80,13 +81,7 @@ impl Bulk {
     /// falls silent.
     pub fn run(&self, listening: impl FnOnce()) -> io::Result<f64> {
         if self.is_wide {
-            // Settings of a machine are not changed.
-            if !session::is_within_one() {
-                return Err(io::Error::other("settings are made only within an emulated run"));
-            }
-            for (setting, value) in SETTINGS {
-                airpace_files::set_kernel(&format!("net/ipv4/{setting}"), value)?;
-            }
+            widen()?;
         }
         // Without it, the end is later on a busy machine, as every program is.
         let _ = sys::run_first(PRIORITY);
@@ -102,7 +97,7 @@ impl Bulk {
             Part::Listen => {
                 let listener = TcpListener::bind(self.address)?;
                 if let Some(name) = &self.congestion_control {
-                    sockopt::set_tcp_congestion(&listener, name).map_err(|error| lacks(name, error))?;
+                    choose(&listener, name)?;
                 }
                 listening();
                 listener.accept()?.0
@@ -110,18 +105,38 @@ impl Bulk {
             Part::Connect => TcpStream::connect(self.address)?,
         };
         if let Some(name) = &self.congestion_control {
-            sockopt::set_tcp_congestion(&stream, name).map_err(|error| lacks(name, error))?;
+            choose(&stream, name)?;
         }
         Ok(stream)
     }
 }
 
-fn lacks(name: &str, error: rustix::io::Errno) -> io::Error {
-    let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    io::Error::other(format!(
-        "the kernel does not take `{name}`: {error}; it has {}. `modprobe tcp_{name}` may add it",
-        here.unwrap_or_default().trim()
-    ))
+/// Sets this process's namespace so that neither buffers nor an earlier connection limit its flows.
+///
+/// # Errors
+/// A namespace that is not of an emulated run: settings of a machine are not changed.
+pub fn widen() -> io::Result<()> {
+    if !session::is_within_one() {
+        return Err(io::Error::other("settings are made only within an emulated run"));
+    }
+    for (setting, value) in SETTINGS {
+        airpace_files::set_kernel(&format!("net/ipv4/{setting}"), value)?;
+    }
+    Ok(())
+}
+
+/// Makes a socket use this congestion control of the kernel's.
+///
+/// # Errors
+/// A control that this kernel does not have, or that this user may not choose.
+pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
+    sockopt::set_tcp_congestion(socket, name).map_err(|error| {
+        let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        io::Error::other(format!(
+            "the kernel does not take `{name}`: {error}; it has {}. `modprobe tcp_{name}` may add it",
+            here.unwrap_or_default().trim()
+        ))
+    })
 }
 
 fn send(stream: &mut TcpStream, long: Duration) -> io::Result<()> {

@@ -45,6 +45,8 @@ pub struct Matrix {
     pub qlog: bool,
     /// The command that makes the same results, if it is not `airpace sim`.
     pub again: Option<String>,
+    /// Names of values that runs show beside those of their schemes: what the kernel tells of its flows.
+    pub further: Vec<&'static str>,
 }
 
 /// One scenario and how it was chosen on the command line.
@@ -272,7 +274,12 @@ impl Matrix {
         simulate: Simulate<'_>,
         listener: Listener<'_>,
     ) -> Result<Vec<RunSummary>, EvalError> {
-        let inspected = inspected_names(jobs)?;
+        let mut inspected = inspected_names(jobs)?;
+        for name in &self.further {
+            if !inspected.iter().any(|known| known == name) {
+                inspected.push((*name).to_owned());
+            }
+        }
         let keep = room.map(|room| Keep { room, inspected: &inspected, qlog: self.qlog });
         let folder = match room {
             Some(Room::Folder(folder)) => Some(folder),

@@ -13,6 +13,12 @@ use crate::summary::{RunSummary, Summary};
 /// How far apart throughputs may be, as a part of the simulator's.
 pub const THROUGHPUT: f64 = 0.03;
 
+/// As [`THROUGHPUT`], for flows of the kernel's TCP, which are programs of their own.
+pub const THROUGHPUT_KERNEL: f64 = 0.05;
+
+/// The transport of flows of the kernel's TCP.
+pub const KERNEL: &str = "kernel";
+
 /// How far apart mean one-way delays may be, in ms or as a part of the simulator's, whichever is more.
 pub const DELAY_MS: f64 = 5.0;
 /// As [`DELAY_MS`].
@@ -110,12 +116,11 @@ impl Beside {
     /// Whether a run of the simulator could have had this throughput, and one this delay.
     fn is_within_spread(&self) -> bool {
         let Some(spread) = self.spread else { return false };
-        let is_within = |range: [f64; 2], value: f64, agree: fn(f64, f64) -> bool| {
-            agree(value.clamp(range[0], range[1]), value)
-        };
+        let nearest = |range: [f64; 2], value: f64| value.clamp(range[0], range[1]);
+        let [_, carried] = self.throughput_mbps;
         let delay = spread.one_way_delay_ms.zip(self.one_way_delay_ms);
-        is_within(spread.throughput_mbps, self.throughput_mbps[1], throughputs_agree)
-            && delay.is_some_and(|(range, [_, wire])| is_within(range, wire, delays_agree))
+        throughputs_agree(&self.transport, nearest(spread.throughput_mbps, carried), carried)
+            && delay.is_some_and(|(range, [_, wire])| delays_agree(nearest(range, wire), wire))
     }
 
     fn of(
@@ -139,7 +144,7 @@ impl Beside {
                 flow: one.flow.clone(),
                 throughput_mbps,
                 one_way_delay_ms,
-                throughput_agrees: throughputs_agree(before, after),
+                throughput_agrees: throughputs_agree(transport, before, after),
                 delay_agrees: one_way_delay_ms.is_some_and(|[before, after]| delays_agree(before, after)),
                 spread: if further.is_empty() { None } else { Spread::of(all) },
                 unfit_because: unfit_because.to_vec(),
@@ -152,8 +157,9 @@ impl Beside {
     }
 }
 
-fn throughputs_agree(simulated: f64, wire: f64) -> bool {
-    (wire - simulated).abs() <= THROUGHPUT * simulated
+fn throughputs_agree(transport: &str, simulated: f64, wire: f64) -> bool {
+    let part = if transport == KERNEL { THROUGHPUT_KERNEL } else { THROUGHPUT };
+    (wire - simulated).abs() <= part * simulated
 }
 
 fn delays_agree(simulated_ms: f64, wire_ms: f64) -> bool {

@@ -3,6 +3,7 @@
 //! The side that connects asks ([`Order`]): it sends itself, or the other side does. The order is a line of JSON at the
 //! beginning of the stream. Bytes are a pattern, so that the side that discards them sees whether they are right.
 
+pub mod tcp;
 mod traffic;
 
 use std::time::Duration;

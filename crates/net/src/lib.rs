@@ -21,6 +21,7 @@
 //! | [`transfer`] | files and streams between two machines |
 //! | [`hq`] | files over `hq-interop`, with other people's stacks |
 //! | [`bulk`] | measured flows |
+//! | [`proxy`] | a proxy that splits TCP |
 //! | [`key`] | the secret that both ends share |
 //! | [`qlog`] | logs of QUIC connections for viewers |
 //! | [`turn`] | the turning thread: socket, endpoint, app, deadlines |
@@ -36,6 +37,7 @@ pub mod clock;
 pub mod hq;
 pub mod key;
 pub mod lateness;
+pub mod proxy;
 pub mod qlog;
 pub mod quic;
 pub mod radio;

@@ -12,7 +12,7 @@ use crate::sys;
 /// Priority of the thread among real-time threads.
 ///
 /// Chosen: below the emulator's, which may run on the same machine.
-const PRIORITY: i32 = 5;
+pub(crate) const PRIORITY: i32 = 5;
 
 /// How long before a deadline a thread with real-time priority stops sleeping and waits awake: timers come late.
 ///

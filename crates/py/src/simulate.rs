@@ -75,6 +75,7 @@ pub fn simulate(
         out,
         program: "airpace".to_owned(),
         // The program has no such scheme: only this call makes the results again.
+        further: Vec::new(),
         again: has_own.then(|| command.clone()),
         command,
         qlog,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The active flows of a device, whatever sends them: those that sent bytes in the last tenth of a second.
+ * The active flows of a device, whatever sends them: those that sent bytes in the last tenth of a second. And, where the
+ * policy asks for them, active applications and the bytes that moved lately.
  *
  * Time is cut into slots. Each flow keeps the slot of its last packet, and a ring counts the flows that have each slot as
  * their last. A packet in a new slot takes its flow from one count to another; one in the same slot changes nothing, and
@@ -64,21 +65,101 @@ AP_FN void active_sum(struct ap_host *h, ap_u64 slot)
 	*(volatile ap_u64 *)&h->until = (slot + 1 + ACTIVE_SLOTS) * ACTIVE_SLOT;
 }
 
-/* A flow whose last slot was `*last` sends bytes. A new flow has zero there. */
-AP_FN void active_sends(struct ap_host *h, ap_u64 *last, ap_u64 now)
+/*
+ * A flow whose last slot was `*last` sends bytes. A new flow has zero there. Returns what it was, and AP_NONE if nothing has
+ * changed.
+ */
+AP_FN ap_u64 active_sends(struct ap_host *h, ap_u64 *last, ap_u64 now)
 {
 	ap_u64 slot = active_slot(now), was;
 
 	if (*(volatile ap_u64 *)last == slot)
-		return;
+		return AP_NONE;
 	/* If two processors send for the same flow, one of them takes it out of the slot where it was. */
 	was = __sync_lock_test_and_set(last, slot);
 	if (was == slot)
-		return;
+		return AP_NONE;
 	if (was)
 		active_change(h, was, 0);
 	active_change(h, slot, 1);
 	active_sum(h, slot);
+	return was;
+}
+
+/* How many are active as of the last packet; zero if that was so long ago that none is. */
+AP_FN ap_u64 active_now(const struct ap_host *h, ap_u64 now)
+{
+	ap_u64 flows = *(const volatile ap_u64 *)&h->flows;
+
+	return now < *(const volatile ap_u64 *)&h->until ? flows : 0;
+}
+
+/* A flow: its last slot, and its application. */
+struct active_flow {
+	ap_u64 last;
+	ap_u64 app;
+};
+
+/* An application: the last slot of all its flows, and those that are active. */
+struct active_app {
+	ap_u64 last;
+	struct ap_host flows;
+};
+
+/*
+ * The same for applications, when the flow's last slot has changed from `was`. `app` is the application `name`; `before` is
+ * the one that the flow was last seen with, and absent if that is forgotten.
+ */
+AP_FN void active_app_sends(struct ap_host *apps, struct active_flow *flow, ap_u64 name, struct active_app *app,
+			    struct active_app *before, ap_u64 was, ap_u64 now)
+{
+	ap_u64 slot = active_slot(now);
+
+	if (was && before)
+		active_change(&before->flows, was, 0);
+	if (before && flow->app != name)
+		active_sum(&before->flows, slot);
+	flow->app = name;
+	active_change(&app->flows, slot, 1);
+	active_sum(&app->flows, slot);
+	active_sends(apps, &app->last, now);
+}
+
+/* Bytes are counted in slots of this length. Source: crates/cc/src/registry.rs (USE_SLOT) */
+#define ACTIVE_USE_SLOT (250 * AP_MS)
+
+/* A word has the slot that it is of in its upper half, and bytes below. */
+#define ACTIVE_USE_BITS 32
+#define ACTIVE_USE_BYTES ((1ULL << ACTIVE_USE_BITS) - 1)
+
+AP_FN void active_use(struct ap_use *use, ap_u64 now, ap_u64 bytes)
+{
+	ap_u64 slot = now / ACTIVE_USE_SLOT, *word = &use->slots[slot & 1], was, moved;
+	int tries;
+
+	for (tries = 0; tries < ACTIVE_TRIES; tries++) {
+		was = *(volatile ap_u64 *)word;
+		if (was >> ACTIVE_USE_BITS > slot)
+			return;
+		moved = was >> ACTIVE_USE_BITS == slot ? was & ACTIVE_USE_BYTES : 0;
+		moved = ap_min(moved + bytes, ACTIVE_USE_BYTES);
+		if (__sync_val_compare_and_swap(word, was, slot << ACTIVE_USE_BITS | moved) == was)
+			return;
+	}
+}
+
+/* Bytes of the present slot and of the one before. */
+AP_FN ap_u64 active_used(const struct ap_use *use, ap_u64 now)
+{
+	ap_u64 slot = now / ACTIVE_USE_SLOT, used = 0, word;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		word = *(const volatile ap_u64 *)&use->slots[(slot - i) & 1];
+		if (word >> ACTIVE_USE_BITS == slot - i)
+			used += word & ACTIVE_USE_BYTES;
+	}
+	return used;
 }
 
 #endif

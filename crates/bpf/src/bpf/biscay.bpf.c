@@ -16,23 +16,19 @@
  */
 #include "fallback.h"
 #include "biscay.h"
-#include "count.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct ap_feed feed SEC(".data.feed");
-const volatile struct ap_tuning tuning SEC(".rodata.tuning");
+AP_OPTIONS(ap_tuning)
 
-/*
- * The loader freezes the options before the programs load, so that the verifier knows them. The compiler must not know: it
- * would take the zeros for them that stand above.
- */
-AP_FN const struct ap_tuning *options(void)
+#include "count.h"
+#include "feed.h"
+
+SEC("cgroup_skb/egress")
+int count_egress(struct __sk_buff *skb)
 {
-	const struct ap_tuning *t = (const struct ap_tuning *)&tuning;
-
-	asm volatile("" : "+r"(t));
-	return t;
+	return count_packet(skb);
 }
 
 struct flow {
@@ -53,59 +49,47 @@ struct flow {
 	struct ibbr own;
 };
 
-struct {
-	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
-	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
-	MAP_TYPE(key, int);
-	MAP_TYPE(value, struct flow);
-} flows SEC(".maps");
+AP_AT_SOCKETS(flows, struct flow);
+
+AP_FN enum who who_controls(const struct flow *f)
+{
+	if (!f)
+		return BARE;
+	return f->b.state == BISCAY_FALLBACK ? FALLBACK : OWN;
+}
 
 /*
- * The flows that share the bandwidth. Notes that this one sends.
+ * The flow's part of the bandwidth. Notes that this one sends.
  *
  * Differs: the registry counts a flow for itself even while it is silent. Here it counts from its first bytes on, which left
  * before it asks.
  */
-AP_FN ap_u64 sharing(struct flow *f, ap_u64 now)
+AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_u64 now)
 {
-	ap_u64 own = count_flows(&f->counted, now), all = host_flows(now);
+	ap_u64 own = count_flows(&f->counted, now);
 
-	return all ? all : own;
+	if (host_part(sk, part, now))
+		return;
+	part->num = 1;
+	part->den = own;
 }
 
-/* What the radio says. */
-AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, ap_u64 count)
+/* What the radio says, for this part of it. */
+AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, const struct split_part *part)
 {
-	volatile struct ap_feed *seen = &feed;
-	volatile struct ap_told *told;
-	ap_u64 before, time, bandwidth, burst;
-	ap_u32 num, den;
-	int tries;
+	struct ap_told told;
 
 	r->bandwidth = AP_NONE;
 	r->burst = 0;
-	r->share_num = 1;
-	r->share_den = ap_min(count, 0xffff);
-	for (tries = 0; tries < 4; tries++) {
-		before = seen->sequence;
-		told = &seen->told[before & 1];
-		time = told->time;
-		bandwidth = told->bandwidth;
-		burst = told->burst;
-		num = told->share_num;
-		den = told->share_den;
-		if (seen->sequence != before)
-			continue;
-		/* A time in the future is of a feeder that has no clock: it is not believed. */
-		if (time == 0 || time > now + AP_MS || now > time + AP_FEED_MAX_AGE)
-			return;
-		r->bandwidth = bandwidth;
-		r->burst = burst;
-		if (num && num <= den && den < (1 << 24)) {
-			r->share_num = num;
-			r->share_den = den;
-		}
+	r->share_num = part->num;
+	r->share_den = part->den;
+	if (!read_told(&feed, now, &told))
 		return;
+	r->bandwidth = told.bandwidth;
+	r->burst = told.burst;
+	if (told.share_num && told.share_num <= told.share_den && told.share_den < (1 << 24)) {
+		r->share_num = told.share_num;
+		r->share_den = told.share_den;
 	}
 }
 
@@ -172,10 +156,12 @@ int biscay_init_flow(ap_u64 *ctx)
 	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	/* It also gives the rate of the first window. Without memory for the flow, it is all that controls. */
-	fallback_init(sk, f ? &f->own : 0, wire_bytes(sk, tp));
-	if (!f)
+	if (!f) {
+		bare_init(sk);
 		return 0;
+	}
+	/* It also gives the rate of the first window. */
+	fallback_init(sk, &f->own, wire_bytes(sk, tp));
 	tp->snd_cwnd_cnt = 0;
 	biscay_init(&f->b, options(), wire_bytes(sk, tp));
 	f->last_delivered = tp->delivered;
@@ -215,19 +201,20 @@ int biscay_cong_control(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	ap_u64 now = now_of(tp), wire;
 	const struct rate_sample *rs = sample_of(ctx);
+	struct split_part part;
 	struct biscay_radio radio;
 	struct biscay_ack ack = {};
 	ap_u32 step;
 
 	if (!f) {
-		if (kernel.has_bbr)
-			call_bbr_main(sk, rs);
+		bare_ack(sk, rs);
 		return 0;
 	}
 	f->counted.acks++;
 	wire = wire_bytes(sk, tp);
 	f->b.mss = wire;
-	read_radio(&radio, now, sharing(f, now));
+	sharing(sk, f, &part, now);
+	read_radio(&radio, now, &part);
 	f->radio = radio;
 	note_sent(f, tp, now, wire);
 	if (rs->losses > 0)
@@ -259,13 +246,7 @@ int biscay_cong_control(ap_u64 *ctx)
 	return 0;
 }
 
-/*
- * What a send needs to know, in the socket itself: to find the flow's memory takes longer than all the rest of a send that
- * changes nothing. While BISCAY controls, its mark is in snd_cwnd_cnt, which no other control reads then; in FALLBACK, the
- * kernel's BBR has its state where these words are.
- */
-#define MARK 0xb15ca000U
-
+/* What a send needs to know, beside MARK. In FALLBACK, the kernel's BBR has its state where these words are. */
 struct noted {
 	ap_u64 bandwidth;
 	ap_u64 until;
@@ -277,7 +258,7 @@ AP_FN struct noted *noted_of(struct tcp_sock *tp)
 	return (struct noted *)tp->inet_conn.icsk_ca_priv;
 }
 
-AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f)
+AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f, ap_u64 now)
 {
 	struct noted *noted = noted_of(tp);
 
@@ -287,6 +268,9 @@ AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f)
 		return;
 	noted->bandwidth = f->radio.bandwidth;
 	noted->until = f->counted.until;
+	/* A part that does not hang on the number of flows alone is looked at again after a millisecond. */
+	if (options()->split != AP_SPLIT_EQUAL)
+		noted->until = ap_min(noted->until, now + AP_MS);
 	noted->host = *(volatile ap_u64 *)&host.flows;
 	tp->snd_cwnd_cnt = MARK;
 }
@@ -313,16 +297,18 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	ap_u64 now = now_of(tp), wire;
 	struct biscay_radio radio;
+	struct split_part part;
 	struct flow *f;
 
 	if (is_as_noted(tp, now))
 		return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 	f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	if (!f)
-		return fallback_min_tso_segs(sk);
+		return bare_min_tso_segs(sk);
 	f->counted.sends++;
 	wire = wire_bytes(sk, tp);
-	read_radio(&radio, now, sharing(f, now));
+	sharing(sk, f, &part, now);
+	read_radio(&radio, now, &part);
 	note_sent(f, tp, now, wire);
 	if (radio.bandwidth != f->radio.bandwidth || radio.share_den != f->radio.share_den ||
 	    radio.share_num != f->radio.share_num) {
@@ -332,7 +318,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 	}
 	if (f->b.state == BISCAY_FALLBACK)
 		return fallback_min_tso_segs(sk);
-	note_answer(tp, f);
+	note_answer(tp, f, now);
 	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 }
 
@@ -345,11 +331,11 @@ void biscay_set_state(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	struct biscay_radio none = { .bandwidth = AP_NONE, .share_num = 1, .share_den = 1 };
 
-	if (!f || f->b.state == BISCAY_FALLBACK) {
-		fallback_set_state(sk, f ? &f->own : 0, state, f ? f->delivered : 0, wire_bytes(sk, tp));
-		return;
-	}
-	if (state == TCP_CA_Loss) {
+	if (!f) {
+		bare_set_state(sk, state);
+	} else if (f->b.state == BISCAY_FALLBACK) {
+		fallback_set_state(sk, &f->own, state, f->delivered, wire_bytes(sk, tp));
+	} else if (state == TCP_CA_Loss) {
 		/* Everything outstanding counts as lost: nothing is known until the next ACK. */
 		biscay_on_loss(&f->b, 0, 1, &none);
 		apply(sk, tp, f, wire_bytes(sk, tp));
@@ -363,43 +349,15 @@ void biscay_cwnd_event(ap_u64 *ctx)
 	enum tcp_ca_event event = ctx[1];
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-	if (!f || f->b.state == BISCAY_FALLBACK) {
-		fallback_cwnd_event(sk, f ? &f->own : 0, event);
-		return;
-	}
-	if (event == CA_EVENT_TX_START)
+	if (!f)
+		bare_cwnd_event(sk, event);
+	else if (f->b.state == BISCAY_FALLBACK)
+		fallback_cwnd_event(sk, &f->own, event);
+	else if (event == CA_EVENT_TX_START)
 		biscay_on_sent(&f->b, now_of((struct tcp_sock *)sk), 0, 1, f->b.was_idle);
 }
 
-SEC("struct_ops/biscay_ssthresh")
-int biscay_ssthresh(ap_u64 *ctx)
-{
-	struct sock *sk = (struct sock *)ctx[0];
-	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
-
-	if (!f || f->b.state == BISCAY_FALLBACK)
-		return fallback_ssthresh(sk);
-	/* The window is not for the loss to decide. */
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-SEC("struct_ops/biscay_undo_cwnd")
-int biscay_undo_cwnd(ap_u64 *ctx)
-{
-	struct sock *sk = (struct sock *)ctx[0];
-	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
-
-	if (!f || f->b.state == BISCAY_FALLBACK)
-		return fallback_undo_cwnd(sk);
-	return ((struct tcp_sock *)sk)->snd_cwnd;
-}
-
-SEC("struct_ops/biscay_sndbuf_expand")
-int biscay_sndbuf_expand(ap_u64 *ctx __attribute__((unused)))
-{
-	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */
-	return 3;
-}
+AP_COMMON_PROGRAMS(biscay)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops biscay = {

@@ -23,7 +23,11 @@ AP_FN ap_u64 biscay_floor(const struct biscay *b)
 
 AP_FN void biscay_init(struct biscay *b, const struct ap_tuning *t, ap_u64 mss)
 {
+#ifdef __bpf__
+	(void)t;
+#else
 	b->tuning = *t;
+#endif
 	b->mss = mss;
 	b->cwnd = b->own_cwnd = ap_min(10 * mss, ap_max(2 * mss, 15000));
 	b->cellular = b->share_of[0] = AP_NONE;
@@ -103,7 +107,7 @@ AP_FN ap_u64 biscay_flow_share(const struct biscay *b)
 /* This flow's part of the rate at which a burst was carried; zero if it is not to be used. */
 AP_FN ap_u64 biscay_burst(const struct biscay *b, const struct biscay_radio *r)
 {
-	if (b->tuning.startup != 2)
+	if (biscay_options(b)->startup != 2)
 		return 0;
 	return ap_min(ap_scaled(ap_min(r->burst, AP_MOST_RATE), r->share_num, r->share_den), AP_MOST_RATE);
 }
@@ -155,7 +159,7 @@ AP_FN ap_u64 biscay_window(const struct biscay *b)
 
 	if (b->is_draining)
 		return biscay_drained(b);
-	extra = ap_bytes_in(share, b->tuning.slack) + (b->tuning.bunching ? biscay_extra_acked(b) : 0) + b->tuning.packets * b->mss;
+	extra = ap_bytes_in(share, biscay_options(b)->slack) + (biscay_options(b)->bunching ? biscay_extra_acked(b) : 0) + biscay_options(b)->packets * b->mss;
 	extra = (ap_min(extra, AP_MOST_BYTES) * b->extra + BISCAY_ONE / 2) / BISCAY_ONE;
 	return ap_max(ap_bytes_in(share, biscay_least(b)) + extra, biscay_floor(b));
 }
@@ -207,9 +211,9 @@ AP_CALL int biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap
 
 	if (!b || !a)
 		return 0;
-	period = b->tuning.rtt_window / 2;
+	period = biscay_options(b)->rtt_window / 2;
 	if (a->rtt != AP_NONE)
-		ap_window_update(&b->least, a->now, a->rtt, b->tuning.rtt_window, 0);
+		ap_window_update(&b->least, a->now, a->rtt, biscay_options(b)->rtt_window, 0);
 	if (b->is_draining) {
 		biscay_go_on_draining(b, a, drained);
 		return 0;
@@ -293,7 +297,7 @@ AP_CALL int biscay_update_cellular(struct biscay *b, ap_u64 now, const struct bi
 		sampled = ap_min(sampled, AP_MOST_RATE);
 		b->share_num = r->share_num;
 		b->share_den = r->share_den;
-		if (b->cellular != AP_NONE && b->tuning.hold && !(b->queue && sampled > 0 && now >= b->unsettled_until))
+		if (b->cellular != AP_NONE && biscay_options(b)->hold && !(b->queue && sampled > 0 && now >= b->unsettled_until))
 			sampled = ap_max(b->cellular, sampled);
 		b->cellular = sampled;
 	}
@@ -330,7 +334,7 @@ AP_FN int biscay_is_reliable(const struct biscay *b, ap_u64 share)
 {
 	if (share == AP_NONE || share == 0)
 		return 0;
-	return b->tuning.startup == 0 || share > 2 * ap_rate_of(b->most_sent, BISCAY_SPAN) || biscay_start_is_over(b);
+	return biscay_options(b)->startup == 0 || share > 2 * ap_rate_of(b->most_sent, BISCAY_SPAN) || biscay_start_is_over(b);
 }
 
 AP_FN void biscay_enter(struct biscay *b, ap_u64 now)
@@ -339,13 +343,13 @@ AP_FN void biscay_enter(struct biscay *b, ap_u64 now)
 
 	b->state = BISCAY_BISCAY;
 	b->since = AP_NONE;
-	if (!b->tuning.hold)
+	if (!biscay_options(b)->hold)
 		return;
 	reached = ap_max(b->carried == AP_NONE ? 0 : b->carried, b->end_to_end);
 	reached = ap_min(ap_scaled(reached, b->share_den, ap_max(b->share_num, 1)), AP_MOST_RATE);
 	b->cellular = b->cellular == AP_NONE ? reached : ap_max(b->cellular, reached);
 	biscay_divide(b);
-	b->unsettled_until = ap_max(b->unsettled_until, now + b->tuning.lag);
+	b->unsettled_until = ap_max(b->unsettled_until, now + biscay_options(b)->lag);
 }
 
 AP_FN void biscay_enter_fallback(struct biscay *b, ap_u64 now)
@@ -368,7 +372,7 @@ AP_FN int biscay_has_held(struct biscay *b, ap_u64 now, int holds)
 	}
 	if (b->since == AP_NONE)
 		b->since = now;
-	return ap_less(now, b->since) >= b->tuning.lag;
+	return ap_less(now, b->since) >= biscay_options(b)->lag;
 }
 
 AP_CALL int biscay_step(struct biscay *b, const struct biscay_ack *a, const struct biscay_radio *r)
@@ -382,19 +386,19 @@ AP_CALL int biscay_step(struct biscay *b, const struct biscay_ack *a, const stru
 		biscay_slow_start(b, a, r);
 		if (biscay_is_reliable(b, share))
 			biscay_enter(b, a->now);
-		else if (b->lost_in_startup || (b->tuning.startup != 0 && biscay_start_is_over(b)))
+		else if (b->lost_in_startup || (biscay_options(b)->startup != 0 && biscay_start_is_over(b)))
 			biscay_enter_fallback(b, a->now);
 	} else if (b->state == BISCAY_BISCAY && share == AP_NONE) {
 		biscay_enter_fallback(b, a->now);
 	} else if (b->state == BISCAY_BISCAY) {
 		b->own_cwnd = biscay_window(b);
-		wired = b->queue && share > ap_scaled(b->end_to_end, 100 + b->tuning.margin, 100);
+		wired = b->queue && share > ap_scaled(b->end_to_end, 100 + biscay_options(b)->margin, 100);
 		if (a->app_limited)
 			b->since = AP_NONE;
 		else if (!b->is_draining && biscay_has_held(b, a->now, wired))
 			biscay_enter_fallback(b, a->now);
 	} else if (share != AP_NONE) {
-		wired = share > ap_scaled(b->end_to_end, 100 + b->tuning.tolerance, 100);
+		wired = share > ap_scaled(b->end_to_end, 100 + biscay_options(b)->tolerance, 100);
 		if (biscay_has_held(b, a->now, !wired)) {
 			b->state = BISCAY_BISCAY;
 			b->since = AP_NONE;
@@ -415,7 +419,7 @@ AP_CALL int biscay_update_control(struct biscay *b, const struct biscay_radio *r
 	b->cwnd = ap_max(b->own_cwnd, b->mss);
 	if (b->smoothed == AP_NONE)
 		return 0;
-	gain = b->state == BISCAY_STARTUP ? b->tuning.pacing_startup : b->tuning.pacing;
+	gain = b->state == BISCAY_STARTUP ? biscay_options(b)->pacing_startup : biscay_options(b)->pacing;
 	known = b->state == BISCAY_BISCAY ? b->share : biscay_burst(b, r);
 	pacing = ap_max(ap_rate_of(b->own_cwnd, b->smoothed), known);
 	b->pacing = ap_max(ap_over_100(pacing * ap_min(gain, 400) + 50), 1000);
@@ -431,7 +435,7 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 
 	if (b->silenced) {
 		b->silenced = 0;
-		b->unsettled_until = ap_max(b->unsettled_until, a->now + b->tuning.lag);
+		b->unsettled_until = ap_max(b->unsettled_until, a->now + biscay_options(b)->lag);
 	}
 	if (a->rate != AP_NONE && !b->is_draining)
 		b->delivery_rate = a->rate;
@@ -443,13 +447,13 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 	if (b->state == BISCAY_STARTUP && b->least.seen)
 		biscay_watch_start(b, a);
 	if (was_draining && !b->is_draining)
-		b->unsettled_until = ap_max(b->unsettled_until, a->now + b->tuning.lag);
+		b->unsettled_until = ap_max(b->unsettled_until, a->now + biscay_options(b)->lag);
 	carried = b->state == BISCAY_STARTUP ? biscay_burst(b, r) : 0;
 	carried = ap_max(carried, b->share);
 	biscay_observe(b, a, round_began, b->state == BISCAY_FALLBACK ? 0 : carried);
 	b->queue = biscay_has_queue(b);
 	if (a->app_limited)
-		b->unsettled_until = ap_max(b->unsettled_until, a->now + b->tuning.lag);
+		b->unsettled_until = ap_max(b->unsettled_until, a->now + biscay_options(b)->lag);
 	biscay_update_cellular(b, a->now, r);
 	b->acked_in_round += a->acked;
 	if (round_began && biscay_standing(b) != AP_NONE) {

@@ -47,7 +47,9 @@ struct biscay_radio {
 
 /* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
 struct biscay {
+#ifndef __bpf__
 	struct ap_tuning tuning;
+#endif
 	ap_u64 mss;
 	ap_u32 state;
 	/* flags */
@@ -121,5 +123,13 @@ struct biscay {
 	ap_u64 slot;
 	ap_u32 slots[BISCAY_SLOTS];
 };
+
+/* The options: in the kernel, all flows read the same, which the verifier knows. */
+#ifdef __bpf__
+AP_FN const struct ap_tuning *options(void);
+#define biscay_options(b) ((void)(b), options())
+#else
+#define biscay_options(b) (&(b)->tuning)
+#endif
 
 #endif

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Counts what this host sends: a program at the root of its control groups, which sees each packet of each socket as it
- * leaves, before it is cut up. Its flows are told apart by addresses, ports and protocol. TCP and UDP count if they carry
+ * Counts what this host sends, or what it receives: a program at the root of its control groups, which sees each packet of
+ * each socket as it leaves, before it is cut up, or as it arrives. Its flows are told apart by addresses, ports and protocol. TCP and UDP count if they carry
  * bytes: ACKs alone do not. What goes to this host itself does not count.
+ *
+ * An application is the process that made the socket; a socket that a server accepts belongs to the maker of the one that
+ * it listens on. Of a socket that is older than this program, only the user is known, and all of a user's are one
+ * application then. `options()` is that of BISCAY.
+ *
+ * Chosen: the process, as BISCAY §A.5.2 says, and not the user: the programs of a Linux desktop have the same. On Android,
+ * where each app is a user, an app of several processes with sockets counts once for each.
  */
 #ifndef AIRPACE_COUNT_H
 #define AIRPACE_COUNT_H
 
 #include "active.h"
 #include "kernel.h"
+#include "split.h"
 
 struct ap_host host SEC(".data.host");
+struct ap_shares shares SEC(".data.shares");
+
+/* The programs let every packet and every socket pass. */
+enum { PASS = 1 };
 
 /* What tells flows apart. */
 struct flow_key {
@@ -30,8 +42,33 @@ struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
 	MAP_INT(max_entries, 2 * AP_MOST_FLOWS);
 	MAP_TYPE(key, struct flow_key);
-	MAP_TYPE(value, ap_u64);
+	MAP_TYPE(value, struct active_flow);
 } device_flows SEC(".maps");
+
+/* Applications by their names: the number of a process, or OF_A_USER and a user's. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, AP_MOST_FLOWS);
+	MAP_TYPE(key, ap_u64);
+	MAP_TYPE(value, struct active_app);
+} device_apps SEC(".maps");
+
+#define OF_A_USER (1ULL << 32)
+
+/* What is known of a socket. */
+struct owned {
+	/* Its application; zero if that was not asked for. */
+	ap_u64 app;
+	struct ap_use use;
+};
+
+/* A socket that is accepted gets what its listener has. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
+	MAP_INT(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	MAP_TYPE(key, int);
+	MAP_TYPE(value, struct owned);
+} owners SEC(".maps");
 
 /* Source: Linux include/uapi/linux/bpf.h */
 struct __sk_buff {
@@ -41,26 +78,73 @@ struct __sk_buff {
 	ap_u32 before_data[8];
 	ap_u32 data;
 	ap_u32 data_end;
+	ap_u32 before_sk[21];
+	/* The socket. */
+	void *sk;
 };
+
+_Static_assert(__builtin_offsetof(struct __sk_buff, data_end) == 80, "as the kernel has it");
+_Static_assert(__builtin_offsetof(struct __sk_buff, sk) == 168, "as the kernel has it");
+
+/* A process makes a socket. */
+SEC("cgroup/sock_create")
+int count_owner(void *sk)
+{
+	struct owned *owned = bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (owned)
+		owned->app = bpf_get_current_pid_tgid() >> 32;
+	return PASS;
+}
+
+/* What is known of the socket of a packet, which may have none. */
+AP_FN struct owned *owned_by(struct __sk_buff *skb)
+{
+	void *sk = skb->sk;
+
+	return sk ? bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+}
+
+/* The flow's application is active. */
+AP_FN void count_app(struct __sk_buff *skb, struct active_flow *flow, ap_u64 was, ap_u64 now)
+{
+	struct owned *owned = owned_by(skb);
+	struct active_app none = {}, *app, *before = 0;
+	ap_u64 name = owned ? owned->app : 0;
+
+	if (!name) {
+		name = OF_A_USER | bpf_get_socket_uid(skb);
+		if (owned)
+			owned->app = name;
+	}
+	app = bpf_map_lookup_elem(&device_apps, &name);
+	if (!app) {
+		bpf_map_update_elem(&device_apps, &name, &none, BPF_NOEXIST);
+		app = bpf_map_lookup_elem(&device_apps, &name);
+	}
+	if (flow->app)
+		before = bpf_map_lookup_elem(&device_apps, &flow->app);
+	if (app)
+		active_app_sends(&shares.apps, flow, name, app, before, was, now);
+}
 
 /* The loopback has this number in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
 enum { LOOPBACK = 1 };
-
-/* The program lets every packet pass. */
-enum { PASS = 1 };
 
 enum { PROTOCOL_TCP = 6, PROTOCOL_UDP = 17 };
 
 /* Headers: where what counts lies in them. Source: RFC 791 §3.1; RFC 8200 §3; RFC 9293 §3.1; RFC 768 */
 enum { IPV4_LEAST = 20, IPV6_BYTES = 40, TCP_LEAST = 20, UDP_BYTES = 8 };
 
-SEC("cgroup_skb/egress")
-int count_egress(struct __sk_buff *skb)
+/* Counts a packet. */
+AP_FN int count_packet(struct __sk_buff *skb)
 {
 	ap_u8 *at = (ap_u8 *)(unsigned long)skb->data, *end = (ap_u8 *)(unsigned long)skb->data_end;
 	struct flow_key key = {};
 	ap_u32 headers, i;
-	ap_u64 *last, now, none = 0;
+	struct active_flow *flow, none = {};
+	ap_u64 now, was, bytes;
+	struct owned *owned;
 
 	if (skb->ifindex == LOOPBACK || at + IPV4_LEAST > end)
 		return PASS;
@@ -93,25 +177,56 @@ int count_egress(struct __sk_buff *skb)
 	}
 	if (skb->len <= headers)
 		return PASS;
+	bytes = skb->len - headers;
 	key.ports = *(ap_u32 *)at;
 	now = bpf_ktime_get_ns();
-	last = bpf_map_lookup_elem(&device_flows, &key);
-	if (!last) {
+	flow = bpf_map_lookup_elem(&device_flows, &key);
+	if (!flow) {
 		/* Another processor may have been first: then this finds its entry. */
 		bpf_map_update_elem(&device_flows, &key, &none, BPF_NOEXIST);
-		last = bpf_map_lookup_elem(&device_flows, &key);
+		flow = bpf_map_lookup_elem(&device_flows, &key);
 	}
-	if (last)
-		active_sends(&host, last, now);
+	if (!flow)
+		return PASS;
+	was = active_sends(&host, &flow->last, now);
+	if (options()->split == AP_SPLIT_APP && was != AP_NONE)
+		count_app(skb, flow, was, now);
+	if (options()->split == AP_SPLIT_PROPORTIONAL) {
+		owned = owned_by(skb);
+		if (owned)
+			active_use(&owned->use, now, bytes);
+		active_use(&shares.all, now, bytes);
+	}
 	return PASS;
 }
 
-/* The active flows of this host; zero if nobody counts them, or nothing left lately. */
-AP_FN ap_u64 host_flows(ap_u64 now)
+/*
+ * The part of the bandwidth for a flow, where the host's flows are counted. Returns whether they are, and anything moved
+ * lately.
+ */
+AP_FN int host_part(struct sock *sk, struct split_part *part, ap_u64 now)
 {
-	ap_u64 flows = *(volatile ap_u64 *)&host.flows;
+	struct split_view seen = { .flows = active_now(&host, now) };
+	struct owned *owned;
+	struct active_app *app;
 
-	return now < *(volatile ap_u64 *)&host.until ? flows : 0;
+	if (!seen.flows)
+		return 0;
+	if (options()->split != AP_SPLIT_EQUAL) {
+		owned = bpf_sk_storage_get(&owners, sk, 0, 0);
+		if (options()->split == AP_SPLIT_APP && owned) {
+			seen.apps = active_now(&shares.apps, now);
+			app = bpf_map_lookup_elem(&device_apps, &owned->app);
+			if (app)
+				seen.app_flows = active_now(&app->flows, now);
+		}
+		if (options()->split == AP_SPLIT_PROPORTIONAL && owned) {
+			seen.used = active_used(&owned->use, now);
+			seen.moved = active_used(&shares.all, now);
+		}
+	}
+	split_part(part, options()->split, &seen);
+	return 1;
 }
 
 #endif

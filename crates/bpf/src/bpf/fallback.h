@@ -6,7 +6,7 @@
 #ifndef AIRPACE_FALLBACK_H
 #define AIRPACE_FALLBACK_H
 
-#include "sock.h"
+#include "scheme.h"
 #include "bbr.h"
 
 /* In icsk_ca_priv, the kernel's BBR has its state. What is known of the path goes there when it takes over. */
@@ -33,7 +33,7 @@ AP_FN void apply_own_bbr(struct sock *sk, struct tcp_sock *tp, const struct ibbr
 	pace(sk, ap_max(b->pacing, ibbr_least_rate(b)), payload_part(tp, wire));
 }
 
-/* A flow begins. `b` may be absent for want of memory; then only the kernel's BBR can control it. */
+/* A flow begins. */
 AP_FN void fallback_init(struct sock *sk, struct ibbr *b, ap_u64 wire)
 {
 	if (kernel.has_bbr) {
@@ -42,10 +42,8 @@ AP_FN void fallback_init(struct sock *sk, struct ibbr *b, ap_u64 wire)
 	}
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	if (b) {
-		ibbr_init(b, wire);
-		pace(sk, b->pacing, payload_part((struct tcp_sock *)sk, wire));
-	}
+	ibbr_init(b, wire);
+	pace(sk, b->pacing, payload_part((struct tcp_sock *)sk, wire));
 }
 
 /* It takes over, with what is known of the path: a bandwidth, and whether that filled the path; a round-trip time. */
@@ -92,7 +90,7 @@ AP_FN void fallback_set_state(struct sock *sk, struct ibbr *b, ap_u8 state, ap_u
 {
 	if (kernel.has_bbr) {
 		bbr_set_state(sk, state);
-	} else if (b && state == TCP_CA_Loss) {
+	} else if (state == TCP_CA_Loss) {
 		ibbr_on_loss(b, 0, 1, delivered);
 		apply_own_bbr(sk, (struct tcp_sock *)sk, b, wire);
 	}
@@ -104,19 +102,8 @@ AP_FN void fallback_cwnd_event(struct sock *sk, struct ibbr *b, enum tcp_ca_even
 
 	if (kernel.has_bbr)
 		bbr_cwnd_event(sk, event);
-	else if (b && event == CA_EVENT_TX_START)
+	else if (event == CA_EVENT_TX_START)
 		ibbr_on_sent(b, now_of(tp), 1, tp->app_limited != 0);
-}
-
-/* Neither lets a loss decide the threshold of slow start. */
-AP_FN ap_u32 fallback_ssthresh(struct sock *sk)
-{
-	return kernel.has_bbr ? bbr_ssthresh(sk) : ((struct tcp_sock *)sk)->snd_ssthresh;
-}
-
-AP_FN ap_u32 fallback_undo_cwnd(struct sock *sk)
-{
-	return kernel.has_bbr ? bbr_undo_cwnd(sk) : ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
 #endif

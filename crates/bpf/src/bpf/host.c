@@ -6,6 +6,8 @@
 #include "morc.h"
 #include "pbe.h"
 #include "pbe_option.h"
+#include "split.h"
+#include "window.h"
 
 ap_u64 ap_host_biscay_words(void)
 {
@@ -207,6 +209,52 @@ ap_u64 ap_host_active_sends(struct ap_host *h, ap_u64 last, ap_u64 now)
 	return last;
 }
 
+/* A flow, and so its application, sends bytes. `before` is what the flow was of until now, if it is to be `app` then. */
+void ap_host_apps_sends(struct ap_host *h, struct ap_host *apps, struct active_flow *flow, ap_u64 name,
+			struct active_app *app, struct active_app *before, ap_u32 is_same, ap_u64 now)
+{
+	ap_u64 was = active_sends(h, &flow->last, now);
+
+	if (was != AP_NONE)
+		active_app_sends(apps, flow, name, app, is_same ? app : before, was, now);
+}
+
+void ap_host_use(struct ap_use *use, ap_u64 now, ap_u64 bytes)
+{
+	active_use(use, now, bytes);
+}
+
+ap_u64 ap_host_used(const struct ap_use *use, ap_u64 now)
+{
+	return active_used(use, now);
+}
+
+void ap_host_split(ap_u32 policy, const struct split_view *seen, struct split_part *part)
+{
+	split_part(part, policy, seen);
+}
+
+ap_u64 ap_host_window_words(void)
+{
+	return sizeof(struct window) / 8;
+}
+
+void ap_host_window_init(struct window *w)
+{
+	window_init(w);
+}
+
+void ap_host_window_echo(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 rtt)
+{
+	window_on_echo(w, t, now, rtt);
+}
+
+ap_u64 ap_host_window(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 mss, ap_u64 sampled,
+		      const struct split_part *part)
+{
+	return window_of(w, t, now, mss, sampled, part);
+}
+
 /* The active flows, and until when that is so. */
 void ap_host_active(const struct ap_host *h, ap_u64 out[2])
 {
@@ -235,7 +283,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 }
 
 /* Sizes and offsets of what is shared, for a test. */
-void ap_host_layout(ap_u64 out[19])
+void ap_host_layout(ap_u64 out[28])
 {
 	out[0] = AP_LAYOUT;
 	out[1] = sizeof(struct ap_feed);
@@ -256,4 +304,13 @@ void ap_host_layout(ap_u64 out[19])
 	out[16] = sizeof(struct pbe_fed);
 	out[17] = sizeof(struct ap_pbe_feed);
 	out[18] = sizeof(struct ap_totals);
+	out[19] = __builtin_offsetof(struct ap_totals, confirmed);
+	out[20] = sizeof(struct ap_host);
+	out[21] = __builtin_offsetof(struct ap_host, until);
+	out[22] = sizeof(struct active_app) - sizeof(struct ap_host);
+	out[23] = sizeof(struct active_flow);
+	out[24] = sizeof(struct ap_use);
+	out[25] = sizeof(struct split_view);
+	out[26] = sizeof(struct split_part);
+	out[27] = sizeof(struct ap_shares);
 }

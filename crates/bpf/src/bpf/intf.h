@@ -93,6 +93,21 @@ struct ap_host {
 	ap_u64 until;
 };
 
+/* What a host's flows moved lately: bytes by slots, as active.h has them. */
+struct ap_use {
+	ap_u64 slots[2];
+};
+
+/* Beside `host`, what policies other than equality need: `shares`. */
+struct ap_shares {
+	/* The active applications, counted as flows are. */
+	struct ap_host apps;
+	struct ap_use all;
+};
+
+/* How a device's flows share. Source: crates/cc/src/biscay/split.rs */
+enum { AP_SPLIT_EQUAL, AP_SPLIT_APP, AP_SPLIT_PROPORTIONAL };
+
 /* BISCAY's options, `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
 struct ap_tuning {
 	/* ns */
@@ -111,6 +126,9 @@ struct ap_tuning {
 	ap_u32 pacing;
 	ap_u32 margin;
 	ap_u32 tolerance;
+	/* AP_SPLIT_… */
+	ap_u32 split;
+	ap_u32 reserved;
 };
 
 /* MORC's options, `tuning` of its programs; the meanings and defaults are those of crates/cc/src/morc.rs. */

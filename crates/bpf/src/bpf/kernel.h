@@ -23,20 +23,25 @@ typedef long ap_long;
 
 enum { BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_SK_STORAGE = 24 };
 enum { BPF_NOEXIST = 1 };
-enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 0x200 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, ap_u64 flags) = (void *)2;
 static ap_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static ap_u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static ap_u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static ap_u32 (*const bpf_get_socket_uid)(void *skb) = (void *)47;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, ap_u64 flags) = (void *)107;
+static long (*const bpf_probe_read_kernel)(void *to, ap_u32 bytes, const void *from) = (void *)113;
+static void *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 
 const volatile struct ap_kernel kernel SEC(".rodata.kernel") = { .sample_argument = 3, .has_bbr = 1 };
 
 /* What the compiler tells the loader about a member (enum bpf_core_relo_kind). */
 #define FIELD_BYTE_OFFSET(field) __builtin_preserve_field_info(field, 0)
+#define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
 #define FIELD_LSHIFT_U64(field) __builtin_preserve_field_info(field, 4)
 
 struct sock_common {
@@ -46,11 +51,20 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	ap_u32 sk_pacing_status;
+	int sk_rx_dst_ifindex;
 } CORE;
 
 struct inet_connection_sock {
 	ap_u64 icsk_ca_priv[13];
+	struct {
+		ap_u16 rcv_mss;
+	} icsk_ack;
+} CORE;
+
+struct tcp_options_received {
+	ap_u32 rcv_tsecr;
 } CORE;
 
 struct tcp_sock {
@@ -61,6 +75,7 @@ struct tcp_sock {
 	ap_u32 snd_cwnd_clamp;
 	ap_u32 snd_cwnd_cnt;
 	ap_u32 snd_ssthresh;
+	ap_u32 prior_cwnd;
 	ap_u32 packets_out;
 	ap_u32 retrans_out;
 	ap_u32 sacked_out;
@@ -72,6 +87,16 @@ struct tcp_sock {
 	ap_u64 bytes_sent;
 	ap_u64 tcp_clock_cache;
 	ap_u32 data_segs_out;
+	/* What a receiver knows. */
+	ap_u32 rcv_nxt;
+	ap_u32 window_clamp;
+	ap_u64 bytes_received;
+	struct tcp_options_received rx_opt;
+	struct {
+		ap_u32 rtt_us;
+	} rcv_rtt_est;
+	/* from Linux 6.7 on */
+	ap_u8 tcp_usec_ts : 1;
 } CORE;
 
 struct rate_sample {
@@ -116,7 +141,7 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
-enum { TCP_CA_Loss = 4 };
+enum { TCP_CA_Open = 0, TCP_CA_CWR = 2, TCP_CA_Recovery = 3, TCP_CA_Loss = 4 };
 enum { TCP_CONG_NON_RESTRICTED = 1 };
 enum { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1 };
 enum { AF_INET6 = 10 };

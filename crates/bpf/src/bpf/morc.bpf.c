@@ -9,24 +9,12 @@
  *
  * Amounts are those of IP packets, headers included, as in the simulator.
  */
-#include "sock.h"
+#include "scheme.h"
 #include "morc.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-const volatile struct ap_morc_tuning tuning SEC(".rodata.tuning");
-
-/*
- * The loader freezes the options before the programs load, so that the verifier knows them. The compiler must not know: it
- * would take the zeros for them that stand above.
- */
-AP_FN const struct ap_morc_tuning *options(void)
-{
-	const struct ap_morc_tuning *t = (const struct ap_morc_tuning *)&tuning;
-
-	asm volatile("" : "+r"(t));
-	return t;
-}
+AP_OPTIONS(ap_morc_tuning)
 
 struct flow {
 	struct counted counted;
@@ -43,12 +31,12 @@ struct flow {
 	struct morc m;
 };
 
-struct {
-	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
-	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
-	MAP_TYPE(key, int);
-	MAP_TYPE(value, struct flow);
-} flows SEC(".maps");
+AP_AT_SOCKETS(flows, struct flow);
+
+AP_FN enum who who_controls(const struct flow *f)
+{
+	return f ? OWN : BARE;
+}
 
 /* Gives the answer to the kernel. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
@@ -96,10 +84,7 @@ AP_FN void settle(struct flow *f, const struct tcp_sock *tp, ap_u64 wire, struct
 	f->settled += count;
 }
 
-/*
- * Until when no interval can end, in the socket itself: to find the flow's memory takes longer than all the rest of a send
- * that changes nothing. What leaves until then is counted with the next ACK.
- */
+/* Until when no interval can end, beside MARK. What leaves until then is counted with the next ACK. */
 struct noted {
 	ap_u64 due;
 	/* From then on, an application that had nothing to send has paused. */
@@ -117,6 +102,7 @@ AP_FN void note_interval(struct tcp_sock *tp, struct flow *f, ap_u64 now)
 
 	noted_of(tp)->due = f->m.intervals.count && !f->m.realign ? it->due : 0;
 	noted_of(tp)->pause = now + PCC_NO_PAUSE;
+	tp->snd_cwnd_cnt = MARK;
 }
 
 SEC("struct_ops/morc_init_flow")
@@ -129,11 +115,13 @@ int morc_init_flow(ap_u64 *ctx)
 	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!f) {
+		bare_init(sk);
+		return 0;
+	}
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	if (!f)
-		return 0;
-	noted_of(tp)->due = 0;
+	tp->snd_cwnd_cnt = 0;
 	morc_init(&f->m, options(), wire_bytes(sk, tp));
 	f->last_sent = tp->data_segs_out;
 	f->last_delivered = tp->delivered;
@@ -154,8 +142,10 @@ int morc_cong_control(ap_u64 *ctx)
 	struct pcc_packets lost, acked;
 	struct morc_ack ack;
 
-	if (!f)
+	if (!f) {
+		bare_ack(sk, rs);
 		return 0;
+	}
 	f->counted.acks++;
 	count_flows(&f->counted, now);
 	wire = wire_bytes(sk, tp);
@@ -195,11 +185,12 @@ int morc_min_tso_segs(ap_u64 *ctx)
 	ap_u64 now = now_of(tp), wire;
 	struct flow *f;
 
-	if (now < noted_of(tp)->due && (!tp->app_limited || now < noted_of(tp)->pause))
+	if (tp->snd_cwnd_cnt == MARK && now < noted_of(tp)->due &&
+	    (!tp->app_limited || now < noted_of(tp)->pause))
 		return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 	f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	if (!f)
-		return 2;
+		return bare_min_tso_segs(sk);
 	f->counted.sends++;
 	wire = wire_bytes(sk, tp);
 	note_sent(f, tp, now, wire);
@@ -218,28 +209,22 @@ void morc_set_state(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
 	/* A timeout lowers the window to a packet. Here, the rate decides, and what is lost counts with the next ACK. */
-	if (f && state == TCP_CA_Loss)
+	if (!f)
+		bare_set_state(sk, state);
+	else if (state == TCP_CA_Loss)
 		apply(sk, tp, f, wire_bytes(sk, tp));
 }
 
-SEC("struct_ops/morc_ssthresh")
-int morc_ssthresh(ap_u64 *ctx)
+SEC("struct_ops/morc_cwnd_event")
+void morc_cwnd_event(ap_u64 *ctx)
 {
-	return ((struct tcp_sock *)ctx[0])->snd_ssthresh;
+	struct sock *sk = (struct sock *)ctx[0];
+
+	if (!bpf_sk_storage_get(&flows, sk, 0, 0))
+		bare_cwnd_event(sk, ctx[1]);
 }
 
-SEC("struct_ops/morc_undo_cwnd")
-int morc_undo_cwnd(ap_u64 *ctx)
-{
-	return ((struct tcp_sock *)ctx[0])->snd_cwnd;
-}
-
-SEC("struct_ops/morc_sndbuf_expand")
-int morc_sndbuf_expand(ap_u64 *ctx __attribute__((unused)))
-{
-	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */
-	return 3;
-}
+AP_COMMON_PROGRAMS(morc)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops morc = {
@@ -247,6 +232,7 @@ struct tcp_congestion_ops morc = {
 	.cong_control = (void *)morc_cong_control,
 	.min_tso_segs = (void *)morc_min_tso_segs,
 	.set_state = (void *)morc_set_state,
+	.cwnd_event = (void *)morc_cwnd_event,
 	.ssthresh = (void *)morc_ssthresh,
 	.undo_cwnd = (void *)morc_undo_cwnd,
 	.sndbuf_expand = (void *)morc_sndbuf_expand,

@@ -12,26 +12,15 @@
  *
  * Source: RFC 6994; Linux include/uapi/linux/bpf.h
  */
-#include "sock.h"
+#include "scheme.h"
+#include "sockops.h"
 #include "pbe.h"
 #include "pbe_option.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct ap_pbe_feed feed SEC(".data.feed");
-const volatile struct ap_pbe_tuning tuning SEC(".rodata.tuning");
-
-/*
- * The loader freezes the options before the programs load, so that the verifier knows them. The compiler must not know: it
- * would take the zeros for them that stand above.
- */
-AP_FN const struct ap_pbe_tuning *options(void)
-{
-	const struct ap_pbe_tuning *t = (const struct ap_pbe_tuning *)&tuning;
-
-	asm volatile("" : "+r"(t));
-	return t;
-}
+AP_OPTIONS(ap_pbe_tuning)
 
 /* What the peer of a connection told; it is there if the peer confirmed the option. */
 struct heard {
@@ -40,12 +29,7 @@ struct heard {
 	struct pbe_fed fed;
 };
 
-struct {
-	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
-	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
-	MAP_TYPE(key, int);
-	MAP_TYPE(value, struct heard);
-} heard SEC(".maps");
+AP_AT_SOCKETS(heard, struct heard);
 
 struct flow {
 	struct counted counted;
@@ -57,51 +41,12 @@ struct flow {
 	struct pbe p;
 };
 
-struct {
-	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
-	MAP_INT(map_flags, BPF_F_NO_PREALLOC);
-	MAP_TYPE(key, int);
-	MAP_TYPE(value, struct flow);
-} flows SEC(".maps");
+AP_AT_SOCKETS(flows, struct flow);
 
-/* The context of `pbe_options`. */
-struct bpf_sock_ops {
-	ap_u32 op;
-	ap_u32 args[4];
-	ap_u32 unused[16];
-	ap_u32 bpf_sock_ops_cb_flags;
-	ap_u32 unused_too[24];
-	struct sock *sk;
-	void *skb_data;
-	void *skb_data_end;
-	ap_u32 skb_len;
-	ap_u32 skb_tcp_flags;
-};
-
-_Static_assert(__builtin_offsetof(struct bpf_sock_ops, bpf_sock_ops_cb_flags) == 84, "as the kernel has it");
-_Static_assert(__builtin_offsetof(struct bpf_sock_ops, sk) == 184, "as the kernel has it");
-_Static_assert(__builtin_offsetof(struct bpf_sock_ops, skb_tcp_flags) == 212, "as the kernel has it");
-
-enum {
-	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
-	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
-	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
-	BPF_SOCK_OPS_TCP_LISTEN_CB = 11,
-	BPF_SOCK_OPS_PARSE_HDR_OPT_CB = 13,
-	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
-	BPF_SOCK_OPS_WRITE_HDR_OPT_CB = 15,
-};
-enum { PARSE_UNKNOWN = 0x20, WRITE = 0x40 };
-enum { BPF_LOAD_HDR_OPT_TCP_SYN = 1 };
-enum { BPF_WRITE_HDR_TCP_CURRENT_MSS = 1, BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2 };
-enum { SOL_TCP = 6, TCP_SAVE_SYN = 27 };
-enum { FLAG_SYN = 2, FLAG_ACK = 16 };
-
-static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value, int length) = (void *)49;
-static long (*const bpf_sock_ops_cb_flags_set)(void *ctx, int flags) = (void *)59;
-static long (*const bpf_load_hdr_opt)(void *ctx, void *found, ap_u32 length, ap_u64 flags) = (void *)142;
-static long (*const bpf_store_hdr_opt)(void *ctx, const void *from, ap_u32 length, ap_u64 flags) = (void *)143;
-static long (*const bpf_reserve_hdr_opt)(void *ctx, ap_u32 length, ap_u64 flags) = (void *)144;
+AP_FN enum who who_controls(const struct flow *f)
+{
+	return f ? OWN : BARE;
+}
 
 /* Finds the option in what was received, or in the SYN. Returns its length, and zero or less if it is not there. */
 AP_FN long find_option(struct bpf_sock_ops *ctx, unsigned char *option, ap_u64 where)
@@ -274,10 +219,12 @@ int pbe_init_flow(ap_u64 *ctx)
 	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!f) {
+		bare_init(sk);
+		return 0;
+	}
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	if (!f)
-		return 0;
 	pbe_init(&f->p, options(), wire_bytes(sk, tp));
 	f->least = AP_NONE;
 	f->last_delivered = tp->delivered;
@@ -312,8 +259,10 @@ int pbe_cong_control(ap_u64 *ctx)
 	ap_u64 wire, before;
 	ap_u32 phase;
 
-	if (!f)
+	if (!f) {
+		bare_ack(sk, rs);
 		return 0;
+	}
 	f->counted.acks++;
 	a.bbr.now = now_of(tp);
 	count_flows(&f->counted, a.bbr.now);
@@ -361,13 +310,13 @@ int pbe_min_tso_segs(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-	if (f) {
-		f->counted.sends++;
-		/* A start rises also between two ACKs. */
-		if (f->p.phase == PBE_START) {
-			pbe_before_send(&f->p, now_of(tp));
-			apply(sk, tp, f, wire_bytes(sk, tp), PBE_START);
-		}
+	if (!f)
+		return bare_min_tso_segs(sk);
+	f->counted.sends++;
+	/* A start rises also between two ACKs. */
+	if (f->p.phase == PBE_START) {
+		pbe_before_send(&f->p, now_of(tp));
+		apply(sk, tp, f, wire_bytes(sk, tp), PBE_START);
 	}
 	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 }
@@ -380,6 +329,8 @@ void pbe_set_state(ap_u64 *ctx)
 	ap_u8 state = ctx[1];
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
+	if (!f)
+		bare_set_state(sk, state);
 	if (!f || state != TCP_CA_Loss)
 		return;
 	pbe_on_loss(&f->p, 0, 1, f->delivered);
@@ -394,6 +345,8 @@ void pbe_cwnd_event(ap_u64 *ctx)
 	enum tcp_ca_event event = ctx[1];
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
+	if (!f)
+		bare_cwnd_event(sk, event);
 	if (!f || event != CA_EVENT_TX_START)
 		return;
 	f->p.bbr.was_idle = tp->app_limited != 0;
@@ -402,25 +355,7 @@ void pbe_cwnd_event(ap_u64 *ctx)
 	apply(sk, tp, f, wire_bytes(sk, tp), f->p.phase);
 }
 
-SEC("struct_ops/pbe_ssthresh")
-int pbe_ssthresh(ap_u64 *ctx)
-{
-	/* The window is not for the loss to decide. */
-	return ((struct tcp_sock *)ctx[0])->snd_ssthresh;
-}
-
-SEC("struct_ops/pbe_undo_cwnd")
-int pbe_undo_cwnd(ap_u64 *ctx)
-{
-	return ((struct tcp_sock *)ctx[0])->snd_cwnd;
-}
-
-SEC("struct_ops/pbe_sndbuf_expand")
-int pbe_sndbuf_expand(ap_u64 *ctx __attribute__((unused)))
-{
-	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */
-	return 3;
-}
+AP_COMMON_PROGRAMS(pbe)
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops pbe = {

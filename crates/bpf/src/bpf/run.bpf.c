@@ -3,22 +3,12 @@
  * Chooses a congestion control for the connections of the programs in a control group: for those that they open, before
  * the first packet, and for those that they accept, when they are made.
  */
-#include "kernel.h"
+#include "sockops.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* The name; the loader sets it. */
 const volatile char scheme[16] SEC(".rodata.scheme") = "reno";
-
-/* Source: Linux include/uapi/linux/bpf.h; Linux include/uapi/linux/tcp.h */
-struct bpf_sock_ops {
-	ap_u32 op;
-};
-
-enum { BPF_SOCK_OPS_TCP_CONNECT_CB = 3, BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5 };
-enum { SOL_TCP = 6, TCP_CONGESTION = 13 };
-
-static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value, int length) = (void *)49;
 
 SEC("sockops")
 int choose(struct bpf_sock_ops *ctx)

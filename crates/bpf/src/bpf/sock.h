@@ -33,12 +33,27 @@ AP_FN ap_u64 now_of(const struct tcp_sock *tp)
 	return tp->tcp_clock_cache;
 }
 
+/* The bytes of an IP header. */
+AP_FN ap_u64 ip_header(const struct sock *sk)
+{
+	return sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+}
+
 /* A full packet with its headers. */
 AP_FN ap_u64 wire_bytes(const struct sock *sk, const struct tcp_sock *tp)
 {
-	ap_u64 ip = sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+	return (ap_u64)tp->mss_cache + tp->tcp_header_len + ip_header(sk);
+}
 
-	return (ap_u64)tp->mss_cache + tp->tcp_header_len + ip;
+/* Whether the connection's time stamps count microseconds, and not milliseconds: a route may ask for that. */
+AP_FN int stamps_are_microseconds(const struct tcp_sock *tp)
+{
+	ap_u64 word = 0;
+
+	if (!FIELD_EXISTS(tp->tcp_usec_ts))
+		return 0;
+	bpf_probe_read_kernel(&word, sizeof(word), (const char *)tp + FIELD_BYTE_OFFSET(tp->tcp_usec_ts));
+	return (word << FIELD_LSHIFT_U64(tp->tcp_usec_ts)) >> 63;
 }
 
 AP_FN ap_u32 in_flight(const struct tcp_sock *tp)

@@ -1,8 +1,10 @@
-//! The count of a host's active flows, as the kernel counts them.
+//! The count of a host's active flows and applications, and how they share, as in the kernel.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airpace_core::Time;
+use airpace_cc::biscay::split::Split;
+use airpace_core::{Bytes, Time};
 
 use super::sys;
 
@@ -32,7 +34,88 @@ impl Active {
 
     /// The active flows as of the last packet; `None` if that was so long ago that none is active.
     pub fn flows(&self, now: Time) -> Option<u64> {
-        let [flows, until] = sys::active_flows(&self.words);
-        (now.as_nanos() < until).then_some(flows)
+        active(&self.words, now)
+    }
+}
+
+fn active(words: &[u64], now: Time) -> Option<u64> {
+    let [flows, until] = sys::active_flows(words);
+    (now.as_nanos() < until).then_some(flows)
+}
+
+/// `struct active_flow` of `active.h`: what a flow keeps if applications count.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppFlow {
+    last: u64,
+    pub(super) app: u64,
+}
+
+/// A host whose applications count. Their names are above zero.
+#[derive(Default)]
+pub struct Apps {
+    host: Active,
+    apps: Active,
+    /// `struct active_app` of each.
+    each: BTreeMap<u64, Box<[u64]>>,
+}
+
+impl Apps {
+    /// A flow of the application `name` sends bytes.
+    pub fn sends(&mut self, flow: &mut AppFlow, name: u64, now: Time) {
+        let was_of = flow.app;
+        let mut app = self.each.remove(&name).unwrap_or_else(sys::app);
+        let before = self.each.get_mut(&was_of).map(|before| &mut before[..]);
+        let hosts = [&mut self.host.words[..], &mut self.apps.words[..]];
+        sys::apps_sends(hosts, flow, (name, &mut app), before, now.as_nanos());
+        self.each.insert(name, app);
+    }
+
+    /// The active flows, applications, and flows of the application `name`, as the kernel tells them to one of these.
+    pub fn seen(&self, name: u64, now: Time) -> [u64; 3] {
+        // The first word is the application's own last slot.
+        let own = self.each.get(&name).and_then(|app| active(&app[1..], now));
+        [self.host.flows(now), self.apps.flows(now), own].map(Option::unwrap_or_default)
+    }
+}
+
+/// `struct ap_use` of `intf.h`: bytes that moved in the last quarter of a second to half of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use([u64; 2]);
+
+impl Use {
+    /// Bytes move.
+    pub fn add(&mut self, now: Time, bytes: Bytes) {
+        sys::add_use(&mut self.0, now.as_nanos(), bytes.0);
+    }
+
+    /// Those that moved lately.
+    pub fn sum(&self, now: Time) -> Bytes {
+        Bytes(sys::used(&self.0, now.as_nanos()))
+    }
+}
+
+/// `struct split_view` of `split.h`: what a device knows about its flows, for one of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Active flows.
+    pub flows: u64,
+    /// Active applications.
+    pub apps: u64,
+    /// Active flows of the flow's own application.
+    pub app_flows: u64,
+    /// Bytes that the flow moved lately.
+    pub used: u64,
+    /// Bytes that all moved.
+    pub moved: u64,
+}
+
+/// The number of a policy in `intf.h`.
+pub(super) fn number(split: Split) -> u32 {
+    match split {
+        Split::Equal => 0,
+        Split::App => 1,
+        Split::Proportional => 2,
     }
 }

@@ -1,6 +1,7 @@
 //! The calls of C.
 #![allow(unsafe_code)]
 
+use super::active::{AppFlow, Seen};
 use super::bbr::BbrAck;
 use super::morc::{MorcAck, MorcTuning, Packets};
 use super::pbe::{PbeAck, PbeFed, PbeTuning};
@@ -43,6 +44,30 @@ unsafe extern "C" {
     fn ap_host_active_words() -> u64;
     fn ap_host_active_sends(state: *mut u64, last: u64, now: u64) -> u64;
     fn ap_host_active(state: *const u64, out: *mut u64);
+    fn ap_host_apps_sends(
+        host: *mut u64,
+        apps: *mut u64,
+        flow: *mut AppFlow,
+        name: u64,
+        app: *mut u64,
+        before: *mut u64,
+        is_same: u32,
+        now: u64,
+    );
+    fn ap_host_use(state: *mut u64, now: u64, bytes: u64);
+    fn ap_host_used(state: *const u64, now: u64) -> u64;
+    fn ap_host_window_words() -> u64;
+    fn ap_host_window_init(state: *mut u64);
+    fn ap_host_window_echo(state: *mut u64, tuning: *const KernelTuning, now: u64, rtt: u64);
+    fn ap_host_window(
+        state: *mut u64,
+        tuning: *const KernelTuning,
+        now: u64,
+        mss: u64,
+        sampled: u64,
+        part: *const u64,
+    ) -> u64;
+    fn ap_host_split(policy: u32, seen: *const Seen, out: *mut u64);
     #[cfg(test)]
     fn ap_host_log2(x: u64) -> u64;
     #[cfg(test)]
@@ -58,7 +83,7 @@ unsafe extern "C" {
 /// The bytes of the options.
 pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
-    // SAFETY: it is numbers without padding (four of 64 bits, eight of 32), borrowed as long as the result.
+    // SAFETY: it is numbers without padding (four of 64 bits, ten of 32), borrowed as long as the result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
 }
 
@@ -73,6 +98,85 @@ pub fn active() -> Box<[u64]> {
 pub fn active_sends(state: &mut [u64], last: u64, now: u64) -> u64 {
     // SAFETY: `state` is from `active`, and borrowed for this call only.
     unsafe { ap_host_active_sends(state.as_mut_ptr(), last, now) }
+}
+
+/// `struct active_app` in which no flow is active yet.
+pub fn app() -> Box<[u64]> {
+    vec![0; active().len() + 1].into_boxed_slice()
+}
+
+/// `active_sends` and `active_app_sends`. `before` is what the flow was of, if that is not `app` and is known.
+pub fn apps_sends(
+    [host, apps]: [&mut [u64]; 2],
+    flow: &mut AppFlow,
+    (name, app): (u64, &mut [u64]),
+    before: Option<&mut [u64]>,
+    now: u64,
+) {
+    let is_same = flow.app == name;
+    let before = before.map_or(std::ptr::null_mut(), <[u64]>::as_mut_ptr);
+    // SAFETY: `host` and `apps` are from `active`, `app` and `before` from `app`; `flow` has the layout of C (a test
+    // compares them). All are borrowed for this call only, and C takes an absent `before`.
+    unsafe {
+        ap_host_apps_sends(
+            host.as_mut_ptr(),
+            apps.as_mut_ptr(),
+            flow,
+            name,
+            app.as_mut_ptr(),
+            before,
+            is_same.into(),
+            now,
+        );
+    }
+}
+
+/// `active_use`.
+pub fn add_use(state: &mut [u64; 2], now: u64, bytes: u64) {
+    // SAFETY: it is `struct ap_use` (a test compares sizes), and borrowed for this call only.
+    unsafe { ap_host_use(state.as_mut_ptr(), now, bytes) };
+}
+
+/// `active_used`.
+pub fn used(state: &[u64; 2], now: u64) -> u64 {
+    // SAFETY: as in `add_use`.
+    unsafe { ap_host_used(state.as_ptr(), now) }
+}
+
+/// `split_part`: numerator and denominator.
+pub fn split(policy: u32, seen: &Seen) -> [u64; 2] {
+    let mut out = [0; 2];
+    // SAFETY: `seen` has the layout of C (a test compares them); C writes two numbers.
+    unsafe { ap_host_split(policy, seen, out.as_mut_ptr()) };
+    out
+}
+
+/// `struct window` of a new download. The next two functions take what this one returned.
+pub fn window() -> Box<[u64]> {
+    // SAFETY: it takes nothing and returns a number.
+    let words = unsafe { ap_host_window_words() };
+    let mut state = vec![0; words as usize].into_boxed_slice();
+    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    unsafe { ap_host_window_init(state.as_mut_ptr()) };
+    state
+}
+
+/// `window_on_echo`.
+pub fn window_echo(state: &mut [u64], tuning: &KernelTuning, now: u64, rtt: u64) {
+    // SAFETY: `state` is from `window`; `tuning` has the layout of C (a test compares them). C keeps neither.
+    unsafe { ap_host_window_echo(state.as_mut_ptr(), tuning, now, rtt) };
+}
+
+/// `window_of`.
+pub fn window_of(
+    state: &mut [u64],
+    tuning: &KernelTuning,
+    (now, mss): (u64, u64),
+    sampled: u64,
+    part: [u64; 2],
+) -> u64 {
+    // SAFETY: as in `window_echo`; `part` is `struct split_part` (a test compares sizes), borrowed for this call only.
+    unsafe { ap_host_window(state.as_mut_ptr(), tuning, now, mss, sampled, part.as_ptr()) }
 }
 
 /// The active flows, and until when that is so.
@@ -325,9 +429,9 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
 
 /// Sizes and offsets of what both sides share.
 #[cfg(test)]
-pub fn layout() -> [u64; 19] {
-    let mut out = [0; 19];
-    // SAFETY: C writes nineteen numbers.
+pub fn layout() -> [u64; 28] {
+    let mut out = [0; 28];
+    // SAFETY: C writes twenty-eight numbers.
     unsafe { ap_host_layout(out.as_mut_ptr()) };
     out
 }

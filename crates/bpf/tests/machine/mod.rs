@@ -18,6 +18,7 @@ use airpace_bpf::kernel::{Kernel, LoadError, Part, Totals};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
+use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::scheme::Options;
 use airpace_core::Rate;
@@ -35,6 +36,13 @@ pub fn biscay() -> Part {
     let options = Options::defaults(&airpace_cc::biscay::SCHEME);
     let tuning = KernelTuning::new(&Tuning::read(&options).unwrap());
     Part::Biscay(tuning.expect("the kernel knows the defaults"))
+}
+
+/// BISCAY for downloads, with these options beside its own.
+pub fn relay(options: &str) -> Part {
+    let spec = SchemeSpec::parse(&format!("biscay@window{options}")).unwrap();
+    let tuning = KernelTuning::new(&Tuning::read(spec.options()).unwrap());
+    Part::Relay(tuning.expect("the kernel knows them"))
 }
 
 pub fn morc() -> Part {
@@ -102,13 +110,19 @@ impl Flow {
         Ok(Flow::of(sender, receiver))
     }
 
-    pub fn of(mut sender: TcpStream, mut receiver: TcpStream) -> Flow {
+    pub fn of(sender: TcpStream, receiver: TcpStream) -> Flow {
+        // Far less than a loopback carries: other tests run at the same time.
+        Flow::paced(sender, receiver, 20_000)
+    }
+
+    /// Some more than a millisecond lies between two of these many bytes.
+    pub fn paced(mut sender: TcpStream, mut receiver: TcpStream, bytes: usize) -> Flow {
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(Mutex::new(0));
         let (is_over, count) = (Arc::clone(&stop), Arc::clone(&received));
         let writes = move || {
-            // Far less than a loopback carries: other tests run at the same time.
-            while !is_over.load(Ordering::Relaxed) && sender.write_all(&[0; 20_000]).is_ok() {
+            let piece = vec![0; bytes];
+            while !is_over.load(Ordering::Relaxed) && sender.write_all(&piece).is_ok() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
@@ -209,19 +223,19 @@ impl InKernel {
     }
 
     pub fn count() -> InKernel {
-        let maps = [".data.feed", ".data.totals", ".data.host", ".rodata.tuning", ".rodata.kernel"];
-        let maps = maps.into_iter().chain(["flows", "device_flows", "heard", "biscay", "morc", "pbe"]);
-        let maps: Vec<&str> = maps.collect();
-        let is_ours = |name: &std::ffi::OsStr| {
-            let name = name.to_string_lossy();
-            ["biscay_", "morc_", "pbe_", "count_"].iter().any(|prefix| name.starts_with(prefix))
-        };
+        // What the schemes consist of, as they were compiled.
+        let [mut programs, mut maps] = [vec![], vec![]];
+        for part in [biscay(), relay(""), morc(), pbe()] {
+            let [more_programs, more_maps] = part.names().expect("they were compiled");
+            programs.extend(more_programs);
+            maps.extend(more_maps);
+        }
         let ours: Vec<u32> = ProgInfoIter::default()
-            .filter(|program| is_ours(&program.name))
+            .filter(|program| programs.iter().any(|name| program.name == **name))
             .map(|program| program.id)
             .collect();
         InKernel {
-            maps: MapInfoIter::default().filter(|map| maps.iter().any(|name| map.name == *name)).count(),
+            maps: MapInfoIter::default().filter(|map| maps.iter().any(|name| map.name == **name)).count(),
             programs: ours.len(),
             // The link of a scheme names no program.
             links: LinkInfoIter::default()
@@ -330,11 +344,16 @@ impl Drop for Namespace {
 
 /// Runs `ip`.
 pub fn ip(words: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    run("ip", words)
+}
+
+/// Runs a program of iproute2.
+pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(words).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("ip {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// Two namespaces with a wire between them.

@@ -2,6 +2,8 @@
 
 pub mod flow;
 mod inside;
+mod kernel;
+mod over;
 mod table;
 mod wire;
 
@@ -16,11 +18,13 @@ use airpace_core::{Bytes, Streams};
 use airpace_eval::wire::{Beside, Verdict as Compared, beside, label, parts};
 use airpace_eval::{Choice, Matrix, Summary, report};
 use airpace_event::Recorder;
+use airpace_net::bulk::tcp;
 use airpace_sim::{Progress as Clock, Scenario};
 use anyhow::{bail, ensure};
 
+use over::Over;
+
 use super::runs::{Claim, point_latest_to};
-use super::wire::Transport;
 use super::{Verdict, complete, matrix, on_interrupt, scenario};
 use crate::called;
 use crate::terminal::{self, Paint};
@@ -42,6 +46,10 @@ const SPREAD_S: f64 = 0.001;
 /// the last hop is a cell, ACKs cross it in both. They agree if the throughput is within 3 % and the mean one-way delay
 /// within 5 ms or 10 %. The report overlays them.
 ///
+/// Over `kernel`, flows are the kernel's TCP with the kernel's own congestion controls: Linux's bbr, cubic, reno and vegas, and
+/// BISCAY, MORC and PBE-CC, which are loaded for the run and fed from the phone's radio, as root (see `airpace kernel`).
+/// Throughputs agree within 5 % then.
+///
 /// Some schemes amplify chance. So the simulator runs each scheme several times more, and its flows begin up to 1 ms later: a
 /// flow that does not agree, but lies between those runs, is `in spread`.
 ///
@@ -49,6 +57,7 @@ const SPREAD_S: f64 = 0.001;
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace agree competitor --scheme pbe,bbr\n         \
                          airpace agree biscay-uplink --scheme biscay --transport udp\n         \
+                         airpace agree stationary-busy --transport kernel --scheme pbe,bbr,cubic\n         \
                          airpace agree trace --set trace.file=PHONE.down --scheme cubic")]
 pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.
@@ -63,9 +72,9 @@ pub struct Args {
         add = complete::schemes(),
     )]
     schemes: Vec<SchemeSpec>,
-    /// The transports, parted by commas.
+    /// What carries the flows, parted by commas.
     #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',', default_value = "udp,quic")]
-    transport: Vec<Transport>,
+    transport: Vec<Over>,
     /// Sets a key of the scenario by its dotted path; may be given several times.
     #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
@@ -98,6 +107,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let choice = shifted(args, None, &mut || 0.0)?;
     can_be_played(&choice.scenario)?;
     let schemes = schemes(args, &choice.scenario)?;
+    if args.transport.contains(&Over::Kernel) {
+        for scheme in &schemes {
+            kernel::needed(&choice.scenario, scheme)?;
+        }
+    }
     let folder = match &args.out {
         Some(folder) => {
             super::outputs::folder("--out", folder)?;
@@ -121,6 +135,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         command: matrix::command_as_typed(),
         qlog: false,
         again: Some(matrix::command_as_typed()),
+        further: if args.transport.contains(&Over::Kernel) { tcp::INSPECTED.to_vec() } else { vec![] },
     };
     let is_interrupted = on_interrupt()?;
     let claim = Claim::of(&folder)?;
@@ -133,12 +148,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
                     seed: u64,
                     recorder: &mut dyn Recorder,
                     progress: &mut Clock<'_>| {
-        let Some(transport) = parts(scheme.text()).and_then(|(_, name)| Transport::of(name)) else {
+        let Some(over) = parts(scheme.text()).and_then(|(_, name)| Over::of(name)) else {
             return airpace_sim::run_prepared(&prepared[0], scheme, seed, recorder, progress)
                 .map(drop)
                 .map_err(|error| error.to_string());
         };
-        let play = wire::Play { scenario, prepared: &prepared[0], scheme, transport, seed, folder: &folder };
+        let play = wire::Play { scenario, prepared: &prepared[0], scheme, over, seed, folder: &folder };
         let unfit_because = play
             .run(args.again, &is_interrupted, recorder, progress)
             .map_err(|error| format!("{error:#}"))?;
@@ -206,6 +221,7 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
         command: matrix::command_as_typed(),
         qlog: false,
         again: None,
+        further: vec![],
     };
     let bar = terminal::progress(args.quiet || args.json);
     bar.set_message("the simulator's own spread");
@@ -289,6 +305,8 @@ fn schemes(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<SchemeSpec>> 
                 kept.push(scheme.clone());
             }
         }
+        kept.retain(|scheme| args.transport.iter().all(|over| over.carries(scheme).is_ok()));
+        ensure!(!kept.is_empty(), "the kernel has none of the scenario's schemes; name some by --scheme");
         return Ok(kept);
     }
     for (index, scheme) in args.schemes.iter().enumerate() {
@@ -299,6 +317,9 @@ fn schemes(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<SchemeSpec>> 
             "`{}` knows what only a simulator can know; no real transport can carry it",
             scheme.text()
         );
+        for over in &args.transport {
+            over.carries(scheme)?;
+        }
     }
     Ok(args.schemes.clone())
 }

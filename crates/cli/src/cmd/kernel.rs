@@ -1,9 +1,9 @@
 //! `airpace kernel`: our schemes as congestion controls of this Linux kernel.
 
 #[cfg(feature = "bpf")]
-mod feed;
+pub mod feed;
 #[cfg(feature = "bpf")]
-mod loaded;
+pub mod loaded;
 #[cfg(feature = "bpf")]
 mod run;
 
@@ -16,7 +16,7 @@ use super::Verdict;
 
 /// How to build with the feature.
 #[cfg(not(feature = "bpf"))]
-const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
+pub const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
                       pkg-config and build with `--features bpf`, or start AIRPACE_FEATURES=bpf ./airpace. `airpace \
                       sim` and `airpace emu` do without it";
 
@@ -25,7 +25,8 @@ const REMEDY: &str = "this program was built without the kernel's part: install 
 /// As root, `load` brings BISCAY, MORC or PBE-CC into the kernel. A program chooses it for a socket (TCP_CONGESTION, `iperf3 -C
 /// morc`), and needs no privileges for that. `feed` tells BISCAY what the radio grants, every millisecond; if that is
 /// older than 100 ms, the kernel's own BBR controls. MORC needs no feed. PBE-CC is loaded and fed on the phone, and loaded
-/// on the server, which hears from the phone's kernel. `unload` is safe while flows run.
+/// on the server, which hears from the phone's kernel. `biscay@window` bounds downloads from senders that know nothing of
+/// it, by the window that this machine advertises. `unload` is safe while flows run.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace kernel load biscay && airpace kernel feed --mbps 20")]
 pub struct Args {
@@ -38,7 +39,7 @@ enum What {
     /// Loads a scheme; it stays until it is unloaded, or until the machine starts anew.
     #[command(before_help = "Example: airpace kernel load morc --default")]
     Load {
-        /// `biscay`, `morc` or `pbe`, with options as in `airpace sim --scheme`.
+        /// `biscay`, `biscay@window` (downloads), `morc` or `pbe`, with options as in `airpace sim --scheme`.
         #[arg(default_value = "biscay", value_parser = spec)]
         scheme: Box<SchemeSpec>,
         /// Makes it the default of all new TCP sockets in this network namespace.
@@ -51,8 +52,8 @@ enum What {
     /// Removes a scheme. Flows that use it keep it until they end.
     #[command(before_help = "Example: airpace kernel unload morc")]
     Unload {
-        /// `biscay`, `morc` or `pbe`; without it, whatever is loaded.
-        #[arg(value_parser = ["biscay", "morc", "pbe"])]
+        /// `biscay`, `biscay@window`, `morc` or `pbe`; without it, whatever is loaded.
+        #[arg(value_parser = ["biscay", "biscay@window", "morc", "pbe"])]
         scheme: Option<String>,
     },
     /// Says what is loaded, what its flows did and how old the feed is.
@@ -74,8 +75,8 @@ enum What {
     /// Tells BISCAY what the radio grants, or PBE-CC what it could get, until its input ends or Ctrl-C.
     #[command(before_help = "Example: airpace kernel feed --from reports.sock")]
     Feed {
-        /// Who is told: `biscay`, or `pbe` on the phone.
-        #[arg(default_value = "biscay", value_parser = ["biscay", "pbe"])]
+        /// Who is told: `biscay` of the uplink, `biscay@window` of the downlink, or `pbe` on the phone.
+        #[arg(default_value = "biscay", value_parser = ["biscay", "biscay@window", "pbe"])]
         scheme: String,
         #[command(flatten)]
         source: Source,
@@ -122,8 +123,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         What::Feed { scheme, source: Source { from, mbps } } => match (scheme.as_str(), from) {
             (airpace_bpf::kernel::PBE, Some(from)) => feed::pbe(from, out),
             (airpace_bpf::kernel::PBE, None) => feed::pbe_constant(mbps.unwrap_or_default(), out),
+            (airpace_bpf::kernel::RELAY, Some(from)) => feed::relay(from, out),
+            (airpace_bpf::kernel::RELAY, None) => {
+                feed::biscay_constant(airpace_bpf::kernel::RELAY, mbps.unwrap_or_default(), out)
+            }
             (_, Some(from)) => feed::biscay(from, out),
-            (_, None) => feed::biscay_constant(mbps.unwrap_or_default(), out),
+            (_, None) => feed::biscay_constant(airpace_bpf::kernel::BISCAY, mbps.unwrap_or_default(), out),
         },
     }
 }

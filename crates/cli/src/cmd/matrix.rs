@@ -103,6 +103,7 @@ pub fn run(
         command: command_as_typed(),
         qlog: args.qlog,
         again: None,
+        further: vec![],
     };
     // The folder that the user gave may not exist yet.
     let is_new = args.out.is_none() || std::fs::create_dir(&folder).is_ok();

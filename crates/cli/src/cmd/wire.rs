@@ -52,11 +52,6 @@ impl Transport {
             Transport::Udp => "udp",
         }
     }
-
-    /// The transport of this name.
-    pub fn of(name: &str) -> Option<Transport> {
-        [Transport::Udp, Transport::Quic].into_iter().find(|transport| transport.name() == name)
-    }
 }
 
 /// Reads where to listen: `ADDR:PORT`, `:PORT`, a port or an address.

@@ -27,6 +27,7 @@ mod encode;
 mod fetch;
 mod install;
 mod outputs;
+mod proxy;
 mod radio;
 mod runs;
 mod samples;

@@ -144,6 +144,11 @@ impl Source {
         self.left == Some(0)
     }
 
+    /// When its time is over.
+    pub(crate) fn stops(&self) -> Time {
+        self.stop
+    }
+
     /// Whether its time is over.
     pub(crate) fn is_over(&self) -> bool {
         self.now >= self.stop

@@ -128,7 +128,11 @@ impl World {
     fn with(seed: u64, network: Network, config: UdpConfig, keys: [[u8; 16]; 2]) -> World {
         let end = |role: usize| {
             let config = UdpConfig { accepts: role == SERVER, ..config };
-            UdpEndpoint::with_secret(Key::new(keys[role]), config, &[(role as u8).wrapping_add(seed as u8); 32])
+            UdpEndpoint::with_secret(
+                Key::new(keys[role]),
+                config,
+                &[(role as u8).wrapping_add(seed as u8); 32],
+            )
         };
         World {
             now: Time::from_secs(100),

@@ -1,14 +1,16 @@
 //! One end of a measured flow over a real transport. `airpace agree` starts both.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Controller, Receiver};
 use airpace_cc::scheme::Ends;
 use airpace_core::{Bytes, Direction};
-use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample};
+use airpace_emu::bulk::{choose as kernel_choose, widen};
+use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample, tcp};
 use airpace_net::clock;
 use airpace_net::quic::{self, Identity, QuicEndpoint};
 use airpace_net::radio::{Lines, Place, Radio};
@@ -17,11 +19,13 @@ use airpace_net::transfer::{code, steering};
 use airpace_net::transport::Endpoint;
 use airpace_net::turn::{Control, Turn};
 use airpace_net::udp::{UdpConfig, UdpEndpoint};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use super::inside::{self, Look};
+use super::kernel::sender;
+use super::over::Over;
 use crate::cmd::Verdict;
-use crate::cmd::wire::Transport;
 
 /// Bytes of a stream that may wait for what was lost before them.
 ///
@@ -39,9 +43,9 @@ pub struct Args {
     /// Whether it waits for the connection or opens it.
     #[arg(value_enum)]
     part: Part,
-    /// The transport.
+    /// What carries it.
     #[arg(long, value_enum)]
-    transport: Transport,
+    transport: Over,
     /// The address of the end that waits. The other end has the same port.
     #[arg(long, value_name = "ADDRESS")]
     at: SocketAddr,
@@ -93,6 +97,9 @@ impl Hooks for Halves {
 /// # Errors
 /// A connection that cannot be made, or that ended before its time.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    if args.transport == Over::Kernel {
+        return over_tcp(args, out);
+    }
     let key = std::env::var("AIRPACE_KEY").context("AIRPACE_KEY is not set")?;
     let key = code::parse(&key)?;
     let socket = match args.part {
@@ -100,14 +107,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Part::Connect => {
             let mut any = args.at;
             any.set_ip(match args.at {
-                SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-                SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             });
             Socket::bind(any, Buffers::default())?
         }
     };
     match args.transport {
-        Transport::Udp => {
+        Over::Udp => {
             let config = UdpConfig {
                 accepts: args.part == Part::Listen,
                 receive_buffer: Bytes(WAITS.into()),
@@ -116,7 +123,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             let endpoint = UdpEndpoint::new(key, config).map_err(|why| anyhow!(why))?;
             turn(args, socket, endpoint, out)
         }
-        Transport::Quic => {
+        Over::Quic => {
             let identity = match args.part {
                 Part::Listen => Some(Identity::self_signed(&["airpace"]).map_err(|why| anyhow!(why))?),
                 Part::Connect => None,
@@ -129,7 +136,50 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             };
             turn(args, socket, QuicEndpoint::new(config).map_err(|why| anyhow!(why))?, out)
         }
+        Over::Kernel => bail!("the kernel's TCP takes no datagrams"),
     }
+}
+
+/// An end over the kernel's TCP.
+fn over_tcp(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    widen().context("this end runs within `airpace agree` only")?;
+    let mut looks = vec![];
+    let mut record = |sample: &Sample<'_>| looks.push(Look::of(sample));
+    let mut choose = |socket: BorrowedFd<'_>, scheme: &str| {
+        let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
+        kernel_choose(socket, sender(&spec)).map_err(|error| error.to_string())
+    };
+    let carried = match args.part {
+        Part::Listen => {
+            let listener =
+                TcpListener::bind(args.at).with_context(|| format!("cannot listen at {}", args.at))?;
+            tcp::serve(listener.accept()?.0, &mut choose, &mut record)
+        }
+        Part::Connect => {
+            let order = args.order.as_ref().context("an end that connects needs --order")?;
+            // Its port is the flow's.
+            let from = match args.at {
+                SocketAddr::V4(at) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, at.port())),
+                SocketAddr::V6(at) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, at.port())),
+            };
+            let socket = socket(
+                if args.at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 },
+                SocketType::STREAM,
+                None,
+            )?;
+            bind(&socket, &from).with_context(|| format!("port {} is taken", from.port()))?;
+            connect(&socket, &args.at).with_context(|| format!("nobody listens at {}", args.at))?;
+            tcp::ask(TcpStream::from(socket), order, &mut choose, &mut record)
+        }
+    };
+    let carried = carried.map_err(|why| anyhow!(why))?;
+    ensure!(
+        carried.wrong.0 == 0,
+        "{} bytes are not those that were sent; please report this",
+        carried.wrong.0
+    );
+    inside::print(&looks, out)?;
+    Ok(Verdict::Fine)
 }
 
 fn turn(

@@ -14,15 +14,16 @@ use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
 use airpace_eval::wire;
 use airpace_event::{Arrived, Event, Recorder};
-use airpace_net::bulk::{Flow as Push, Order, Traffic};
+use airpace_net::bulk::{Flow as Push, Order, Traffic, tcp};
 use airpace_net::transfer::code;
 use airpace_sim::{Prepared, Progress as Clock, Scenario};
 use anyhow::{Context, bail};
 
 use super::super::emu::stage::{Played, Player, Stage};
 use super::super::emu::telemetry::Telemetry;
-use super::super::wire::Transport;
 use super::inside::{self, Look};
+use super::kernel::{InKernel, needed};
+use super::over::Over;
 
 /// The port of the first flow, at both ends; those of further flows follow.
 const FIRST_PORT: u16 = 7_001;
@@ -36,9 +37,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(20);
 pub struct Play<'a> {
     pub scenario: &'a Scenario,
     pub prepared: &'a Prepared,
-    /// The scheme under test, labelled with the transport.
+    /// The scheme under test, labelled with what carries it.
     pub scheme: &'a SchemeSpec,
-    pub transport: Transport,
+    pub over: Over,
     pub seed: u64,
     /// The run folder.
     pub folder: &'a Path,
@@ -84,6 +85,12 @@ impl Play<'_> {
         Ok(audit.unfit_because)
     }
 
+    /// The scheme under test, without its label.
+    fn bare_scheme(&self) -> anyhow::Result<SchemeSpec> {
+        let label = self.scheme.text();
+        Ok(SchemeSpec::parse(wire::parts(label).map_or(label, |(scheme, _)| scheme))?)
+    }
+
     /// One try.
     fn once(
         &self,
@@ -98,6 +105,12 @@ impl Play<'_> {
         let telemetry = Telemetry::open(has_radio.then(|| sockets.path()), None, world.devices)?;
         let radio = |device: usize| telemetry.environment(device).to_vec();
         let radios: Vec<_> = (0..world.devices).map(radio).collect();
+        let mut in_kernel = InKernel::default();
+        if self.over == Over::Kernel {
+            for (scheme, device) in needed(self.scenario, &self.bare_scheme()?)? {
+                in_kernel.load(&scheme, &radios[device])?;
+            }
+        }
         let (reports, teller) = match telemetry.start(SystemTime::now())? {
             Some((listeners, teller)) => (Some(listeners), Some(teller)),
             None => (None, None),
@@ -109,14 +122,16 @@ impl Play<'_> {
         let key = airpace_net::key::Key::random().map_err(anyhow::Error::msg)?;
         let (mut servers, mut clients, mut names) = (vec![], vec![], vec![]);
         for (index, flow) in self.scenario.flow.iter().enumerate() {
-            let scheme = flow.scheme.clone().unwrap_or_else(|| {
-                let label = self.scheme.text();
-                wire::parts(label).map_or(label, |(scheme, _)| scheme).to_owned()
+            let scheme = flow.scheme.as_deref().map(SchemeSpec::parse).transpose()?;
+            let scheme = scheme.map_or_else(|| self.bare_scheme(), Ok)?;
+            let over = self.over.of_flow(flow)?;
+            names.push(match over {
+                Over::Kernel => tcp::INSPECTED.to_vec(),
+                Over::Udp | Over::Quic => scheme.inspected()?,
             });
-            names.push(SchemeSpec::parse(&scheme)?.inspected()?);
             let port = FIRST_PORT + index as u16;
             let secret = ("AIRPACE_KEY".to_owned(), code::print(&key));
-            let common = ["--transport", self.transport.name(), "--at", &format!("{far}:{port}")];
+            let common = ["--transport", over.name(), "--at", &format!("{far}:{port}")];
             let words = |part: &[&str]| -> Vec<String> {
                 ["wire-flow"].iter().chain(part).chain(&common).map(|word| (*word).to_owned()).collect()
             };
@@ -124,7 +139,7 @@ impl Play<'_> {
             server.program.environment.push(secret.clone());
             let order = Order {
                 flow: if flow.direction == Direction::Downlink { Push::Pull } else { Push::Push },
-                scheme,
+                scheme: scheme.text().to_owned(),
                 traffic: Traffic {
                     zero_ns: Some(started),
                     start_s: flow.start_s,
@@ -153,6 +168,7 @@ impl Play<'_> {
             let joined = teller.join();
             anyhow::ensure!(joined.is_ok(), "the thread that tells reports failed; please report this");
         }
+        let fed = in_kernel.end();
         let said_by =
             |players: Vec<Player>| players.into_iter().map(Player::said).collect::<Result<Vec<_>, _>>();
         let (servers, clients) = (said_by(servers)?, said_by(clients)?);
@@ -165,6 +181,7 @@ impl Play<'_> {
                 .join("; ");
             return Err(if said.is_empty() { error } else { error.context(said) });
         }
+        fed?;
         let looks = |said: &String| inside::read(said);
         let servers = servers.iter().map(looks).collect::<Result<_, _>>()?;
         let clients = clients.iter().map(looks).collect::<Result<_, _>>()?;

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use airpace_bpf::feed::{Feed, Feedbacks, Told};
 use airpace_bpf::feeder::{Feeder, PbeFeeder};
-use airpace_bpf::kernel::{BISCAY, PBE, Pinned};
+use airpace_bpf::kernel::{BISCAY, PBE, Pinned, RELAY};
 use airpace_cc::ack_trace::{self, Reader};
 use airpace_cc::biscay::Tuning;
 use airpace_cc::pbe;
 use airpace_cc::pbe::feedback::Feedback;
 use airpace_cc::scheme::Options;
-use airpace_core::{Rate, Time};
+use airpace_core::{Direction, Rate, Time};
 use airpace_radio::RadioReport;
 use airpace_radio::line::from_line;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -46,19 +46,20 @@ fn pinned(name: &'static str) -> anyhow::Result<Pinned> {
 const NO_ARRAY: &str = "what is loaded has no array for a feeder; unload it and load it again";
 const NOT_MAPPED: &str = "the kernel does not map its array; feed as root";
 
-fn open_biscay() -> anyhow::Result<Feed> {
-    pinned(BISCAY)?.feed().context(NOT_MAPPED)?.context(NO_ARRAY)
+/// The array of BISCAY, or of its relay.
+fn open_biscay(name: &'static str) -> anyhow::Result<Feed> {
+    pinned(name)?.feed().context(NOT_MAPPED)?.context(NO_ARRAY)
 }
 
 fn open_pbe() -> anyhow::Result<Feedbacks> {
     pinned(PBE)?.feedbacks().context(NOT_MAPPED)?.context(NO_ARRAY)
 }
 
-/// Tells BISCAY this bandwidth.
-pub fn biscay_constant(mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut feed = open_biscay()?;
+/// Tells BISCAY, or its relay, this bandwidth.
+pub fn biscay_constant(name: &'static str, mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let mut feed = open_biscay(name)?;
     let told = Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
-    constant(BISCAY, mbps, out, || feed.tell(&told))
+    constant(name, mbps, out, || feed.tell(&told))
 }
 
 /// Tells PBE-CC's senders this capacity.
@@ -80,46 +81,76 @@ fn constant(name: &str, mbps: f64, out: &mut dyn Write, mut tell: impl FnMut()) 
     Ok(Verdict::Fine)
 }
 
-/// Tells BISCAY what the reports of `from`, or the radio of a trace, say.
+/// Tells BISCAY what the reports of `from`, or the radio of a trace, say of the uplink.
 pub fn biscay(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut feed = open_biscay()?;
-    let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
-    let mut feeder = Feeder::new(&tuning);
-    let tell = |told: &Told, age| {
-        let bandwidth = told.bandwidth.filter(|_| age <= tuning.stale_after);
-        feed.tell(&Told { bandwidth, ..*told });
-    };
-    run(from, move |report| feeder.report(report), Some(trace), tell, out)
+    say(biscay_from(open_biscay(BISCAY)?, Direction::Uplink, from, &on_interrupt()?)?, out)
+}
+
+/// Tells its relay what the reports of `from` say of the downlink.
+pub fn relay(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    say(biscay_from(open_biscay(RELAY)?, Direction::Downlink, from, &on_interrupt()?)?, out)
 }
 
 /// Tells PBE-CC's senders what the reports of `from` say.
 pub fn pbe(from: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut feed = open_pbe()?;
+    say(pbe_from(open_pbe()?, from, &on_interrupt()?)?, out)
+}
+
+fn say(told: u64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    writeln!(out, "{told} reports were told.")?;
+    Ok(Verdict::Fine)
+}
+
+/// Tells BISCAY, or its relay, of a direction through its array, until the input ends or `stop` is set. Returns the number of
+/// reports.
+///
+/// # Errors
+/// An input that cannot be read, or that says nothing that BISCAY uses.
+pub fn biscay_from(
+    mut feed: Feed,
+    direction: Direction,
+    from: &Path,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<u64> {
+    // The radio of a trace is that of a sender.
+    let trace = (direction == Direction::Uplink).then_some(trace as PlayTrace<Told>);
+    let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
+    let mut feeder = Feeder::new(direction, &tuning);
+    let tell = |told: &Told, age| {
+        let bandwidth = told.bandwidth.filter(|_| age <= tuning.stale_after);
+        feed.tell(&Told { bandwidth, ..*told });
+    };
+    run(from, move |report| feeder.report(report), trace, tell, stop)
+}
+
+/// Tells PBE-CC's senders through their array, as [`biscay_from`] does.
+///
+/// # Errors
+/// An input that cannot be read.
+pub fn pbe_from(mut feed: Feedbacks, from: &Path, stop: &Arc<AtomicBool>) -> anyhow::Result<u64> {
     let mut feeder = PbeFeeder::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?);
     let tell = |told: &Feedback, age| feed.tell(&Feedback { fresh: told.fresh && age <= PBE_STALE, ..*told });
-    run(from, move |report| feeder.report(report), None, tell, out)
+    run(from, move |report| feeder.report(report), None, tell, stop)
 }
 
 /// Plays an ACK trace and sends what its radio told.
 type PlayTrace<N> = fn(BufReader<File>, &AtomicBool, &Sender<N>) -> anyhow::Result<()>;
 
-/// Reads reports, and tells what each means; `tell` also takes how old that is.
+/// Reads reports, and tells what each means; `tell` also takes how old that is. Returns the number of reports.
 fn run<N: Send + 'static>(
     from: &Path,
     meaning: impl FnMut(&RadioReport) -> Option<N> + Send + 'static,
     trace: Option<PlayTrace<N>>,
     tell: impl FnMut(&N, Duration),
-    out: &mut dyn Write,
-) -> anyhow::Result<Verdict> {
-    let stop = on_interrupt()?;
-    let (from, over) = (from.to_owned(), Arc::clone(&stop));
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<u64> {
+    let (from, over) = (from.to_owned(), Arc::clone(stop));
     let (send, receive) = channel();
     // A thread of its own: what it reads may not come for a while, and the kernel wants to hear that somebody is there.
     let reader = std::thread::spawn(move || read(&from, meaning, trace, &over, &send));
     let told = tell_all(&receive, tell);
     reader.join().map_err(|_| anyhow!("the reader of reports failed"))??;
-    writeln!(out, "{told} reports were told.")?;
-    Ok(Verdict::Fine)
+    Ok(told)
 }
 
 /// Tells what comes, and the last news again every millisecond. Returns the number of reports.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use airpace_bpf::feed::{Feed, Feedbacks, MAX_AGE};
-use airpace_bpf::kernel::{BISCAY, Kernel, MORC, PBE, Part, Pinned, SCHEMES, unload as remove};
+use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, unload as remove};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
@@ -21,29 +21,34 @@ use super::Standard;
 use super::run::Groups;
 use crate::cmd::Verdict;
 
-pub fn load(
+pub(super) fn load(
     scheme: &SchemeSpec,
     standard: Option<Standard<'_>>,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let part = part(scheme)?;
-    let name = part.name();
-    if Pinned::open(name)?.is_some() {
-        bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
-    }
+    let name = part(scheme)?.name();
+    ensure!(
+        name != RELAY || standard.is_none(),
+        "no socket chooses `{RELAY}`: it concerns all that this machine downloads, without `--default` and `--netns`"
+    );
     let namespace = standard.map(find).transpose()?.flatten();
-    let mut kernel = Kernel::load(&part)?;
-    let counts = (name == BISCAY).then(|| count(&mut kernel));
-    if name == PBE {
-        // Without it, the scheme is no more than BBR.
-        kernel.exchange(root(&Groups::see()?)?.as_fd())?;
-    }
+    let (mut kernel, doubt) = bring_in(scheme)?;
     kernel.pin()?;
+    if name == RELAY {
+        writeln!(
+            out,
+            "{name} is loaded: it bounds what new connections download, whatever their senders use."
+        )?;
+        writeln!(out, "Feed it with `airpace kernel feed {name}`; until then it bounds nothing.")?;
+        return Ok(Verdict::Fine);
+    }
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
-    match counts {
-        Some(Ok(())) => writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?,
-        Some(Err(error)) => {
+    match doubt {
+        Some(error) => {
             writeln!(out, "It shares with its own flows only; others are not counted: {error:#}")?;
+        }
+        None if name == BISCAY => {
+            writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?;
         }
         None => {}
     }
@@ -74,6 +79,32 @@ pub fn load(
         writeln!(out, "sysctl net.ipv4.tcp_congestion_control=NAME does.")?;
     }
     Ok(Verdict::Fine)
+}
+
+/// Loads a scheme with all that belongs to it, for as long as the result lives or until it is pinned. Also returns why the
+/// machine's flows are not counted, if they should be.
+///
+/// # Errors
+/// A machine that takes no programs; a scheme that is loaded already.
+pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, Option<anyhow::Error>)> {
+    let part = part(scheme)?;
+    let name = part.name();
+    if Pinned::open(name)?.is_some() {
+        bail!("`{name}` is loaded already; `airpace kernel unload {name}` removes it");
+    }
+    let mut kernel = Kernel::load(&part)?;
+    let doubt = if [BISCAY, RELAY].contains(&name) { count(&mut kernel).err() } else { None };
+    if let (true, Some(error)) = (part.needs_counts() || name == RELAY, &doubt) {
+        bail!("{}: it needs a count of this machine's flows: {error:#}", scheme.text());
+    }
+    if name == PBE {
+        // Without it, the scheme is no more than BBR.
+        kernel.exchange(root(&Groups::see()?)?.as_fd())?;
+    }
+    if name == RELAY {
+        kernel.bound_downloads(root(&Groups::see()?)?.as_fd())?;
+    }
+    Ok((kernel, doubt))
 }
 
 /// Counts the flows of the whole machine, or of the container that this runs in.
@@ -115,22 +146,29 @@ fn set_default(name: &str) -> anyhow::Result<()> {
 fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
     let (name, options) = (scheme.scheme().name, scheme.options());
     let part = match name {
+        BISCAY if options.text("relay") == "window" => {
+            KernelTuning::new(&Tuning::read(options)?).map(Part::Relay)
+        }
         BISCAY => KernelTuning::new(&Tuning::read(options)?).map(Part::Biscay),
         PBE => PbeTuning::new(&airpace_cc::pbe::Tuning::read(options)?).map(Part::Pbe),
         MORC if options.text("learner") == "ahead" => {
             MorcTuning::new(&airpace_cc::morc::profile(options)?).map(Part::Morc)
         }
         MORC => bail!("{}: the kernel's part has the learner `ahead` only", scheme.text()),
-        _ => bail!("the kernel's part of `{name}` is not written: load `{}`", SCHEMES.join("` or `")),
+        _ => bail!("the kernel's part of `{name}` is not written: load `{}`", LOADABLE.join("` or `")),
     };
     part.map_err(|error| anyhow!("{}: {error}", scheme.text()))
 }
 
 pub fn unload(scheme: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut is_any = false;
-    for name in SCHEMES.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
+    for name in LOADABLE.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
         if remove(name)? {
-            writeln!(out, "{name} is removed. Flows that use it keep it until they end.")?;
+            if name == RELAY {
+                writeln!(out, "{name} is removed, and what it bound has no bound any more.")?;
+            } else {
+                writeln!(out, "{name} is removed. Flows that use it keep it until they end.")?;
+            }
             if is_default(name) {
                 writeln!(
                     out,
@@ -167,10 +205,10 @@ fn fed(name: &str, pinned: &Pinned) -> anyhow::Result<Option<Fed>> {
 
 pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut schemes = vec![];
-    for name in SCHEMES {
+    for name in LOADABLE {
         let Some(pinned) = Pinned::open(name)? else { continue };
         let totals = pinned.totals()?;
-        let active = pinned.active_flows()?;
+        let (active, apps) = (pinned.active_flows()?, pinned.active_apps()?);
         let feed = fed(name, &pinned)?;
         let (mbps, age_ms) = feed.unwrap_or_default();
         if as_json {
@@ -185,12 +223,17 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             });
             let told = feed.map(|_| json!({ "mbps": mbps, "age_ms": age_ms }));
             schemes.push(
-                json!({ "scheme": name, "totals": totals, "feed": told, "active_flows_of_machine": active }),
+                json!({ "scheme": name, "totals": totals, "feed": told, "active_flows_of_machine": active, "active_applications": apps }),
             );
             continue;
         }
         writeln!(out, "Loaded:    {name}")?;
-        writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
+        if name == RELAY {
+            let (flows, bounds) = (totals.flows, totals.returns + totals.sends);
+            writeln!(out, "Downloads: {flows} so far, {bounds} bounds, lifted {} times", totals.fallbacks)?;
+        } else {
+            writeln!(out, "Flows:     {} so far, {} ACKs", totals.flows, totals.acks)?;
+        }
         schemes.push(json!(name));
         if feed.is_none() {
             continue;
@@ -209,12 +252,26 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         };
         match active {
             _ if name == PBE => {}
-            Some(active) => writeln!(out, "Sharing:   {active} flows of this machine send now")?,
+            Some(active) => {
+                let of = apps.map_or_else(String::new, |apps| format!(" of {apps} applications"));
+                writeln!(
+                    out,
+                    "Sharing:   {active} flows{of} of this machine {} now",
+                    if name == RELAY { "receive" } else { "send" }
+                )?;
+            }
             None => writeln!(out, "Sharing:   only its own flows are counted")?,
         }
         let is_old = age_ms.is_none_or(|age| age > MAX_AGE.as_secs_f64() * 1e3);
-        let consequence = if name == PBE { "; its peers hear nothing fresh" } else { "; flows are BBR's" };
+        let consequence = match name {
+            PBE => "; its peers hear nothing fresh",
+            RELAY => "; it bounds nothing",
+            _ => "; flows are BBR's",
+        };
         writeln!(out, "Feed:      {feed}{}", if is_old { consequence } else { "" })?;
+        if name == RELAY {
+            continue;
+        }
         let (fallbacks, silences, returns) = (totals.fallbacks, totals.silences, totals.returns);
         writeln!(
             out,

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the programs of all schemes have in common: their options, the memory of their flows, what they let the kernel
+ * decide, and what becomes of a flow whose socket has no room for that memory.
+ */
+#ifndef AIRPACE_SCHEME_H
+#define AIRPACE_SCHEME_H
+
+#include "sock.h"
+
+/*
+ * Options of a type, and `options()` to read them.
+ *
+ * The loader freezes them before the programs load, so that the verifier knows them. The compiler must not know: it would
+ * take the zeros for them that stand here.
+ */
+#define AP_OPTIONS(type) \
+	const volatile struct type tuning SEC(".rodata.tuning"); \
+	AP_FN const struct type *options(void) \
+	{ \
+		const struct type *t = (const struct type *)&tuning; \
+		asm volatile("" : "+r"(t)); \
+		return t; \
+	}
+
+/* Memory at sockets. */
+#define AP_AT_SOCKETS(map, what) \
+	struct { \
+		MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE); \
+		MAP_INT(map_flags, BPF_F_NO_PREALLOC); \
+		MAP_TYPE(key, int); \
+		MAP_TYPE(value, what); \
+	} map SEC(".maps")
+
+/*
+ * In snd_cwnd_cnt, which no other control reads meanwhile: what lies in icsk_ca_priv is the scheme's, and not BBR's. To find
+ * a flow's memory takes longer than all the rest of a send that changes nothing, so what such a send needs lies there.
+ */
+#define MARK 0xb15ca000U
+
+/* Who controls a flow: the scheme, BBR in its place, or, without room for the flow's memory, what needs none. */
+enum who { OWN, FALLBACK, BARE };
+
+/*
+ * A flow without room is the kernel's BBR, and Reno where there is none. Reno needs to know the state that the kernel told
+ * last.
+ */
+AP_FN ap_u32 *bare_state(struct tcp_sock *tp)
+{
+	return (ap_u32 *)tp->inet_conn.icsk_ca_priv;
+}
+
+AP_FN void bare_init(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	tp->snd_cwnd_cnt = 0;
+	if (kernel.has_bbr) {
+		bbr_init(sk);
+		return;
+	}
+	*bare_state(tp) = TCP_CA_Open;
+	/* Its window alone bounds it, and whatever the program asked for. */
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+}
+
+/*
+ * Slow start, congestion avoidance, and half of the window after a loss.
+ *
+ * Source: RFC 5681 §3.1; RFC 5681 §3.2
+ *
+ * Chosen: the window grows if half of it was in use, as RFC 7661 §4.3 counts.
+ */
+AP_FN void reno_ack(struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	ap_u32 state = *bare_state(tp), window = tp->snd_cwnd, acked = rs->acked_sacked, count;
+
+	if (state == TCP_CA_CWR || state == TCP_CA_Recovery) {
+		tp->snd_cwnd = ap_min(window, ap_max(tp->snd_ssthresh, 2));
+		return;
+	}
+	if (2 * rs->prior_in_flight < window)
+		return;
+	if (window < tp->snd_ssthresh) {
+		tp->snd_cwnd = ap_min(ap_min(window + acked, ap_max(tp->snd_ssthresh, 2)), tp->snd_cwnd_clamp);
+		return;
+	}
+	count = tp->snd_cwnd_cnt + acked;
+	if (count >= window) {
+		count = 0;
+		tp->snd_cwnd = ap_min(window + 1, tp->snd_cwnd_clamp);
+	}
+	tp->snd_cwnd_cnt = count;
+}
+
+AP_FN void bare_ack(struct sock *sk, const struct rate_sample *rs)
+{
+	if (kernel.has_bbr)
+		call_bbr_main(sk, rs);
+	else
+		reno_ack((struct tcp_sock *)sk, rs);
+}
+
+AP_FN ap_u32 bare_min_tso_segs(struct sock *sk)
+{
+	return kernel.has_bbr ? bbr_min_tso_segs(sk) : 2;
+}
+
+AP_FN void bare_set_state(struct sock *sk, ap_u8 state)
+{
+	if (kernel.has_bbr)
+		bbr_set_state(sk, state);
+	else
+		*bare_state((struct tcp_sock *)sk) = state;
+}
+
+AP_FN void bare_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	if (kernel.has_bbr)
+		bbr_cwnd_event(sk, event);
+}
+
+/* The threshold of slow start after a loss. The window of a scheme, and of BBR, is not for the loss to decide. */
+AP_FN ap_u32 threshold_after_loss(struct sock *sk, enum who who)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (who != OWN && kernel.has_bbr)
+		return bbr_ssthresh(sk);
+	return who == BARE ? ap_max(tp->snd_cwnd / 2, 2) : tp->snd_ssthresh;
+}
+
+/* The window once a loss turns out to be none. */
+AP_FN ap_u32 window_without_loss(struct sock *sk, enum who who)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (who != OWN && kernel.has_bbr)
+		return bbr_undo_cwnd(sk);
+	return who == BARE ? ap_max(tp->snd_cwnd, tp->prior_cwnd) : tp->snd_cwnd;
+}
+
+/* A scheme's programs that ask only who controls the flow: `who_controls` says it of its memory, which may be absent. */
+#define AP_COMMON_PROGRAMS(scheme) \
+	SEC("struct_ops/" #scheme "_ssthresh") \
+	int scheme##_ssthresh(ap_u64 *ctx) \
+	{ \
+		struct sock *sk = (struct sock *)ctx[0]; \
+		return threshold_after_loss(sk, who_controls(bpf_sk_storage_get(&flows, sk, 0, 0))); \
+	} \
+	SEC("struct_ops/" #scheme "_undo_cwnd") \
+	int scheme##_undo_cwnd(ap_u64 *ctx) \
+	{ \
+		struct sock *sk = (struct sock *)ctx[0]; \
+		return window_without_loss(sk, who_controls(bpf_sk_storage_get(&flows, sk, 0, 0))); \
+	} \
+	/* Source: Linux net/ipv4/tcp_bbr.c (bbr_sndbuf_expand) */ \
+	SEC("struct_ops/" #scheme "_sndbuf_expand") \
+	int scheme##_sndbuf_expand(ap_u64 *ctx __attribute__((unused))) \
+	{ \
+		return 3; \
+	}
+
+#endif

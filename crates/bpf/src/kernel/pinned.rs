@@ -1,0 +1,147 @@
+//! Schemes that stay in the kernel when the program that loaded them is gone.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use libbpf_rs::{Link, MapCore, MapHandle};
+
+use super::relay::Relay;
+use super::{BOUNDS, LoadError, OPS, PINS, Totals, refused};
+use crate::feed::{Feed, Feedbacks, now};
+use crate::layout::{HostWords, SharesWords, TotalsWords};
+use crate::mapped::Mapped;
+
+/// A scheme that was pinned.
+pub struct Pinned {
+    feed: Option<MapHandle>,
+    host: Option<MapHandle>,
+    shares: Option<MapHandle>,
+    totals: MapHandle,
+}
+
+impl Pinned {
+    /// Opens it; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the caller may not.
+    pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
+        let folder = Path::new(PINS).join(scheme);
+        if !["link", OPS, BOUNDS].iter().any(|file| folder.join(file).exists()) {
+            return Ok(None);
+        }
+        let open = |name| {
+            MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused(scheme, "open", error))
+        };
+        let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
+        let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
+        let shares = open_if("shares", "owners")?;
+        Ok(Some(Pinned { feed, host, shares, totals: open("totals")? }))
+    }
+
+    /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
+    ///
+    /// # Errors
+    /// If the system does not map it.
+    pub fn feedbacks(&self) -> io::Result<Option<Feedbacks>> {
+        self.feed.as_ref().map(|feed| Feedbacks::map(feed.as_fd())).transpose()
+    }
+
+    /// The array for a feeder; `None` if the scheme needs none.
+    ///
+    /// # Errors
+    /// If the system does not map it.
+    pub fn feed(&self) -> io::Result<Option<Feed>> {
+        self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
+    }
+
+    /// The host's active flows; `None` if nobody counts them.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn active_flows(&self) -> io::Result<Option<u64>> {
+        let Some(host) = &self.host else { return Ok(None) };
+        Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
+    }
+
+    /// The host's active applications; `None` if nobody counts them.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn active_apps(&self) -> io::Result<Option<u64>> {
+        let Some(shares) = &self.shares else { return Ok(None) };
+        let shares: Mapped<SharesWords> = Mapped::new(shares.as_fd(), false)?;
+        Ok(Some(active(&shares.apps).unwrap_or(0)))
+    }
+
+    /// What its flows counted.
+    ///
+    /// # Errors
+    /// If the system does not map the array.
+    pub fn totals(&self) -> io::Result<Totals> {
+        read_totals(self.totals.as_fd())
+    }
+}
+
+/// Removes a pinned scheme. Returns whether there was one.
+///
+/// # Errors
+/// If the caller may not.
+pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
+    let folder = Path::new(PINS).join(scheme);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| LoadError::File { path, error }
+    };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed(&folder)(error)),
+    };
+    if folder.join(OPS).exists() {
+        let refused = |error| refused(scheme, "unload", error);
+        let ops = MapHandle::from_pinned_path(folder.join(OPS)).map_err(refused)?;
+        ops.delete(&0u32.to_ne_bytes()).map_err(refused)?;
+    }
+    if folder.join(BOUNDS).exists() {
+        let open = |file| Link::open(folder.join(file)).map(Some);
+        let opened = open(BOUNDS).and_then(|link| Ok(Relay { link, lift: open("lift")? }));
+        opened.and_then(|mut relay| relay.end()).map_err(|error| refused(scheme, "unload", error))?;
+    }
+    for entry in entries {
+        let path = entry.map_err(failed(&folder))?.path();
+        fs::remove_file(&path).map_err(failed(&path))?;
+    }
+    fs::remove_dir(&folder).map_err(failed(&folder))?;
+    // Other schemes may lie there still.
+    match fs::remove_dir(PINS) {
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(failed(Path::new(PINS))(error)),
+        _ => Ok(true),
+    }
+}
+
+pub(super) fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
+    let totals: Mapped<TotalsWords> = Mapped::new(fd, false)?;
+    Ok(Totals {
+        flows: totals.flows.load(Relaxed),
+        acks: totals.acks.load(Relaxed),
+        sends: totals.sends.load(Relaxed),
+        fallbacks: totals.fallbacks.load(Relaxed),
+        returns: totals.returns.load(Relaxed),
+        silences: totals.silences.load(Relaxed),
+        confirmed: totals.confirmed.load(Relaxed),
+    })
+}
+
+/// The active flows, if that says something.
+pub(super) fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    let host: Mapped<HostWords> = Mapped::new(fd, false)?;
+    Ok(active(&host))
+}
+
+fn active(host: &HostWords) -> Option<u64> {
+    let [flows, until] = [&host.flows, &host.until].map(|word| word.load(Relaxed));
+    (now() < until).then_some(flows)
+}

@@ -1,0 +1,33 @@
+//! The window that a device advertises to a sender that knows nothing of BISCAY, as the kernel computes it.
+
+use std::time::Duration;
+
+use airpace_core::{Bytes, Rate, Time};
+
+use super::{KernelTuning, NONE, nanos, sys};
+
+/// `struct window` of `window.h`, and the options.
+pub struct Window {
+    words: Box<[u64]>,
+    tuning: KernelTuning,
+}
+
+impl Window {
+    /// A new download.
+    pub fn new(tuning: KernelTuning) -> Window {
+        Window { words: sys::window(), tuning }
+    }
+
+    /// Data arrives that answers an ACK of a round trip ago.
+    pub fn on_echo(&mut self, now: Time, rtt: Duration) {
+        sys::window_echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
+    }
+
+    /// The window, in bytes of packets of `mss`, for this part of the device's bandwidth: numerator and denominator. `None`:
+    /// the sender is not limited.
+    pub fn get(&mut self, now: Time, mss: Bytes, sampled: Option<Rate>, part: [u64; 2]) -> Option<Bytes> {
+        let sampled = sampled.map_or(NONE, Rate::as_bps);
+        let window = sys::window_of(&mut self.words, &self.tuning, (now.as_nanos(), mss.0), sampled, part);
+        (window != NONE).then_some(Bytes(window))
+    }
+}

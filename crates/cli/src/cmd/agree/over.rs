@@ -1,0 +1,105 @@
+//! What carries the flows of a run: one of our transports, or the kernel's TCP.
+
+use airpace_cc::SchemeSpec;
+use airpace_sim::scenario::Flow;
+use anyhow::ensure;
+
+use crate::cmd::wire::Transport;
+
+/// What carries the flows of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Over {
+    /// Our transport of the papers' prototype.
+    Udp,
+    /// Our QUIC.
+    Quic,
+    /// The kernel's TCP, with the kernel's own schemes and ours in it (see `airpace kernel`).
+    Kernel,
+}
+
+/// Schemes that Linux has itself, under the names that they have here.
+const OF_LINUX: [&str; 4] = ["bbr", "cubic", "reno", "vegas"];
+
+/// Our schemes that can be loaded into the kernel.
+const OURS: [&str; 3] = ["biscay", "morc", "pbe"];
+
+impl Over {
+    /// All, in the order of their table.
+    const ALL: [Over; 3] = [Over::Udp, Over::Quic, Over::Kernel];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Over::Udp => Transport::Udp.name(),
+            Over::Quic => Transport::Quic.name(),
+            Over::Kernel => airpace_eval::wire::KERNEL,
+        }
+    }
+
+    /// What has this name.
+    pub fn of(name: &str) -> Option<Over> {
+        Over::ALL.into_iter().find(|over| over.name() == name)
+    }
+
+    /// Why it cannot carry this scheme.
+    ///
+    /// # Errors
+    /// A scheme, or an option, that the kernel does not have.
+    pub fn carries(self, scheme: &SchemeSpec) -> anyhow::Result<()> {
+        if self != Over::Kernel {
+            return Ok(());
+        }
+        let name = scheme.scheme().name;
+        ensure!(
+            OF_LINUX.contains(&name) || OURS.contains(&name),
+            "`{name}` is not in the kernel; give --transport udp or quic, or one of {}, {}",
+            OURS.join(", "),
+            OF_LINUX.join(", ")
+        );
+        ensure!(
+            OURS.contains(&name) || scheme.text() == name,
+            "`{}`: the kernel's own `{name}` has no options; give `{name}` alone",
+            scheme.text()
+        );
+        Ok(())
+    }
+
+    /// What carries this flow. A scenario's own flows whose scheme the kernel does not have are carried over UDP.
+    pub fn of_flow(self, flow: &Flow) -> anyhow::Result<Over> {
+        let Some(scheme) = &flow.scheme else { return Ok(self) };
+        let scheme = SchemeSpec::parse(scheme)?;
+        Ok(if self.carries(&scheme).is_ok() { self } else { Over::Udp })
+    }
+}
+
+/// Whether the scheme is one of ours that the kernel does not have before it is loaded.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+pub fn is_ours(scheme: &SchemeSpec) -> bool {
+    OURS.contains(&scheme.scheme().name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_again() {
+        for over in Over::ALL {
+            assert_eq!(Over::of(over.name()), Some(over));
+        }
+        assert_eq!(Over::of("tcp"), None);
+    }
+
+    #[test]
+    fn the_kernel_carries_what_it_has() {
+        let said = |text: &str| Over::Kernel.carries(&SchemeSpec::parse(text).unwrap());
+        for text in ["pbe", "morc", "biscay", "biscay:safety=false", "bbr", "cubic", "reno", "vegas"] {
+            if SchemeSpec::parse(text).is_ok() {
+                assert!(said(text).is_ok(), "{text}");
+            }
+        }
+        let error = said("copa").unwrap_err().to_string();
+        assert!(error.contains("`copa` is not in the kernel") && error.contains("biscay"), "{error}");
+        Over::Quic.carries(&SchemeSpec::parse("copa").unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,264 @@
+//! `airpace proxy`: splits TCP connections, so that a congestion control of the kernel's carries them to phones.
+
+mod rules;
+
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use airpace_net::proxy::{Closed, Config, Door, News, Proxy, Range, Totals};
+use anyhow::{anyhow, ensure};
+use indicatif::DecimalBytes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+
+use super::{Verdict, on_interrupt};
+use crate::terminal;
+
+/// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
+const MOST_NEWS: usize = 1_024;
+
+/// The port if the user gives none.
+///
+/// Source: RFC 1928 §3
+const PORT: u16 = 1_080;
+
+/// Files that are open besides connections.
+const OTHER_FILES: u64 = 64;
+
+/// How often the numbers on the terminal are new.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Splits TCP: servers send to the proxy, and a congestion control of the kernel's carries it on to phones.
+///
+/// It stands where a fast network ends and the radio begins: in front of a base station, at an operator's gateway, on a
+/// server. Neither servers nor phones have to change. Clients ask for connections by SOCKS5 or HTTP CONNECT, on the same port.
+/// With --transparent, those that come in by an interface are taken over without being asked, and both ends keep their
+/// addresses; that takes root and `nft`. A scheme of ours must be loaded first: `airpace kernel load morc`.
+/// Runs until Ctrl-C, and then lets connections end for 10 s.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace proxy --client-leg morc --listen 10.0.0.1:1080 --allow 10.0.0.0/8\n         \
+                         airpace proxy --client-leg bbr\n         \
+                         airpace proxy --client-leg morc --transparent eth1 --ports 80,443"
+)]
+pub struct Args {
+    /// Where it listens. [default: 127.0.0.1:1080; with --transparent any address]
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// The congestion control of what goes to clients. [default: the kernel's]
+    #[arg(long, value_name = "NAME")]
+    client_leg: Option<String>,
+    /// The congestion control of what goes to servers. [default: the kernel's]
+    #[arg(long, value_name = "NAME")]
+    server_leg: Option<String>,
+    /// Who may use it, as ranges of addresses, parted by commas. [default: this machine; with --transparent everybody]
+    #[arg(long, value_name = "RANGES", value_delimiter = ',', value_parser = Range::parse)]
+    allow: Vec<Range>,
+    /// Takes over the connections that come in by this interface.
+    #[arg(long, value_name = "INTERFACE", value_parser = rules::interface)]
+    transparent: Option<String>,
+    /// Takes over those to these ports only.
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', requires = "transparent")]
+    ports: Vec<u16>,
+    /// Connections at once; more wait.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+    /// Print one JSON object per event.
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Carries connections until Ctrl-C.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let door = if args.transparent.is_some() { Door::Transparent } else { Door::Asked };
+    let listen = args.listen.unwrap_or(match door {
+        Door::Asked => (Ipv4Addr::LOCALHOST, PORT).into(),
+        // Without IPv6, there are no addresses of it.
+        Door::Transparent if has_ipv6() => (Ipv6Addr::UNSPECIFIED, PORT).into(),
+        Door::Transparent => (Ipv4Addr::UNSPECIFIED, PORT).into(),
+    });
+    let allow = match (args.allow.is_empty(), door) {
+        (false, _) => args.allow.clone(),
+        (true, Door::Transparent) => ["0.0.0.0/0", "::/0"].iter().flat_map(|all| Range::parse(all)).collect(),
+        (true, Door::Asked) => {
+            ensure!(
+                listen.ip().to_canonical().is_loopback(),
+                "at {listen} others can reach it: say by --allow who may use it, such as --allow 10.0.0.0/8"
+            );
+            Range::LOOPBACK.to_vec()
+        }
+    };
+    let config = Config {
+        listen,
+        door,
+        client_leg: args.client_leg.clone(),
+        server_leg: args.server_leg.clone(),
+        allow,
+        most: files_for(args.connections)?,
+        choose: |socket, name| airpace_emu::bulk::choose(socket, name),
+    };
+    let proxy = Proxy::listen(config).map_err(anyhow::Error::msg)?;
+    let at = proxy.local();
+    let rules = match &args.transparent {
+        Some(interface) => Some(rules::Rules::set(interface, &args.ports, at.port())?),
+        None => None,
+    };
+    let stop = on_interrupt()?;
+    let is_silent = args.quiet || args.json;
+    if args.json {
+        let listening =
+            json!({ "event": "listening", "listen": at.to_string(), "transparent": args.transparent });
+        terminal::log(out, listening)?;
+    } else if !args.quiet {
+        let legs = |leg: &Option<String>| leg.clone().unwrap_or_else(|| "the kernel's default".to_owned());
+        let (client, server) = (legs(&args.client_leg), legs(&args.server_leg));
+        terminal::say(format_args!("to clients by {client}, to servers by {server}, until Ctrl-C"));
+        terminal::say(match &args.transparent {
+            Some(interface) => format!("takes over what comes in by {interface}"),
+            None => format!("listens on {at}: curl -x socks5h://{at} URL, or https_proxy=http://{at}"),
+        });
+    }
+    let totals = Arc::<Totals>::default();
+    let (tell, news) = sync_channel(MOST_NEWS);
+    let (hears, counts) = (Arc::clone(&stop), Arc::clone(&totals));
+    let running = std::thread::spawn(move || proxy.run(&hears, counts, move |news| _ = tell.try_send(news)));
+    let bar = terminal::activity(is_silent);
+    let mut speed = Speed::new(&totals);
+    let mut takes_over = rules;
+    loop {
+        match news.recv_timeout(LOOK) {
+            Ok(news) if args.json => terminal::log(out, object(&news))?,
+            Ok(news) if !args.quiet => {
+                if let Some(sentence) = sentence(&news) {
+                    bar.suspend(|| terminal::say(sentence));
+                }
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if stop.load(Ordering::Relaxed) {
+            // New connections go their own way.
+            takes_over = None;
+        }
+        bar.set_message(speed.words(&totals));
+    }
+    drop(takes_over);
+    bar.finish_and_clear();
+    let ended = running.join().map_err(|_| anyhow!("the proxy ended early; this is a bug of airpace"))?;
+    ended.map_err(anyhow::Error::msg)?;
+    let number = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
+    let (connections, refused) = (number(&totals.connections), number(&totals.refused));
+    let (up, down) = (number(&totals.up), number(&totals.down));
+    if args.json {
+        let ended = json!({
+            "event": "ended", "connections": connections, "refused": refused, "up_bytes": up, "down_bytes": down,
+        });
+        terminal::log(out, ended)?;
+    } else if !args.quiet {
+        terminal::say(format_args!(
+            "carried {}: {} to clients, {} to servers; refused {}",
+            terminal::count(connections, "connection"),
+            DecimalBytes(down),
+            DecimalBytes(up),
+            terminal::thousands(refused)
+        ));
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Whether the machine has IPv6 at all.
+fn has_ipv6() -> bool {
+    std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+}
+
+/// Lets this process have two files for each connection, as far as it may. Returns how many connections that is.
+fn files_for(connections: u32) -> anyhow::Result<usize> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = 2 * u64::from(connections) + OTHER_FILES;
+    let raised = maximum.map_or(wanted, |most| most.min(wanted));
+    if current.is_some_and(|current| current < raised)
+        && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_err()
+    {
+        return Ok(possible(current.unwrap_or(raised), connections));
+    }
+    let files = current.map_or(wanted, |current| current.max(raised));
+    ensure!(files > OTHER_FILES + 1, "this user may open {files} files only; raise the limit (`ulimit -n`)");
+    Ok(possible(files, connections))
+}
+
+fn possible(files: u64, connections: u32) -> usize {
+    (files.saturating_sub(OTHER_FILES) / 2).clamp(1, u64::from(connections)) as usize
+}
+
+/// How fast the proxy carries, for people.
+struct Speed {
+    at: Instant,
+    up: u64,
+    down: u64,
+}
+
+impl Speed {
+    fn new(totals: &Totals) -> Speed {
+        let number = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
+        Speed { at: Instant::now(), up: number(&totals.up), down: number(&totals.down) }
+    }
+
+    /// The numbers since the last words.
+    fn words(&mut self, totals: &Totals) -> String {
+        let now = Speed::new(totals);
+        let seconds = now.at.duration_since(self.at).as_secs_f64().max(1e-3);
+        let mbps = |now: u64, before: u64| (now - before) as f64 * 8e-6 / seconds;
+        let active = totals.active.load(Ordering::Relaxed) as u64;
+        let words = format!(
+            "{}, {:.1} Mbit/s to clients, {:.1} to servers",
+            terminal::count(active, "connection"),
+            mbps(now.down, self.down),
+            mbps(now.up, self.up)
+        );
+        *self = now;
+        words
+    }
+}
+
+fn object(news: &News) -> Value {
+    match news {
+        News::Closed(Closed { client, target, up, down, lasted, problem }) => json!({
+            "event": "closed", "client": client.to_string(), "target": target.to_string(), "up_bytes": up,
+            "down_bytes": down, "seconds": lasted.as_secs_f64(), "problem": problem,
+        }),
+        News::Refused { client, target, why } => json!({
+            "event": "refused", "client": client.to_string(), "target": target.as_ref().map(ToString::to_string),
+            "why": why,
+        }),
+        News::Stuck(why) => json!({ "event": "stuck", "why": why }),
+    }
+}
+
+/// What people want to know of it: a connection that ended well is counted, and not told.
+fn sentence(news: &News) -> Option<String> {
+    Some(match news {
+        News::Closed(_) => return None,
+        News::Refused { client, target: Some(target), why } => format!("{client} to {target}: {why}"),
+        News::Refused { client, target: None, why } => format!("{client}: {why}"),
+        News::Stuck(why) => why.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_connection_has_two_files() {
+        assert_eq!(possible(1_024, 10_000), 480);
+        assert_eq!(possible(1_000_000, 10_000), 10_000);
+        assert_eq!(possible(10, 10_000), 1);
+    }
+}

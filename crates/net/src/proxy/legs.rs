@@ -1,0 +1,145 @@
+//! The two connections of a client: how they are made, and what the kernel is told about them.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen as begin, socket_with, sockopt};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+
+use super::ask::{Refusal, Target};
+use super::{Choose, Config, Door};
+use crate::sys;
+
+/// Connections that wait to be taken.
+///
+/// Source: Linux Documentation/networking/ip-sysctl.rst (somaxconn)
+const WAITING: i32 = 4_096;
+
+/// Bytes that may wait in the kernel and have not left yet. What is more waits at the server, which sends no more then.
+///
+/// Chosen: what 100 Mbit/s take in 10 ms.
+const UNSENT: u32 = 128 << 10;
+
+/// Whether the kernel has this congestion control, and this user may choose it.
+pub(super) fn check(choose: Choose, name: &str) -> Result<(), String> {
+    let any = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let any = any.map_err(|error| format!("no sockets: {error}"))?;
+    choose(any.as_fd(), name).map_err(|error| error.to_string())
+}
+
+/// The socket at which clients come in. What is set here holds for their connections.
+pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
+    let make = || -> io::Result<OwnedFd> {
+        let family = if config.listen.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        if let IpAddr::V6(ip) = config.listen.ip() {
+            sockopt::set_ipv6_v6only(&socket, ip != Ipv6Addr::UNSPECIFIED)?;
+        }
+        if config.door == Door::Transparent {
+            sys::be_transparent(socket.as_fd(), config.listen.is_ipv6())?;
+        }
+        if let Some(name) = &config.client_leg {
+            (config.choose)(socket.as_fd(), name)?;
+        }
+        prepare(&socket)?;
+        bind(&socket, &config.listen)?;
+        begin(&socket, WAITING)?;
+        Ok(socket)
+    };
+    let listener = make().map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => format!("{} is taken; give another with --listen", config.listen),
+        io::ErrorKind::AddrNotAvailable => {
+            format!("{} is no address of this machine; give one with --listen", config.listen)
+        }
+        io::ErrorKind::PermissionDenied if config.door == Door::Transparent => {
+            "only root may take over others' connections; start it as root, or let clients ask for it"
+                .to_owned()
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("only root may listen at {}; give a port above 1023 with --listen", config.listen)
+        }
+        _ => format!("cannot listen at {}: {error}", config.listen),
+    })?;
+    Ok(listener.into())
+}
+
+/// What both legs have.
+fn prepare(socket: impl AsFd) -> io::Result<()> {
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    sockopt::set_socket_keepalive(&socket, true)?;
+    sys::limit_unsent(socket.as_fd(), UNSENT)
+}
+
+/// Connects to where a client wants to go.
+pub(super) async fn reach(
+    config: &Config,
+    target: &Target,
+    client: SocketAddr,
+    local: SocketAddr,
+) -> Result<TcpStream, (Refusal, String)> {
+    let addresses: Vec<SocketAddr> = match target {
+        Target::Address(address) => vec![*address],
+        Target::Name(name, port) => {
+            let found = lookup_host((name.as_str(), *port)).await;
+            let found =
+                found.map_err(|error| (Refusal::Unreachable, format!("{name} is not found: {error}")))?;
+            found.collect()
+        }
+    };
+    let mut last = (Refusal::Unreachable, "the name has no address".to_owned());
+    for address in addresses {
+        last = match may_go(config.door, address, client, local) {
+            Err(why) => (Refusal::NotAllowed, why.to_owned()),
+            Ok(()) => match connect(config, address, client).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => (Refusal::of(&error), error.to_string()),
+            },
+        };
+    }
+    Err(last)
+}
+
+/// Others must not reach what this machine offers to itself only, and no connection may lead to the proxy.
+fn may_go(door: Door, to: SocketAddr, client: SocketAddr, local: SocketAddr) -> Result<(), &'static str> {
+    let ip = to.ip().to_canonical();
+    let is_own = ip.is_loopback() || ip.is_unspecified();
+    if to.port() == local.port() && (ip == local.ip().to_canonical() || is_own) {
+        return Err("it leads to the proxy itself");
+    }
+    let is_near = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    if door == Door::Asked && (is_own || is_near) && !client.ip().to_canonical().is_loopback() {
+        return Err("it is an address of this machine alone; only clients on it may go there");
+    }
+    Ok(())
+}
+
+async fn connect(config: &Config, to: SocketAddr, client: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    prepare(&socket)?;
+    if let Some(name) = &config.server_leg {
+        (config.choose)(socket.as_fd(), name)?;
+    }
+    if config.door == Door::Transparent {
+        sys::be_transparent(socket.as_fd(), to.is_ipv6())?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(client)?;
+    }
+    let stream = socket.connect(to).await?;
+    // A connection to a port of this machine that nobody has may meet itself.
+    if stream.local_addr().ok() == stream.peer_addr().ok() {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok(stream)
+}
+
+/// What has not arrived when it is closed does not arrive any more, and the other side hears that.
+pub(super) fn reset_when_closed(stream: &TcpStream) {
+    // If it cannot be told, the other side sees an end in place of a reset.
+    let _ = sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
+}
