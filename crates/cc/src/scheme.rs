@@ -4,6 +4,7 @@
 //! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`, `copa+ran@pantheon`. [`ran`] says what `+ran` does.
 
 use std::fmt;
+use std::sync::Arc;
 
 use airpace_core::nearest::instead;
 use airpace_core::{Bytes, Rng, Streams};
@@ -100,9 +101,26 @@ pub struct Ends {
     pub receiver: Option<Box<dyn Receiver>>,
 }
 
+/// Makes the two ends of a flow for a scheme that a caller brings along. Its error is one sentence.
+pub type Make = Arc<dyn Fn(&Setup) -> Result<Ends, String> + Send + Sync>;
+
+/// The scheme of every choice of [`SchemeSpec::own`]. Nobody can type it: it is not in the list.
+pub static OWN: Scheme = Scheme {
+    name: "own",
+    summary: "a controller that the caller brings along",
+    source: "the caller's own program",
+    style: Style { colour: "#808080", marker: "circle" },
+    presets: &[],
+    options: &[],
+    takes_ran: false,
+    build: |_, _| Err(SchemeError::Scheme("own".to_owned())),
+};
+
 /// A parsed choice: scheme, preset and options, all known to exist.
 #[derive(Clone)]
 pub struct SchemeSpec {
+    /// What makes the ends if it is the caller's own.
+    own: Option<Make>,
     scheme: &'static Scheme,
     with_ran: bool,
     preset: Option<&'static str>,
@@ -137,6 +155,10 @@ pub enum SchemeError {
     Value(&'static str, String, String, String),
     /// The option is set twice.
     Twice(&'static str, String),
+    /// No own scheme can be called so.
+    Name(String),
+    /// An own scheme of this name could not be made, and why.
+    Make(String, String),
     /// The scheme uses the receiving device to steer what the device receives, so it cannot steer an upload.
     DownloadsOnly(String),
 }
@@ -191,10 +213,30 @@ impl SchemeSpec {
             said.push(option);
         }
         let preset = preset.map(|preset| preset.name);
-        let spec = SchemeSpec { scheme, with_ran, preset, text: text.to_owned(), options };
+        let spec = SchemeSpec { own: None, scheme, with_ran, preset, text: text.to_owned(), options };
         // An impossible value is reported now, not after a run has begun.
         spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
         Ok(spec)
+    }
+
+    /// A scheme that is not in the list: `make` makes its ends, and results call it `name`.
+    ///
+    /// # Errors
+    /// A name that is a scheme's of the list, or not made of letters, digits, `_`, `-` and `.`.
+    pub fn own(name: &str, make: Make) -> Result<SchemeSpec, SchemeError> {
+        let is_plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+        let is_taken = SCHEMES.iter().any(|scheme| scheme.name == name) || ["all", "presets"].contains(&name);
+        if name.is_empty() || !name.chars().all(is_plain) || is_taken {
+            return Err(SchemeError::Name(name.to_owned()));
+        }
+        Ok(SchemeSpec {
+            own: Some(make),
+            scheme: &OWN,
+            with_ran: false,
+            preset: None,
+            text: name.to_owned(),
+            options: Options::defaults(&OWN),
+        })
     }
 
     /// The scheme.
@@ -232,6 +274,9 @@ impl SchemeSpec {
     /// # Errors
     /// The value of an option cannot be read.
     pub fn build(&self, setup: &Setup) -> Result<Ends, SchemeError> {
+        if let Some(make) = &self.own {
+            return make(setup).map_err(|reason| SchemeError::Make(self.text.clone(), reason));
+        }
         let ends = (self.scheme.build)(setup, &self.options)?;
         Ok(if self.with_ran { ran::wrap(ends) } else { ends })
     }
@@ -348,6 +393,12 @@ impl fmt::Display for SchemeError {
             SchemeError::Twice(scheme, option) => {
                 write!(f, "option `{option}` of scheme `{scheme}` is set twice; set it once")
             }
+            SchemeError::Name(name) => write!(
+                f,
+                "an own scheme cannot be called `{name}`: give a name of letters, digits, `_`, `-` and `.` that no \
+                 scheme of the list has"
+            ),
+            SchemeError::Make(name, reason) => write!(f, "scheme `{name}` cannot be made: {reason}"),
             SchemeError::DownloadsOnly(text) => write!(
                 f,
                 "`{text}` steers from the device what the device receives; for an upload choose the scheme without it"

@@ -37,6 +37,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/libod.md", include_str!("../../../docs/guide/libod.md")),
     ("guide/phones.md", include_str!("../../../docs/guide/phones.md")),
     ("guide/proxy.md", include_str!("../../../docs/guide/proxy.md")),
+    ("guide/python.md", include_str!("../../../docs/guide/python.md")),
     ("guide/radio.md", include_str!("../../../docs/guide/radio.md")),
     ("guide/run-folder.md", include_str!("../../../docs/guide/run-folder.md")),
     ("guide/scenarios.md", include_str!("../../../docs/guide/scenarios.md")),

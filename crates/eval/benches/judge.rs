@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
-use airpace_eval::{FlowFacts, Judge, Keep, RunFacts, RunFolder, Span};
+use airpace_eval::{FlowFacts, Judge, Keep, Room, RunFacts, RunFolder, Span};
 use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Owner, Recorder, Subframe};
 use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -138,7 +138,7 @@ fn judge(c: &mut Criterion) {
     let inspected: Vec<String> = ["ct_mbps", "btlbw_mbps", "rtprop_ms"].map(str::to_owned).to_vec();
     group.bench_function("metrics and tables", |b| {
         b.iter(|| {
-            let keep = Keep { folder: &folder, inspected: &inspected, qlog: false };
+            let keep = Keep { room: Room::Folder(&folder), inspected: &inspected, qlog: false };
             let mut judge = Judge::new(&facts, Some(keep)).expect("the folder is writable");
             play(&mut judge);
             judge.finish().expect("the disk has room")

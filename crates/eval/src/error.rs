@@ -58,6 +58,12 @@ pub enum EvalError {
         /// The reason.
         source: parquet::errors::ParquetError,
     },
+    /// No table has this name.
+    #[error("no table is called `{name}`; there are {}", crate::tables::TABLES.join(", "))]
+    NoTable {
+        /// The name.
+        name: String,
+    },
     /// A scheme showed a value that it had not named at the start, so its table has no column for that value.
     #[error(
         "flow {flow} names `{name}` for the first time at {time}; a scheme names the same values at every look"

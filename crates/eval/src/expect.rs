@@ -53,10 +53,7 @@ const BY_STATE: [&str; 2] = ["state_share.", "state_entries."];
 /// # Errors
 /// Names the metric and lists those that exist.
 pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
-    let example = FlowMetrics { transfers: Some(Transfers::default()), ..FlowMetrics::default() };
-    let example = serde_json::to_value(example).expect("plain data with text keys");
-    let mut known = Vec::new();
-    list_paths(&example, "", &mut known);
+    let mut known = metrics();
     known.extend(BY_STATE.map(|prefix| format!("{prefix}STATE")));
     for expect in &scenario.expect {
         let by_state = BY_STATE.iter().any(|prefix| expect.metric.starts_with(prefix));
@@ -143,6 +140,25 @@ pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
         return tree.get(map).and_then(|states| states.get(state)).map_or(Some(0.0), Value::as_f64);
     }
     path.split('.').try_fold(&tree, |found, name| found.get(name)).and_then(Value::as_f64)
+}
+
+/// The paths of all metrics, but for those by the name of a state.
+pub(crate) fn metrics() -> Vec<String> {
+    let example = FlowMetrics { transfers: Some(Transfers::default()), ..FlowMetrics::default() };
+    let example = serde_json::to_value(example).expect("plain data with text keys");
+    let mut known = Vec::new();
+    list_paths(&example, "", &mut known);
+    known.retain(|path| !BY_STATE.iter().any(|map| map.trim_end_matches('.') == path));
+    known
+}
+
+/// A flow's values of all [`metrics`], in their order; `None` where there is nothing to measure.
+pub(crate) fn numbers(of: &FlowMetrics) -> Vec<Option<f64>> {
+    let tree = serde_json::to_value(of).expect("plain data with text keys");
+    let value = |path: &String| {
+        path.split('.').try_fold(&tree, |found, name| found.get(name)).and_then(Value::as_f64)
+    };
+    metrics().iter().map(value).collect()
 }
 
 fn list_paths(value: &Value, path: &str, known: &mut Vec<String>) {

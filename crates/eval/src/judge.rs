@@ -1,4 +1,4 @@
-//! The recorder of one run. It always measures, and writes tables and qlogs if there is a run folder.
+//! The recorder of one run. It always measures, and keeps tables and qlogs if there is room for them.
 
 use airpace_event::{Detail, Event, Recorder};
 
@@ -8,16 +8,25 @@ use crate::folder::RunFolder;
 use crate::metrics::{Measured, Meter};
 use crate::qlog::Qlogs;
 use crate::reports::ReportFile;
-use crate::tables::Tables;
+use crate::tables::{Memory, Tables};
 
-/// Which parts of a run are kept on disk.
+/// Where the tables of a run go.
+#[derive(Clone, Copy)]
+pub enum Room<'a> {
+    /// Into a run folder.
+    Folder(&'a RunFolder),
+    /// Into memory.
+    Memory(&'a Memory),
+}
+
+/// Which parts of a run are kept.
 #[derive(Clone, Copy)]
 pub struct Keep<'a> {
-    /// The folder.
-    pub folder: &'a RunFolder,
+    /// Where.
+    pub room: Room<'a>,
     /// The names of all values that schemes may show, each a column of `controller`.
     pub inspected: &'a [String],
-    /// Whether to write a qlog per flow.
+    /// Whether to write a qlog per flow; there are none in memory.
     pub qlog: bool,
 }
 
@@ -35,10 +44,17 @@ impl Judge {
     /// # Errors
     /// A file that cannot be made.
     pub fn new(facts: &RunFacts, keep: Option<Keep<'_>>) -> Result<Judge, EvalError> {
-        let tables =
-            keep.map(|keep| Tables::create(keep.folder.root(), facts, keep.inspected)).transpose()?;
-        let logged = keep.filter(|keep| keep.qlog);
-        let qlogs = logged.map(|keep| Qlogs::create(keep.folder.root(), facts)).transpose()?;
+        let tables = keep.map(|keep| match keep.room {
+            Room::Folder(folder) => Tables::create(folder.root(), facts, keep.inspected),
+            Room::Memory(memory) => Ok(Tables::in_memory(memory, facts, keep.inspected)),
+        });
+        let tables = tables.transpose()?;
+        let qlogs = match keep {
+            Some(Keep { room: Room::Folder(folder), qlog: true, .. }) => {
+                Some(Qlogs::create(folder.root(), facts)?)
+            }
+            _ => None,
+        };
         Ok(Judge { meter: Meter::new(facts), tables, qlogs, reports: vec![] })
     }
 

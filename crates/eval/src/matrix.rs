@@ -18,9 +18,10 @@ use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
 use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, RunFolder};
-use crate::judge::{Judge, Keep};
+use crate::judge::{Judge, Keep, Room};
 use crate::reports::ReportFile;
 use crate::summary::{RunSummary, Summary};
+use crate::tables::Memory;
 use crate::{folder, shell};
 
 /// What to run.
@@ -34,7 +35,7 @@ pub struct Matrix {
     pub seeds: Vec<u64>,
     /// How many threads; at least one.
     pub jobs: usize,
-    /// The run folder; `None` only measures.
+    /// The run folder; `None` only measures, or keeps tables in memory.
     pub out: Option<PathBuf>,
     /// How commands in the run folder call the program: `airpace`, or `./airpace` where it was called from a checkout.
     pub program: String,
@@ -124,6 +125,28 @@ impl Matrix {
     /// # Errors
     /// As [`Matrix::run`].
     pub fn run_prepared(&self, prepared: &[Prepared], listener: Listener<'_>) -> Result<Outcome, EvalError> {
+        self.run_for(prepared, None, listener)
+    }
+
+    /// Runs everything in the simulator as [`Matrix::run_prepared`] does, with the tables in memory and no run folder.
+    ///
+    /// # Errors
+    /// As [`Matrix::run`].
+    pub fn run_in_memory(
+        &self,
+        prepared: &[Prepared],
+        memory: &Memory,
+        listener: Listener<'_>,
+    ) -> Result<Outcome, EvalError> {
+        self.run_for(prepared, Some(memory), listener)
+    }
+
+    fn run_for(
+        &self,
+        prepared: &[Prepared],
+        memory: Option<&Memory>,
+        listener: Listener<'_>,
+    ) -> Result<Outcome, EvalError> {
         let simulate = |scenario: &Scenario,
                         scheme: &SchemeSpec,
                         seed: u64,
@@ -135,7 +158,7 @@ impl Matrix {
                 .map(drop)
                 .map_err(|error| error.to_string())
         };
-        self.run_with(&simulate, listener)
+        self.run_all(&simulate, memory, listener)
     }
 
     /// Runs everything in `simulate`.
@@ -143,6 +166,15 @@ impl Matrix {
     /// # Errors
     /// As [`Matrix::run`].
     pub fn run_with(&self, simulate: Simulate<'_>, listener: Listener<'_>) -> Result<Outcome, EvalError> {
+        self.run_all(simulate, None, listener)
+    }
+
+    fn run_all(
+        &self,
+        simulate: Simulate<'_>,
+        memory: Option<&Memory>,
+        listener: Listener<'_>,
+    ) -> Result<Outcome, EvalError> {
         for (index, choice) in self.scenarios.iter().enumerate() {
             check_metrics(&choice.scenario)?;
             if self.scenarios[..index].iter().any(|other| other.scenario.name == choice.scenario.name) {
@@ -151,7 +183,8 @@ impl Matrix {
         }
         let jobs = self.jobs()?;
         check_reports(&jobs)?;
-        let folder = self.out.as_deref().map(RunFolder::create).transpose()?;
+        let out = self.out.as_deref().filter(|_| memory.is_none());
+        let folder = out.map(RunFolder::create).transpose()?;
         let started = Instant::now();
         let mut manifest = self.manifest()?;
         if let Some(folder) = &folder {
@@ -160,7 +193,11 @@ impl Matrix {
                 folder.write(&ManifestScenario::of(choice).file, choice.scenario.to_toml().as_bytes())?;
             }
         }
-        let runs = self.run_jobs(&jobs, folder.as_ref(), simulate, listener)?;
+        let room = match memory {
+            Some(memory) => Some(Room::Memory(memory)),
+            None => folder.as_ref().map(Room::Folder),
+        };
+        let runs = self.run_jobs(&jobs, room, simulate, listener)?;
         let expectations =
             self.scenarios.iter().flat_map(|choice| verdicts(&choice.scenario, &runs)).collect();
         let summary = Summary { runs, expectations, not_judged: Vec::new() };
@@ -233,7 +270,7 @@ impl Matrix {
     fn run_jobs(
         &self,
         jobs: &[Job<'_>],
-        folder: Option<&RunFolder>,
+        room: Option<Room<'_>>,
         simulate: Simulate<'_>,
         listener: Listener<'_>,
     ) -> Result<Vec<RunSummary>, EvalError> {
@@ -243,7 +280,11 @@ impl Matrix {
                 inspected.push((*name).to_owned());
             }
         }
-        let keep = folder.map(|folder| Keep { folder, inspected: &inspected, qlog: self.qlog });
+        let keep = room.map(|room| Keep { room, inspected: &inspected, qlog: self.qlog });
+        let folder = match room {
+            Some(Room::Folder(folder)) => Some(folder),
+            _ => None,
+        };
         let next = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
         let results: Mutex<Vec<Option<JobResult>>> = Mutex::new(jobs.iter().map(|_| None).collect());

@@ -21,7 +21,10 @@
 //!
 //! A run that was compared with virtual time has one more, [`agreement`], which is a file of its own.
 //!
-//! Tables outside of run folders: [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
+//! A caller that wants no files has the same tables in [`memory`].
+//!
+//! Tables outside of run folders: [`flows`] has the numbers of a summary; [`kpis`] has
+//! what a modem told; [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
 //! columns the caller defines.
 
 pub mod acks;
@@ -32,7 +35,10 @@ pub mod controller;
 pub mod decoded;
 pub mod departures;
 mod file;
+pub mod flows;
+pub mod kpis;
 pub mod losses;
+pub mod memory;
 pub mod packets;
 pub mod prbs;
 pub(crate) mod read;
@@ -52,6 +58,7 @@ use columns::Columns;
 pub(crate) use departures::Spelled;
 pub use file::ParquetFile;
 use file::Table;
+pub use memory::Memory;
 
 /// The number of rows after which a row group is written. They take a few megabytes of memory per table.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
@@ -94,19 +101,38 @@ impl Tables {
         })
     }
 
+    /// The tables of a run in `memory`, which keeps those that it wants. `inspected` is as in [`Tables::create`].
+    pub fn in_memory(memory: &Memory, facts: &RunFacts, inspected: &[String]) -> Tables {
+        let part = |table| memory.part(table, facts);
+        let controllers = controller::WideRows::of(&facts.flows, inspected);
+        Tables {
+            packets: Table::in_memory(part("packets"), packets::Rows::of(&facts.flows)),
+            acks: Table::in_memory(part("acks"), acks::Rows::of(&facts.flows)),
+            losses: Table::in_memory(part("losses"), losses::Rows::of(&facts.flows)),
+            controller: Table::in_memory(part("controller"), controllers),
+            prbs: prbs::Prbs::in_memory(part("prbs")),
+            capacity: Table::in_memory(part("capacity"), capacity::Rows::default()),
+            failure: None,
+        }
+    }
+
     /// Takes one event. A failure to write is kept for [`Tables::finish`]; later events are then not written.
     pub fn record(&mut self, event: &Event<'_>) {
         if self.failure.is_some() {
             return;
         }
         let written = match event {
-            Event::Arrived(arrived) => packets::push(&mut self.packets, arrived),
-            Event::Acked(acked) => acks::push(&mut self.acks, acked),
-            Event::Lost(lost) => losses::push(&mut self.losses, lost),
-            Event::Inspected(inspected) => controller::push(&mut self.controller, inspected),
+            Event::Arrived(arrived) if self.packets.is_kept() => packets::push(&mut self.packets, arrived),
+            Event::Acked(acked) if self.acks.is_kept() => acks::push(&mut self.acks, acked),
+            Event::Lost(lost) if self.losses.is_kept() => losses::push(&mut self.losses, lost),
+            Event::Inspected(inspected) if self.controller.is_kept() => {
+                controller::push(&mut self.controller, inspected)
+            }
             Event::Subframe(subframe) => self.prbs.push(subframe),
-            Event::Capacity(capacity) => capacity::push(&mut self.capacity, capacity),
-            Event::Sent(_) | Event::Reported(_) | Event::Transfer(_) => Ok(()),
+            Event::Capacity(capacity) if self.capacity.is_kept() => {
+                capacity::push(&mut self.capacity, capacity)
+            }
+            _ => Ok(()),
         };
         self.failure = written.err();
     }
@@ -174,7 +200,7 @@ impl EmulatedTables {
     }
 }
 
-/// The columns that a table has in every run, with their types.
+/// The columns that a table has in every run, with their types. A `controller` of runs has more, one per named value.
 fn fields(table: &str) -> Vec<Field> {
     match table {
         "packets" => packets::Rows::default().fields(),

@@ -8,6 +8,7 @@
 //! | [`guard`] | the process that gives the modem back if the daemon dies |
 //! | [`modem`] | a modem to test against, behind a pseudo-terminal or a TCP port |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
+//! | [`log`] | logs of modems in files, compressed or not |
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
 //! | [`decode`] | samples to everyone's grants: a decoder and a thread for each carrier, and what all of them say |
@@ -16,6 +17,7 @@ pub mod daemon;
 pub mod decode;
 pub mod guard;
 pub mod iq;
+pub mod log;
 pub mod metrics;
 pub mod modem;
 pub mod radio;

@@ -1,5 +1,7 @@
 //! A message that the decoder believes, with everything known about it.
 
+pub mod words;
+
 use airpace_core::Direction;
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{self, McsTable};

@@ -7,7 +7,7 @@ use airpace_core::nearest::nearest;
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Where the value was set: the scenario's file, or `--set key=value`.
+    /// Where the value was set: the scenario's file, or `--set key=value`; empty if there is no scenario.
     pub place: String,
     /// The key's dotted path (`flow.0.rtt_ms`); empty if the whole file is at fault.
     pub key: String,
@@ -44,6 +44,9 @@ impl ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.place.is_empty() {
+            return f.write_str(&self.reason);
+        }
         if self.key.is_empty() {
             return write!(f, "{}: {}", self.place, self.reason);
         }

@@ -40,6 +40,7 @@ mod builtin;
 mod check;
 mod document;
 mod error;
+mod named;
 mod overrides;
 mod prepare;
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! Loads scenarios that are named on the command line.
 
-use std::path::Path;
-
-use airpace_core::nearest::nearest;
-use airpace_sim::{Scenario, ScenarioError, builtin};
-use anyhow::{Context, bail};
+use airpace_sim::{Scenario, ScenarioError};
+use anyhow::bail;
 
 /// Returns an error if the scenario asks for files of reports, which only `sim` writes.
 ///
@@ -22,7 +19,7 @@ pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
 /// # Errors
 /// The message says what is wrong, where, and what to do.
 pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenario> {
-    Ok(Scenario::load(&text(argument)?, argument, sets)?)
+    Ok(Scenario::named(argument, sets)?)
 }
 
 /// The variants of the scenario that `argument` names, with these keys set; itself if it has none.
@@ -30,32 +27,7 @@ pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenari
 /// # Errors
 /// As [`load`].
 pub fn load_variants(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Vec<Scenario>> {
-    Ok(Scenario::load_variants(&text(argument)?, argument, sets)?)
-}
-
-/// The text of the scenario that `argument` names.
-fn text(argument: &str) -> anyhow::Result<String> {
-    if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
-        return Ok((*text).to_owned());
-    }
-    let path = Path::new(argument);
-    if !path.exists() {
-        bail!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
-    }
-    std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read `{argument}`; give a scenario as a TOML file"))
-}
-
-/// A hint at the name that the user may have meant.
-fn hint(argument: &str) -> String {
-    let names = || builtin().iter().map(|(name, _)| *name);
-    let begun: Vec<String> =
-        names().filter(|name| name.starts_with(argument)).map(|name| format!("`{name}`")).collect();
-    match nearest(argument, names()) {
-        _ if !begun.is_empty() && !argument.is_empty() => format!("; did you mean {}?", begun.join(" or ")),
-        Some(name) => format!("; did you mean `{name}`?"),
-        None => "; `airpace list scenarios` names those that come with the program".to_owned(),
-    }
+    Ok(Scenario::named_variants(argument, sets)?)
 }
 
 /// A scenario with the `--set`s that fit it.

@@ -273,6 +273,26 @@ impl Subscription {
         Ok(Subscription { wanted: names.into_iter().map(str::parse).collect::<Result<_, _>>()? })
     }
 
+    /// These names, in this order, as users list them: `all` is the whole list of KPIs. `radio` holds for names without a
+    /// radio.
+    ///
+    /// # Errors
+    /// If a name has no meaning.
+    pub fn listed<'n>(
+        names: impl IntoIterator<Item = &'n str>,
+        radio: Radio,
+    ) -> Result<Subscription, KpiError> {
+        let list = names.into_iter().flat_map(|name| match name.trim() {
+            "all" => KPIS.iter().map(|kpi| kpi.name).collect(),
+            name => vec![name],
+        });
+        let wanted = list.map(|name| {
+            let wanted: Wanted = name.parse()?;
+            Ok(if name.contains('@') { wanted } else { Wanted { radio, ..wanted } })
+        });
+        wanted.collect()
+    }
+
     /// Adds a value; returns its index. If it was wanted already, this is its earlier index.
     pub fn add(&mut self, wanted: Wanted) -> usize {
         let known = self.wanted.iter().position(|known| *known == wanted);

@@ -8,6 +8,7 @@
 //!                            Answer        ─▶         ─▶ cell.phich.parquet
 //! ```
 
+mod heard;
 mod rows;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use airpace_files::Whole;
 use super::columns::Columns;
 use super::file::Table;
 use crate::error::EvalError;
+pub use heard::messages;
 pub use rows::{Answer, Gain, Message, Subframe};
 use rows::{AnswerRows, GainRows, MessageRows, SubframeRows};
 

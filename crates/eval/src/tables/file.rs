@@ -1,4 +1,4 @@
-//! Tables and their Parquet files, written row group by row group.
+//! Tables and where their rows go: into Parquet files, written row group by row group, or into memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,26 +15,45 @@ use parquet::schema::types::ColumnPath;
 
 use super::ROWS_PER_GROUP;
 use super::columns::Columns;
+use super::memory::Part;
 use crate::error::EvalError;
 
 /// A table that is being written: its columns collect rows until they make a row group.
 pub(super) struct Table<C> {
     pub(super) columns: C,
     rows: usize,
-    file: ParquetFile,
+    store: Store,
+}
+
+/// Where row groups go.
+enum Store {
+    File(Box<ParquetFile>),
+    Memory(Part),
+    /// Nobody wants them.
+    Nowhere,
 }
 
 impl<C: Columns> Table<C> {
     /// Makes the folder and the file.
     pub(super) fn create(path: &Path, columns: C) -> Result<Table<C>, EvalError> {
         let file = ParquetFile::create(path, Schema::new(columns.fields()))?;
-        Ok(Table { columns, rows: 0, file })
+        Ok(Table { columns, rows: 0, store: Store::File(Box::new(file)) })
     }
 
     /// Writes into a file that was opened before.
     pub(super) fn on(file: Whole, columns: C) -> Result<Table<C>, EvalError> {
         let file = ParquetFile::new(file, columns.fields())?;
-        Ok(Table { columns, rows: 0, file })
+        Ok(Table { columns, rows: 0, store: Store::File(Box::new(file)) })
+    }
+
+    /// Keeps the rows in memory, or nowhere.
+    pub(super) fn in_memory(part: Option<Part>, columns: C) -> Table<C> {
+        Table { columns, rows: 0, store: part.map_or(Store::Nowhere, Store::Memory) }
+    }
+
+    /// Whether anybody wants its rows.
+    pub(super) fn is_kept(&self) -> bool {
+        !matches!(self.store, Store::Nowhere)
     }
 
     /// Notes that the columns now hold `rows` more rows.
@@ -46,12 +65,27 @@ impl<C: Columns> Table<C> {
     /// Writes the remaining rows and gives the file its name.
     pub(super) fn finish(mut self) -> Result<(), EvalError> {
         self.write_group()?;
-        self.file.finish()
+        match self.store {
+            Store::File(file) => file.finish(),
+            Store::Memory(part) => {
+                part.finish(&self.columns.fields());
+                Ok(())
+            }
+            Store::Nowhere => Ok(()),
+        }
     }
 
     fn write_group(&mut self) -> Result<(), EvalError> {
-        self.rows = 0;
-        self.file.write_group(self.columns.take())
+        let is_empty = std::mem::take(&mut self.rows) == 0;
+        match &mut self.store {
+            Store::File(file) => file.write_group(self.columns.take()),
+            Store::Memory(_) if is_empty => Ok(()),
+            Store::Memory(part) => {
+                part.push(self.columns.fields(), self.columns.take());
+                Ok(())
+            }
+            Store::Nowhere => Ok(()),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use airpace_event::{Owner, Subframe};
 
 use super::columns::row;
 use super::file::Table;
+use super::memory::Part;
 use super::words::Word;
 use super::{fit, millis};
 use crate::direction;
@@ -54,12 +55,26 @@ pub(super) struct Prbs {
 
 impl Prbs {
     pub(super) fn create(path: &Path) -> Result<Prbs, EvalError> {
-        let mut rows = Rows::default();
-        let directions = direction::BOTH.map(|way| rows.direction.word(direction::word(way)));
+        let (rows, directions) = Prbs::rows();
         Ok(Prbs { table: Table::create(path, rows)?, owners: BTreeMap::new(), directions })
     }
 
+    /// Keeps the rows in memory, or nowhere.
+    pub(super) fn in_memory(part: Option<Part>) -> Prbs {
+        let (rows, directions) = Prbs::rows();
+        Prbs { table: Table::in_memory(part, rows), owners: BTreeMap::new(), directions }
+    }
+
+    fn rows() -> (Rows, [Word; 2]) {
+        let mut rows = Rows::default();
+        let directions = direction::BOTH.map(|way| rows.direction.word(direction::word(way)));
+        (rows, directions)
+    }
+
     pub(super) fn push(&mut self, subframe: &Subframe<'_>) -> Result<(), EvalError> {
+        if !self.table.is_kept() {
+            return Ok(());
+        }
         let report = subframe.report;
         let columns = &mut self.table.columns;
         let mut rows = 0;

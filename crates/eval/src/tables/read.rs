@@ -49,6 +49,11 @@ impl Part {
         Part { table, path: partition(root, table, facts).join("part.parquet") }
     }
 
+    /// Whether the run has this table.
+    pub(super) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
     /// The names of its columns.
     pub(crate) fn columns(&self) -> Result<Vec<String>, EvalError> {
         Ok(self.open()?.schema().fields().iter().map(|field| field.name().clone()).collect())

@@ -11,7 +11,7 @@ use airpace_radio::{CarrierId, Rnti};
 
 use super::Args;
 use super::answer;
-use super::message::{Name, blocks, direction_of, harq, mcs_table, ranges};
+use super::message::Name;
 use super::subframes::Account;
 use crate::cmd::outputs;
 use crate::parquet_file::refused;
@@ -49,7 +49,8 @@ impl Tables {
     /// # Errors
     /// If a file cannot be written.
     pub fn message(&mut self, at: At, found: &Found, name: Name, gain: Option<&Gain>) -> anyhow::Result<()> {
-        said(self.0.message(|| message(at, found, name), gain))
+        let pseudonym = name.is_pseudonym.then_some(name.rnti);
+        said(self.0.message(|| Message::of(found, at.carrier, at.time_ms, pseudonym), gain))
     }
 
     /// Adds an answer. `rnti` is the user's RNTI or its pseudonym.
@@ -82,45 +83,6 @@ fn said<T>(done: Result<T, EvalError>) -> anyhow::Result<T> {
 pub fn files(path: &Path, args: &Args) -> Vec<PathBuf> {
     let answers = args.phich.then(|| answers_beside(path));
     [Some(path.to_owned()), answers].into_iter().flatten().collect()
-}
-
-fn message(at: At, found: &Found, name: Name) -> Message {
-    let blocks = blocks(found);
-    let table = mcs_table(found);
-    let ranges_of = |slot: usize| Some(ranges(found.prbs?[slot]).into_flattened());
-    Message {
-        carrier: at.carrier.0,
-        cell: found.pci,
-        time_ms: at.time_ms,
-        index: found.index,
-        sfn: found.sfn,
-        subframe: found.subframe,
-        cfi: found.cfi,
-        rnti: name.rnti.0,
-        rnti_type: found.kind.name(),
-        dir: direction_of(found),
-        format: found.format(),
-        format_known: found.is_format_known,
-        l: found.place.cces,
-        // The RNTI decides which CCEs a user searches, so the position can give the RNTI away.
-        ncce: (!name.is_pseudonym).then_some(found.place.cce),
-        bits: found.payload.to_string(),
-        alloc: found.allocation(),
-        prb_slot0: ranges_of(0),
-        prb_slot1: ranges_of(1),
-        n_prb: found.prbs.map(|[first, _]| first.len()),
-        mcs: blocks.iter().map(|block| block.mcs).collect(),
-        rv: blocks.iter().map(|block| block.rv).collect(),
-        ndi: blocks.iter().map(|block| block.ndi.map(u8::from)).collect(),
-        modulation: blocks.iter().map(|block| block.modulation).collect(),
-        tbs: blocks.iter().map(|block| block.tbs_bits.map(|bits| bits as i64)).collect(),
-        mcs_table: table,
-        mcs_table_known: table.map(|_| found.is_table_known),
-        harq: harq(found),
-        tpc: found.power_command(),
-        snr_db: found.snr_db,
-        confidence: found.confidence,
-    }
 }
 
 fn answer(at: At, reading: &Reading, answered: &Answered, rnti: Rnti) -> Answer {

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use airpace_diag::export::capture::Capture;
+use airpace_diag::kpi::Subscription;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogCode, LogPacket, Message, Radio};
 use anyhow::bail;
@@ -118,7 +119,10 @@ fn check_files(args: &Args, inputs: &[Named]) -> anyhow::Result<()> {
 /// The writer for the output that the user asked for.
 fn writer<'o>(args: &Args, inputs: &[Named], out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Writer + 'o>> {
     if !args.kpi.is_empty() {
-        let subscription = kpis::subscription(&args.kpi, args.radio.map_or(Radio::FIRST, Radio))?;
+        let subscription = Subscription::listed(
+            args.kpi.iter().map(String::as_str),
+            args.radio.map_or(Radio::FIRST, Radio),
+        )?;
         return Ok(Box::new(match &args.parquet {
             Some(path) => Kpis::parquet(subscription, path)?,
             None if args.json => Kpis::json(subscription, out),

@@ -144,30 +144,14 @@ fn progress(paths: &[PathBuf]) -> ProgressBar {
 
 /// A file's bytes, expanded, and its compression.
 fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>, Box<dyn Read>)> {
-    const MAGIC: usize = 6;
     let name = path.display();
     let refused = || format!("cannot read `{name}`; give an existing file, or - for standard input");
-    let mut file: Box<dyn Read> = if path == Path::new("-") {
+    let file: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())
     } else if path.is_dir() {
         bail!("`{name}` is a folder; give the logs in it, in order: {name}/*.qmdl");
     } else {
         Box::new(bar.wrap_read(File::open(path).with_context(refused)?))
     };
-    let mut magic = vec![];
-    file.by_ref().take(MAGIC as u64).read_to_end(&mut magic).with_context(refused)?;
-    let bytes = std::io::Cursor::new(magic.clone()).chain(file);
-    let other = |program: &str, word: &str| -> anyhow::Error {
-        anyhow::anyhow!(
-            "`{name}` is compressed by {program}, which is not read here; try: {word} `{name}` | airpace diag … -"
-        )
-    };
-    Ok(match magic.as_slice() {
-        [0x1F, 0x8B, ..] => (Some("gzip"), Box::new(flate2::read::MultiGzDecoder::new(bytes))),
-        [0x28, 0xB5, 0x2F, 0xFD, ..] => (Some("zstd"), Box::new(zstd::Decoder::new(bytes)?)),
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => return Err(other("bzip2", "bunzip2 -c")),
-        [0xFD, b'7', b'z', b'X', b'Z', 0] => return Err(other("xz", "xz -dc")),
-        [b'P', b'K', 3, 4, ..] => return Err(other("zip", "unzip -p")),
-        _ => (None, Box::new(bytes)),
-    })
+    Ok(airpace_live::log::expanded(&name.to_string(), file)?)
 }

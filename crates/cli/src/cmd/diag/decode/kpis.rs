@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
+use airpace_diag::LogPacket;
 use airpace_diag::export::sample;
-use airpace_diag::kpi::{Extractor, KPIS, Reason, Sample, Subscription, Wanted};
-use airpace_diag::{LogPacket, Radio};
+use airpace_diag::kpi::{Extractor, Reason, Sample, Subscription, Wanted};
 
 use super::packets::ENOUGH;
 use super::parquet::Samples;
@@ -28,22 +28,6 @@ pub struct Kpis<'o> {
     /// What is not written yet.
     buffer: Vec<u8>,
     samples: u64,
-}
-
-/// The KPIs that `--kpi` names. `radio` holds for names without a radio. `all` is the whole list.
-///
-/// # Errors
-/// If a name is not known.
-pub fn subscription(names: &[String], radio: Radio) -> anyhow::Result<Subscription> {
-    let list = names.iter().flat_map(|name| match name.trim() {
-        "all" => KPIS.iter().map(|kpi| kpi.name).collect(),
-        name => vec![name],
-    });
-    let wanted = list.map(|name| {
-        let wanted: Wanted = name.parse()?;
-        Ok(if name.contains('@') { wanted } else { Wanted { radio, ..wanted } })
-    });
-    wanted.collect()
 }
 
 impl<'o> Kpis<'o> {

@@ -10,11 +10,11 @@ use airpace_diag::export::{sample, text};
 use airpace_diag::kpi::{Sample, Wanted};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::{LogCode, LogPacket, Stamp, log};
-use airpace_eval::tables::{ParquetFile, ROWS_PER_GROUP};
+use airpace_eval::tables::{ParquetFile, ROWS_PER_GROUP, kpis};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder,
-    TimestampNanosecondBuilder, UInt8Builder, UInt16Builder, UInt64Builder,
+    TimestampNanosecondBuilder, UInt8Builder, UInt64Builder,
 };
 use arrow_array::types::Int32Type;
 use arrow_schema::{DataType, Field, TimeUnit};
@@ -44,14 +44,7 @@ fn word_type() -> DataType {
 pub struct Samples {
     /// `None` once the file is complete.
     file: Option<ParquetFile>,
-    rows: usize,
-    time: TimestampNanosecondBuilder,
-    kpi: StringDictionaryBuilder<Int32Type>,
-    value: Float64Builder,
-    unit: StringDictionaryBuilder<Int32Type>,
-    radio: UInt8Builder,
-    carrier: UInt8Builder,
-    subframe: UInt16Builder,
+    rows: kpis::Rows,
     /// A buffer for a name while it is written.
     name: Vec<u8>,
 }
@@ -62,27 +55,8 @@ impl Samples {
     /// # Errors
     /// If it cannot be made.
     pub fn create(path: &Path) -> anyhow::Result<Samples> {
-        let fields = vec![
-            time_field(),
-            Field::new("kpi", word_type(), false),
-            Field::new("value", DataType::Float64, false),
-            Field::new("unit", word_type(), false),
-            Field::new("radio", DataType::UInt8, false),
-            Field::new("carrier", DataType::UInt8, false),
-            Field::new("subframe", DataType::UInt16, true),
-        ];
-        Ok(Samples {
-            file: Some(parquet_file::create(path, fields)?),
-            rows: 0,
-            time: time_builder(),
-            kpi: StringDictionaryBuilder::new(),
-            value: Float64Builder::new(),
-            unit: StringDictionaryBuilder::new(),
-            radio: UInt8Builder::new(),
-            carrier: UInt8Builder::new(),
-            subframe: UInt16Builder::new(),
-            name: vec![],
-        })
+        let file = Some(parquet_file::create(path, kpis::Rows::fields())?);
+        Ok(Samples { file, rows: kpis::Rows::default(), name: vec![] })
     }
 
     /// Adds a sample.
@@ -92,30 +66,21 @@ impl Samples {
     pub fn add(&mut self, sample: &Sample, wanted: &Wanted) -> anyhow::Result<()> {
         self.name.clear();
         sample::name(wanted, &mut self.name);
-        self.time.append_value(nanos(sample.stamp));
-        self.kpi.append_value(std::str::from_utf8(&self.name)?);
-        self.value.append_value(sample.value);
-        self.unit.append_value(wanted.unit());
-        self.radio.append_value(wanted.radio.0);
-        self.carrier.append_value(sample.carrier);
-        self.subframe.append_option(sample.subframe);
-        self.rows += 1;
-        if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write() }
+        let rows = self.rows.push(&kpis::Row {
+            unix_nanos: nanos(sample.stamp),
+            kpi: std::str::from_utf8(&self.name)?,
+            value: sample.value,
+            unit: wanted.unit(),
+            radio: wanted.radio.0,
+            carrier: sample.carrier,
+            subframe: sample.subframe,
+        });
+        if rows < ROWS_PER_GROUP { Ok(()) } else { self.write() }
     }
 
     fn write(&mut self) -> anyhow::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        self.rows = 0;
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.time.finish()),
-            Arc::new(self.kpi.finish()),
-            Arc::new(self.value.finish()),
-            Arc::new(self.unit.finish()),
-            Arc::new(self.radio.finish()),
-            Arc::new(self.carrier.finish()),
-            Arc::new(self.subframe.finish()),
-        ];
-        file.write_group(columns).map_err(refused)
+        file.write_group(self.rows.take()).map_err(refused)
     }
 
     /// Completes the file.

@@ -1,0 +1,86 @@
+//! A message in the words of JSON, tables and people.
+
+use airpace_core::Direction;
+use airpace_core::tables::Modulation;
+use airpace_core::tables::lte::McsTable;
+use airpace_radio::{DciFormat, PrbSet};
+
+use super::Found;
+use crate::dci::{Audience, Message};
+
+/// One transport block that is granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block {
+    /// Its MCS.
+    pub mcs: u8,
+    /// Redundancy version; `None` if the format does not contain it.
+    pub rv: Option<u8>,
+    /// New-data indicator; `None` for messages to everyone.
+    pub ndi: Option<bool>,
+    /// Modulation, if the grant or the first transmission gives it.
+    pub modulation: Option<&'static str>,
+    /// Its size; `None` if only the first transmission gives it and was not received.
+    pub tbs_bits: Option<u64>,
+}
+
+/// The blocks that are sent: none, one or two.
+pub fn blocks(found: &Found) -> Vec<Block> {
+    let Some(dci) = &found.dci else { return vec![] };
+    let modulations = found.modulations();
+    let is_for_one = Audience::of(found.rnti) == Some(Audience::User);
+    let block = |at: usize| {
+        Some(Block {
+            mcs: dci.mcs[at]?,
+            rv: (dci.format != DciFormat::F1C).then_some(dci.rv[at]).flatten(),
+            ndi: is_for_one.then_some(dci.ndi[at]).flatten(),
+            modulation: modulations[at].map(modulation),
+            tbs_bits: (dci.tbs[at].0 > 0).then_some(dci.tbs[at].0),
+        })
+    };
+    (0..2).filter_map(block).collect()
+}
+
+/// The HARQ process; `None` for messages to everyone.
+pub fn harq(found: &Found) -> Option<u8> {
+    found.dci.filter(|_| Audience::of(found.rnti) == Some(Audience::User)).and_then(|dci| dci.harq)
+}
+
+fn modulation(modulation: Modulation) -> &'static str {
+    match modulation {
+        Modulation::Qpsk => "QPSK",
+        Modulation::Qam16 => "16QAM",
+        Modulation::Qam64 => "64QAM",
+        Modulation::Qam256 => "256QAM",
+    }
+}
+
+/// The MCS table from which a grant's sizes are read: `64qam` or `256qam`; `None` where no table is used.
+pub fn mcs_table(found: &Found) -> Option<&'static str> {
+    let has_one = matches!(found.message, Message::Downlink(_) | Message::Uplink(_));
+    has_one.then_some(match found.table {
+        McsTable::Qam64 => "64qam",
+        McsTable::Qam256 => "256qam",
+    })
+}
+
+/// `DL` or `UL`; `-` for commands to a group. An order has a direction too: it is written as a downlink grant.
+pub fn direction_of(found: &Found) -> &'static str {
+    match found.message {
+        Message::Order(_) => direction(Some(Direction::Downlink)),
+        _ => direction(found.direction()),
+    }
+}
+
+/// `DL`, `UL`, or `-` where nothing is granted.
+pub fn direction(direction: Option<Direction>) -> &'static str {
+    match direction {
+        Some(Direction::Downlink) => "DL",
+        Some(Direction::Uplink) => "UL",
+        None => "-",
+    }
+}
+
+/// Runs of PRBs as `[first, last]`.
+pub fn ranges(prbs: PrbSet) -> Vec<[u16; 2]> {
+    prbs.runs().map(|(start, len)| [start, start + len - 1]).collect()
+}

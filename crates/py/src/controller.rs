@@ -1,0 +1,237 @@
+//! A controller written in Python as one of `cc`.
+//!
+//! It is asked for window and rate once after each event, not at each packet. What it raises stops the runs, and is raised
+//! to the caller of `simulate`.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use airpace_cc::SchemeSpec;
+use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
+use airpace_cc::scheme::{self, Ends};
+use airpace_core::{Bytes, Rate, Time};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::{events, raise};
+
+/// The most names of values and states that are kept for the life of the process.
+///
+/// Chosen: more than anybody plots. A name that is made anew at each look would fill the memory.
+const MOST_NAMES: usize = 10_000;
+
+/// The largest rate in Mbit/s.
+///
+/// Chosen: more than any path of a scenario; larger numbers are slips.
+const MOST_MBPS: f64 = 1e6;
+
+/// What a controller in Python raised: the first exception of all runs.
+#[derive(Default)]
+pub struct Failure {
+    has_come: AtomicBool,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Failure {
+    /// Whether anything was raised.
+    pub fn has_come(&self) -> bool {
+        self.has_come.load(Ordering::Relaxed)
+    }
+
+    /// What was raised.
+    pub fn take(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn keep(&self, error: PyErr) {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.has_come.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A scheme whose controllers `factory` makes: a callable of Python that takes an `airpace.Setup`.
+pub fn scheme(name: &str, factory: Py<PyAny>, failure: &Arc<Failure>) -> PyResult<SchemeSpec> {
+    let failure = failure.clone();
+    let make = move |setup: &scheme::Setup| {
+        Python::attach(|py| InPython::make(py, &factory, setup, &failure)).map_err(|error| {
+            let reason = error.to_string();
+            failure.keep(error);
+            reason
+        })
+    };
+    let make = move |setup: &scheme::Setup| Ok(Ends { controller: Box::new(make(setup)?), receiver: None });
+    SchemeSpec::own(name, Arc::new(make)).map_err(raise::value)
+}
+
+/// The controller of one flow.
+struct InPython {
+    on_ack: Py<PyAny>,
+    on_loss: Py<PyAny>,
+    ask: Py<PyAny>,
+    /// What it does not care for is not told.
+    on_sent: Option<Py<PyAny>>,
+    on_timer: Option<Py<PyAny>>,
+    next_timer: Option<Py<PyAny>>,
+    look: Py<PyAny>,
+    mss: Bytes,
+    control: Control,
+    timer: Option<Time>,
+    failure: Arc<Failure>,
+    /// Whether it raised something. It is then left alone until the run has stopped.
+    is_broken: Cell<bool>,
+}
+
+impl InPython {
+    fn make(
+        py: Python<'_>,
+        factory: &Py<PyAny>,
+        setup: &scheme::Setup,
+        failure: &Arc<Failure>,
+    ) -> PyResult<InPython> {
+        let seed = setup.rng.clone().next_u64();
+        let object = factory.bind(py).call1((events::Setup { mss_bytes: setup.mss.0, seed },))?;
+        // The base class says which of its methods do something.
+        let hooks = object.call_method0("_hooks")?.cast_into::<PyTuple>()?;
+        let hook = |at: usize| -> PyResult<Py<PyAny>> { Ok(hooks.get_item(at)?.unbind()) };
+        let maybe = |at: usize| -> PyResult<Option<Py<PyAny>>> {
+            Ok(Some(hooks.get_item(at)?).filter(|hook| !hook.is_none()).map(Bound::unbind))
+        };
+        let mut made = InPython {
+            on_ack: hook(0)?,
+            on_loss: hook(1)?,
+            ask: hook(2)?,
+            look: hook(3)?,
+            on_sent: maybe(4)?,
+            on_timer: maybe(5)?,
+            next_timer: maybe(6)?,
+            mss: setup.mss,
+            control: Control { cwnd: setup.mss, pacing_rate: None },
+            timer: None,
+            failure: failure.clone(),
+            is_broken: Cell::new(false),
+        };
+        made.refresh(py)?;
+        Ok(made)
+    }
+
+    /// Asks for window, rate and timer.
+    fn refresh(&mut self, py: Python<'_>) -> PyResult<()> {
+        let (cwnd_bytes, pacing_mbps): (f64, Option<f64>) = self.ask.bind(py).call0()?.extract().map_err(|_| {
+            raise::value("control() must return Control(cwnd_bytes, pacing_mbps): two numbers, or a number and None")
+        })?;
+        if cwnd_bytes.is_nan() || cwnd_bytes < 0.0 {
+            return Err(raise::value(format!("control(): a window of {cwnd_bytes} bytes; give at least 0")));
+        }
+        let pacing_rate = match pacing_mbps {
+            None => None,
+            Some(mbps) if mbps > 0.0 && mbps <= MOST_MBPS => Some(Rate::from_mbps(mbps)),
+            Some(mbps) => {
+                return Err(raise::value(format!(
+                    "control(): a rate of {mbps} Mbit/s; give more than 0 and at most {MOST_MBPS}, or None"
+                )));
+            }
+        };
+        self.control = Control { cwnd: Bytes(cwnd_bytes as u64).max(self.mss), pacing_rate };
+        self.timer = match &self.next_timer {
+            None => None,
+            Some(next) => next.bind(py).call0()?.extract::<Option<f64>>()?.map(time),
+        };
+        Ok(())
+    }
+
+    /// Tells it something, and asks what it does now.
+    fn tell(&mut self, tell: impl FnOnce(&InPython, Python<'_>) -> PyResult<Py<PyAny>>) {
+        if self.is_broken.get() {
+            return;
+        }
+        let told = Python::attach(|py| tell(self, py).and_then(|_| self.refresh(py)));
+        if let Err(error) = told {
+            self.is_broken.set(true);
+            self.timer = None;
+            self.failure.keep(error);
+        }
+    }
+
+    fn look(&self, out: &mut Inspect) -> PyResult<()> {
+        Python::attach(|py| {
+            let looked = self.look.bind(py).call0()?;
+            let (state, values): (String, BTreeMap<String, f64>) = looked.extract()?;
+            out.state = kept(&state)?;
+            for (name, value) in values {
+                out.value(kept(&name)?, value);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Controller for InPython {
+    fn on_sent(&mut self, sent: &Sent) {
+        if self.on_sent.is_some() {
+            self.tell(|it, py| match &it.on_sent {
+                Some(hook) => hook.call1(py, (events::Sent::new(sent),)),
+                None => Ok(py.None()),
+            });
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.tell(|it, py| it.on_ack.call1(py, (events::Ack::new(ack),)));
+    }
+
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.tell(|it, py| it.on_loss.call1(py, (events::Loss::new(loss),)));
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.timer = None;
+        self.tell(|it, py| match &it.on_timer {
+            Some(hook) => hook.call1(py, (events::millis(now),)),
+            None => Ok(py.None()),
+        });
+        // A timer that is not set anew would be due for ever.
+        self.timer = self.timer.filter(|next| *next > now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.timer
+    }
+
+    fn control(&self) -> Control {
+        self.control
+    }
+
+    fn inspect(&self, out: &mut Inspect) {
+        if self.is_broken.get() {
+            return;
+        }
+        if let Err(error) = self.look(out) {
+            self.is_broken.set(true);
+            self.failure.keep(error);
+        }
+    }
+}
+
+/// A time in milliseconds. Times before the start are the start.
+fn time(millis: f64) -> Time {
+    Time::from_nanos((millis * 1e6) as u64)
+}
+
+/// The same text, kept for the life of the process.
+fn kept(text: &str) -> PyResult<&'static str> {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(text) {
+        return Ok(known);
+    }
+    if names.len() >= MOST_NAMES {
+        let reason =
+            format!("inspect(): more than {MOST_NAMES} names; give the same few names at every call");
+        return Err(raise::value(reason));
+    }
+    let name: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    names.insert(name);
+    Ok(name)
+}

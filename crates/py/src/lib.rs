@@ -1,0 +1,59 @@
+//! The native half of the Python package `airpace`: what `python/airpace` calls.
+//!
+//! ```text
+//! Python ─▶ python/airpace ─▶ _airpace ─┬─▶ eval: matrices of runs ─▶ Table ─▶ polars, pandas, DuckDB
+//!                                       ├─▶ cc, core: capacities, block sizes, controllers in Python
+//!                                       └─▶ live, phy, diag: samples and logs ─▶ Table
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `simulate` | runs scenarios on threads, while Python shows progress and hears Ctrl-C |
+//! | `run` | results: of a simulation, or of a run folder |
+//! | `table` | rows, handed to other libraries without a copy |
+//! | `controller` | a controller written in Python as one of `cc` |
+//! | `events` | what such a controller is told |
+//! | `steered` | simulators that wait for an agent at every step |
+//! | `decode`, `diag` | radio samples and modem logs |
+//! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
+//! | `raise` | errors as Python's exceptions |
+//!
+//! Long calls let other threads of Python run. No number is computed here: the crates above it do.
+#![warn(missing_docs)]
+
+mod controller;
+mod decode;
+mod diag;
+mod events;
+mod radio;
+mod raise;
+mod run;
+mod simulate;
+mod steered;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The native half of airpace. Call it through `airpace`.
+#[pymodule]
+mod _airpace {
+    #[pymodule_export]
+    use super::decode::decode;
+    #[pymodule_export]
+    use super::diag::{diag, kpis};
+    #[pymodule_export]
+    use super::events::{Ack, Loss, Sent, Setup};
+    #[pymodule_export]
+    use super::radio::{capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs};
+    #[pymodule_export]
+    use super::run::{Run, open};
+    #[pymodule_export]
+    use super::simulate::{scenarios, schemes, simulate};
+    #[pymodule_export]
+    use super::steered::Simulators;
+    #[pymodule_export]
+    use super::table::Table;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,135 @@
+//! Results: of a simulation whose tables are in memory, or of a run folder.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use airpace_eval::tables::{TABLES, flows, memory::read_table};
+use airpace_eval::{Memory, RunFolder, Summary};
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::raise;
+use crate::table::Table;
+
+/// Where a run's tables are.
+enum Place {
+    Memory(Memory),
+    Folder(RunFolder),
+}
+
+/// What came of running schemes in a scenario.
+#[pyclass(frozen, module = "airpace")]
+pub struct Run {
+    summary: Summary,
+    place: Place,
+    /// Tables that were asked for before.
+    known: Mutex<BTreeMap<&'static str, Py<Table>>>,
+}
+
+impl Run {
+    /// A run with its tables in memory.
+    pub fn in_memory(summary: Summary, memory: Memory) -> Run {
+        Run { summary, place: Place::Memory(memory), known: Mutex::default() }
+    }
+
+    /// A run in a folder.
+    pub fn in_folder(summary: Summary, folder: RunFolder) -> Run {
+        Run { summary, place: Place::Folder(folder), known: Mutex::default() }
+    }
+}
+
+/// Opens the run folder `path`, that of `airpace sim` or of `simulate(out=…)`.
+#[pyfunction]
+pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
+    let opened = py.detach(|| {
+        let folder = RunFolder::open(&path)?;
+        Ok((folder.summary()?, folder))
+    });
+    let (summary, folder) = opened.map_err(raise::eval)?;
+    Ok(Run::in_folder(summary, folder))
+}
+
+#[pymethods]
+impl Run {
+    /// A table by its name.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Py<Table>> {
+        let Some(name) = TABLES.into_iter().find(|table| *table == name) else {
+            return Err(raise::value(format!(
+                "no table is called `{name}`; there are {}",
+                TABLES.join(", ")
+            )));
+        };
+        let known =
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).map(|it| it.clone_ref(py));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let table = match &self.place {
+            Place::Memory(memory) => memory.table(name, &self.summary.runs).ok_or_else(|| {
+                raise::value(format!(
+                    "table `{name}` was not kept; name it: simulate(…, tables=[\"{name}\"])"
+                ))
+            })?,
+            Place::Folder(folder) => py.detach(|| read_table(folder, name)).map_err(raise::eval)?,
+        };
+        let table = Py::new(py, Table::new(table))?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.entry(name).or_insert(table).clone_ref(py))
+    }
+
+    /// The names of all tables.
+    #[getter]
+    fn table_names(&self) -> Vec<&'static str> {
+        TABLES.to_vec()
+    }
+
+    /// The numbers: a row per flow of a run.
+    #[getter]
+    fn summary(&self) -> Table {
+        Table::new(flows::of(&self.summary.runs))
+    }
+
+    /// The folder; `None` if the run is in memory only.
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        match &self.place {
+            Place::Memory(_) => None,
+            Place::Folder(folder) => Some(folder.root().to_owned()),
+        }
+    }
+
+    /// Every number, as `summary.json` holds it.
+    fn json(&self) -> PyResult<String> {
+        text(&self.summary)
+    }
+
+    /// The manifest, as `manifest.json` holds it; `None` if the run is in memory only.
+    fn manifest_json(&self) -> PyResult<Option<String>> {
+        match &self.place {
+            Place::Memory(_) => Ok(None),
+            Place::Folder(folder) => text(&folder.manifest().map_err(raise::eval)?).map(Some),
+        }
+    }
+
+    /// Whether every expectation of the scenario was met.
+    #[getter]
+    fn all_expectations_met(&self) -> bool {
+        self.summary.all_expectations_met()
+    }
+
+    fn __repr__(&self) -> String {
+        let mut named: Vec<String> = vec![];
+        for run in &self.summary.runs {
+            let name = format!("{} with {}", run.scenario, run.scheme);
+            if named.last() != Some(&name) {
+                named.push(name);
+            }
+        }
+        format!("<airpace.Run of {} runs: {}>", self.summary.runs.len(), named.join(", "))
+    }
+}
+
+fn text(of: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(of).map_err(raise::failed)
+}

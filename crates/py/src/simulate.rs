@@ -1,0 +1,196 @@
+//! Runs schemes in scenarios, while Python shows the progress and hears Ctrl-C.
+//!
+//! The runs are on threads of their own. The calling thread wakes now and then, asks Python whether somebody wants to stop,
+//! and tells how far the runs are.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_cc::scheme::{SCHEMES, choices};
+use airpace_eval::tables::TABLES;
+use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress, report};
+use airpace_sim::{Prepared, Scenario, builtin};
+use pyo3::prelude::*;
+
+use crate::controller::{self, Failure};
+use crate::raise;
+use crate::run::Run;
+
+/// How often Python is asked whether somebody wants to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs schemes in a scenario: see `airpace.simulate`.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, schemes, seeds, set, jobs, tables, out, qlog, command, progress))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
+pub fn simulate(
+    py: Python<'_>,
+    scenario: &str,
+    schemes: Vec<(String, Option<Py<PyAny>>)>,
+    seeds: Vec<u64>,
+    set: Vec<(String, String)>,
+    jobs: Option<usize>,
+    tables: Vec<String>,
+    out: Option<PathBuf>,
+    qlog: bool,
+    command: String,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Run> {
+    let mut specs = vec![];
+    let failure = Arc::new(Failure::default());
+    let has_own = schemes.iter().any(|(_, factory)| factory.is_some());
+    for (word, factory) in schemes {
+        match factory {
+            None => specs.extend(named(&word)?),
+            Some(factory) => specs.push(controller::scheme(&word, factory, &failure)?),
+        }
+    }
+    for (at, spec) in specs.iter().enumerate() {
+        if specs[..at].iter().any(|other| other.text() == spec.text()) {
+            return Err(raise::value(format!("scheme `{}` is named twice; name it once", spec.text())));
+        }
+    }
+    let memory = Memory::of(tables.iter().map(|table| table_named(table)).collect::<PyResult<_>>()?);
+    let scenarios = Scenario::named_variants(scenario, &set).map_err(raise::value)?;
+    for device in scenarios.iter().flat_map(|scenario| &scenario.device) {
+        if device.reports.is_some() {
+            return Err(raise::value(
+                "device.N.reports: only `airpace sim` writes that file; leave the key out",
+            ));
+        }
+    }
+    let choice = |of: Scenario| Choice { argument: scenario.to_owned(), set: set.clone(), scenario: of };
+    // Only one controller in Python thinks at a time: threads would wait for each other.
+    let cores = if has_own { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
+    let matrix = Matrix {
+        scenarios: scenarios.into_iter().map(choice).collect(),
+        schemes: specs,
+        seeds,
+        jobs: jobs.unwrap_or(cores),
+        out,
+        program: "airpace".to_owned(),
+        // The program has no such scheme: only this call makes the results again.
+        further: Vec::new(),
+        again: has_own.then(|| command.clone()),
+        command,
+        qlog,
+    };
+    let prepared = py.detach(|| matrix.prepare()).map_err(raise::eval)?;
+    let outcome = run(py, &matrix, &prepared, &memory, &failure, progress.as_ref());
+    // What a controller in Python raised is what the caller must see, not that the runs were stopped for it.
+    if let Some(raised) = failure.take() {
+        return Err(raised);
+    }
+    let outcome = outcome?;
+    match outcome.folder {
+        None => Ok(Run::in_memory(outcome.summary, memory)),
+        Some(folder) => {
+            py.detach(|| report::write(folder.root())).map_err(raise::eval)?;
+            Ok(Run::in_folder(outcome.summary, folder))
+        }
+    }
+}
+
+/// Runs the matrix until its end, or until Python says stop.
+fn run(
+    py: Python<'_>,
+    matrix: &Matrix,
+    prepared: &[Prepared],
+    memory: &Memory,
+    failure: &Failure,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    let stop = AtomicBool::new(false);
+    let fractions: Mutex<Vec<f64>> = Mutex::default();
+    let listener = |at: Progress<'_>| {
+        let mut fractions = fractions.lock().unwrap_or_else(PoisonError::into_inner);
+        fractions.resize(at.jobs, 0.0);
+        fractions[at.job] = at.fraction;
+        if stop.load(Ordering::Relaxed) || failure.has_come() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let tell = |progress: &Bound<'_, PyAny>| -> PyResult<()> {
+        let fractions = fractions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ended = fractions.iter().filter(|fraction| **fraction >= 1.0).count();
+        let share = fractions.iter().sum::<f64>() / fractions.len().max(1) as f64;
+        progress.call1((share, ended, fractions.len())).map(drop)
+    };
+    let mut interrupted = None;
+    let ended = std::thread::scope(|scope| {
+        let (done, mut is_done) = channel();
+        let runs = || match &matrix.out {
+            None => matrix.run_in_memory(prepared, memory, &listener),
+            Some(_) => matrix.run_prepared(prepared, &listener),
+        };
+        // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
+        let worker = scope.spawn(move || Python::attach(|py| py.detach(|| done.send(runs()))));
+        let ended = loop {
+            let waiting = &mut is_done;
+            match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
+                Ok(ended) => break Ok(ended),
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(raise::failed("the simulator crashed; this is a mistake in airpace"));
+                }
+                Err(RecvTimeoutError::Timeout) if interrupted.is_none() => {
+                    let told = py.check_signals().and_then(|()| progress.map_or(Ok(()), tell));
+                    interrupted = told.err();
+                    stop.store(interrupted.is_some(), Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        // The thread needs Python once more to end: this one must not hold it meanwhile.
+        drop(py.detach(move || worker.join()));
+        ended
+    })?;
+    match (ended, interrupted) {
+        (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
+        (Err(error), _) => Err(raise::eval(error)),
+        (Ok(_), Some(why)) => Err(why),
+        (Ok(outcome), None) => {
+            progress.map_or(Ok(()), tell)?;
+            Ok(outcome)
+        }
+    }
+}
+
+/// The schemes that a word names: `all`, `presets`, or one.
+fn named(word: &str) -> PyResult<Vec<SchemeSpec>> {
+    let texts = match word {
+        "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
+        "presets" => choices(),
+        one => vec![one.to_owned()],
+    };
+    texts.iter().map(|text| SchemeSpec::parse(text).map_err(raise::value)).collect()
+}
+
+fn table_named(name: &str) -> PyResult<&'static str> {
+    TABLES
+        .into_iter()
+        .find(|table| *table == name)
+        .ok_or_else(|| raise::value(format!("no table is called `{name}`; there are {}", TABLES.join(", "))))
+}
+
+/// The scenarios that come with airpace, and what each is about.
+#[pyfunction]
+pub fn scenarios() -> PyResult<Vec<(String, String)>> {
+    let about = |(name, text): &(&str, &str)| {
+        let scenario = Scenario::load(text, name, &[]).map_err(raise::failed)?;
+        Ok(((*name).to_owned(), scenario.about.clone()))
+    };
+    builtin().iter().map(about).collect()
+}
+
+/// The schemes, and what each is.
+#[pyfunction]
+pub fn schemes() -> Vec<(&'static str, &'static str)> {
+    SCHEMES.iter().map(|scheme| (scheme.name, scheme.summary)).collect()
+}

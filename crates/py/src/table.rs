@@ -1,0 +1,195 @@
+//! Tables for other libraries of Python.
+//!
+//! Any library that speaks Arrow's PyCapsule interface takes the rows where they lie: pyarrow, polars, DuckDB, pandas. The
+//! capsule holds a stream of batches, whose buffers are shared by counting their owners.
+//!
+//! Apache Arrow's pages on the PyCapsule interface and on the C stream interface describe both.
+
+use std::sync::Arc;
+
+use airpace_eval::Batches;
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatchIterator};
+use arrow_schema::DataType;
+use numpy::{Element, PyArray1};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList};
+
+use crate::raise;
+
+/// Rows and columns, in Arrow's form.
+#[pyclass(frozen, module = "airpace")]
+pub struct Table {
+    table: Arc<Batches>,
+}
+
+impl Table {
+    /// A table of these rows.
+    pub fn new(table: Batches) -> Table {
+        Table { table: Arc::new(table) }
+    }
+
+    fn parts(&self, column: &str) -> PyResult<Vec<&ArrayRef>> {
+        let at = self.table.schema.index_of(column).map_err(|_| {
+            PyKeyError::new_err(format!("no column `{column}`; there are {}", self.column_names().join(", ")))
+        })?;
+        Ok(self.table.batches.iter().map(|batch| batch.column(at)).collect())
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The rows as a stream of batches. What the reader would like to have is not looked at: it gets what there is.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches: Vec<_> = self.table.batches.iter().cloned().map(Ok).collect();
+        let reader = RecordBatchIterator::new(batches, self.table.schema.clone());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+
+    /// The columns, as a schema of a struct.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.table.schema.as_ref()).map_err(raise::failed)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// The columns' names.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.table.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// How many rows there are.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.table.batches.iter().map(|batch| batch.num_rows()).sum()
+    }
+
+    /// Bytes of memory that the rows take.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.table.batches.iter().map(|batch| batch.get_array_memory_size()).sum()
+    }
+
+    fn __len__(&self) -> usize {
+        self.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let columns = self.table.schema.fields();
+        let columns: Vec<String> =
+            columns.iter().map(|field| format!("{}: {}", field.name(), word(field.data_type()))).collect();
+        format!("<airpace.Table of {} rows: {}>", self.num_rows(), columns.join(", "))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
+        let parts = self.parts(column)?;
+        let field = self.table.schema.field_with_name(column).map_err(raise::failed)?;
+        let has_nulls = parts.iter().any(|part| part.null_count() > 0);
+        Ok(match field.data_type() {
+            DataType::Float64 => floats::<Float64Type>(py, &parts),
+            DataType::Float32 => floats::<Float32Type>(py, &parts),
+            DataType::UInt8 if has_nulls => floats::<UInt8Type>(py, &parts),
+            DataType::UInt16 if has_nulls => floats::<UInt16Type>(py, &parts),
+            DataType::UInt32 if has_nulls => floats::<UInt32Type>(py, &parts),
+            DataType::UInt64 if has_nulls => floats::<UInt64Type>(py, &parts),
+            DataType::UInt8 => numbers::<UInt8Type>(py, &parts),
+            DataType::UInt16 => numbers::<UInt16Type>(py, &parts),
+            DataType::UInt32 => numbers::<UInt32Type>(py, &parts),
+            DataType::UInt64 => numbers::<UInt64Type>(py, &parts),
+            DataType::Int64 => numbers::<Int64Type>(py, &parts),
+            DataType::Boolean if !has_nulls => {
+                let values = parts.iter().flat_map(|part| part.as_boolean().values().iter());
+                PyArray1::from_iter(py, values).into_any()
+            }
+            DataType::Utf8 | DataType::Dictionary(..) => words(py, &parts)?.into_any(),
+            other => {
+                let reason = format!(
+                    "column `{column}` is {}, which NumPy has no type for; give the table to polars or pyarrow",
+                    word(other)
+                );
+                return Err(PyTypeError::new_err(reason));
+            }
+        })
+    }
+}
+
+/// A type in a word.
+fn word(of: &DataType) -> String {
+    match of {
+        DataType::Utf8 | DataType::Dictionary(..) => "str".to_owned(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// Numbers without nulls.
+fn numbers<'py, T>(py: Python<'py>, parts: &[&ArrayRef]) -> Bound<'py, PyAny>
+where
+    T: ArrowPrimitiveType,
+    T::Native: Element,
+{
+    let values = parts.iter().flat_map(|part| part.as_primitive::<T>().values().iter().cloned());
+    PyArray1::from_vec(py, values.collect()).into_any()
+}
+
+/// Numbers, NaN where there is none.
+fn floats<'py, T>(py: Python<'py>, parts: &[&ArrayRef]) -> Bound<'py, PyAny>
+where
+    T: ArrowPrimitiveType,
+    T::Native: num::Number,
+{
+    let values = parts.iter().flat_map(|part| part.as_primitive::<T>().iter());
+    let values = values.map(|value| value.map_or(f64::NAN, num::Number::float));
+    PyArray1::from_vec(py, values.collect()).into_any()
+}
+
+/// Text, `None` where there is none.
+fn words<'py>(py: Python<'py>, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyAny>> {
+    let mut all: Vec<Option<String>> = vec![];
+    for part in parts {
+        match part.as_dictionary_opt::<Int32Type>() {
+            Some(dictionary) => {
+                let words = dictionary.values().as_string::<i32>();
+                let word = |key: Option<i32>| Some(words.value(usize::try_from(key?).ok()?).to_owned());
+                all.extend(dictionary.keys().iter().map(word));
+            }
+            None => all.extend(part.as_string::<i32>().iter().map(|word| word.map(str::to_owned))),
+        }
+    }
+    let list = PyList::new(py, all)?;
+    let keywords = pyo3::types::PyDict::new(py);
+    keywords.set_item("dtype", "object")?;
+    py.import("numpy")?.call_method("array", (list,), Some(&keywords))
+}
+
+mod num {
+    /// What becomes a float of 64 bits. Whole numbers above 2^53 are rounded.
+    pub trait Number {
+        /// The number.
+        fn float(self) -> f64;
+    }
+
+    macro_rules! numbers {
+        ($($type:ty)*) => {$(
+            impl Number for $type {
+                fn float(self) -> f64 {
+                    self as f64
+                }
+            }
+        )*};
+    }
+
+    numbers! { u8 u16 u32 u64 f32 f64 }
+}

@@ -1,0 +1,74 @@
+//! Scenarios as users name them: by a name of the list, or by a file.
+
+use std::path::Path;
+
+use airpace_core::nearest::nearest;
+
+use crate::{Scenario, ScenarioError, builtin};
+
+impl Scenario {
+    /// The scenario that `argument` names, a built-in one or a file, with these keys set as in [`Scenario::load`].
+    ///
+    /// # Errors
+    /// As [`Scenario::load`]; and a name that neither a scenario nor a file has, or a file that cannot be read.
+    pub fn named(argument: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        Scenario::load(&text(argument)?, argument, sets)
+    }
+
+    /// The variants of the scenario that `argument` names, with these keys set; itself if it has none.
+    ///
+    /// # Errors
+    /// As [`Scenario::named`] and [`Scenario::load_variants`].
+    pub fn named_variants(argument: &str, sets: &[(String, String)]) -> Result<Vec<Scenario>, ScenarioError> {
+        Scenario::load_variants(&text(argument)?, argument, sets)
+    }
+}
+
+/// The text of the scenario that `argument` names.
+fn text(argument: &str) -> Result<String, ScenarioError> {
+    if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
+        return Ok((*text).to_owned());
+    }
+    let path = Path::new(argument);
+    if !path.exists() {
+        let reason = format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
+        return Err(ScenarioError::new("", "", reason));
+    }
+    std::fs::read_to_string(path).map_err(|error| {
+        let reason = format!("cannot read `{argument}` ({error}); give a scenario as a TOML file");
+        ScenarioError::new("", "", reason)
+    })
+}
+
+/// A hint at the name that the user may have meant.
+fn hint(argument: &str) -> String {
+    let names = || builtin().iter().map(|(name, _)| *name);
+    let begun: Vec<String> =
+        names().filter(|name| name.starts_with(argument)).map(|name| format!("`{name}`")).collect();
+    match nearest(argument, names()) {
+        _ if !begun.is_empty() && !argument.is_empty() => format!("; did you mean {}?", begun.join(" or ")),
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => "; `airpace list scenarios` names those that come with the program".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nothing_has_is_answered_with_the_nearest() {
+        let error = Scenario::named("competitr", &[]).expect_err("no scenario has this name").to_string();
+        assert!(error.starts_with("no scenario is called `competitr`"), "{error}");
+        assert!(error.contains("did you mean `competitor`?"), "{error}");
+        let begun = Scenario::named("stationary", &[]).expect_err("two begin so").to_string();
+        assert!(begun.contains("`stationary-idle` or `stationary-busy`"), "{begun}");
+    }
+
+    #[test]
+    fn keys_are_set_in_what_is_named() {
+        let set = [("cell.prbs".to_owned(), "50".to_owned())];
+        let scenario = Scenario::named("stationary-idle", &set).expect("a built-in scenario");
+        assert!(scenario.to_toml().contains("prbs = 50"), "{}", scenario.to_toml());
+    }
+}

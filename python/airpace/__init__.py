@@ -1,0 +1,54 @@
+"""Congestion control over cellular networks.
+
+>>> import airpace
+>>> run = airpace.simulate("stationary-idle", schemes=["pbe", "bbr"], seeds=range(1, 3))
+>>> run.summary["throughput_mbps"]     # an array of NumPy; or pl.DataFrame(run.summary)
+
+| what | how |
+| --- | --- |
+| run schemes in a scenario | `simulate` |
+| look at a run folder of `airpace sim` | `open` |
+| write a congestion control | subclass `Controller`, give the class to `simulate` |
+| train an agent | `airpace.gym` |
+| radio samples to grants | `decode` |
+| a modem's log to KPIs | `diag` |
+| PBE-CC's capacity, Eq. 1 to 5 | `capacity` |
+| sizes of transport blocks | `lte_tbs`, `lte_mcs_tbs`, `nr_mcs_tbs` |
+
+Wrong arguments raise `ValueError`, files that cannot be read or written `OSError`, runs that fail `RuntimeError`.
+Each message says what to do.
+"""
+
+from airpace._airpace import VERSION, Ack, Loss, Sent, Setup, Table
+from airpace._controller import Control, Controller
+from airpace._decode import decode
+from airpace._diag import diag, kpis
+from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
+from airpace._run import Run, open  # noqa: A004 - as in `gzip.open`: it is called `airpace.open`
+from airpace._simulate import scenarios, schemes, simulate
+
+__version__ = VERSION
+
+__all__ = [
+    "Ack",
+    "Capacity",
+    "Control",
+    "Controller",
+    "Loss",
+    "Run",
+    "Sent",
+    "Setup",
+    "Table",
+    "__version__",
+    "capacity",
+    "decode",
+    "diag",
+    "kpis",
+    "lte_mcs_tbs",
+    "lte_tbs",
+    "nr_mcs_tbs",
+    "open",
+    "scenarios",
+    "schemes",
+    "simulate",
+]

@@ -1,0 +1,50 @@
+"""Logs of modems to KPIs."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+from airpace import _airpace
+from airpace._airpace import Table
+
+
+def diag(
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    kpis: str | Iterable[str] = "all",
+    radio: int = 1,
+) -> Table:
+    """The KPIs in a log of a Qualcomm modem's diagnostic port: a row per sample.
+
+    Columns are `time_utc`, `kpi`, `value`, `unit`, `radio`, `carrier` and `subframe`, as in
+    `airpace diag decode --kpi … --parquet`.
+
+    Args:
+        path: A log (.qmdl, .qmdl2, .mi2log, .dlf, or the stream as it came; also compressed by gzip or zstd), or
+            several that are read as one, in their order.
+        kpis: Names of `kpis()`, fields like `0xB173:records.num_rbs`, or `all`.
+        radio: The radio of names without one: 1 is the first SIM's, 2 the second's.
+
+    Raises:
+        OSError: A file that cannot be read.
+        ValueError: A KPI that does not exist, or a file that is no log.
+
+    Warns:
+        UserWarning: Packets or stretches that could not be read, with their number.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not 1 <= radio <= 255:
+        raise ValueError(f"radio={radio}: give 1 for the first SIM's, 2 for the second's")
+    names = [kpis] if isinstance(kpis, str) else list(kpis)
+    table, unread = _airpace.diag([Path(it) for it in paths], kpis=names, radio=radio)
+    if unread:
+        warnings.warn("; ".join(unread), stacklevel=2)
+    return table
+
+
+def kpis() -> dict[str, str]:
+    """The KPIs that there are, and what each means, with its unit."""
+    return {name: f"{about} [{unit}]" if unit else about for name, unit, about in _airpace.kpis()}

@@ -1,0 +1,171 @@
+"""PBE-CC's capacities and 3GPP's block sizes, over arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from airpace import _airpace
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# NumPy is imported where it is used: `import airpace` is to take no time.
+NAN = float("nan")
+
+
+class Capacity(NamedTuple):
+    """What a device may take of a carrier. All arrays have the shape to which the arguments broadcast."""
+
+    #: Pexp: the device's fair share, in PRBs per subframe (PBE-CC §4.1 Eq. 1).
+    fair_share_prbs: npt.NDArray[np.float64]
+    #: Cf: the same in bits per subframe (Eq. 2).
+    fair_share_bits: npt.NDArray[np.float64]
+    #: Cp: the physical capacity for this device, in bits per subframe (§4.2.1 Eq. 3).
+    physical_bits: npt.NDArray[np.float64]
+    #: Pidle: PRBs that nobody was granted, per subframe (Eq. 4).
+    idle_prbs: npt.NDArray[np.float64]
+    #: Ct: what a transport gets of Cp, in bits per subframe (Eq. 5).
+    transport_bits: npt.NDArray[np.float64]
+
+    @property
+    def transport_mbps(self) -> npt.NDArray[np.float64]:
+        """Ct in Mbit/s: a subframe takes a millisecond."""
+        return self.transport_bits / 1e3
+
+
+def capacity(
+    *,
+    own_prbs: npt.ArrayLike,
+    used_prbs: npt.ArrayLike,
+    carrier_prbs: npt.ArrayLike,
+    bits_per_prb: npt.ArrayLike,
+    users: npt.ArrayLike = 1.0,
+    sinr_db: npt.ArrayLike = NAN,
+    block_bits: npt.ArrayLike = NAN,
+    overhead: float = 0.068,
+) -> Capacity:
+    """PBE-CC's Eq. 1 to 5 for each place of the arguments, which broadcast as in NumPy.
+
+    Args:
+        own_prbs: Pa: PRBs granted to this device, per subframe.
+        used_prbs: The sum of Pa over all users, this device among them.
+        carrier_prbs: Pcell: PRBs of the carrier.
+        bits_per_prb: Rw: bits that a PRB carries in a subframe.
+        users: N: users that share the carrier, this device among them.
+        sinr_db: Signal to interference and noise ratio, from which Eq. 5 expects errors; NaN where it is not known,
+            which counts as the worst.
+        block_bits: Bits of a transport block on the air, the L of Eq. 5. NaN takes the paper's L, which is Ct.
+        overhead: γ of Eq. 5: the part that protocol headers take.
+
+    Raises:
+        ValueError: Shapes that do not broadcast, or numbers that no cell has.
+    """
+    import numpy as np
+
+    arguments = {
+        "own_prbs": own_prbs,
+        "used_prbs": used_prbs,
+        "carrier_prbs": carrier_prbs,
+        "users": users,
+        "bits_per_prb": bits_per_prb,
+        "sinr_db": sinr_db,
+        "block_bits": block_bits,
+    }
+    arrays = dict(zip(arguments, np.broadcast_arrays(*(_floats(it) for it in arguments.values())), strict=True))
+    _check(bool(np.all(arrays["users"] >= 1)), "users: give at least 1, for the device itself is one")
+    for name in ("own_prbs", "used_prbs", "carrier_prbs", "bits_per_prb"):
+        _check(bool(np.all(arrays[name] >= 0)), f"{name}: give numbers of at least 0")
+    _check(bool(np.all(arrays["own_prbs"] <= arrays["used_prbs"])), "used_prbs counts this device's PRBs too")
+    _check(bool(np.all(arrays["used_prbs"] <= arrays["carrier_prbs"])), "used_prbs is more than carrier_prbs")
+    _check(0 <= overhead < 1, f"overhead={overhead}: give a part of 1, as 0.068")
+    shape = arrays["own_prbs"].shape
+    own, used, cell, users, bits, sinr, block = (np.ascontiguousarray(it).reshape(-1) for it in arrays.values())
+    found = _airpace.capacity(own, used, cell, users, bits, sinr, block, overhead)
+    return Capacity(*(it.reshape(shape) for it in found))
+
+
+def lte_tbs(i_tbs: npt.ArrayLike, n_prb: npt.ArrayLike, layers: npt.ArrayLike = 1) -> npt.NDArray[np.int64]:
+    """Bits of a transport block of LTE, for each place of the arguments, which broadcast.
+
+    Args:
+        i_tbs: TBS index, 0 to 33.
+        n_prb: PRB pairs, 1 to 110.
+        layers: Spatial layers that the block is on, 1 or 2. Two codewords of one layer each are two blocks.
+
+    Source: TS 36.213 §7.1.7.2
+    """
+    shape, (i_tbs, n_prb, layers) = _numbers(i_tbs, n_prb, layers)
+    return _airpace.lte_tbs(i_tbs, n_prb, layers).reshape(shape)
+
+
+def lte_mcs_tbs(
+    mcs: npt.ArrayLike,
+    n_prb: npt.ArrayLike,
+    layers: npt.ArrayLike = 1,
+    *,
+    table: str = "64qam",
+) -> npt.NDArray[np.int64]:
+    """Bits of a downlink transport block of LTE by its MCS, for each place of the arguments, which broadcast.
+
+    Args:
+        mcs: MCS index, 0 to 31. Reserved ones (from 29 on; from 28 on in the table for 256QAM) send a block again
+            whose size was told before: they give 0.
+        n_prb: PRB pairs, 1 to 110.
+        layers: Spatial layers that the block is on, 1 or 2.
+        table: `64qam` or `256qam`.
+
+    Source: TS 36.213 §7.1.7.1, §7.1.7.2
+    """
+    shape, (mcs, n_prb, layers) = _numbers(mcs, n_prb, layers)
+    return _airpace.lte_mcs_tbs(mcs, n_prb, layers, table).reshape(shape)
+
+
+def nr_mcs_tbs(
+    mcs: npt.ArrayLike,
+    n_prb: npt.ArrayLike,
+    symbols: npt.ArrayLike = 14,
+    *,
+    dmrs_res_per_prb: npt.ArrayLike = 12,
+    overhead_res_per_prb: npt.ArrayLike = 0,
+    layers: npt.ArrayLike = 1,
+    table: str = "64qam",
+) -> npt.NDArray[np.int64]:
+    """Bits of a transport block of NR, for each place of the arguments, which broadcast.
+
+    Args:
+        mcs: MCS index, 0 to 31. Reserved ones give 0.
+        n_prb: PRBs, 1 to 275.
+        symbols: OFDM symbols of the allocation, 1 to 14.
+        dmrs_res_per_prb: Resource elements per PRB of demodulation reference signals.
+        overhead_res_per_prb: `xOverhead`: 0, 6, 12 or 18.
+        layers: Spatial layers, 1 to 8.
+        table: `64qam`, `256qam` or `64qam-low-se`.
+
+    Source: TS 38.214 §5.1.3
+    """
+    shape, arrays = _numbers(mcs, n_prb, symbols, dmrs_res_per_prb, overhead_res_per_prb, layers)
+    mcs, n_prb, symbols, dmrs, overhead, layers = arrays
+    return _airpace.nr_mcs_tbs(mcs, n_prb, symbols, dmrs, overhead, layers, table).reshape(shape)
+
+
+def _floats(of: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    import numpy as np
+
+    return np.asarray(of, dtype=np.float64)
+
+
+def _numbers(*all_of: npt.ArrayLike) -> tuple[tuple[int, ...], list[npt.NDArray[np.int64]]]:
+    """Whole numbers, brought to one length, and their shape."""
+    import numpy as np
+
+    arrays = np.broadcast_arrays(*(np.asarray(of) for of in all_of))
+    for array in arrays:
+        _check(np.issubdtype(array.dtype, np.integer), f"{array.dtype} numbers: give whole numbers")
+    flat = [np.ascontiguousarray(array, dtype=np.int64).reshape(-1) for array in arrays]
+    return arrays[0].shape, flat
+
+
+def _check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

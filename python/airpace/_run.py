@@ -1,0 +1,114 @@
+"""Results of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from airpace import _airpace
+from airpace._airpace import Table
+
+
+class Run:
+    """What came of running schemes in a scenario: tables, numbers, verdicts.
+
+    Tables of single packets, acknowledgements and grants have a row per event; the columns are those of the files in
+    a run folder (docs/guide/run-folder.md), and behind them `scenario`, `scheme` and `seed`. Names of columns end in
+    their unit. A table that was read stays in memory.
+    """
+
+    def __init__(self, native: _airpace.Run) -> None:
+        """Wraps what `simulate` and `open` return."""
+        self._native = native
+
+    @property
+    def summary(self) -> Table:
+        """The numbers: a row per flow of a run.
+
+        Columns are `scenario`, `scheme`, `seed`, `flow` and others that say which flow it is, and one per metric,
+        called as in a scenario's `[[expect]]`: `throughput_mbps`, `queueing_delay_ms.p95`.
+        """
+        return self._native.summary
+
+    @property
+    def packets(self) -> Table:
+        """The ends of data packets' journeys, duplicates included."""
+        return self.table("packets")
+
+    @property
+    def acks(self) -> Table:
+        """Acknowledgements as the senders processed them."""
+        return self.table("acks")
+
+    @property
+    def losses(self) -> Table:
+        """Packets that their senders declared lost."""
+        return self.table("losses")
+
+    @property
+    def controller(self) -> Table:
+        """The state of each flow's scheme: window, pacing rate, and what else it names."""
+        return self.table("controller")
+
+    @property
+    def prbs(self) -> Table:
+        """The grants of the cell: adjacent PRBs given to one user in one subframe."""
+        return self.table("prbs")
+
+    @property
+    def capacity(self) -> Table:
+        """What the last hop could have carried to or from each device."""
+        return self.table("capacity")
+
+    def table(self, name: str) -> Table:
+        """The table of this name: one of `table_names`.
+
+        Raises `ValueError` if there is no such table, or if `simulate` did not keep it.
+        """
+        return self._native.table(name)
+
+    @property
+    def table_names(self) -> list[str]:
+        """The names of all tables. `departures` is that of emulated runs only."""
+        return self._native.table_names
+
+    @property
+    def folder(self) -> Path | None:
+        """The run folder; `None` if the run is in memory only."""
+        return self._native.folder
+
+    @property
+    def expectations(self) -> list[dict[str, Any]]:
+        """The verdicts on what the scenario expects: `say`, `passed`, `measured` and more."""
+        verdicts: list[dict[str, Any]] = self.to_dict()["expectations"]
+        return verdicts
+
+    @property
+    def all_expectations_met(self) -> bool:
+        """Whether every expectation was met. Without expectations it is true."""
+        return self._native.all_expectations_met
+
+    @property
+    def manifest(self) -> dict[str, Any] | None:
+        """What was run, by which version and command; `None` if the run is in memory only."""
+        text = self._native.manifest_json()
+        return None if text is None else json.loads(text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of every run, with the keys of a run folder's `summary.json`."""
+        summary: dict[str, Any] = json.loads(self._native.json())
+        return summary
+
+    def __repr__(self) -> str:
+        """Scenarios and schemes."""
+        return repr(self._native)
+
+
+def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - as in `gzip.open`
+    """Opens a run folder: one that `airpace sim`, `airpace emu` or `simulate(out=…)` wrote.
+
+    Raises `OSError` if it is none, or if this version cannot read it.
+    """
+    return Run(_airpace.open(Path(path)))

@@ -1,0 +1,188 @@
+"""Runs schemes in scenarios."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from airpace import _airpace
+from airpace._airpace import Setup
+from airpace._controller import Controller
+from airpace._progress import Bar
+from airpace._run import Run
+
+#: What a key of a scenario can be set to.
+Value: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any]"
+
+#: Tells how far the runs are: the part that is done (0 to 1), the runs that ended, and all runs.
+Progress: TypeAlias = "Callable[[float, int, int], object]"
+
+#: A scheme as `simulate` takes it: its name, a class of controllers, or a name and what makes controllers.
+Scheme: TypeAlias = "str | type[Controller] | tuple[str, Callable[[Setup], Controller]]"
+
+#: The tables of a simulated run.
+TABLES = ("packets", "acks", "losses", "controller", "prbs", "capacity")
+
+
+def simulate(
+    scenario: str | os.PathLike[str],
+    *,
+    schemes: Scheme | Iterable[Scheme] = (),
+    seeds: int | Iterable[int] = 1,
+    set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
+    jobs: int | None = None,
+    tables: Iterable[str] = TABLES,
+    out: str | os.PathLike[str] | None = None,
+    qlog: bool = False,
+    progress: bool | Progress | None = None,
+) -> Run:
+    """Runs schemes in a scenario on a virtual clock. The results are those of `airpace sim`, bit for bit.
+
+    Args:
+        scenario: A name of `scenarios()`, or a TOML file.
+        schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`. Without any,
+            those that the scenario names. A subclass of `Controller` is a scheme too, called by the name of the
+            class; so is a pair of a name and a function that makes controllers.
+        seeds: Seeds of the random numbers. Several give deviations.
+        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`.
+        jobs: How many runs at once; one per core if not given, or one if a controller is written in Python, where
+            only one can think at a time. Results do not depend on it.
+        tables: The tables to keep in memory, of `packets`, `acks`, `losses`, `controller`, `prbs` and `capacity`.
+            With `()` there are only the numbers, and little memory is used.
+        out: Writes a run folder with all tables and the page `report.html`, in place of keeping tables in memory. An
+            earlier run in it is replaced.
+        qlog: Writes a qlog of each flow too; needs `out`.
+        progress: Whether to show how far the runs are, or a function that is told now and then. If not given, it is
+            shown on a terminal.
+
+    Raises:
+        ValueError: A scenario, scheme, key or table that does not exist or does not fit.
+        OSError: A file that cannot be read, or a folder that cannot be written.
+        RuntimeError: A run that failed. What a controller in Python raises is raised as it is.
+        KeyboardInterrupt: Ctrl-C. The runs are stopped.
+    """
+    if qlog and out is None:
+        raise ValueError("qlogs are files: say where with out=FOLDER")
+    named = _schemes(schemes)
+    numbers = [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers:
+        raise ValueError("no seed: give at least one, as seeds=1 or seeds=range(1, 6)")
+    for seed in numbers:
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"{seed} is no seed; give whole numbers from 0 to 2**64 - 1")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs={jobs}: give at least 1")
+    sets = sets_of(set)
+    tell = progress if callable(progress) else None
+    if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
+        tell = Bar(sys.stderr)
+    try:
+        native = _airpace.simulate(
+            os.fspath(scenario),
+            schemes=named,
+            seeds=list(dict.fromkeys(numbers)),
+            set=sets,
+            jobs=jobs,
+            tables=[] if out is not None else list(tables),
+            out=None if out is None else Path(out),
+            qlog=qlog,
+            command=_command(os.fspath(scenario), [name for name, _ in named], numbers, set, out),
+            progress=tell,
+        )
+    finally:
+        if isinstance(tell, Bar):
+            tell.close()
+    return Run(native)
+
+
+def scenarios() -> dict[str, str]:
+    """The scenarios that come with airpace, and what each is about."""
+    return dict(_airpace.scenarios())
+
+
+def schemes() -> dict[str, str]:
+    """The schemes, and what each is."""
+    return dict(_airpace.schemes())
+
+
+def _schemes(schemes: Scheme | Iterable[Scheme]) -> list[tuple[str, Callable[[Setup], object] | None]]:
+    """Names of schemes, and what makes those that are written in Python."""
+    is_pair = isinstance(schemes, tuple) and len(schemes) == 2 and callable(schemes[1]) and isinstance(schemes[0], str)
+    is_one = is_pair and not isinstance(schemes[1], type)  # type: ignore[index]
+    one_or_more: Any = [schemes] if is_one or isinstance(schemes, str | type) else schemes
+    named: list[tuple[str, Callable[[Setup], object] | None]] = []
+    for scheme in one_or_more:
+        if isinstance(scheme, str):
+            named.append((scheme, None))
+        elif isinstance(scheme, type) and issubclass(scheme, Controller):
+            named.append((scheme.__name__, scheme))
+        elif isinstance(scheme, tuple) and len(scheme) == 2 and callable(scheme[1]):
+            named.append((str(scheme[0]), _checked(scheme[1])))
+        else:
+            raise ValueError(f"{scheme!r} is no scheme; give a name, a subclass of Controller, or (name, function)")
+    return named
+
+
+def _checked(make: Callable[[Setup], Controller]) -> Callable[[Setup], Controller]:
+    """Makes sure that what a function makes is a controller."""
+
+    def checked(setup: Setup) -> Controller:
+        made = make(setup)
+        if not isinstance(made, Controller):
+            raise ValueError(
+                f"{make!r} made {made!r}, which is no Controller: derive its class from airpace.Controller"
+            )
+        return made
+
+    return checked
+
+
+def sets_of(values: Mapping[str, Value] | None) -> list[tuple[str, str]]:
+    """Keys and their values as `--set` reads them."""
+    return [(key, _toml(key, value)) for key, value in (values or {}).items()]
+
+
+def _toml(key: str, value: Value) -> str:
+    """A value as `--set` reads it. Text is as it would be typed there: TOML, or else the text itself."""
+    if isinstance(value, str):
+        return value
+    return _inline(key, value)
+
+
+def _inline(key: str, value: object) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(name)} = {_inline(key, part)}" for name, part in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_inline(key, part) for part in value) + "]"
+    if hasattr(value, "item"):
+        return _inline(key, value.item())
+    if isinstance(value, int | float):
+        return repr(value)
+    kind = type(value).__name__
+    raise ValueError(f"{key} cannot be set to a {kind}; give a bool, number, text, list or dict")
+
+
+def _command(
+    scenario: str,
+    schemes: list[str],
+    seeds: list[int],
+    sets: Mapping[str, Value] | None,
+    out: str | os.PathLike[str] | None,
+) -> str:
+    """The call as the manifest of a run folder tells it."""
+    words = [repr(scenario), f"schemes={schemes!r}", f"seeds={seeds!r}"]
+    if sets:
+        words.append(f"set={dict(sets)!r}")
+    if out is not None:
+        words.append(f"out={os.fspath(out)!r}")
+    return f"airpace.simulate({', '.join(words)})"

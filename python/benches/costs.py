@@ -1,0 +1,107 @@
+"""What Python costs: per ACK, per run, per row, at the import. Needs a release build and a quiet machine.
+
+python python/benches/costs.py target/release/airpace
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+import airpace
+
+
+class Told(airpace.Controller):
+    """Does no work of its own."""
+
+    def __init__(self, setup: airpace.Setup) -> None:
+        """Keeps one answer for all questions."""
+        super().__init__(setup)
+        self.answer = airpace.Control(1e9, 40.0)
+
+    def on_ack(self, ack: airpace.Ack) -> None:
+        """Nothing."""
+
+    def on_loss(self, loss: airpace.Loss) -> None:
+        """Nothing."""
+
+    def control(self) -> airpace.Control:
+        """The same rate as that of the built-in scheme."""
+        return self.answer
+
+
+def least(times: int, of: Callable[[], float]) -> float:
+    """The least of several measurements: what else the machine did is not in it."""
+    return min(of() for _ in range(times))
+
+
+def per_ack() -> None:
+    """A controller that does nothing, against the built-in one that keeps the same rate."""
+
+    def spent(scheme: str | type[airpace.Controller]) -> float:
+        begin = time.process_time()
+        run = airpace.simulate("stationary-idle", schemes=scheme, set={"duration_s": 20}, tables=["acks"], jobs=1)
+        return (time.process_time() - begin) / len(run.acks) * 1e6
+
+    python, rust = least(5, lambda: spent(Told)), least(5, lambda: spent("cbr:rate_mbps=40"))
+    print(f"per ACK: {python:.2f} µs with a controller in Python, {rust:.2f} with one in Rust (goal: 5 more)")
+
+
+def per_run(program: str) -> None:
+    """The same run folder by the program and from Python."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        def by_program() -> float:
+            begin = time.perf_counter()
+            words = [program, "sim", "competitor", "--scheme", "pbe", "--quiet", "--out", f"{folder}/a"]
+            subprocess.run(words, check=True, capture_output=True)
+            return time.perf_counter() - begin
+
+        def here() -> float:
+            begin = time.perf_counter()
+            airpace.simulate("competitor", schemes="pbe", out=f"{folder}/b", progress=False)
+            return time.perf_counter() - begin
+
+        theirs, ours = least(5, by_program), least(5, here)
+        print(f"a run folder: {theirs:.3f} s by the program, {ours:.3f} s from Python (goal: 5 % more)")
+
+
+def per_row() -> None:
+    """Ten million rows to pyarrow."""
+    run = airpace.simulate("stationary-idle", schemes="cubic", set={"duration_s": 1850}, tables=["acks"])
+    table = run.acks
+    before, begin = resident_bytes(), time.perf_counter()
+    rows = pa.table(table)
+    took, grown = time.perf_counter() - begin, resident_bytes() - before
+    print(f"{rows.num_rows} rows of {table.nbytes / 1e6:.0f} MB: {took * 1e3:.1f} ms, {grown / 1e6:.1f} MB more memory")
+
+
+def at_import() -> None:
+    """A fresh Python that imports airpace, against one that does not."""
+
+    def spent(script: str) -> float:
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", script], check=True)
+        return time.perf_counter() - begin
+
+    without, with_it = least(10, lambda: spent("pass")), least(10, lambda: spent("import airpace"))
+    print(f"import airpace: {with_it - without:.3f} s (goal: 0.3)")
+
+
+def resident_bytes() -> int:
+    """Memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    at_import()
+    per_ack()
+    per_run(sys.argv[1] if len(sys.argv) > 1 else "airpace")
+    per_row()

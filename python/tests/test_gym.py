@@ -1,0 +1,117 @@
+"""Environments for learning agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+from airpace.gym import CongestionEnv, CongestionVectorEnv, mbps_less_delay
+
+SHORT: dict[str, Any] = {"duration_s": 2}
+
+
+@pytest.mark.parametrize("action", ["rate", "window"])
+def test_gymnasium_finds_nothing_wrong(action: str) -> None:
+    check_env(CongestionEnv("stationary-idle", action=action, set=SHORT), skip_render_check=True)
+
+
+def episode(env: CongestionEnv, seed: int, action: float) -> list[Any]:
+    """All observations of an episode with one action, and its rewards."""
+    seen = [env.reset(seed=seed)[0].tolist()]
+    over = False
+    while not over:
+        observation, reward, terminated, over, _ = env.step(np.array([action], dtype=np.float32))
+        assert not terminated
+        assert reward == mbps_less_delay(observation)
+        seen.append(observation.tolist())
+    return seen
+
+
+def test_a_seed_gives_the_same_episode() -> None:
+    env = CongestionEnv("mobility", set={"duration_s": 4})
+    first = episode(env, 11, 20.0)
+    assert episode(env, 11, 20.0) == first
+    assert episode(env, 12, 20.0) != first, "another seed is another cell"
+    assert len(first) == 79, "as many steps of 50 ms as fit whole"
+
+
+def test_the_flow_keeps_the_rate_that_it_is_given() -> None:
+    seen = np.array(episode(CongestionEnv("stationary-idle", set={"duration_s": 4}), 1, 12.0))[10:]
+    assert seen[:, 0].mean() == pytest.approx(12.0, rel=0.05)
+    assert seen[:, 7] == pytest.approx(12.0)
+    assert (seen[:, 3] >= seen[:, 4]).all(), "no mean is below the least"
+
+
+def test_a_rate_above_the_cell_makes_a_queue_and_losses() -> None:
+    calm = np.array(episode(CongestionEnv("stationary-idle", set=SHORT), 1, 10.0))
+    full = np.array(episode(CongestionEnv("stationary-idle", set=SHORT), 1, 200.0))
+    assert full[-1, 3] > 5 * calm[-1, 3]
+    assert mbps_less_delay(full[-1:].astype(np.float32)) < mbps_less_delay(calm[-1:].astype(np.float32))
+
+
+def test_simulators_side_by_side_are_those_alone() -> None:
+    vector = CongestionVectorEnv(3, "stationary-idle", set=SHORT)
+    assert vector.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    seen, _ = vector.reset(seed=5)
+    rows = [seen.copy()]
+    over = np.zeros(3, dtype=bool)
+    actions = np.array([[5.0], [10.0], [15.0]], dtype=np.float32)
+    while not over.any():
+        seen, reward, terminated, over, _ = vector.step(actions)
+        assert reward.shape == terminated.shape == (3,)
+        rows.append(seen.copy())
+    assert over.all()
+    for at, action in enumerate((5.0, 10.0, 15.0)):
+        alone = episode(CongestionEnv("stationary-idle", set=SHORT), 5 + at, action)
+        assert np.array(alone).tolist() == [row[at].tolist() for row in rows]
+    seen, reward, _, over, _ = vector.step(actions)
+    assert not over.any()
+    assert (reward == 0).all(), "the step that begins anew is worth nothing"
+    assert (seen[:, 7] == 2.0).all(), "a new episode begins at the start rate"
+    vector.step(actions)
+    vector.close()
+
+
+def test_an_agent_has_others_beside_it() -> None:
+    env = CongestionEnv("two-flows", flow=1, others="reno", set={"duration_s": 6}, action="window")
+    seen = np.array(episode(env, 3, 40.0))
+    assert seen[:, 0].max() > 0.5
+
+
+def test_an_environment_may_be_left_at_any_time() -> None:
+    for seed in range(20):
+        env = CongestionEnv("stationary-idle", set={"duration_s": 1000})
+        env.reset(seed=seed)
+        env.step(env.action_space.sample())
+        env.reset(seed=seed)
+        del env
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"scenario": "nowhere"}, "no scenario is called"),
+        ({"action": "speed"}, "'rate' or 'window'"),
+        ({"step_ms": 0}, "1 to 10000"),
+        ({"step_ms": 9000, "set": SHORT}, "less than two steps"),
+        ({"flow": 7}, "has 1 flows"),
+        ({"set": {"flow.0.scheme": "cubic"}}, "scheme of its own"),
+        ({"most": 0.01}, "give more than"),
+    ],
+)
+def test_wrong_arguments_say_what_to_do(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        CongestionEnv(**arguments)
+
+
+def test_steps_come_after_a_reset() -> None:
+    env = CongestionEnv("stationary-idle", set=SHORT)
+    with pytest.raises(RuntimeError, match="reset"):
+        env.step(np.array([1.0], dtype=np.float32))
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="NaN"):
+        env.step(np.array([np.nan], dtype=np.float32))

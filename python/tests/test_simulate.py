@@ -1,0 +1,218 @@
+"""Running schemes from Python."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import airpace
+
+SHORT: dict[str, Any] = {"duration_s": 2}
+
+
+@pytest.fixture(scope="module")
+def run() -> airpace.Run:
+    """Two schemes and two seeds in a cell."""
+    return airpace.simulate("stationary-idle", schemes=["pbe", "bbr"], seeds=[1, 2], set=SHORT)
+
+
+def test_a_row_of_the_summary_is_a_flow_of_a_run(run: airpace.Run) -> None:
+    summary = run.summary
+    assert list(summary["scheme"]) == ["pbe", "pbe", "bbr", "bbr"]
+    assert list(summary["seed"]) == [1, 2, 1, 2]
+    numbers = run.to_dict()["runs"]
+    throughput = [flow["throughput_mbps"] for run in numbers for flow in run["flows"]]
+    assert list(summary["throughput_mbps"]) == throughput, "the table has the numbers of summary.json"
+    assert summary["queueing_delay_ms.p95"][2] == numbers[2]["flows"][0]["queueing_delay_ms"]["p95"]
+    assert np.isnan(summary["transfers.begun"]).all(), "flows without transfers have none"
+
+
+def test_other_libraries_read_tables_where_they_lie(run: airpace.Run) -> None:
+    packets = run.packets
+    frame = pl.DataFrame(packets)
+    assert frame.height == len(packets) > 1000
+    assert frame.columns == packets.column_names
+    assert frame["scheme"].unique().sort().to_list() == ["bbr", "pbe"]
+    table = pa.table(packets)
+    assert table.num_rows == frame.height
+    assert pa.schema(packets).names == packets.column_names
+    again = pa.table(run.packets)
+    addresses = [it.column("sent_ms").chunk(0).buffers()[1].address for it in (table, again)]
+    assert addresses[0] == addresses[1], "both readers look at the same bytes"
+
+
+def test_rows_outlive_the_run() -> None:
+    rows = pa.table(airpace.simulate("stationary-idle", schemes="cubic", set=SHORT).acks)
+    assert rows.num_rows == len(rows.column("rtt_ms").to_pylist())
+
+
+def test_columns_are_arrays(run: airpace.Run) -> None:
+    packets = run.packets
+    assert packets["number"].dtype == np.uint64
+    assert packets["one_way_delay_ms"].dtype == np.float64
+    assert set(packets["fate"]) <= {"delivered", "queue_full", "aqm", "wire_loss", "harq_failure"}
+    with pytest.raises(KeyError, match="there are flow, flow_label"):
+        packets["delay"]
+
+
+def test_only_tables_that_are_named_are_kept() -> None:
+    run = airpace.simulate("stationary-idle", schemes="cubic", set=SHORT, tables=["acks"])
+    assert len(run.acks) > 0
+    with pytest.raises(ValueError, match="was not kept; name it"):
+        run.table("packets")
+
+
+def test_a_run_folder_is_that_of_the_program(tmp_path: Path) -> None:
+    kept = airpace.simulate("stationary-idle", schemes="pbe", set=SHORT)
+    written = airpace.simulate("stationary-idle", schemes="pbe", set=SHORT, out=tmp_path / "run")
+    assert (tmp_path / "run/report.html").exists()
+    opened = airpace.open(tmp_path / "run")
+    assert opened.to_dict() == kept.to_dict() == written.to_dict()
+    assert pl.DataFrame(opened.prbs).equals(pl.DataFrame(kept.prbs))
+    manifest = opened.manifest
+    assert manifest is not None
+    assert manifest["complete"]
+    assert manifest["command"] == "airpace sim stationary-idle --scheme pbe --seeds 1 --set duration_s=2"
+
+
+SCENARIOS = ["competitor", "friendly-cubic", "biscay-uplink", "short-flows", "trace"]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_results_are_those_of_the_program(scenario: str, program: Path, tmp_path: Path) -> None:
+    same_results(scenario, program, tmp_path, {"duration_s": 6})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", sorted(airpace.scenarios()))
+def test_all_results_are_those_of_the_program(scenario: str, program: Path, tmp_path: Path) -> None:
+    same_results(scenario, program, tmp_path, {})
+
+
+def same_results(scenario: str, program: Path, folder: Path, sets: dict[str, Any]) -> None:
+    """Runs a scenario with seed 1 by the program and here, and compares every number and row."""
+    words = [str(program), "sim", scenario, "--quiet", "--out", str(folder / "run")]
+    for key, value in sets.items():
+        words += ["--set", f"{key}={value}"]
+    ended = subprocess.run(words, check=False, capture_output=True, text=True, cwd=folder)
+    if ended.returncode == 2:
+        with pytest.raises((ValueError, RuntimeError, OSError)):
+            airpace.simulate(scenario, set=sets)
+        pytest.skip(f"{scenario}: {ended.stderr.strip()}")
+    theirs = airpace.open(folder / "run")
+    ours = airpace.simulate(scenario, set=sets)
+    assert ours.to_dict() == json.loads((folder / "run/summary.json").read_text())
+    for name in ours.table_names:
+        if name != "departures":
+            mine, other = (pl.DataFrame(run.table(name)) for run in (ours, theirs))
+            assert mine.equals(other), f"{scenario}: table {name} differs"
+            assert mine.height > 0 or name in ("losses", "prbs"), f"{name} is empty"
+
+
+def test_the_parquet_files_of_a_folder_are_its_tables(tmp_path: Path) -> None:
+    run = airpace.simulate("two-flows", schemes=["pbe", "cubic"], set={"duration_s": 6}, out=tmp_path / "run")
+    parquet = pl.read_parquet(tmp_path / "run/packets", hive_partitioning=True)
+    ours = pl.DataFrame(run.packets)
+    assert parquet.height == ours.height
+    key = ["scheme", "flow", "number", "sent_ms"]
+    both = [frame.with_columns(pl.col("scheme").cast(pl.String)).select(*key).sort(*key) for frame in (parquet, ours)]
+    assert both[0].equals(both[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"scenario": "competitr"}, "did you mean `competitor`"),
+        ({"scenario": "competitor", "schemes": "pb"}, "did you mean `pbe`"),
+        ({"scenario": "competitor", "schemes": ["pbe", "pbe"]}, "named twice"),
+        ({"scenario": "competitor", "set": {"cell.prb": 50}}, "did you mean `cell.prbs`"),
+        ({"scenario": "competitor", "set": {"cell.prbs": object()}}, "cannot be set to a object"),
+        ({"scenario": "competitor", "seeds": []}, "no seed"),
+        ({"scenario": "competitor", "seeds": -1}, "is no seed"),
+        ({"scenario": "competitor", "tables": ["packet"]}, "there are packets"),
+        ({"scenario": "competitor", "jobs": 0}, "at least 1"),
+        ({"scenario": "competitor", "qlog": True}, "out=FOLDER"),
+    ],
+)
+def test_wrong_arguments_say_what_to_do(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        airpace.simulate(**arguments)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="is this a run folder"):
+        airpace.open(tmp_path)
+
+
+def test_values_of_keys_are_those_of_python() -> None:
+    run = airpace.simulate("stationary-idle", schemes="reno", set={"duration_s": np.float64(0.5), "name": "mine"})
+    assert run.to_dict()["runs"][0]["scenario"] == "mine"
+    assert run.to_dict()["runs"][0]["duration_s"] == 0.5
+
+
+def test_progress_is_told_to_the_end() -> None:
+    told: list[tuple[float, int, int]] = []
+    airpace.simulate("stationary-idle", schemes="reno", seeds=[1, 2], set=SHORT, progress=lambda *at: told.append(at))
+    assert told[-1] == (1.0, 2, 2)
+
+
+def test_an_error_in_the_callers_progress_stops_the_runs() -> None:
+    def refuse(share: float, ended: int, runs: int) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        airpace.simulate("stationary-idle", schemes="reno", set={"duration_s": 1000}, tables=(), progress=refuse)
+
+
+def test_other_threads_run_meanwhile() -> None:
+    counted = 0
+    over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not over.wait(0.001):
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    airpace.simulate("stationary-idle", schemes="pbe", set={"duration_s": 20}, tables=())
+    over.set()
+    thread.join()
+    assert counted > 5, "another thread had its turns"
+
+
+def test_ctrl_c_stops_a_long_run() -> None:
+    script = (
+        "import airpace, sys\n"
+        "def tell(*at):\n"
+        "    print('running', flush=True)\n"
+        "try:\n"
+        "    airpace.simulate('competitor', schemes='pbe', set={'duration_s': 100000}, tables=(), progress=tell)\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(42)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"running\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 42
+
+
+def test_importing_is_quick_and_brings_no_numpy() -> None:
+    script = "import sys, airpace; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_lists_name_what_there_is() -> None:
+    assert "competitor" in airpace.scenarios()
+    assert airpace.schemes()["cubic"]
