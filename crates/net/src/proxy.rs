@@ -195,7 +195,7 @@ impl Proxy {
         self.local
     }
 
-    /// Carries connections until `stop` is set, and then those that are left for [`DRAIN`].
+    /// Carries connections until `stop` is set, and then those that are left for 10 s.
     ///
     /// # Errors
     /// A machine that gives no threads.

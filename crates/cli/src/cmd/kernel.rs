@@ -89,7 +89,7 @@ enum What {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Source {
-    /// Where the radio's reports come from: a socket (`airpace emu --reports`), tcp:HOST:PORT, `-` (standard input), od[:DIR]
+    /// Where the radio's reports come from: a socket (`airpace emu --reports`), tcp:HOST:PORT, `-` (standard input), `od`, `od:DIR`
     /// (what `airpace diag serve` publishes), a modem's port (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording
     /// (cell.sigmf-meta,rnti=R), a radio (driver=rtlsdr,freq=806M,rnti=R), or a file of reports or an ACK trace (`airpace sim
     /// --ack-trace`), which is played at its own pace.
