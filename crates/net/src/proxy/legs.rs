@@ -102,11 +102,16 @@ pub(super) async fn reach(
     Err(last)
 }
 
+/// Whether an address is one of this machine's.
+fn is_here(ip: IpAddr) -> bool {
+    std::net::UdpSocket::bind((ip, 0)).is_ok()
+}
+
 /// Others must not reach what this machine offers to itself only, and no connection may lead to the proxy.
 fn may_go(door: Door, to: SocketAddr, client: SocketAddr, local: SocketAddr) -> Result<(), &'static str> {
     let ip = to.ip().to_canonical();
     let is_own = ip.is_loopback() || ip.is_unspecified();
-    if to.port() == local.port() && (ip == local.ip().to_canonical() || is_own) {
+    if to.port() == local.port() && (is_own || is_here(ip)) {
         return Err("it leads to the proxy itself");
     }
     let is_near = match ip {
