@@ -60,8 +60,10 @@ impl Intervals {
         self.span_ms / 1e3
     }
 
+    /// How many there are. What is left of a run is none if it is shorter than a tenth of the others: the rate of one packet
+    /// in it would say nothing.
     pub(super) fn count(self) -> usize {
-        (self.duration_ms / self.span_ms).ceil() as usize
+        ((self.duration_ms / self.span_ms - 0.1).ceil() as usize).max(1)
     }
 
     /// The interval that holds an instant; `None` outside the run.
@@ -412,6 +414,18 @@ mod tests {
     use airpace_sim::{SCHEMES, SchemeSpec};
 
     use super::*;
+
+    #[test]
+    fn what_is_left_of_a_run_is_no_interval_if_it_is_too_short_for_a_rate() {
+        // 30 + 1.5 as a decimal fraction has a little more.
+        for (duration_s, count) in [(31.5, 315), (31.500_000_000_000_004, 315), (31.509, 315), (31.52, 316)] {
+            let intervals = Intervals::of(duration_s, 1_000);
+            assert_eq!(intervals.count(), count, "{duration_s} s");
+            assert_eq!(intervals.index(31_500.5), (count == 316).then_some(315));
+            assert!(intervals.mbps(count - 1, 1_500) < 1.3, "a packet in a tenth of an interval at most");
+        }
+        assert_eq!(Intervals::of(0.001, 1_000).count(), 1);
+    }
 
     #[test]
     fn every_estimate_of_a_rate_has_words() {
