@@ -100,9 +100,14 @@ pub fn needed(scenario: &Scenario, scheme: &SchemeSpec) -> anyhow::Result<Vec<(S
         }
         let (name, device) = (used.scheme().name, usize::from(flow.device));
         match (name, flow.direction) {
-            ("biscay", Direction::Downlink) => {
+            ("biscay", Direction::Downlink) if !is_relay(used) => bail!(
+                "flow.{index}: BISCAY in the kernel steers what the phone sends; take a scenario of uploads, or \
+                 `biscay@window`, which bounds what the phone downloads"
+            ),
+            ("biscay", Direction::Uplink) if is_relay(used) => {
                 bail!(
-                    "flow.{index}: BISCAY in the kernel steers what the phone sends; take a scenario of uploads"
+                    "flow.{index}: `{}` bounds what the phone downloads; take a scenario of that",
+                    used.text()
                 )
             }
             ("pbe", Direction::Uplink) => {
