@@ -46,7 +46,13 @@ mod loaded {
 
     /// Schemes in the kernel: this build can load none.
     #[derive(Default)]
-    pub struct InKernel;
+    pub struct InKernel(Vec<&'static str>);
+
+    impl Drop for InKernel {
+        fn drop(&mut self) {
+            debug_assert!(self.0.is_empty(), "nothing was loaded");
+        }
+    }
 
     impl InKernel {
         /// Says what is missing.

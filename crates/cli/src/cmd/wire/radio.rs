@@ -48,6 +48,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
 }
 
 /// Whether [`open`] takes this for something else than the path of a file, a FIFO or a socket.
+#[cfg(feature = "bpf")]
 pub fn is_no_file(text: &str) -> bool {
     let is_board = text == "od" || text.starts_with("od:");
     is_board || text.starts_with("tcp:") || port(text).is_some() || samples::is_meant(text)
