@@ -5,8 +5,7 @@
 mod machine;
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,18 +17,12 @@ use airpace_bpf::kernel::Kernel;
 use airpace_bpf::room::device_number;
 use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_core::Rate;
-use airpace_testing::skipped;
-use machine::{Flow, Group, InKernel, Namespace, connected, feed_until, load, pbe, turn, wire};
+use machine::{
+    Flow, Group, InKernel, Namespace, all_move, feed_until, load, may_open, pair, pbe, turn, wire,
+};
 use rustix::net::sockopt::tcp_congestion;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const FLOWS: usize = 2_000;
-
-/// What each of many flows sends in one go, in bytes: more than its first window.
-const PIECE: usize = 20_000;
-
-/// A flow that says nothing for so long stands still.
-const STILL: Duration = Duration::from_secs(60);
 
 /// The scheme with its programs in a group, and a feed.
 struct Phone {
@@ -62,39 +55,6 @@ impl Phone {
 impl Drop for Phone {
     fn drop(&mut self) {
         self.stop_feeding();
-    }
-}
-
-/// Whether this program may have so many files open.
-fn may_open(files: u64) -> bool {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= files) {
-        return true;
-    }
-    let most = limit.maximum.unwrap_or(files);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
-    if most < files || raised.is_err() {
-        skipped(&format!("{files} open files are needed: raise `ulimit -Hn`"));
-        return false;
-    }
-    true
-}
-
-fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStream) {
-    let sender = connected(scheme, listener.local_addr().unwrap()).unwrap();
-    let (receiver, _) = listener.accept().unwrap();
-    receiver.set_read_timeout(Some(STILL)).unwrap();
-    (sender, receiver)
-}
-
-/// Each sender sends a piece, and each receiver gets it.
-fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
-    let mut piece = vec![7; PIECE];
-    for (sender, _) in &mut *pairs {
-        sender.write_all(&piece).unwrap();
-    }
-    for (_, receiver) in pairs {
-        receiver.read_exact(&mut piece).expect("no flow stands still");
     }
 }
 

@@ -2,65 +2,23 @@
 //! what it held before: maps, programs and links are counted.
 #![cfg(feature = "load")]
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
-use std::time::Duration;
 
 mod machine;
 
 use airpace_bpf::kernel::{Kernel, LoadError, Part};
 use airpace_testing::skipped;
 use machine::{
-    Feeding, Flow, InKernel, Namespace, biscay, connected, feed_until, load, mbps, morc, pbe, run, turn,
-    wait_until, wire,
+    Feeding, Flow, InKernel, Namespace, all_move, biscay, connected, feed_until, load, may_open, mbps, morc,
+    pair, pbe, run, turn, wait_until, wire,
 };
 use rustix::net::sockopt::tcp_congestion;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const FLOWS: usize = 2_000;
 
-/// What each of many flows sends in one go, in bytes: more than its first window.
-const PIECE: usize = 20_000;
-
-/// A flow that says nothing for so long stands still.
-const STILL: Duration = Duration::from_secs(60);
-
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-/// Whether this program may have so many files open.
-fn may_open(files: u64) -> bool {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= files) {
-        return true;
-    }
-    let most = limit.maximum.unwrap_or(files);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
-    if most < files || raised.is_err() {
-        skipped(&format!("{files} open files are needed: raise `ulimit -Hn`"));
-        return false;
-    }
-    true
-}
-
-/// Opens a connection whose sender uses `scheme`.
-fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStream) {
-    let sender = connected(scheme, listener.local_addr().unwrap()).unwrap();
-    let (receiver, _) = listener.accept().unwrap();
-    receiver.set_read_timeout(Some(STILL)).unwrap();
-    (sender, receiver)
-}
-
-/// Each sender sends a piece, and each receiver gets it.
-fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
-    let mut piece = vec![7; PIECE];
-    for (sender, _) in &mut *pairs {
-        sender.write_all(&piece).unwrap();
-    }
-    for (_, receiver) in pairs {
-        receiver.read_exact(&mut piece).expect("no flow stands still");
-    }
-}
 
 #[test]
 fn two_thousand_flows_at_once_move_data() {

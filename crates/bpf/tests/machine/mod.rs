@@ -27,6 +27,7 @@ use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Names of congestion controls belong to the whole machine, so the tests of a file take turns.
@@ -376,4 +377,44 @@ pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
         ip(&["-n", end, "link", "set", "wire", "up"]).unwrap();
     }
     Some(ends)
+}
+
+/// What each of many flows sends in one go, in bytes: more than its first window.
+pub const PIECE: usize = 20_000;
+
+/// A flow that says nothing for so long stands still.
+pub const STILL: Duration = Duration::from_secs(60);
+
+/// Whether this program may have so many files open.
+pub fn may_open(files: u64) -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= files) {
+        return true;
+    }
+    let most = limit.maximum.unwrap_or(files);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    if most < files || raised.is_err() {
+        skipped(&format!("{files} open files are needed: raise `ulimit -Hn`"));
+        return false;
+    }
+    true
+}
+
+/// Opens a connection whose sender uses `scheme`.
+pub fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStream) {
+    let sender = connected(scheme, listener.local_addr().unwrap()).unwrap();
+    let (receiver, _) = listener.accept().unwrap();
+    receiver.set_read_timeout(Some(STILL)).unwrap();
+    (sender, receiver)
+}
+
+/// Each sender sends a piece, and each receiver gets it.
+pub fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
+    let mut piece = vec![7; PIECE];
+    for (sender, _) in &mut *pairs {
+        sender.write_all(&piece).unwrap();
+    }
+    for (_, receiver) in pairs {
+        receiver.read_exact(&mut piece).expect("no flow stands still");
+    }
 }
