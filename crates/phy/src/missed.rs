@@ -55,6 +55,9 @@ const LEAST_WEIGHT: f32 = 0.02;
 /// weaker or stronger.
 const POWERS: [f32; 3] = [0.5, 1.0, 2.0];
 
+/// A CCE of less power than this times the noise's is as silent as one of this power.
+const LEAST_POWER: f32 = 0.01;
+
 /// By this share the noise may be taken for weaker or stronger than it is.
 const NOISE_ERROR: f32 = 0.05;
 
@@ -63,8 +66,7 @@ const NOISE_ERROR: f32 = 0.05;
 pub fn chance(cces: u8, information: f32) -> f32 {
     let row = &CHANCES[LEVELS.iter().position(|level| *level == cces).unwrap_or(0)];
     let at = (information - LEAST_INFORMATION) / STEP;
-    // Not a number: nothing can be told.
-    if !(at >= 0.0) {
+    if at.is_nan() || at < 0.0 {
         return 0.0;
     }
     let column = at as usize;
@@ -82,18 +84,24 @@ pub fn information(mean: f32) -> f32 {
 /// How probable it is that something was sent in a CCE whose power is `power` times that of the noise, where messages are
 /// as strong as the reference signals at the signal to noise ratio `ratio`, and a share `occupancy` of CCEs has one.
 ///
-/// The power is a mean over 72 real amplitudes. With a signal of ratio r it is 1 + r on average, with a variance of
-/// (1 + 2r) / 36.
+/// The power is a mean over 72 squares of real amplitudes. With a signal of ratio r it is 1 + r on average, with a variance
+/// of (1 + 2r) / 36. It is taken for a gamma distribution with these, which without a signal it has.
 pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
+    if power.is_nan() {
+        // What is no number is no silence.
+        return 1.0;
+    }
+    let power = power.max(LEAST_POWER);
     let log_density = |signal: f32| {
+        let mean = 1.0 + signal;
         let variance = (1.0 + 2.0 * signal) * 2.0 / BITS_PER_CCE as f32 + NOISE_ERROR * NOISE_ERROR;
-        let off = power - 1.0 - signal;
-        -0.5 * (off * off / variance + libm::logf(variance))
+        let shape = mean * mean / variance;
+        let over = power / mean;
+        0.5 * libm::logf(shape) + shape * (1.0 + libm::logf(over) - over)
     };
     let silence = log_density(0.0);
     let likelihoods = POWERS.map(|share| libm::expf((log_density(share * ratio) - silence).min(60.0)));
     let odds = occupancy / (1.0 - occupancy) * likelihoods.iter().sum::<f32>() / POWERS.len() as f32;
-    // A value that is not a number does not count as silence.
     if odds.is_nan() { 1.0 } else { 1.0 - 1.0 / (1.0 + odds) }
 }
 
@@ -102,10 +110,14 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
 pub struct Account {
     /// Part of the CCEs in which something is sent.
     occupancy: f32,
-    /// How many messages have each number of CCEs: read ones and those for which they stand.
-    levels: [f32; LEVELS.len()],
-    /// Bits of those messages with their CRC.
+    /// Messages that were read, by their number of CCEs.
+    read: [f32; LEVELS.len()],
+    /// Unread messages for which those stand.
+    unread: [f32; LEVELS.len()],
+    /// Bits of both with their CRC.
     bits: f32,
+    /// CCEs in which something seemed to be sent that was not read.
+    loud_cces: f32,
     /// CCEs of the unread messages for which the read ones stand.
     unread_cces: f32,
     /// PRB pairs that they grant in the downlink.
@@ -120,8 +132,10 @@ impl Default for Account {
         Account {
             occupancy: FIRST_OCCUPANCY,
             // Chosen: as good as nothing, so that the first message decides.
-            levels: [1e-3; LEVELS.len()],
+            read: [1e-3; LEVELS.len()],
+            unread: [0.0; LEVELS.len()],
             bits: 1e-3 * LEVELS.len() as f32 * 48.0,
+            loud_cces: 0.0,
             unread_cces: 0.0,
             unread_prbs: 0.0,
             information: Vec::new(),
@@ -136,6 +150,8 @@ impl Account {
         self.information
             .extend(observation.expected.iter().map(|&mean| BITS_PER_CCE as f32 * information(mean)));
         let recall = self.recall();
+        // Bayes' rule: where nothing was read, nothing was sent, or what was sent could not be read.
+        let occupancy = self.occupancy * (1.0 - recall) / (1.0 - self.occupancy * recall);
         self.learn(found);
         let read: CceSet = found.iter().flat_map(|found| found.place.range()).collect();
         let loud = observation.loud();
@@ -146,10 +162,11 @@ impl Account {
                 sent += 1.0;
                 continue;
             }
-            let chance = is_sent(power, mean / 2.0, self.occupancy);
+            let chance = is_sent(power, mean / 2.0, occupancy);
             sent += chance;
             unread += if loud.contains(cce) { chance } else { 0.0 };
         }
+        self.loud_cces += unread;
         if heard.len() > 0 {
             let occupancy = self.occupancy + (sent / heard.len() as f32 - self.occupancy) / SUBFRAMES;
             self.occupancy = occupancy.clamp(*OCCUPANCIES.start(), *OCCUPANCIES.end());
@@ -161,16 +178,21 @@ impl Account {
     }
 
     /// The part of this cell's messages that can be read where CCEs have `self.information`.
+    ///
+    /// If more CCEs were loud and unread than the read messages stand for, there are more messages of the kinds that are
+    /// hardly ever read; if fewer, there are less.
     fn recall(&self) -> f32 {
         let cces = self.information.len();
-        let messages: f32 = self.levels.iter().sum();
-        let bits = self.bits / messages;
-        let mut read = 0.0;
-        for (&level, &count) in LEVELS.iter().zip(&self.levels) {
+        let bits = self.bits / (self.read.iter().sum::<f32>() + self.unread.iter().sum::<f32>());
+        let factor = if self.unread_cces > 0.0 { self.loud_cces / self.unread_cces } else { 1.0 };
+        let (mut read, mut messages) = (0.0, 0.0);
+        for (at, &level) in LEVELS.iter().enumerate() {
             let places = cces / usize::from(level);
             let places = (0..places).map(|at| Place { cce: at as u16 * u16::from(level), cces: level });
             let of = places.clone().map(|place| self.chance_at(place, bits)).sum::<f32>();
+            let count = self.read[at] + factor * self.unread[at];
             read += count * of / places.len().max(1) as f32;
+            messages += count;
         }
         (read / messages).clamp(0.0, 1.0)
     }
@@ -183,17 +205,19 @@ impl Account {
     /// Learns from messages that were read.
     fn learn(&mut self, found: &[Found]) {
         let keep = 1.0 - 1.0 / SUBFRAMES;
-        self.levels.iter_mut().for_each(|count| *count *= keep);
+        self.read.iter_mut().chain(&mut self.unread).for_each(|count| *count *= keep);
         self.bits *= keep;
+        self.loud_cces *= keep;
         self.unread_cces *= keep;
         self.unread_prbs *= keep;
         for found in found {
             let bits = f32::from(found.payload.len()) + 16.0;
             let chance = self.chance_at(found.place, bits).max(LEAST_CHANCE);
             let level = LEVELS.iter().position(|level| *level == found.place.cces).unwrap_or(0);
-            self.levels[level] += 1.0 / chance;
-            self.bits += bits / chance;
             let unread = ((1.0 - chance) / chance).max(LEAST_WEIGHT);
+            self.read[level] += 1.0;
+            self.unread[level] += unread;
+            self.bits += bits * (1.0 + unread);
             let downlink = found.dci.filter(|dci| dci.direction == Direction::Downlink);
             self.unread_cces += unread * f32::from(found.place.cces);
             self.unread_prbs += unread * downlink.map_or(0.0, |dci| f32::from(dci.prbs.len()));

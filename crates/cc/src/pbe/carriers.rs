@@ -32,8 +32,8 @@ const MISSING_SUBFRAMES: u64 = 20;
 ///
 /// Chosen: far above the share that a working decoder misses.
 const UNREAD_SHARE: f64 = 0.5;
-/// The same for reports that tell how much they missed, of the messages that could not be read. Above, estimates rest on
-/// next to nothing.
+/// The same for reports that tell how much they missed: of the messages, the share that could not be read. Above, estimates
+/// rest on next to nothing. Of the device's own grants, so much more may be missed than these reports expect.
 ///
 /// Chosen: at that share one message of ten is read, some of each user in a tenth of a second.
 const DEAF_SHARE: f64 = 0.9;
@@ -90,6 +90,8 @@ struct Listened {
     last: u64,
     /// Share of the device's own recent grants that were not read: the device got data without a grant that was read.
     unread_grants: f64,
+    /// The share that reports expected to miss.
+    expected_unread: f64,
     /// Share of the recent reports that do not hold everyone's grants, less what their messages could be read.
     unread_reports: f64,
     /// The last report that lacked something told how much.
@@ -105,6 +107,7 @@ impl Listened {
             active: false,
             last: 0,
             unread_grants: 0.0,
+            expected_unread: 0.0,
             unread_reports: 0.0,
             tells: false,
             unread: Unread::default(),
@@ -112,20 +115,22 @@ impl Listened {
         }
     }
 
-    /// Compares what was read with what was sent to the device.
-    fn compare(&mut self, report: &RadioReport, own: &OwnRadio) {
+    /// Compares what was read with what was sent to the device. `unread` is the part that the report expects to miss.
+    fn compare(&mut self, report: &RadioReport, own: &OwnRadio, unread: f64) {
         if own.decoded.is_none() {
             return;
         }
         let is_read =
             report.dcis.iter().any(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink);
         self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / UNREAD_GRANTS;
+        self.expected_unread += (unread - self.expected_unread) / UNREAD_GRANTS;
     }
 
-    /// Whether so much was not read that the rest says nothing about the carrier.
+    /// Whether so much was not read, or more was not read than reports tell, that the rest says nothing about the
+    /// carrier.
     fn is_unread(&self) -> bool {
         let most = if self.tells { DEAF_SHARE } else { UNREAD_SHARE };
-        self.unread_grants > most || self.unread_reports > most
+        self.unread_reports > most || self.unread_grants > UNREAD_SHARE + self.expected_unread
     }
 }
 
@@ -206,20 +211,17 @@ impl Carriers {
             }
         };
         let listened = &mut self.carriers[at];
-        listened.compare(report, own);
         let missed = report.missed().filter(|_| self.measure.estimates);
-        let unread = match missed {
-            Some(missed) => 1.0 - missed.recall,
-            None => f64::from(u8::from(report.idle_prbs().is_none())),
-        };
+        let expected = missed.map_or(0.0, |missed| 1.0 - missed.recall);
+        listened.compare(report, own, expected);
+        let is_of_use = missed.is_some() || report.idle_prbs().is_some();
+        let unread = if is_of_use { expected } else { 1.0 };
         listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
         if unread > 0.0 {
             listened.tells = missed.is_some();
         }
         let shared = listened.unread.share(report, own);
-        let Some(shared) = shared.filter(|_| missed.is_some() || report.idle_prbs().is_some()) else {
-            return false;
-        };
+        let Some(shared) = shared.filter(|_| is_of_use) else { return false };
         let subframe = report.slot.subframe();
         if own.active && !self.carriers[at].active {
             self.carriers[at].carrier = Carrier::new(self.measure.filter, self.measure.weights);
