@@ -15,8 +15,8 @@ use airpace_core::Rate;
 use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, pbe, relay, turn};
 use rustix::net::sockopt::tcp_congestion;
 
-/// Instructions that the verifier may go through in all programs of a scheme together. The kernel's limit is a million
-/// for each program.
+/// Instructions that the verifier may go through in a program: a fifth of the kernel's limit, as other kernels count
+/// otherwise.
 const MOST_VERIFIED: u64 = 200_000;
 
 #[test]
@@ -29,11 +29,10 @@ fn the_verifier_s_work_is_bounded() {
             costs.len() >= if is_relay { 3 } else { 7 } && costs.iter().all(|cost| cost.verified > 0),
             "{costs:?}"
         );
-        let all: u64 = costs.iter().map(|cost| cost.verified).sum();
         for cost in &costs {
             println!("{}: {} instructions", cost.name, cost.verified);
+            assert!(cost.verified <= MOST_VERIFIED, "{cost:?}");
         }
-        assert!(all <= MOST_VERIFIED, "{all} instructions: {costs:?}");
         let again = Kernel::load(&part);
         assert!(is_relay || matches!(again, Err(LoadError::Exists(_))), "a name is taken once");
     }
