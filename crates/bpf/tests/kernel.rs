@@ -57,11 +57,13 @@ fn a_feeder_that_dies_leaves_the_flow_to_bbr_and_one_that_returns_takes_it_back(
     feed.tell(&mbps(2_000.0));
     let flow = Flow::start("biscay").unwrap();
     feed_until(&kernel, Some((&mut feed, mbps(2_000.0))), |totals| totals.acks > 1_000);
+    // A feeder that a busy machine holds up for 100 ms is silent as well.
     let before = kernel.totals().unwrap();
-    assert_eq!((before.flows, before.silences), (1, 0), "{before:?}");
-    feed_until(&kernel, None, |totals| totals.silences > 0);
+    assert_eq!(before.flows, 1, "{before:?}");
+    feed_until(&kernel, None, |totals| totals.silences > before.silences);
     flow.goes_on();
-    feed_until(&kernel, Some((&mut feed, mbps(1.0))), |totals| totals.returns > 0);
+    let silent = kernel.totals().unwrap();
+    feed_until(&kernel, Some((&mut feed, mbps(1.0))), |totals| totals.returns > silent.returns);
     feed_until(&kernel, Some((&mut feed, mbps(2_000.0))), |totals| totals.acks > before.acks + 1_000);
     flow.goes_on();
 }
