@@ -222,7 +222,8 @@ pub enum LoadError {
     TooOld(&'static str),
     /// The caller may not.
     #[error(
-        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; \
+         without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
     )]
     Privileges,
     /// The kernel is locked down.
