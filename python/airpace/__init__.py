@@ -7,6 +7,7 @@
 | what | how |
 | --- | --- |
 | run schemes in a scenario | `simulate` |
+| sweep keys, schemes and seeds, here or on a cluster | `sweep` |
 | look at a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, give the class to `simulate` |
 | train an agent | `airpace.gym` |
@@ -26,6 +27,7 @@ from airpace._diag import diag, kpis
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
 from airpace._run import Run, open  # noqa: A004 - as in `gzip.open`: it is called `airpace.open`
 from airpace._simulate import scenarios, schemes, simulate
+from airpace._sweep import Sweep, open_sweep, sweep
 
 __version__ = VERSION
 
@@ -38,6 +40,7 @@ __all__ = [
     "Run",
     "Sent",
     "Setup",
+    "Sweep",
     "Table",
     "__version__",
     "capacity",
@@ -48,7 +51,9 @@ __all__ = [
     "lte_tbs",
     "nr_mcs_tbs",
     "open",
+    "open_sweep",
     "scenarios",
     "schemes",
     "simulate",
+    "sweep",
 ]

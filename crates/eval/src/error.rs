@@ -115,6 +115,15 @@ pub enum EvalError {
     /// A scenario's files cannot be read.
     #[error(transparent)]
     Scenario(#[from] airpace_sim::ScenarioError),
+    /// A sweep cannot be as it was asked for; the sentence says why.
+    #[error("{0}")]
+    Sweep(String),
+    /// Another process writes into the folder of a sweep.
+    #[error("another sweep writes into `{}`; wait for its end, or give --out another folder", path.display())]
+    Busy {
+        /// Which.
+        path: PathBuf,
+    },
     /// The listener stopped the runs. The manifest of the folder, if there is one, says that the run is incomplete.
     #[error("stopped; {ended} of {runs} runs had ended")]
     Stopped {

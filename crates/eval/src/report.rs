@@ -14,6 +14,7 @@ mod scenario;
 mod series;
 mod states;
 mod style;
+pub(crate) mod sweep;
 mod table;
 mod transfers;
 
@@ -56,6 +57,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../../web/figures/agreement_departures.js"),
     include_str!("../../../web/tables.js"),
     include_str!("../../../web/agreement.js"),
+    include_str!("../../../web/files.js"),
     include_str!("../../../web/print.js"),
     include_str!("../../../web/report.js"),
 );
@@ -104,25 +106,32 @@ pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
         read => read?,
     };
     let data = page_data(folder, &manifest, &summary)?;
-    let json = serde_json::to_string(&data).expect("plain data with text keys");
-    // In a script element, only a `<` could end the data early.
-    let json = json.replace('<', "\\u003c");
-    let policy = policy();
+    let json = embedded(&data);
+    let policy = policy(&[ECHARTS, SCRIPT]);
     Ok(fill(
         PAGE,
         &[("policy", &policy), ("style", STYLE), ("echarts", ECHARTS), ("data", &json), ("script", SCRIPT)],
     ))
 }
 
-/// The content security policy of the page: it runs the two scripts that it holds and nothing else, and fetches
+/// Data as the page embeds it.
+fn embedded(data: &impl Serialize) -> String {
+    let json = serde_json::to_string(data).expect("plain data with text keys");
+    // In a script element, only a `<` could end the data early.
+    json.replace('<', "\\u003c")
+}
+
+/// The content security policy of a page: it runs the scripts that it holds and nothing else, and fetches
 /// nothing. So names in a scenario that look like markup can do no harm.
-fn policy() -> String {
+fn policy(scripts: &[&str]) -> String {
     // In the page, the tags of script elements stand on lines of their own. The hash is of everything between the tags.
-    let hash = |script: &str| STANDARD.encode(Sha256::digest(format!("\n{script}\n")));
-    let (echarts, script) = (hash(ECHARTS), hash(SCRIPT));
+    let hash =
+        |script: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(format!("\n{script}\n"))));
+    let hashes: Vec<String> = scripts.iter().map(hash).collect();
     format!(
-        "default-src 'none'; script-src 'sha256-{echarts}' 'sha256-{script}'; style-src 'unsafe-inline'; \
-         img-src data: blob:; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; \
+         form-action 'none'",
+        hashes.join(" ")
     )
 }
 

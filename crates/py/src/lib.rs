@@ -8,7 +8,9 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | `simulate` | runs scenarios on threads, while Python shows progress and hears Ctrl-C |
+//! | `simulate` | runs scenarios on threads |
+//! | `sweep` | many runs, here or on workers elsewhere |
+//! | `attend` | long work, while Python shows progress and hears Ctrl-C |
 //! | `run` | results: of a simulation, or of a run folder |
 //! | `table` | rows, handed to other libraries without a copy |
 //! | `controller` | a controller written in Python as one of `cc` |
@@ -21,6 +23,7 @@
 //! Long calls let other threads of Python run. No number is computed here: the crates above it do.
 #![warn(missing_docs)]
 
+mod attend;
 mod controller;
 mod decode;
 mod diag;
@@ -30,6 +33,7 @@ mod raise;
 mod run;
 mod simulate;
 mod steered;
+mod sweep;
 mod table;
 
 use pyo3::prelude::*;
@@ -51,6 +55,8 @@ mod _airpace {
     use super::simulate::{scenarios, schemes, simulate};
     #[pymodule_export]
     use super::steered::Simulators;
+    #[pymodule_export]
+    use super::sweep::{SweepPlan, SweepSession, open_sweep};
     #[pymodule_export]
     use super::table::Table;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use airpace_eval::tables::{TABLES, flows, memory::read_table};
-use airpace_eval::{Memory, RunFolder, Summary};
+use airpace_eval::{EvalError, Memory, RunFolder, Summary, sweep};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -43,6 +43,10 @@ impl Run {
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
     let opened = py.detach(|| {
+        if let Ok(Some(_)) = sweep::manifest(&path) {
+            let path = path.display();
+            return Err(EvalError::Sweep(format!("`{path}` is a sweep; open it with airpace.open_sweep")));
+        }
         let folder = RunFolder::open(&path)?;
         Ok((folder.summary()?, folder))
     });

@@ -196,3 +196,13 @@ impl Words {
         &self.words[self.rows[row]]
     }
 }
+
+/// A Parquet file with all of its columns as they are: their types, and the rows.
+pub(crate) fn whole(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), EvalError> {
+    let part = Part { table: "results", path: path.to_owned() };
+    let builder = part.open()?;
+    let schema = builder.schema().clone();
+    let reader = builder.build().map_err(EvalError::table(path))?;
+    let rows = reader.collect::<Result<Vec<_>, ArrowError>>();
+    Ok((schema, rows.map_err(|error| EvalError::table(path)(ParquetError::from(error)))?))
+}

@@ -5,6 +5,7 @@ mod browser;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "other tests read whole folders")]
 mod common;
+mod sweep;
 
 use std::fs;
 use std::path::Path;
