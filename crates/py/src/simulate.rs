@@ -131,7 +131,7 @@ fn run(
             Some(_) => matrix.run_prepared(prepared, &listener),
         };
         // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
-        let worker = scope.spawn(move || Python::attach(|py| py.detach(|| done.send(runs()))));
+        let worker = scope.spawn(move || Python::attach(|py| py.detach(|| drop(done.send(runs())))));
         let ended = loop {
             let waiting = &mut is_done;
             match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
