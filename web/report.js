@@ -142,10 +142,25 @@ function scenarioSection(s) {
   return section;
 }
 
+/// Figures and nothing else, as a notebook shows them.
+function figuresAlone(s) {
+  const view = viewOf(s);
+  const specs = figures.filter((spec) => page.only.includes(spec.id) && spec.applies(s));
+  if (specs.length === 0) return null;
+  const cards = specs.map((spec) => figureCard(s, view, { ...spec, wide: true }));
+  return el("section", { id: s.name }, page.scenarios.length > 1 ? el("h2", {}, s.name) : null,
+    specs.some((spec) => spec.course) ? controls(s, view) : null, el("div", { class: "cards" }, cards));
+}
+
 /// Whether some flows went over real transports (`airpace agree`).
 const hasWire = () => page.scenarios.some((s) => s.schemes.some((style) => / over (udp|quic)$/.test(style.text)));
 
 function build() {
+  if (page.only) {
+    document.documentElement.classList.add("alone");
+    document.getElementById("page").append(el("main", {}, page.scenarios.map(figuresAlone)));
+    return;
+  }
   const names = page.scenarios.map((s) => s.name);
   document.title = `${names.slice(0, 3).join(", ")}${names.length > 3 ? ", …" : ""} · Airpace`;
   const met = page.scenarios.flatMap((s) => s.expectations).filter((verdict) => verdict.passed).length;

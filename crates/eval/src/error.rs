@@ -58,6 +58,18 @@ pub enum EvalError {
         /// The reason.
         source: parquet::errors::ParquetError,
     },
+    /// No figure has this name.
+    #[error("no figure is called `{name}`; there are {}", crate::report::figures().join(", "))]
+    NoFigure {
+        /// The name.
+        name: String,
+    },
+    /// A page needs a table that was not kept in memory.
+    #[error("table `{table}` was not kept, and figures are made from it; keep all tables")]
+    NotKept {
+        /// Which.
+        table: &'static str,
+    },
     /// No table has this name.
     #[error("no table is called `{name}`; there are {}", crate::tables::TABLES.join(", "))]
     NoTable {

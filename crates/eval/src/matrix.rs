@@ -83,6 +83,8 @@ pub struct Progress<'a> {
 pub struct Outcome {
     /// Every number.
     pub summary: Summary,
+    /// What was run.
+    pub manifest: Manifest,
     /// The run folder, if one was asked for.
     pub folder: Option<RunFolder>,
 }
@@ -202,13 +204,13 @@ impl Matrix {
         let expectations =
             self.scenarios.iter().flat_map(|choice| verdicts(&choice.scenario, &runs)).collect();
         let summary = Summary { runs, expectations, not_judged: Vec::new() };
+        manifest.complete = true;
+        manifest.host.wall_ms = started.elapsed().as_millis() as u64;
         if let Some(folder) = &folder {
             folder.write_summary(&summary)?;
-            manifest.complete = true;
-            manifest.host.wall_ms = started.elapsed().as_millis() as u64;
             folder.write_manifest(&manifest)?;
         }
-        Ok(Outcome { summary, folder })
+        Ok(Outcome { summary, manifest, folder })
     }
 
     /// The commands that make the same results, one per scenario; one for all variants of a scenario. Options that change no result are left out.

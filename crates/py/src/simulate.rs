@@ -81,7 +81,7 @@ pub fn simulate(
     }
     let outcome = outcome?;
     match outcome.folder {
-        None => Ok(Run::in_memory(outcome.summary, memory)),
+        None => Ok(Run::in_memory(outcome.summary, outcome.manifest, memory)),
         Some(folder) => {
             py.detach(|| report::write(folder.root())).map_err(raise::eval)?;
             Ok(Run::in_folder(outcome.summary, folder))

@@ -226,7 +226,7 @@ impl SweepPage {
             failed_seeds,
             failures: &failures[..failures.len().min(MOST_FAILURES)],
         };
-        let json = embedded(&data);
+        let json = embedded(&serde_json::to_string(&data).expect("plain data with text keys"));
         fill(PAGE, &[("policy", &policy(&[SCRIPT])), ("style", STYLE), ("data", &json), ("script", SCRIPT)])
     }
 }
