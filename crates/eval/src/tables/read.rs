@@ -241,7 +241,7 @@ impl Words {
 
 /// A Parquet file with all of its columns as they are: their types, and the rows.
 pub(crate) fn whole(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), EvalError> {
-    let part = Part { table: "results", path: path.to_owned() };
+    let part = Part { table: "results", path: path.to_owned(), rows: None };
     let builder = part.open()?;
     let schema = builder.schema().clone();
     let reader = builder.build().map_err(EvalError::table(path))?;
