@@ -77,6 +77,11 @@ pub struct Reading {
     pub cces: usize,
     /// CCEs in which a message may have been sent, as far as noise allows to tell.
     pub loud: CceSet,
+    /// Words that were worth decoding but were given up, because a subframe gets only [`MOST_WORDS`]: 0 unless noise is
+    /// loud. Messages behind them are missing.
+    ///
+    /// [`MOST_WORDS`]: crate::search::MOST_WORDS
+    pub given_up: usize,
     /// Downlink PRB pairs of the cell.
     pub prbs: u16,
     /// Signal to noise ratio of a resource element, in dB.
@@ -188,6 +193,7 @@ impl Reader {
             cfi: observation.cfi,
             cces: observation.cces(),
             loud: observation.loud(),
+            given_up: search.given_up(),
             prbs: self.cell.bandwidth.prbs(),
             snr_db: observation.snr_db,
             answers: answers.read(index, &observation.answers, &found),
