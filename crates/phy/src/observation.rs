@@ -180,7 +180,7 @@ impl Observer {
         let mut llrs = [0.0; 32];
         for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
             let symbols = channel.matched(self.cell.ports, grid, reg);
-            write_llrs(&symbols, scale, &[1.0; 8], eight);
+            write_llrs(&symbols, scale * channel.weight(reg), &[1.0; 8], eight);
         }
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
         let likelihood = |cfi: u8| -> f32 {
@@ -214,7 +214,7 @@ impl Observer {
         let scrambling = self.scrambling[out.number % 10].chunks_exact(8);
         for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8)) {
             let symbols = channel.matched(self.cell.ports, grid, reg);
-            write_llrs(&symbols, scale, signs, eight);
+            write_llrs(&symbols, scale * channel.weight(reg), signs, eight);
         }
         // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
         let expected = scale * std::f32::consts::FRAC_1_SQRT_2;
@@ -224,7 +224,7 @@ impl Observer {
         for (regs, bits) in region.pdcch.chunks_exact(REGS_PER_CCE).zip(bits) {
             let (mut sum, mut power) = (0.0, 0.0);
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
-                let mean = expected * channel.power(reg);
+                let mean = expected * channel.power(reg) * channel.weight(reg);
                 // … and where nothing was sent, its square is expected to be twice that.
                 power +=
                     eight.iter().map(|llr| llr * llr).sum::<f32>() / (16.0 * mean.max(f32::MIN_POSITIVE));
