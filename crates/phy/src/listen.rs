@@ -359,8 +359,8 @@ impl Listener {
         self.ladder.secondaries += u64::from(!candidates.is_empty());
         let is_last = self.is_finished && searching.next == self.raw.end();
         let next = searching.next;
-        let held = self.lost.filter(|lost| !is_last && lost.is_held(next));
         let asked = self.options.pci;
+        let held = self.lost.filter(|lost| !is_last && lost.is_held(next, asked));
         let is_asked_for = |pci: u16| asked.is_none_or(|asked| asked == pci);
         let wanted = |candidate: &&Candidate| {
             is_asked_for(candidate.pci) && held.is_none_or(|lost| lost.pci() == candidate.pci)

@@ -5,9 +5,9 @@
 //!    Its other bits and the next CCEs tell whether the message is there, and how long it is. This finds a message that
 //!    was heard without a wrong bit, at the cost of some table look-ups. Its CCEs need no further search.
 //! 3. **By trellis** ([`lanes`]): the rest is decoded place by place, thirty-two at once, the longest places first: a
-//!    message that is found there explains many CCEs. The search leaves out places with no more than noise, places
-//!    whose bits tell less than the word has, and places that were heard so well that algebra has found everything. Of
-//!    places so long that coded bits repeat, it decodes only those whose repetitions agree.
+//!    message that is found there explains many CCEs. The search leaves out places with no more than noise, sizes for
+//!    which a place is too short, and places that were heard so well that algebra has found everything. Of places so
+//!    long that coded bits repeat, it decodes only those whose repetitions agree.
 //!
 //! A subframe gets at most [`MOST_WORDS`] words of the trellis. If more would be worth decoding, the search gives up
 //! those that are least likely to be read: those whose bits tell least beyond what the word needs. It counts them in
@@ -81,12 +81,6 @@ const KNOWN_BITS: f32 = -15.0;
 
 /// A word whose evidence less its length is at least this may be near a true word.
 const DOUBTED_BITS: f32 = -8.0;
-
-/// A place is decoded only if its soft values tell at least this share of the bits of the word.
-///
-/// Chosen: below 1, no long code can be read. Short ones are, now and then, and more often if the noise is taken for
-/// louder than it is: at 0.75 some of the messages on two CCEs are lost, at 0.6 none.
-const LEAST_INFORMATION: f32 = 0.6;
 
 /// At most this many words of a subframe go through the trellis: eight batches.
 ///
@@ -349,11 +343,9 @@ impl Search {
         {
             return None;
         }
-        let information = self.region.information(place.range());
         let repeated = bits.len().saturating_sub(3 * len);
-        let is_worth = information >= LEAST_INFORMATION * len as f32
-            && (repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS);
-        is_worth.then_some(information - len as f32)
+        let agree = repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS;
+        agree.then(|| self.region.information(place.range()) - len as f32)
     }
 
     /// Decodes everything in the batch, side by side.

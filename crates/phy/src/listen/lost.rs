@@ -3,7 +3,7 @@
 //! A cell that fades is not gone. For a while the listener takes no other cell, however loud others are, and looks for
 //! the lost one where it would be by now. At the end of the samples, it need not read the PBCH of the lost cell again.
 
-use super::{LONGEST_GAP_S, Lock};
+use super::{KEPT_S, LONGEST_GAP_S, Lock};
 use crate::cell::Cell;
 use crate::pbch::Mib;
 use crate::sync::broadcast::Broadcast;
@@ -64,9 +64,13 @@ impl LostCell {
         self.cell.pci
     }
 
-    /// Whether only this cell is taken, once all raw samples before `next` were searched.
-    pub(super) fn is_held(&self, next: i64) -> bool {
-        self.usual_db >= HELD_DB && next as f64 - self.lost_at < HELD_S * self.rate_hz as f64
+    /// Whether only this cell is taken, once all raw samples before `next` were searched. A cell that is `asked` for has
+    /// no other beside it, however weak it is.
+    pub(super) fn is_held(&self, next: i64, asked: Option<u16>) -> bool {
+        let is_asked_for = asked == Some(self.cell.pci);
+        let most_s = if is_asked_for { KEPT_S as f64 } else { HELD_S };
+        (is_asked_for || self.usual_db >= HELD_DB)
+            && next as f64 - self.lost_at < most_s * self.rate_hz as f64
     }
 
     /// Where the cell is if it went on as before and no samples are missing: the last frame that began before raw
@@ -138,8 +142,14 @@ mod tests {
         let lost = lost.with_ratio(20.0);
         let expected = lost.expected(1_000_000 + 57_700);
         assert_eq!((expected.frame_start, expected.sfn), (1_057_600.0, 1));
-        assert_eq!([1_010_000, 1_290_000, 1_300_000].map(|next| lost.is_held(next)), [true, true, false]);
-        assert!(!faint.is_held(1_010_000));
+        assert_eq!(
+            [1_010_000, 1_290_000, 1_300_000].map(|next| lost.is_held(next, None)),
+            [true, true, false]
+        );
+        assert_eq!(
+            [None, Some(5), Some(301)].map(|asked| faint.is_held(1_300_000, asked)),
+            [false, false, true]
+        );
         let others = [
             Candidate { pci: 302, ..again },
             Candidate { cp: CyclicPrefix::Extended, ..again },
