@@ -24,6 +24,12 @@ pub struct Narrow {
 /// is hardly ever off by half.
 const SHARE: f32 = 0.03;
 
+/// A channel that moves deviates in proportion to its power. Where its power is above this share of the mean, more
+/// deviation is allowed in proportion.
+///
+/// Chosen: the median of a fading channel's power.
+const USUAL_POWER: f32 = 0.7;
+
 /// From this excess on, a subcarrier counts as disturbed …
 const DISTURBED: f32 = 3.0;
 
@@ -63,8 +69,12 @@ impl Narrow {
         if !(typical.is_finite() && typical > 0.0) {
             return;
         }
-        for (excess, deviation) in self.excess[comb..].iter_mut().step_by(2).zip(deviations) {
-            let new = (deviation / typical).min(MOST);
+        let usual =
+            USUAL_POWER * expected.iter().map(Complex32::norm_sqr).sum::<f32>() / expected.len() as f32;
+        let louder = expected.iter().map(|gain| (gain.norm_sqr() / usual.max(f32::MIN_POSITIVE)).max(1.0));
+        let new =
+            deviations.zip(louder).map(|(deviation, louder)| (deviation / (typical * louder)).min(MOST));
+        for (excess, new) in self.excess[comb..].iter_mut().step_by(2).zip(new) {
             // What is not a number says nothing.
             if new.is_finite() {
                 *excess += SHARE * (new - *excess);
