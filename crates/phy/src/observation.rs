@@ -105,6 +105,11 @@ impl CceSet {
         CceSet(self.0 & !taken.0)
     }
 
+    /// Whether a CCE is among them.
+    pub fn contains(self, cce: usize) -> bool {
+        cce < 128 && self.0 >> cce & 1 == 1
+    }
+
     /// How many CCEs there are.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
