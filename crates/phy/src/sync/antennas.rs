@@ -26,6 +26,8 @@ pub struct Antenna {
     pub window: Window,
     /// The mean of its samples, which is the receiver's own.
     pub dc: Complex32,
+    /// The share by which the next mean of a symbol changes it.
+    dc_share: f32,
     estimator: Estimator,
     /// What the estimator knew before the subframe.
     before: Learnt,
@@ -43,6 +45,9 @@ pub struct Antenna {
 /// Chosen: it would add 0.1 dB, and more noise than that if its channel is not known well.
 const LEAST_SHARE: f32 = 0.03;
 
+/// The share by which the mean of a symbol changes the estimate of DC.
+const DC_SHARE: f32 = 0.1;
+
 /// Subframes over which averages run.
 ///
 /// Chosen: noise adds up to a third of its coherence in one subframe, and a fade is seldom shorter.
@@ -57,6 +62,8 @@ impl Antennas {
                 grid: Grid::new(cell),
                 window: Window::default(),
                 dc: Complex32::default(),
+                // What a dead antenna gives is mostly DC: beside others, none of it may pass for a cell.
+                dc_share: if count > 1 { 1.0 } else { DC_SHARE },
                 before: estimator.learnt(),
                 estimator,
                 neighbours: Complex32::default(),
@@ -188,6 +195,14 @@ impl Antennas {
 }
 
 impl Antenna {
+    /// Takes the mean of a symbol's samples, in which the cell has no part.
+    pub fn learn_dc(&mut self, mean: Complex32) {
+        if mean.re.is_finite() && mean.im.is_finite() {
+            self.dc += (mean - self.dc) * self.dc_share;
+            self.dc_share = DC_SHARE;
+        }
+    }
+
     /// The power of the channel over that of the noise; 0 if nothing is heard at all.
     fn ratio(&self) -> f32 {
         self.estimator.channel().ratio()

@@ -457,8 +457,8 @@ impl Tracker {
             let (phasors, ramp) = (&self.tuning.phasors[..], &self.ramp.values[..]);
             let correction = Correction { dc: antenna.dc, phasors, ramp, turn };
             self.demodulator.symbol(samples, &correction, row);
-            if let Some(mean) = mean.filter(|mean| mean.re.is_finite() && mean.im.is_finite()) {
-                antenna.dc += (mean - antenna.dc) * DC_SHARE;
+            if let Some(mean) = mean {
+                antenna.learn_dc(mean);
             }
         }
     }
@@ -534,6 +534,3 @@ const LOOP_SHARE: f64 = 0.15;
 
 /// Clocks are not worse than this.
 const MOST_DRIFT: f64 = 50e-6;
-
-/// The share by which the mean of a symbol changes the estimate of DC.
-const DC_SHARE: f32 = 0.1;
