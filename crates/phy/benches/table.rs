@@ -98,9 +98,9 @@ fn alone(cell: Cell, fft_size: usize, samples: &[Complex32], costs: &mut Costs) 
         let channel = estimator.finish(number);
         let learnt = now_us();
         let mut observation = Observation { number, ..Observation::default() };
-        observer.cfi(&grid, channel, &mut observation);
+        observer.cfi([(&grid, channel)], &mut observation);
         observation.cfi = 3;
-        observer.bits(&grid, channel, &mut observation);
+        observer.bits([(&grid, channel)], &mut observation);
         let read = now_us();
         for (costs, stage) in
             costs.0.iter_mut().zip([transformed - begin, learnt - transformed, read - learnt])

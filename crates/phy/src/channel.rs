@@ -48,6 +48,11 @@ impl Channel {
         10.0 * libm::log10f(self.power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))
     }
 
+    /// The same as a ratio; 0 if nothing was heard at all.
+    pub(crate) fn ratio(&self) -> f32 {
+        self.power / self.noise.max(f32::MIN_POSITIVE)
+    }
+
     /// The gains of each port on the four elements of a group; zero for ports that the cell does not have.
     #[inline]
     pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
