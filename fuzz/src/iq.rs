@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use airpace_live::iq::{Format, Meta, Piece, Reader, Segment};
+use airpace_live::iq::{Format, Joined, Meta, Piece, Reader, Segment, Source};
 
 use super::choices::Choices;
 
@@ -23,7 +23,7 @@ pub fn recording(input: &[u8]) {
         let captures = meta.segments.iter();
         let captures: Vec<_> =
             captures.map(|segment| (segment.start, segment.global_index, segment.header_bytes)).collect();
-        (meta.format, meta.trailing_bytes, meta.dataset.clone(), captures)
+        (meta.format, meta.antennas, meta.trailing_bytes, meta.dataset.clone(), captures)
     };
     assert_eq!(said(&again), said(&meta), "{written}");
 
@@ -42,7 +42,8 @@ pub fn recording(input: &[u8]) {
     }
     let length = is_known.then_some(bytes.len() as u64);
     let segments = meta.segments.len();
-    let size = meta.format.size();
+    let antennas = meta.antennas;
+    let size = meta.format.size() * antennas;
     let source = Pieces { bytes, at: 0, step: 1 + usize::from(choices.byte()), calls: 0 };
     let mut reader = Reader::new("a".into(), meta, Box::new(source), length);
     let mut samples = vec![];
@@ -50,7 +51,7 @@ pub fn recording(input: &[u8]) {
     loop {
         let before = samples.len();
         match reader.read(&mut samples) {
-            Ok(Piece::Samples(count)) => assert!(count > 0 && samples.len() == before + count),
+            Ok(Piece::Samples(count)) => assert!(count > 0 && samples.len() == before + count * antennas),
             Ok(Piece::Gap(_)) => gaps += 1,
             Ok(Piece::Flaw(flaw)) => {
                 flaws += 1;
@@ -62,13 +63,67 @@ pub fn recording(input: &[u8]) {
                 return;
             }
         }
-        assert_eq!(samples.len() as u64, reader.position());
+        assert_eq!(samples.len() as u64, reader.position() * antennas as u64);
         assert!(reader.progress().is_none_or(|share| (0.0..=1.0).contains(&share)));
     }
     assert_eq!(reader.read(&mut samples).expect("it has ended"), Piece::End);
     assert!(samples.iter().all(|sample| sample.re.is_finite() && sample.im.is_finite()));
-    assert!(gaps < segments && flaws <= 2, "{gaps} gaps and {flaws} flaws");
-    assert!(is_packed || samples.len() <= plain / size);
+    assert!(gaps < segments && flaws <= 3, "{gaps} gaps and {flaws} flaws");
+    assert!(is_packed || samples.len() <= plain / size * antennas);
+}
+
+/// Several recordings as the antennas of one receiver. Samples are finite and whole instants; no antenna is left out
+/// before its end unless its description does not say how much it lost, and after the end nothing more comes.
+pub fn joined(input: &[u8]) {
+    let mut choices = Choices(input);
+    let (mut sources, mut antennas) = (vec![], 0);
+    let mut most = 0;
+    for _ in 0..1 + choices.byte() % 3 {
+        let mut meta = any_meta(&mut choices);
+        meta.sample_rate_hz = 1e6;
+        let count = choices.below(600);
+        let bytes = choices.take(count).to_vec();
+        antennas += meta.antennas;
+        most += bytes.len() / (meta.format.size() * meta.antennas);
+        let length = choices.flag().then_some(bytes.len() as u64);
+        let source = Pieces { bytes, at: 0, step: 1 + usize::from(choices.byte()), calls: 0 };
+        let reader = Reader::new("a".into(), meta, Box::new(source), length);
+        sources.push(("a".to_owned(), Box::new(reader) as Box<dyn Source>));
+    }
+    let parts = sources.len();
+    let mut joined = Joined::new(sources).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(joined.antennas(), antennas);
+    let (mut samples, mut instants, mut others) = (vec![], 0, 0);
+    loop {
+        let before = samples.len();
+        match joined.read(&mut samples) {
+            Ok(Piece::Samples(count)) => {
+                assert!(count > 0 && samples.len() == before + count * antennas);
+                instants += count;
+            }
+            Ok(Piece::Gap(lost)) => {
+                assert!(lost.is_some_and(|lost| lost > 0));
+                others += 1;
+            }
+            Ok(Piece::Flaw(flaw)) => {
+                assert!(!flaw.to_string().is_empty());
+                others += 1;
+            }
+            Ok(Piece::End) => break,
+            Err(error) => {
+                assert!(error.to_string().starts_with("a: "));
+                return;
+            }
+        }
+        samples
+            .iter()
+            .skip(before)
+            .for_each(|sample| assert!(sample.re.is_finite() && sample.im.is_finite()));
+    }
+    assert_eq!(joined.read(&mut samples).expect("it has ended"), Piece::End);
+    // Each of the recordings has its own flaws and, between its captures, gaps.
+    assert!(others <= parts * 12, "{others} gaps and flaws");
+    assert!(instants <= most, "{instants} instants of {most} in all recordings");
 }
 
 /// A description from any bytes, after a beginning that gets further into the parser than most.
@@ -94,6 +149,7 @@ fn any_meta(choices: &mut Choices<'_>) -> Meta {
     let rate = f64::from(choices.float()).abs();
     let mut meta =
         Meta::raw(choices.of(&Format::ALL), if rate > 0.0 && rate.is_finite() { rate } else { 1e6 });
+    meta.antennas = 1 + usize::from(choices.byte() % 4);
     meta.trailing_bytes = choices.number() >> 11 >> (choices.byte() % 48);
     meta.segments.clear();
     let mut start = 0;

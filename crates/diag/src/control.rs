@@ -168,9 +168,81 @@ impl Drain {
         Some(Control::Drain)
     }
 
+    /// Drains half a period later from now on; see [`Evenness`].
+    pub fn dodge(&mut self) {
+        if let (Some(every), Some(next)) = (self.every, &mut self.next) {
+            *next += every / 2;
+        }
+    }
+
     /// When to [`poll`](Drain::poll) next; `None` if never.
     pub fn next_timer(&self) -> Option<Time> {
         self.every.map(|_| self.next.unwrap_or(Time::ZERO))
+    }
+}
+
+/// Finds out whether drains fall together with packets of the same rhythm.
+///
+/// A packet that the modem writes every ten milliseconds, just when a drain comes, is drained now by this drain and now
+/// by the next: its gaps are ten milliseconds, more or less a period of drains. If drains come half a period later, all
+/// gaps are ten milliseconds. The modem's clock is not known to the host, but both clocks tell how far packets are apart.
+#[derive(Clone, Debug)]
+pub struct Evenness {
+    every: Duration,
+    /// For each sort of packet: the modem's time of the last, and its arrival.
+    last: Vec<Option<(Time, Time)>>,
+    /// Gaps that were looked at, and those that were uneven.
+    gaps: u32,
+    uneven: u32,
+}
+
+/// Gaps over which uneven ones are counted, and how many call for a shift.
+///
+/// Chosen: a thread that is late makes two gaps uneven, one too long and one too short.
+const GAPS_WATCHED: u32 = 20;
+const MOST_UNEVEN: u32 = 2;
+
+/// The longest gap that is looked at.
+const LONGEST_GAP: Duration = Duration::from_secs(1);
+
+impl Evenness {
+    /// For drains each time `every` has passed.
+    pub fn new(every: Duration) -> Evenness {
+        Evenness { every, last: vec![], gaps: 0, uneven: 0 }
+    }
+
+    /// A packet of sort `which` came: when the modem wrote it, by the modem's clock, and when it arrived. Returns whether
+    /// drains should [`dodge`](Drain::dodge).
+    pub fn hear(&mut self, which: usize, written: Time, arrived: Time) -> bool {
+        if self.last.len() <= which {
+            self.last.resize(which + 1, None);
+        }
+        let Some((written_before, arrived_before)) = self.last[which].replace((written, arrived)) else {
+            return false;
+        };
+        let every = self.every.as_nanos() as i64;
+        let apart = |now: Time, before: Time| now.as_nanos().wrapping_sub(before.as_nanos()) as i64;
+        let (written, arrived) = (apart(written, written_before), apart(arrived, arrived_before));
+        // Packets that come in every drain have no gaps, those of another rhythm cannot be even, and after a long silence
+        // there is none.
+        if !(3 * every / 2..=LONGEST_GAP.as_nanos() as i64).contains(&written) {
+            return false;
+        }
+        let beside = (written + every / 2).rem_euclid(every.max(1)) - every / 2;
+        if beside.abs() > every / 8 {
+            return false;
+        }
+        self.gaps += 1;
+        self.uneven += u32::from((arrived - written).abs() > every / 2);
+        let dodges = self.uneven > MOST_UNEVEN;
+        if dodges || self.gaps == GAPS_WATCHED {
+            (self.gaps, self.uneven) = (0, 0);
+        }
+        if dodges {
+            // The shift makes one more gap uneven.
+            self.last.fill(None);
+        }
+        dodges
     }
 }
 
@@ -209,6 +281,67 @@ mod tests {
         assert_eq!(Control::read(&unknown), None, "low above high");
     }
 
+    /// A modem writes a packet every ten milliseconds, and drains come every five, late by up to 0.3 ms. Returns the
+    /// longest and the shortest gap once a second has passed, and how often drains dodged.
+    fn gaps_with(phase_us: u64) -> (u64, u64, u32) {
+        let every = Duration::from_millis(5);
+        let (mut drain, mut evenness) = (Drain::new(None, Some(every)), Evenness::new(every));
+        drain.poll(Time::ZERO);
+        let (mut dodged, mut last, mut gaps, mut next) = (0, None::<Time>, vec![], 0u64);
+        let mut late = 0;
+        while next < 400 {
+            let due = drain.next_timer().unwrap();
+            late = (late * 7 + 113) % 300;
+            let now = due + Duration::from_micros(late);
+            assert_eq!(drain.poll(now), Some(Control::Drain));
+            let written = Time::from_micros(20_000 + next * 10_000 + phase_us);
+            if written <= now {
+                next += 1;
+                if next > 100 {
+                    gaps.extend(last.map(|last| (now - last).as_micros() as u64));
+                }
+                last = Some(now);
+                // The modem's clock is years ahead.
+                if evenness.hear(1, written + Duration::from_secs(1_000_000_000), now) {
+                    dodged += 1;
+                    drain.dodge();
+                }
+            }
+        }
+        (*gaps.iter().max().unwrap(), *gaps.iter().min().unwrap(), dodged)
+    }
+
+    #[test]
+    fn drains_keep_away_from_packets_of_their_own_rhythm() {
+        for phase_us in (0..5_000).step_by(50) {
+            let (longest, shortest, dodged) = gaps_with(phase_us);
+            assert!(longest < 10_400 && shortest > 9_600, "{phase_us} µs: {shortest} to {longest} µs");
+            let falls_together = (50..=200).contains(&phase_us);
+            assert!(
+                dodged >= u32::from(falls_together) && dodged <= u32::from(phase_us < 300),
+                "{phase_us} µs"
+            );
+        }
+    }
+
+    #[test]
+    fn packets_of_another_rhythm_and_threads_that_are_late_move_nothing() {
+        let mut evenness = Evenness::new(Duration::from_millis(5));
+        let mut hear = |written: u64, arrived: u64| {
+            evenness.hear(0, Time::from_micros(written), Time::from_micros(arrived))
+        };
+        for at in 0..200 {
+            assert!(!hear(at * 12_000, (at * 12 / 5 + 1) * 5_000), "every twelve milliseconds");
+        }
+        for at in 0..200 {
+            let late = if at % 20 == 7 { 4_000 } else { 0 };
+            assert!(!hear(10_000_000 + at * 10_000, 10_000_000 + at * 10_000 + late), "late now and then");
+        }
+        for at in 0..200 {
+            assert!(!hear(at * 1_000, at / 5 * 5_000), "in every drain");
+        }
+    }
+
     #[test]
     fn a_late_drain_is_one_drain_and_the_beat_goes_on() {
         let mut drain = Drain::new(None, Some(Duration::from_millis(10)));
@@ -220,6 +353,8 @@ mod tests {
         }
         assert_eq!(drained, [0, 10, 20, 55, 65]);
         assert_eq!(drain.next_timer(), Some(Time::from_millis(75)));
+        drain.dodge();
+        assert_eq!(drain.next_timer(), Some(Time::from_millis(80)), "and on from there");
         assert_eq!(Drain::new(None, None).next_timer(), None);
     }
 }

@@ -51,7 +51,7 @@ pub mod session;
 pub mod source;
 pub mod stamp;
 
-pub use control::{Buffering, Control, Drain};
+pub use control::{Buffering, Control, Drain, Evenness};
 pub use frame::{Deframer, Fault, Framed, Framing};
 pub use mask::Mask;
 pub use modem::{Modem, ModemOptions, ModemStats};

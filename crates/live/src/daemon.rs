@@ -9,8 +9,8 @@
 //!                                                     board
 //! ```
 //!
-//! The data thread only reads the port. The control thread only writes to it, every millisecond if the modem's buffer
-//! is to be drained. They talk by channels that never wait, and share counters. Programs talk only to the control
+//! The data thread only reads the port. The control thread only writes to it, every few milliseconds if the modem's
+//! buffer is to be drained; with each drain both wake up once, and hardly ever otherwise. They talk by channels that never wait, and share counters. Programs talk only to the control
 //! thread, and read the board unnoticed by both threads. Nothing that a program does or fails to do reaches the data
 //! thread.
 //!
@@ -177,7 +177,7 @@ impl Daemon {
             metrics: Arc::clone(&metrics),
             tap: options.tap,
             packets: options.packets,
-            drains: options.drain.is_some(),
+            drain: options.drain,
             wants_realtime: options.wants_realtime,
         });
         let mut control = control::Control::new(control::Parts {
@@ -247,6 +247,8 @@ enum DataMessage {
     Send(Vec<u8>),
     /// The frame that asks for a drain in-band, if the modem understands it.
     Drain(Option<Vec<u8>>),
+    /// Drains fall together with packets that come by the same rhythm: they are to come half a period later.
+    Dodge,
     /// The data thread ends; whether the modem is restored.
     Left(bool),
 }

@@ -235,6 +235,7 @@ impl Decoding {
             sender = are_live.then(|| tell.clone());
             let mut how = decoder::Options::new(rate_hz.round() as u64);
             (how.listen.pci, how.caution) = (options.pci, options.caution);
+            how.listen.antennas = source.antennas();
             thread::start(&name, source, carrier, how, tell)?;
         }
         Ok(decoding)

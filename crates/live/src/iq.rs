@@ -6,7 +6,9 @@
 //! | `meta` | what a description says |
 //! | `bytes` | bytes of a file, a pipe, or what zstd made of either |
 //! | `reader` | bytes to samples, with what is missing |
+//! | `doubt` | whether samples look like their format |
 //! | `source` | whatever gives samples |
+//! | `joined` | several sources as the antennas of one receiver |
 //! | `pace` | recordings as slowly as they were received |
 //! | `format` | how a sample is written |
 //! | `writer`, `recorded` | samples into a recording, on their own or while they go by |
@@ -14,7 +16,9 @@
 //! Source: SigMF specification 1.2 (<https://sigmf.org>)
 
 mod bytes;
+mod doubt;
 mod format;
+mod joined;
 mod locate;
 mod meta;
 mod pace;
@@ -23,9 +27,11 @@ mod recorded;
 mod source;
 mod writer;
 
+pub use doubt::Doubt;
 pub use format::{Format, NoFormat};
+pub use joined::Joined;
 pub use locate::files_of;
-pub use meta::{Meta, Segment};
+pub use meta::{MOST_ANTENNAS, Meta, Segment};
 pub use pace::{Lag, Paced};
 pub use reader::{Flaw, Piece, Reader};
 pub use recorded::Recorded;
@@ -103,6 +109,14 @@ pub enum Error {
         /// The archive.
         path: PathBuf,
         /// What the archive holds, and what to do.
+        what: String,
+    },
+    /// Recordings cannot be those of the antennas of one receiver.
+    #[error("{names}: {what}")]
+    Join {
+        /// The recordings.
+        names: String,
+        /// What is wrong, and what to do.
         what: String,
     },
     /// A radio cannot be opened, cannot listen as requested, or gives no more samples.

@@ -10,7 +10,7 @@ mod soapy;
 
 use std::fmt;
 
-use crate::iq::{Error, Source};
+use crate::iq::{Error, MOST_ANTENNAS, Source};
 
 /// Whether this build can listen to radios.
 pub const IS_BUILT: bool = cfg!(feature = "sdr");
@@ -24,8 +24,8 @@ pub const REMEDY: &str =
 pub struct Settings {
     /// How SoapySDR finds it (`driver`, `serial`, …); empty for the first radio.
     pub device: Vec<(String, String)>,
-    /// Which of its receivers, from 0.
-    pub channel: usize,
+    /// Which of its receivers, from 0: several listen side by side, as antennas of one receiver. None counts as the first.
+    pub channels: Vec<usize>,
     /// Which of the receiver's antennas; otherwise the one that the driver prefers.
     pub antenna: Option<String>,
     /// The centre frequency, in Hz.
@@ -85,10 +85,7 @@ impl Settings {
                 "bandwidth" => settings.bandwidth_hz = Some(hertz(value).map_err(refused)?),
                 "gain" => settings.gain = value.parse().map_err(refused)?,
                 "antenna" => settings.antenna = Some(value.to_owned()),
-                "channel" => {
-                    let channel = value.parse();
-                    settings.channel = channel.map_err(|_| refused("give a number, from 0".to_owned()))?;
-                }
+                "channel" => settings.channels = channels(value).map_err(refused)?,
                 "ppm" => settings.ppm = ppm(value).map_err(refused)?,
                 _ if word.contains('\0') => return Err(format!("{key}: a value holds no zero byte")),
                 _ => settings.device.push((key.to_owned(), value.to_owned())),
@@ -100,7 +97,9 @@ impl Settings {
     /// The radio's name for people.
     pub fn name(&self) -> String {
         let words = self.device.iter().map(|(key, value)| format!("{key}={value}"));
-        let channel = (self.channel > 0).then(|| format!("channel={}", self.channel));
+        let numbers: Vec<String> = self.channels.iter().map(usize::to_string).collect();
+        let is_first = matches!(self.channels[..], [] | [0]);
+        let channel = (!is_first).then(|| format!("channel={}", numbers.join("+")));
         match words.chain(channel).collect::<Vec<_>>() {
             words if words.is_empty() => "the first radio".to_owned(),
             words => words.join(","),
@@ -117,6 +116,19 @@ pub fn hertz(text: &str) -> Result<f64, String> {
     let read = |(unit, hz): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hz);
     let found = units.into_iter().find_map(read).filter(|hz| *hz > 0.0 && hz.is_finite());
     found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned())
+}
+
+/// Reads the receivers of a radio: `1`, or several that listen side by side, `0+1`.
+///
+/// # Errors
+/// If the text is no list of different numbers.
+pub fn channels(text: &str) -> Result<Vec<usize>, String> {
+    let numbers: Result<Vec<usize>, _> = text.split('+').map(str::parse).collect();
+    let are_different = |all: &Vec<usize>| {
+        all.len() <= MOST_ANTENNAS && all.iter().enumerate().all(|(at, number)| !all[..at].contains(number))
+    };
+    let numbers = numbers.ok().filter(are_different);
+    numbers.ok_or_else(|| "give a number, from 0, or several antennas such as 0+1".to_owned())
 }
 
 /// Reads by how many parts in a million an oscillator is fast.
@@ -209,7 +221,7 @@ mod tests {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let expected = Settings {
             device: vec![pair("driver", "rtlsdr"), pair("serial", "00=1")],
-            channel: 1,
+            channels: vec![1],
             antenna: Some("RX".to_owned()),
             frequency_hz: Some(806e6),
             rate_hz: Some(1.92e6),
@@ -221,6 +233,8 @@ mod tests {
         assert_eq!(settings.name(), "driver=rtlsdr,serial=00=1,channel=1");
         assert_eq!(all.with("").unwrap(), all);
         assert_eq!(all.name(), "the first radio");
+        assert_eq!(all.with("channel=0").unwrap().name(), "the first radio");
+        assert_eq!(all.with("channel=0+1").unwrap().name(), "channel=0+1");
     }
 
     #[test]
@@ -232,6 +246,7 @@ mod tests {
         assert!(refused("rate=1e999").contains("hertz"));
         assert!(refused("gain=loud").contains("auto"));
         assert!(refused("channel=-1").contains("from 0"));
+        assert!(refused("channel=0+0").contains("0+1"));
         assert!(refused("ppm=2000").contains("1000"));
     }
 

@@ -17,4 +17,12 @@ proptest! {
     ) {
         iq::recording(&[choices, bytes].concat());
     }
+
+    #[test]
+    fn joined_recordings(
+        choices in prop::collection::vec(prop_oneof![0u8..4, any::<u8>()], 60),
+        bytes in prop::collection::vec(any::<u8>(), 0..2000),
+    ) {
+        iq::joined(&[choices, bytes].concat());
+    }
 }

@@ -63,7 +63,7 @@ fn stages(criterion: &mut Criterion) {
     let channel = reference::estimate(&cell, 1, 0, &grid);
     let mut observation = Observation { number: 1, cfi: 3, ..Observation::default() };
     criterion.bench_function("soft bits of 84 CCEs", |bench| {
-        bench.iter(|| observer.bits(black_box(&grid), &channel, &mut observation));
+        bench.iter(|| observer.bits([(black_box(&grid), &channel)], &mut observation));
     });
     front_half(criterion, cell);
     other_work(criterion);

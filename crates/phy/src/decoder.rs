@@ -78,6 +78,11 @@ pub struct Reading {
     pub cces: usize,
     /// CCEs in which a message may have been sent, as far as noise allows to tell.
     pub loud: CceSet,
+    /// Words that were worth decoding but were given up, because a subframe gets only [`MOST_WORDS`]: 0 unless noise is
+    /// loud. Messages behind them are missing.
+    ///
+    /// [`MOST_WORDS`]: crate::search::MOST_WORDS
+    pub given_up: usize,
     /// How much was probably sent and not read, without messages that are believed later.
     pub missed: Missed,
     /// Downlink PRB pairs of the cell.
@@ -197,6 +202,7 @@ impl Reader {
             cfi: observation.cfi,
             cces: observation.cces(),
             loud: observation.loud(),
+            given_up: search.given_up(),
             missed: account.take(observation, &found),
             prbs: self.cell.bandwidth.prbs(),
             snr_db: observation.snr_db,

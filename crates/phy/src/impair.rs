@@ -69,11 +69,21 @@ impl Impair {
     /// For a cell of `ports` antenna ports. Fading is drawn from the streams `phy.fading.N` of each port, noise from
     /// `phy.noise`.
     pub fn new(conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
-        let fading = |port| Fading::new(&conditions, &mut streams.stream(&format!("phy.fading.{port}")));
+        Impair::of_antenna(0, conditions, ports, streams)
+    }
+
+    /// What antenna number `antenna` of a receiver gets. Each antenna but the first, which is that of [`Impair::new`],
+    /// has streams of its own: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
+    pub fn of_antenna(antenna: usize, conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
+        let name = |what: String| match antenna {
+            0 => format!("phy.{what}"),
+            _ => format!("phy.antenna.{antenna}.{what}"),
+        };
+        let fading = |port| Fading::new(&conditions, &mut streams.stream(&name(format!("fading.{port}"))));
         Impair {
             ports: (0..ports).map(fading).collect(),
             clock: (conditions.drift_ppm != 0.0).then(|| Clock::new(conditions.drift_ppm)),
-            noise: streams.stream("phy.noise"),
+            noise: streams.stream(&name("noise".to_owned())),
             turns: 0.0,
             sum: Vec::new(),
             conditions,

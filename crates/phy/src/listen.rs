@@ -11,15 +11,17 @@
 //! subframe.
 
 mod lost;
+mod rates;
 
 use std::collections::VecDeque;
 
 use num_complex::Complex32;
 
 use self::lost::LostCell;
+use self::rates::{half_band_hz, numerology};
 use crate::cell::Cell;
-use crate::ladder::{Ladder, least_rate_hz};
-use crate::numerology::{Bandwidth, Numerology, SUBCARRIER_HZ};
+use crate::ladder::Ladder;
+use crate::numerology::Numerology;
 use crate::observation::Observation;
 use crate::ofdm::Transform;
 use crate::resample::Resampler;
@@ -34,6 +36,9 @@ use crate::sync::{Ring, VIEW_HZ, VIEW_PASSBAND_HZ};
 pub struct Options {
     /// Samples per second.
     pub rate_hz: u64,
+    /// Antennas of the receiver: [`Listener::push`] takes a sample of each at a time. They share a clock and an
+    /// oscillator. 0 counts as 1.
+    pub antennas: usize,
     /// Listen to this cell only, however strong others are.
     pub pci: Option<u16>,
     /// How far the receiver may be off the cell's carrier, in Hz.
@@ -43,11 +48,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// For samples at a rate: the strongest cell, up to 12 kHz off, by the fastest transform.
+    /// For samples of one antenna at a rate: the strongest cell, up to 12 kHz off, by the fastest transform.
     ///
     /// Chosen: 5 parts in a million at 2.4 GHz. Wider searches take longer.
     pub const fn new(rate_hz: u64) -> Options {
-        Options { rate_hz, pci: None, max_cfo_hz: 12_000.0, transform: Transform::Fastest }
+        Options { rate_hz, antennas: 1, pci: None, max_cfo_hz: 12_000.0, transform: Transform::Fastest }
     }
 }
 
@@ -84,7 +89,8 @@ pub struct Lock {
     pub frame_start: f64,
     /// The number of that frame.
     pub sfn: u16,
-    /// How many samples had come when the cell was found.
+    /// How many samples had been looked at when the cell was found. If samples are searched again because a cell was lost
+    /// in them, this does not go back.
     pub after: u64,
 }
 
@@ -103,11 +109,15 @@ pub enum Heard {
 pub struct Listener {
     options: Options,
     search: Search,
-    /// Samples as they came.
-    raw: Ring,
+    /// Samples as they came, of each antenna.
+    raw: Vec<Ring>,
+    /// Samples of one antenna among several.
+    of_antenna: Vec<Complex32>,
     state: State,
     heard: VecDeque<Heard>,
     lost: Option<LostCell>,
+    /// Number of the sample after the last that was ever looked at.
+    reached: i64,
     ladder: Ladder,
     is_finished: bool,
 }
@@ -119,9 +129,8 @@ enum State {
 
 /// A stretch of samples that the listener searches.
 struct Searching {
-    resampler: Option<Resampler>,
-    /// Samples at [`VIEW_HZ`].
-    view: Vec<Complex32>,
+    /// What each antenna hears.
+    views: Vec<View>,
     /// Number of the raw sample at the time of the view's first sample.
     origin: f64,
     /// Number of the next raw sample to look at.
@@ -130,12 +139,23 @@ struct Searching {
     searched: usize,
 }
 
+/// Samples of an antenna at [`VIEW_HZ`].
+struct View {
+    resampler: Option<Resampler>,
+    samples: Vec<Complex32>,
+}
+
 /// A cell that is followed.
 struct Following {
     tracker: Tracker,
     /// The conversion, if the samples have a rate that no FFT can take.
     conversion: Option<Conversion>,
+    /// The signal to noise ratio of the subframes that were heard, averaged, in dB.
+    usual_db: Option<f32>,
 }
+
+/// The share by which the usual signal to noise ratio follows that of a subframe.
+const USUAL_SHARE: f32 = 0.02;
 
 /// Most samples of the view in one search; how many the first search takes; and after how many more the listener
 /// searches again, early and later.
@@ -196,30 +216,42 @@ impl Listener {
         if options.rate_hz > MOST_RATE_HZ {
             return Err(UnsupportedRate::TooHigh { rate_hz: options.rate_hz });
         }
+        let antennas = options.antennas.max(1);
         Ok(Listener {
             search: Search::by(options.transform, options.max_cfo_hz),
-            raw: Ring::new(0),
-            state: State::Searching(Box::new(Searching::new(options.rate_hz, 0))),
+            raw: vec![Ring::new(0); antennas],
+            of_antenna: Vec::new(),
+            state: State::Searching(Box::new(Searching::new(options.rate_hz, antennas, 0))),
             heard: VecDeque::new(),
             lost: None,
+            reached: 0,
             ladder: Ladder { rate_hz: options.rate_hz, wanted: options.pci, ..Ladder::default() },
             is_finished: false,
             options,
         })
     }
 
-    /// Takes samples. [`Listener::pop`] does the work on them.
+    /// Takes samples; [`Listener::pop`] does the work on them. With several antennas, the samples of an instant lie side
+    /// by side, in the order of the antennas, and a part of an instant at the end is left out.
     pub fn push(&mut self, samples: &[Complex32]) {
-        self.ladder.samples += samples.len() as u64;
+        let antennas = self.raw.len();
+        self.ladder.samples += (samples.len() / antennas) as u64;
         samples.iter().step_by(INSPECTED).for_each(|sample| self.ladder.inspect(*sample));
-        self.raw.push(samples);
+        if let [raw] = &mut self.raw[..] {
+            return raw.push(samples);
+        }
+        for (at, raw) in self.raw.iter_mut().enumerate() {
+            self.of_antenna.clear();
+            self.of_antenna.extend(samples.chunks_exact(antennas).map(|instant| instant[at]));
+            raw.push(&self.of_antenna);
+        }
     }
 
     /// `count` samples were lost. The listener leaves out the subframes in between; frame numbers go on. Samples before
     /// the gap are kept until they are searched and read.
     pub fn skip(&mut self, count: u64) {
         self.ladder.lost_samples = self.ladder.lost_samples.saturating_add(count);
-        self.raw.skip(count);
+        self.raw.iter_mut().for_each(|raw| raw.skip(count));
     }
 
     /// No more samples will come. Subframes that wait for more samples are read as far as their samples go.
@@ -252,10 +284,10 @@ impl Listener {
     /// following.
     pub fn samples_held(&self) -> usize {
         let of_view = match &self.state {
-            State::Searching(searching) => searching.view.len(),
+            State::Searching(searching) => searching.views.iter().map(|view| view.samples.len()).sum(),
             State::Following(_) => 0,
         };
-        self.raw.len() + of_view
+        self.raw.iter().map(Ring::len).sum::<usize>() + of_view
     }
 
     /// How far the samples led.
@@ -284,7 +316,8 @@ impl Listener {
     fn find(&mut self) -> Option<Option<Heard>> {
         let State::Searching(searching) = &mut self.state else { return Some(None) };
         let rate_hz = self.options.rate_hz;
-        let run = self.raw.run_from(searching.next)?;
+        let antennas = self.raw.len();
+        let run = self.raw[0].run_from(searching.next)?;
         if searching.next < run.start {
             let lost = run.start - searching.next;
             if lost as u64 / LONGEST_VIEW as u64 <= rate_hz / VIEW_HZ {
@@ -295,21 +328,25 @@ impl Listener {
             if searching.has_fresh() {
                 return Some(self.search());
             }
-            self.raw.forget_before(run.start - (KEPT_S * rate_hz) as i64);
-            **searching = Searching::new(rate_hz, run.start);
+            forget_before(&mut self.raw, run.start - (KEPT_S * rate_hz) as i64);
+            **searching = Searching::new(rate_hz, antennas, run.start);
         }
         let there = (run.end - searching.next) as usize;
-        let goes_on = run.end == self.raw.end() && !self.is_finished;
+        let end = self.raw[0].end();
+        let goes_on = run.end == end && !self.is_finished;
         // Whole steps only: so the time at which a cell is found does not depend on the pieces in which samples come.
         let step = (rate_hz / 200) as usize;
         if there < step && goes_on {
             return None;
         }
-        for samples in self.raw.pieces(searching.next, step.min(there)).into_iter().flatten() {
-            searching.look(samples);
+        let count = step.min(there);
+        for (raw, view) in self.raw.iter().zip(&mut searching.views) {
+            raw.pieces(searching.next, count).into_iter().flatten().for_each(|samples| view.look(samples));
         }
+        searching.next += count as i64;
+        self.reached = self.reached.max(searching.next);
         // At the very end, the rest is searched as well.
-        let is_last = self.is_finished && searching.next == self.raw.end();
+        let is_last = self.is_finished && searching.next == end;
         if is_last && !searching.has_fresh() {
             return None;
         }
@@ -318,7 +355,7 @@ impl Listener {
             searched if searched + IN_FILTER < LATER_STEP => SEARCH_STEP,
             _ => LATER_STEP,
         };
-        if searching.view.len() + IN_FILTER < searching.searched + enough && !is_last {
+        if searching.len() + IN_FILTER < searching.searched + enough && !is_last {
             return Some(None);
         }
         Some(self.search())
@@ -327,84 +364,55 @@ impl Listener {
     /// Searches the view.
     fn search(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &mut self.state else { return None };
-        searching.searched = searching.view.len();
+        searching.searched = searching.len();
         let found = self.try_candidates();
         let State::Searching(searching) = &mut self.state else { return found };
         let rate_hz = self.options.rate_hz;
         // Half of the view is kept: a signal across its end is then whole in the next search.
-        if searching.view.len() >= LONGEST_VIEW {
-            let gone = searching.view.len() - LONGEST_VIEW + LATER_STEP;
+        if searching.len() >= LONGEST_VIEW {
+            let gone = searching.len() - LONGEST_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
         }
-        self.raw.forget_before(searching.next - (KEPT_S * rate_hz) as i64);
-        self.raw.keep((rate_hz / KEPT) as usize);
+        forget_before(&mut self.raw, searching.next - (KEPT_S * rate_hz) as i64);
+        self.raw.iter_mut().for_each(|raw| raw.keep((rate_hz / KEPT) as usize));
         found
     }
 
     /// Reads the PBCH of the best cells of the view, and follows the first that can be followed. At the end of the
-    /// samples, a cell that was followed before needs no PBCH.
+    /// samples, a cell that was followed before needs no PBCH. A cell that was lost a moment ago is the only one that
+    /// counts.
     fn try_candidates(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &self.state else { return None };
-        let candidates = self.search.find(&searching.view, BEST);
+        let (candidates, primary) = searching.candidates(&mut self.search);
         self.ladder.searches += 1;
-        self.ladder.primaries += u64::from(self.search.strongest_primary() > HEARD_PRIMARY);
+        self.ladder.primaries += u64::from(primary > HEARD_PRIMARY);
         self.ladder.secondaries += u64::from(!candidates.is_empty());
-        let is_last = self.is_finished && searching.next == self.raw.end();
-        let rate_hz = self.options.rate_hz;
-        let wanted = |candidate: &&Candidate| self.options.pci.is_none_or(|pci| pci == candidate.pci);
-        for candidate in candidates.iter().filter(wanted) {
-            let read = read_broadcast(&searching.view, candidate);
-            self.ladder.broadcasts += u64::from(read.is_some());
-            let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
-            let known = || {
-                let lost = self.lost.filter(|_| is_last)?;
-                // The last frame: the samples before it may hold only the disturbance by which the cell was lost.
-                let frames = (searching.view.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
-                let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
-                Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
-            };
-            let Some((broadcast, frame)) = read.or_else(known) else { continue };
-            self.ladder.cfo_hz = candidate.cfo_hz;
-            if candidate.duplex == Duplex::Tdd {
-                self.ladder.tdd += 1;
-                continue;
-            }
-            let mib = broadcast.mib;
-            let cell = Cell {
-                pci: candidate.pci,
-                bandwidth: mib.bandwidth,
-                ports: broadcast.ports,
-                cp: candidate.cp,
-                phich_duration: mib.phich_duration,
-                phich_resource: mib.phich_resource,
-            };
-            let Some(numerology) = numerology(&cell, self.options.rate_hz) else {
-                self.ladder.too_wide = Some(cell);
-                continue;
-            };
-            let frame_start = raw_sample(frame);
-            let lock = Lock {
-                cell,
-                cfo_hz: candidate.cfo_hz,
-                frame_start,
-                sfn: broadcast.sfn,
-                after: searching.next.max(0) as u64,
-            };
-            // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
-            let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
-            self.raw.forget_beyond_gap(searching.next, longest);
-            let following = Following::new(&lock, numerology, &self.raw, &self.options);
-            // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
-            if let Some(following) = following {
-                self.ladder.locks += 1;
-                self.state = State::Following(Box::new(following));
-                return Some(Heard::Locked(lock));
-            }
+        let is_last = self.is_finished && searching.next == self.raw[0].end();
+        let next = searching.next;
+        let asked = self.options.pci;
+        let held = self.lost.filter(|lost| !is_last && lost.is_held(next, asked));
+        let is_asked_for = |pci: u16| asked.is_none_or(|asked| asked == pci);
+        let wanted = |candidate: &&Candidate| {
+            is_asked_for(candidate.pci) && held.is_none_or(|lost| lost.pci() == candidate.pci)
+        };
+        let found = candidates.iter().filter(wanted).find_map(|candidate| {
+            let lock = self.read_lock(candidate, is_last)?;
+            self.try_to_follow(&lock, next).then_some(lock)
+        });
+        // A cell in a fade is not found by its synchronisation signals, but still by its reference signals.
+        let after = self.reached.max(0) as u64;
+        let expected = held.filter(|lost| is_asked_for(lost.pci()));
+        let expected = expected.map(|lost| Lock { after, ..lost.expected(next) });
+        let found = found.or_else(|| expected.filter(|lock| self.try_to_follow(lock, next)));
+        if let Some(lock) = found {
+            return Some(Heard::Locked(lock));
         }
+        let State::Searching(searching) = &self.state else { return None };
         // A user who asks for a cell that is not there should learn which cells are.
-        for other in candidates.iter().filter(|candidate| !wanted(candidate)) {
-            if !self.ladder.others.contains(&Some(other.pci))
-                && read_broadcast(&searching.view, other).is_some()
+        for other in &candidates {
+            if !is_asked_for(other.pci)
+                && !self.ladder.others.contains(&Some(other.pci))
+                && read_broadcast(&searching.views, other).is_some()
             {
                 self.ladder.hear_other(other.pci);
             }
@@ -413,28 +421,81 @@ impl Listener {
         None
     }
 
+    /// Reads the PBCH of a candidate.
+    fn read_lock(&mut self, candidate: &Candidate, is_last: bool) -> Option<Lock> {
+        let State::Searching(searching) = &self.state else { return None };
+        let read = read_broadcast(&searching.views, candidate);
+        self.ladder.broadcasts += u64::from(read.is_some());
+        let rate_hz = self.options.rate_hz;
+        let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
+        let known = || {
+            let lost = self.lost.filter(|_| is_last)?;
+            // The last frame: the samples before it may hold only the disturbance by which the cell was lost.
+            let frames = (searching.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
+            let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
+            Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
+        };
+        let (broadcast, frame) = read.or_else(known)?;
+        self.ladder.cfo_hz = candidate.cfo_hz;
+        if candidate.duplex == Duplex::Tdd {
+            self.ladder.tdd += 1;
+            return None;
+        }
+        let mib = broadcast.mib;
+        let cell = Cell {
+            pci: candidate.pci,
+            bandwidth: mib.bandwidth,
+            ports: broadcast.ports,
+            cp: candidate.cp,
+            phich_duration: mib.phich_duration,
+            phich_resource: mib.phich_resource,
+        };
+        let (frame_start, after) = (raw_sample(frame), self.reached.max(0) as u64);
+        Some(Lock { cell, cfo_hz: candidate.cfo_hz, frame_start, sfn: broadcast.sfn, after })
+    }
+
+    /// Follows a cell that was found in the raw samples before `next`. Returns whether it is there.
+    fn try_to_follow(&mut self, lock: &Lock, next: i64) -> bool {
+        let Some(numerology) = numerology(&lock.cell, self.options.rate_hz) else {
+            self.ladder.too_wide = Some(lock.cell);
+            return false;
+        };
+        // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
+        let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
+        self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
+        // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
+        let Some(following) = Following::new(lock, numerology, &self.raw, next, &self.options) else {
+            return false;
+        };
+        self.ladder.locks += 1;
+        self.state = State::Following(Box::new(following));
+        true
+    }
+
     /// Reads the next subframe. `None` if its samples are not there yet.
     fn follow(&mut self) -> Option<Option<Heard>> {
         let State::Following(following) = &mut self.state else { return Some(None) };
         let ladder = &mut self.ladder;
-        let Following { tracker, conversion } = &mut **following;
+        let Following { tracker, conversion, usual_db } = &mut **following;
         let conversion = conversion.as_ref();
         let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
+        let antennas = self.raw.len();
         let step = tracker.step(&Stream::new(&self.raw, conversion, self.is_finished));
         let next = raw_sample(tracker.place().start) as i64;
+        self.reached = self.reached.max(next.min(self.raw[0].end()));
         let rate_hz = self.options.rate_hz;
-        let search_from = |since: i64| State::Searching(Box::new(Searching::new(rate_hz, since)));
-        self.raw.forget_before(next - KEPT_SUBFRAMES * (rate_hz / 1000) as i64);
+        let search_from = |since: i64| State::Searching(Box::new(Searching::new(rate_hz, antennas, since)));
+        forget_before(&mut self.raw, next - KEPT_SUBFRAMES * (rate_hz / 1000) as i64);
         Some(match step {
             Step::Wait => return None,
             Step::Gap => {
                 ladder.gaps += 1;
-                let run = self.raw.run_from(next);
+                let run = self.raw[0].run_from(next);
                 match run.filter(|run| run.start - next > (LONGEST_GAP_S * rate_hz) as i64) {
                     None => None,
                     Some(run) => {
                         ladder.losses += 1;
-                        self.raw.forget_before(run.start);
+                        forget_before(&mut self.raw, run.start);
                         self.state = search_from(run.start);
                         Some(Heard::Lost)
                     }
@@ -446,6 +507,8 @@ impl Listener {
             }
             Step::Heard(mut observation) => {
                 ladder.subframes += 1;
+                let usual_db = usual_db.get_or_insert(observation.snr_db);
+                *usual_db += USUAL_SHARE * (observation.snr_db - *usual_db);
                 ladder.sure_cfis += u64::from(observation.cfi_margin > SURE_CFI);
                 observation.sample = libm::round(raw_sample(observation.sample as f64)) as i64;
                 Some(Heard::Subframe(observation))
@@ -453,9 +516,12 @@ impl Listener {
             Step::Lost { since } => {
                 ladder.losses += 1;
                 let place = tracker.place();
-                self.lost = Some(LostCell::new(*tracker.cell(), place, raw_sample(place.start), rate_hz));
-                let since = (raw_sample(since as f64) as i64).clamp(self.raw.start(), self.raw.end());
-                self.raw.forget_before(since);
+                let start = raw_sample(place.start);
+                let subframe = raw_sample(place.start + tracker.subframe_samples()) - start;
+                let lost = LostCell::new(*tracker.cell(), place, start, subframe, rate_hz);
+                self.lost = Some(lost.with_ratio(usual_db.unwrap_or_default()));
+                let since = (raw_sample(since as f64) as i64).clamp(self.raw[0].start(), self.raw[0].end());
+                forget_before(&mut self.raw, since);
                 self.state = search_from(since);
                 Some(Heard::Lost)
             }
@@ -467,58 +533,94 @@ impl Listener {
 const KEPT_SUBFRAMES: i64 = 5;
 
 impl Searching {
-    fn new(rate_hz: u64, next: i64) -> Searching {
-        Searching {
+    fn new(rate_hz: u64, antennas: usize, next: i64) -> Searching {
+        let view = |_| View {
             // At the view's own rate there is nothing to do.
             resampler: Resampler::new(rate_hz, VIEW_HZ, VIEW_PASSBAND_HZ).filter(|_| rate_hz != VIEW_HZ),
-            view: Vec::new(),
-            origin: next as f64,
-            next,
-            searched: 0,
-        }
+            samples: Vec::new(),
+        };
+        let views = (0..antennas).map(view).collect();
+        Searching { views, origin: next as f64, next, searched: 0 }
+    }
+
+    /// Samples of the view of each antenna.
+    fn len(&self) -> usize {
+        self.views[0].samples.len()
     }
 
     fn has_fresh(&self) -> bool {
-        self.view.len() > self.searched
+        self.len() > self.searched
     }
 
     /// `count` samples were lost.
     fn look_at_nothing(&mut self, count: usize) {
         let nothing = [Complex32::default(); 4096];
         for done in (0..count).step_by(nothing.len()) {
-            self.look(&nothing[..nothing.len().min(count - done)]);
+            let nothing = &nothing[..nothing.len().min(count - done)];
+            self.views.iter_mut().for_each(|view| view.look(nothing));
         }
+        self.next += count as i64;
     }
 
+    fn forget(&mut self, count: usize, rate_hz: u64) {
+        self.views.iter_mut().for_each(|view| drop(view.samples.drain(..count)));
+        self.searched -= count;
+        self.origin += count as f64 * rate_hz as f64 / VIEW_HZ as f64;
+    }
+
+    /// The cells that the antennas hear, each by the antenna that hears it best, the best cell first; and how well the
+    /// best PSS correlated.
+    fn candidates(&self, search: &mut Search) -> (Vec<Candidate>, f32) {
+        let (mut all, mut primary): (Vec<Candidate>, f32) = (Vec::new(), 0.0);
+        for view in &self.views {
+            all.extend(search.find(&view.samples, BEST));
+            primary = primary.max(search.strongest_primary());
+        }
+        if self.views.len() > 1 {
+            let fit = |candidate: &Candidate| candidate.primary * candidate.secondary;
+            all.sort_by(|a, b| fit(b).total_cmp(&fit(a)));
+            let mut found: Vec<Candidate> = Vec::new();
+            for candidate in all {
+                if found.len() < BEST && found.iter().all(|other| other.pci != candidate.pci) {
+                    found.push(candidate);
+                }
+            }
+            all = found;
+        }
+        (all, primary)
+    }
+}
+
+impl View {
     fn look(&mut self, samples: &[Complex32]) {
-        self.next += samples.len() as i64;
-        let first = self.view.len();
+        let first = self.samples.len();
         match &mut self.resampler {
-            Some(resampler) => resampler.push(samples, &mut self.view),
-            None => self.view.extend_from_slice(samples),
+            Some(resampler) => resampler.push(samples, &mut self.samples),
+            None => self.samples.extend_from_slice(samples),
         }
         // Infinite values and NaN would spread over all correlations.
-        for sample in &mut self.view[first..] {
+        for sample in &mut self.samples[first..] {
             if !(sample.re.is_finite() && sample.im.is_finite()) {
                 *sample = Complex32::default();
             }
         }
     }
+}
 
-    fn forget(&mut self, count: usize, rate_hz: u64) {
-        self.view.drain(..count);
-        self.searched -= count;
-        self.origin += count as f64 * rate_hz as f64 / VIEW_HZ as f64;
-    }
+/// Forgets the samples of all antennas before number `first`.
+fn forget_before(raw: &mut [Ring], first: i64) {
+    raw.iter_mut().for_each(|raw| raw.forget_before(first));
 }
 
 /// What the first frames of a candidate that can be read tell, and where in the view the last of them begins.
-fn read_broadcast(view: &[Complex32], candidate: &Candidate) -> Option<(Broadcast, f64)> {
+fn read_broadcast(views: &[View], candidate: &Candidate) -> Option<(Broadcast, f64)> {
     let mut reader = BroadcastReader::new(candidate.pci, candidate.cp);
     let mut start = candidate.frame_start;
-    while start < view.len() as f64 {
-        let here = usize::try_from(libm::round(start) as i64).ok().and_then(|first| view.get(first..));
-        if let Some(broadcast) = here.and_then(|here| reader.read(here, candidate.cfo_hz)) {
+    while start < views[0].samples.len() as f64 {
+        let here = |first| views.iter().map(move |view| &view.samples[first..]);
+        let first = usize::try_from(libm::round(start) as i64).ok();
+        let first = first.filter(|first| *first <= views[0].samples.len());
+        if let Some(broadcast) = first.and_then(|first| reader.read(here(first), candidate.cfo_hz)) {
             return Some((broadcast, start));
         }
         start += FRAME_SAMPLES;
@@ -526,61 +628,29 @@ fn read_broadcast(view: &[Complex32], candidate: &Candidate) -> Option<(Broadcas
     None
 }
 
-/// The numerology for a cell when samples come at `rate_hz`. If an FFT can take this rate, the samples stay as they
-/// are. Otherwise it is the rate, lower or higher, to which resampling takes the least work. `None` if the rate is too
-/// low.
-fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
-    let of_rate = |rate_hz: u64| {
-        let size = usize::try_from(rate_hz / u64::from(SUBCARRIER_HZ)).ok()?;
-        Numerology::new(cell.bandwidth, cell.cp, size)
-    };
-    let least = least_rate_hz(cell.bandwidth);
-    if rate_hz < least {
-        return None;
-    }
-    if rate_hz.is_multiple_of(VIEW_HZ)
-        && let Some(numerology) = of_rate(rate_hz)
-    {
-        return Some(numerology);
-    }
-    // Wider filters have fewer taps, wider transforms more points: somewhere below twice the least rate is the best.
-    let rates = (least..=2 * least).step_by(VIEW_HZ as usize);
-    let work = |to_hz: u64| {
-        let taps = Resampler::taps(rate_hz, to_hz, half_band_hz(cell.bandwidth))?;
-        Some((taps + OF_TRANSFORM) as u64 * to_hz)
-    };
-    let possible = rates.filter_map(|rate_hz| Some((work(rate_hz)?, of_rate(rate_hz)?)));
-    possible.min_by_key(|(work, _)| *work).map(|(_, numerology)| numerology)
-}
-
-/// The cost of a transform per point, in taps of a filter.
-const OF_TRANSFORM: usize = 16;
-
-/// How far a cell extends from its centre frequency.
-fn half_band_hz(bandwidth: Bandwidth) -> u64 {
-    (bandwidth.subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ)
-}
-
 impl Following {
-    /// `None` if the cell turns out not to be there.
-    fn new(lock: &Lock, numerology: Numerology, raw: &Ring, options: &Options) -> Option<Following> {
+    /// Learns the cell from the samples before number `searched`. `None` if the cell turns out not to be there.
+    fn new(
+        lock: &Lock,
+        numerology: Numerology,
+        raw: &[Ring],
+        searched: i64,
+        options: &Options,
+    ) -> Option<Following> {
         let own_hz = u64::from(numerology.sample_rate_hz());
         let conversion = if own_hz == options.rate_hz {
             None
         } else {
             let resampler = Resampler::new(options.rate_hz, own_hz, half_band_hz(numerology.bandwidth()))?;
-            Some(Conversion::new(resampler, raw.start()))
+            Some(Conversion::new(resampler, raw[0].start()))
         };
         let start = match &conversion {
             None => lock.frame_start,
             Some(conversion) => conversion.sample(lock.frame_start),
         };
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
-        let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform);
-        let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(lock.after as i64));
-        is_there.then_some(Following { tracker, conversion })
+        let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform, raw.len());
+        let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(searched));
+        is_there.then_some(Following { tracker, conversion, usual_db: None })
     }
 }
-
-/// The narrowest cell fits any rate at which the listener works.
-const _: () = assert!(least_rate_hz(Bandwidth::ALL[0]) <= VIEW_HZ);

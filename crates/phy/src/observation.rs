@@ -178,14 +178,17 @@ impl Observer {
     }
 
     /// The likeliest CFI of subframe `out.number` that the cell may use, and how sure it is. Needs the first symbol only.
+    /// `heard` is what each antenna received, and through which channel: what they tell adds up.
     ///
     /// Source: TS 36.211 §6.7
-    pub fn cfi(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
-        let scale = llr_scale(channel.noise());
+    pub fn cfi<'h>(&self, heard: impl IntoIterator<Item = (&'h Grid, &'h Channel)>, out: &mut Observation) {
         let mut llrs = [0.0; 32];
-        for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
-            let symbols = channel.matched(self.cell.ports, grid, reg);
-            write_llrs(&symbols, scale, &[1.0; 8], eight);
+        for (grid, channel) in heard {
+            let scale = llr_scale(channel.noise());
+            for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
+                let symbols = channel.matched(self.cell.ports, grid, reg);
+                add_llrs(&symbols, scale * channel.weight(reg), &[1.0; 8], eight);
+            }
         }
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
         let likelihood = |cfi: u8| -> f32 {
@@ -210,26 +213,36 @@ impl Observer {
     /// Reads the bits of all CCEs of subframe `out.number`; `out.cfi` gives the number of control symbols.
     ///
     /// Source: TS 36.211 §6.8
-    pub fn bits(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
+    pub fn bits<'h, H>(&self, heard: H, out: &mut Observation)
+    where
+        H: IntoIterator<Item = (&'h Grid, &'h Channel), IntoIter: Clone>,
+    {
+        let heard = heard.into_iter();
         let region = self.region(out.cfi);
         let count = region.cces() * BITS_PER_CCE;
-        let scale = llr_scale(channel.noise());
         out.llrs.clear();
         out.llrs.resize(count, 0.0);
-        let scrambling = self.scrambling[out.number % 10].chunks_exact(8);
-        for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8)) {
-            let symbols = channel.matched(self.cell.ports, grid, reg);
-            write_llrs(&symbols, scale, signs, eight);
+        for (grid, channel) in heard.clone() {
+            let scale = llr_scale(channel.noise());
+            let scrambling = self.scrambling[out.number % 10].chunks_exact(8);
+            for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8))
+            {
+                let symbols = channel.matched(self.cell.ports, grid, reg);
+                add_llrs(&symbols, scale * channel.weight(reg), signs, eight);
+            }
         }
-        // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
-        let expected = scale * std::f32::consts::FRAC_1_SQRT_2;
         out.expected.clear();
         out.powers.clear();
         let bits = out.llrs.chunks_exact(BITS_PER_CCE);
         for (regs, bits) in region.pdcch.chunks_exact(REGS_PER_CCE).zip(bits) {
             let (mut sum, mut power) = (0.0, 0.0);
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
-                let mean = expected * channel.power(reg);
+                // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
+                let of_antenna = |(_, channel): (&Grid, &Channel)| {
+                    let scale = llr_scale(channel.noise()) * std::f32::consts::FRAC_1_SQRT_2;
+                    scale * channel.power(reg) * channel.weight(reg)
+                };
+                let mean: f32 = heard.clone().map(of_antenna).sum();
                 // … and where nothing was sent, its square is expected to be twice that.
                 power +=
                     eight.iter().map(|llr| llr * llr).sum::<f32>() / (16.0 * mean.max(f32::MIN_POSITIVE));
@@ -243,19 +256,28 @@ impl Observer {
     /// Listens to all sequences of all PHICH groups of subframe `out.number`; `out.cfi` must be known.
     ///
     /// Source: TS 36.211 §6.9
-    pub fn answers(&self, grid: &Grid, channel: &Channel, out: &mut Observation) {
+    pub fn answers<'h, H>(&self, heard: H, out: &mut Observation)
+    where
+        H: IntoIterator<Item = (&'h Grid, &'h Channel), IntoIter: Clone>,
+    {
+        let heard = heard.into_iter();
         let (cell, region) = (&self.cell, self.region(out.cfi));
-        let noise = channel.noise().max(f32::MIN_POSITIVE);
         let sequences = phich::sequences(cell.cp);
         out.answers.clear();
         for group in 0..cell.phich_groups() {
             let unit = &region.phich[phich::unit(cell.cp, group)];
-            let (y, h) = (unit.map(|reg| grid.quad(&reg)), unit.map(|reg| channel.quads(&reg)));
-            let (levels, full) = phich::levels(cell, &self.answers[out.number % 10], group, &y, &h);
             // A level is ±`full`, with noise of power `full`·`noise`/2 as only one part counts.
-            out.answers.extend(levels[..sequences].iter().map(|level| AnswerHeard {
-                amplitude: level / full.max(f32::MIN_POSITIVE),
-                llr: 4.0 * level / noise,
+            let (mut sums, mut sum_full) = ([0.0; 8], 0.0);
+            for (grid, channel) in heard.clone() {
+                let noise = channel.noise().max(f32::MIN_POSITIVE);
+                let (y, h) = (unit.map(|reg| grid.quad(&reg)), unit.map(|reg| channel.quads(&reg)));
+                let (levels, full) = phich::levels(cell, &self.answers[out.number % 10], group, &y, &h);
+                sums.iter_mut().zip(levels).for_each(|(sum, level)| *sum += level / noise);
+                sum_full += full / noise;
+            }
+            out.answers.extend(sums[..sequences].iter().map(|level| AnswerHeard {
+                amplitude: level / sum_full.max(f32::MIN_POSITIVE),
+                llr: 4.0 * level,
             }));
         }
     }
@@ -268,9 +290,9 @@ fn llr_scale(noise: f32) -> f32 {
 }
 
 #[inline]
-fn write_llrs(symbols: &[Complex32; 4], scale: f32, signs: &[f32], out: &mut [f32]) {
+fn add_llrs(symbols: &[Complex32; 4], scale: f32, signs: &[f32], out: &mut [f32]) {
     for ((symbol, signs), out) in symbols.iter().zip(signs.chunks_exact(2)).zip(out.chunks_exact_mut(2)) {
-        out[0] = symbol.re * scale * signs[0];
-        out[1] = symbol.im * scale * signs[1];
+        out[0] += symbol.re * scale * signs[0];
+        out[1] += symbol.im * scale * signs[1];
     }
 }

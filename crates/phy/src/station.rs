@@ -1,4 +1,4 @@
-//! A cell on the air: its grants go in, the samples of a receiver's antenna come out.
+//! A cell on the air: its grants go in, the samples of a receiver's antennas come out.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,9 @@ pub struct Station {
     cell: Cell,
     scheduler: Scheduler,
     transmitter: Transmitter,
-    impair: Impair,
+    antennas: Vec<Impair>,
+    /// What each antenna received and the others did not yet.
+    received: Vec<Vec<Complex32>>,
     /// Subframes by which the cell's clock is ahead of the reports'.
     offset: u64,
     next: u64,
@@ -42,11 +44,28 @@ impl Station {
         first_sfn: u16,
         streams: &Streams,
     ) -> Option<Station> {
+        Station::with_antennas(cell, fft_size, amplitude, &[conditions], first_sfn, streams)
+    }
+
+    /// The same, heard by several antennas of one receiver: each has its own conditions, its own fading and its own
+    /// noise. The samples of an instant lie side by side, in the order of the antennas.
+    pub fn with_antennas(
+        cell: Cell,
+        fft_size: usize,
+        amplitude: f32,
+        conditions: &[Conditions],
+        first_sfn: u16,
+        streams: &Streams,
+    ) -> Option<Station> {
+        let antenna = |(at, conditions): (usize, &Conditions)| {
+            Impair::of_antenna(at, *conditions, cell.ports.count(), streams)
+        };
         Some(Station {
             cell,
             scheduler: Scheduler::new(&cell),
             transmitter: Transmitter::new(cell, fft_size, amplitude)?,
-            impair: Impair::new(conditions, cell.ports.count(), streams),
+            antennas: conditions.iter().enumerate().map(antenna).collect(),
+            received: vec![Vec::new(); conditions.len()],
             offset: u64::from(first_sfn) * 10,
             next: 0,
             answers: VecDeque::new(),
@@ -100,7 +119,23 @@ impl Station {
         };
         self.ports.iter_mut().for_each(Vec::clear);
         self.transmitter.send(&subframe, &mut self.ports).expect("the scheduler asks for what can be sent");
-        self.impair.push(&self.ports, out);
         self.next += 1;
+        if let [only] = &mut self.antennas[..] {
+            return only.push(&self.ports, out);
+        }
+        for (antenna, received) in self.antennas.iter_mut().zip(&mut self.received) {
+            antenna.push(&self.ports, received);
+        }
+        interleave(&mut self.received, out);
     }
+}
+
+/// Takes the samples that all antennas have and appends them to `out`, those of an instant side by side.
+pub fn interleave(antennas: &mut [Vec<Complex32>], out: &mut Vec<Complex32>) {
+    let count = antennas.iter().map(Vec::len).min().unwrap_or(0);
+    out.reserve(count * antennas.len());
+    for at in 0..count {
+        out.extend(antennas.iter().map(|samples| samples[at]));
+    }
+    antennas.iter_mut().for_each(|samples| drop(samples.drain(..count)));
 }

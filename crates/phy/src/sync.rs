@@ -7,6 +7,7 @@
 //! | [`stream`] | samples as they came, around gaps | the same at the rate of an FFT, where they are needed |
 //! | [`track`] | a cell that is known, samples at its own rate | subframe after subframe, as it was heard |
 
+mod antennas;
 pub mod broadcast;
 mod health;
 mod prefix;

@@ -187,11 +187,11 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
 fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[Sent]) {
     let channel = reference::estimate(observer.cell(), number, 0, grid);
     let mut observation = Observation { number, ..Observation::default() };
-    observer.cfi(grid, &channel, &mut observation);
+    observer.cfi([(grid, &channel)], &mut observation);
     assert_eq!(observation.cfi, cfi);
     let (margin, fit) = (observation.cfi_margin, observation.cfi_fit);
     assert!(margin > 10.0 && fit > 0.99, "without noise there is no doubt about the CFI: {margin}, {fit}");
-    observer.bits(grid, &channel, &mut observation);
+    observer.bits([(grid, &channel)], &mut observation);
     assert_eq!(observation.cces(), observer.region(cfi).cces());
     for message in sent {
         let bits: Vec<u8> =

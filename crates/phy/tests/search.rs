@@ -38,7 +38,8 @@ fn check(about: &Description, name: &str, samples: &[Complex32], ms: usize) {
         let begin = best.frame_start.round() as i64 + frame * VIEW_HZ as i64 / 100;
         let Ok(begin) = usize::try_from(begin) else { continue };
         let Some(here) = view.get(begin..begin + VIEW_HZ as usize / 1000) else { break };
-        let read = reader.read(here, best.cfo_hz).unwrap_or_else(|| panic!("{name}: frame {frame} is mute"));
+        let read =
+            reader.read([here], best.cfo_hz).unwrap_or_else(|| panic!("{name}: frame {frame} is mute"));
         let cell = &about.cell;
         assert_eq!((read.mib.bandwidth, read.ports), (cell.bandwidth, cell.ports));
         assert_eq!(

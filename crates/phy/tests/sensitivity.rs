@@ -96,7 +96,7 @@ impl Link {
             let truth = Channel::known(truth.gains().to_vec(), (noise / size as f64) as f32);
             for (channel, is_learnt) in [(&learnt, true), (&truth, false)] {
                 let mut observation = Observation { number, cfi: CFI, ..Observation::default() };
-                observer.bits(&grids[1], channel, &mut observation);
+                observer.bits([(&grids[1], channel)], &mut observation);
                 for message in sent {
                     let tally = &mut tallies[message.place.cces.trailing_zeros() as usize];
                     let found = u32::from(is_found(&observation, message));

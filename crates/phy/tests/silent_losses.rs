@@ -5,6 +5,7 @@ mod crowd;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airpace_core::Streams;
 use airpace_phy::dci::Extras;
 use airpace_phy::decoder::Output;
 use airpace_phy::impair::DelayProfile;
@@ -156,4 +157,42 @@ fn a_cell_that_is_weaker_from_now_on_is_still_told() {
     let decoded = decode(384 * 15_000, &samples);
     let missing: Vec<_> = (0..300).filter(|index| !decoded.subframes.contains(index)).collect();
     assert!(missing.len() <= 20, "an idle cell is not told of in {missing:?}");
+}
+
+/// A cell is lost and found again, in pieces of cells, noise and silence: every cell is found later than the one before,
+/// and not before its samples came.
+#[test]
+fn no_cell_is_found_earlier_than_the_one_before() {
+    let [one, other] = [305, 107].map(|pci| {
+        let scene = scene(6, 128);
+        Scene { cell: Cell { pci, ..scene.cell }, snr_db: 12.0, subframes: 200, ..scene }.play().0
+    });
+    let subframe = 128 * 15;
+    let mut rng = Streams::new(2).stream("phy.pieces");
+    let mut locks = 0;
+    for _ in 0..60 {
+        let mut samples: Vec<Complex32> = vec![];
+        while samples.len() < 150 * subframe {
+            let count = (3 + rng.below(30) as usize) * subframe + rng.below(subframe as u64) as usize;
+            let from = rng.below((one.len() - count) as u64) as usize;
+            let loud = rng.range(0.3, 3.0) as f32;
+            match rng.below(4) {
+                0 => samples.resize(samples.len() + count, Complex32::default()),
+                1 => samples.extend(one[from..from + count].iter().map(|sample| sample * loud)),
+                2 => samples.extend(other[from..from + count].iter().map(|sample| sample * loud)),
+                _ => samples
+                    .extend(one[from..].iter().zip(&other[count / 2..]).take(count).map(|(a, b)| a + b)),
+            }
+        }
+        let mut after = 0;
+        for output in blind::decode(128 * 15_000, &samples).0 {
+            if let Output::Locked(lock) = output {
+                assert!(lock.after >= after, "found after {} samples, and then after {}", after, lock.after);
+                assert!(lock.after <= samples.len() as u64);
+                after = lock.after;
+                locks += 1;
+            }
+        }
+    }
+    assert!(locks > 60, "only {locks} cells were found");
 }

@@ -40,7 +40,8 @@ use super::{Verdict, on_interrupt, positive};
 /// both begin with or by their archive; or raw samples with --rate and --format; `-` is standard input. Radios are listened
 /// to through SoapySDR, where this was built with it. The cell, its bandwidth, ports and timing are found by themselves.
 /// With several recordings or radios each cell has a thread, and all are brought together by subframe; a pipe or radio that
-/// stalls does not hold up the others.
+/// stalls does not hold up the others. Of a recording with several channels, or of several with --join, all antennas are
+/// combined.
 ///
 /// Messages are printed when they are believed: those of users never heard of may come late, by --patience at most, each
 /// with its own time. If no cell can be read, the ladder says how far the samples led. Listening to others may be against the
@@ -108,6 +109,10 @@ pub struct Args {
     /// With several recordings: a pipe or radio that says nothing for so many seconds is not waited for.
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true, value_parser = positive)]
     stall: f64,
+    /// The recordings and radios are the antennas of one receiver: they began at the same instant and share a clock. What they
+    /// hear is added up, each with the weight that its noise leaves it.
+    #[arg(long)]
+    join: bool,
     #[command(flatten)]
     radio: RadioArgs,
 }

@@ -74,9 +74,14 @@ pub struct Args {
     /// PHICH groups, N_g.
     #[arg(long, value_name = "NG", default_value = "1", value_parser = phich_resource)]
     phich: PhichResource,
-    /// Signal to noise on a resource element in dB; without it there is no noise.
-    #[arg(long, value_name = "DB", allow_negative_numbers = true, value_parser = within::<-30, 60>)]
-    snr: Option<f64>,
+    /// Antennas of the receiver: their samples lie side by side, as channels of one SigMF recording. Each fades by itself and
+    /// has its own noise.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    antennas: u8,
+    /// Signal to noise on a resource element in dB; without it there is no noise. With several antennas one value for all, or
+    /// one for each, such as 10,4.
+    #[arg(long, value_name = "DB", allow_negative_numbers = true, value_delimiter = ',', value_parser = within::<-30, 60>)]
+    snr: Vec<f64>,
     /// How power is spread over time: flat, epa, eva or etu (TS 36.101 Annex B.2).
     #[arg(long, value_name = "PROFILE", default_value = "flat", value_parser = profile)]
     fading: DelayProfile,
@@ -103,6 +108,29 @@ pub struct Args {
     /// Prints one JSON object that sums up what was sent.
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// The signal to noise ratio of each antenna in dB; `None` without noise.
+    fn snr_db(&self) -> anyhow::Result<Vec<Option<f64>>> {
+        let count = usize::from(self.antennas);
+        match self.snr[..] {
+            [] => Ok(vec![None; count]),
+            [snr_db] => Ok(vec![Some(snr_db); count]),
+            ref all if all.len() == count => Ok(all.iter().copied().map(Some).collect()),
+            ref all => bail!("--snr has {} values for {count} antennas: give one, or as many", all.len()),
+        }
+    }
+
+    /// That of all antennas together, once they are combined; not a number without noise.
+    fn combined_snr_db(&self) -> f32 {
+        if let ([snr_db], 1) = (&self.snr[..], self.antennas) {
+            return *snr_db as f32;
+        }
+        let each = if self.snr.len() == 1 { f64::from(self.antennas) } else { 1.0 };
+        let ratio: f64 = self.snr.iter().map(|snr_db| each * f64::powf(10.0, snr_db / 10.0)).sum();
+        if self.snr.is_empty() { f32::NAN } else { (10.0 * ratio.log10()) as f32 }
+    }
 }
 
 fn phich_resource(text: &str) -> Result<PhichResource, String> {
@@ -153,21 +181,24 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     // The root mean square of a full carrier is a fifth of full scale, which leaves room for its peaks.
     let amplitude = (0.2 / (cell.bandwidth.subcarriers() as f64).sqrt()) as f32;
     let sample_rate_hz = fft_size as f64 * f64::from(SUBCARRIER_HZ);
-    let conditions = Conditions {
+    let snr_db = args.snr_db()?;
+    let antenna = |snr_db: &Option<f64>| Conditions {
         profile: args.fading,
         doppler_hz: args.doppler,
-        noise_power: args.snr.map_or(0.0, |snr_db| noise_power(snr_db, fft_size, amplitude)),
+        noise_power: snr_db.map_or(0.0, |snr_db| noise_power(snr_db, fft_size, amplitude)),
         cfo_hz: args.cfo,
         drift_ppm: args.drift,
         ..Conditions::perfect(sample_rate_hz)
     };
+    let conditions: Vec<Conditions> = snr_db.iter().map(antenna).collect();
     let streams = Streams::new(seed);
-    let station =
-        Station::new(cell, fft_size, amplitude, conditions, args.sfn, &streams).with_context(|| {
+    let station = Station::with_antennas(cell, fft_size, amplitude, &conditions, args.sfn, &streams)
+        .with_context(|| {
             format!("--rate {sample_rate_hz}: too low for {} PRB pairs", cell.bandwidth.prbs())
         })?;
 
     let mut meta = Meta::raw(args.format, sample_rate_hz);
+    meta.antennas = snr_db.len();
     let facts = [
         (
             "core:description",
@@ -184,7 +215,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ("lte:fft_size", json!(fft_size)),
         ("lte:channel", json!(args.fading.name())),
         ("lte:doppler_hz", json!(args.doppler)),
-        ("lte:snr_db_per_re", args.snr.map_or(json!("clean"), |snr_db| json!(snr_db))),
+        (
+            "lte:snr_db_per_re",
+            match args.snr[..] {
+                [] => json!("clean"),
+                [snr_db] => json!(snr_db),
+                ref snr_db => json!(snr_db),
+            },
+        ),
         ("lte:cfo_hz", json!(args.cfo)),
         ("lte:drift_ppm", json!(args.drift)),
         ("lte:sf0_offset_samples", json!(0)),
@@ -201,7 +239,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         );
         terminal::say(format_args!("airpace: {word}"));
     }
-    space::check(&args.out, args.format, sample_rate_hz, seconds)?;
+    space::check(&args.out, args.format, sample_rate_hz * f64::from(args.antennas), seconds)?;
     let stop = on_interrupt()?;
     let mut sender = Sender {
         station,

@@ -46,6 +46,47 @@ fn what_encode_sends_decode_reads_field_by_field() {
     assert_eq!(by_place(found), by_place(sent), "what is read is what was sent");
 }
 
+/// The antennas of a recording, or of several, are combined: what one of them cannot read comes out.
+#[test]
+fn antennas_are_combined() {
+    let shell = Shell::new();
+    let hard = ["--snr", "1", "--fading", "eva", "--doppler", "70", "--format", "ci8"];
+    record(&shell, "one", &hard);
+    record(&shell, "two", &[&hard[..], &["--antennas", "2"]].concat());
+    let sent = by_place(lines(&shell.read("two.truth")));
+    let right = |words: &[&str]| {
+        let found = shell.run(&[&["decode", "--json"], words].concat()).json();
+        by_place(found).into_keys().filter(|key| sent.contains_key(key)).count()
+    };
+    let (one, two) = (right(&["one.sigmf-meta"]), right(&["two.sigmf-meta"]));
+    assert!(one < two && two > sent.len() * 9 / 10, "{one} by one, {two} by two, {} sent", sent.len());
+    // The same antenna twice is worth as much as once.
+    let twice = right(&["one.sigmf-meta", "one.sigmf-meta", "--join"]);
+    assert!(twice.abs_diff(one) * 50 <= one, "{twice} by the same antenna twice, {one} by it once");
+    let words = ["encode", "competitor", "--out", "x", "--antennas", "3", "--snr", "1,2"];
+    shell.run(&words).refused(&["--snr has 2 values for 3 antennas"]);
+}
+
+/// Samples whose signs are read in the wrong way are reported with the format that they look like, also from a pipe.
+#[test]
+fn a_wrong_sign_is_reported_with_its_remedy() {
+    let shell = Shell::new();
+    for (is, said) in [("cu8", "ci8"), ("ci8", "cu8")] {
+        record(&shell, is, &["--format", is]);
+        let data = format!("{is}.sigmf-data");
+        let rate = ["--rate", "7.68e6"];
+        let read = shell.run(&[&["decode", &data, "--format", said], &rate[..]].concat());
+        let err = read.err;
+        assert!(
+            err.contains(&format!("it is read as {said}, but"))
+                && err.contains(&format!("say --format {is}")),
+            "{err}"
+        );
+        let read = shell.run(&[&["decode", &data, "--format", is], &rate[..]].concat());
+        assert!(!read.err.contains("it is read as"), "{}", read.err);
+    }
+}
+
 /// Checks that every uplink block whose answer lies in the recording has one, eight subframes after its grant.
 #[test]
 fn uplink_blocks_are_answered() {

@@ -23,10 +23,17 @@ use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
 use crate::sys;
 
-/// How often the thread looks for requests of programs.
+/// How often the thread looks for requests of programs while it drains, and wakes up for messages of the data thread while
+/// it does not.
 ///
 /// Chosen: often enough to answer a request within a blink, rarely enough to cost nothing.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often it wakes up for messages while a session is opened or changed: the frames of its requests are among them.
+const SPEAK_EVERY: Duration = Duration::from_millis(2);
+/// For how long after a message others are expected.
+///
+/// Chosen: a modem answers within milliseconds, and each answer brings the next request.
+const SPEAKS_FOR: Duration = Duration::from_millis(100);
 /// How often subscriptions are counted for the metrics.
 const TALLY_EVERY: Duration = Duration::from_millis(100);
 /// Bytes that may wait for a port that takes none. A modem that does not listen is asked for nothing more.
@@ -60,6 +67,8 @@ pub(super) struct Control {
     /// The rhythm of drains.
     drain: Drain,
     attached: Option<Attached>,
+    /// Until when more messages of the data thread are expected soon.
+    speaks_until: Time,
     host: KpiHost,
 }
 
@@ -99,6 +108,7 @@ impl Control {
             source: parts.source,
             drain: Drain::new(None, parts.drain),
             attached: None,
+            speaks_until: Time::ZERO,
             host: KpiHost {
                 board: parts.board,
                 orders: parts.orders,
@@ -154,7 +164,8 @@ impl Control {
                 sleep_until(drain_due);
                 continue;
             }
-            let wait = if is_often { Duration::ZERO } else { look_at - now };
+            let look_every = if now < self.speaks_until { SPEAK_EVERY } else { LOOK_EVERY };
+            let wait = if is_often { Duration::ZERO } else { look_every };
             if let Err(error) = self.server.serve(&mut self.host, wait) {
                 let _ = self.notices.send(Notice::Broken(error.to_string()));
                 self.is_over.store(true, Ordering::Relaxed);
@@ -172,8 +183,13 @@ impl Control {
     /// Handles messages of the data thread; returns whether that thread has ended.
     fn listen(&mut self) -> bool {
         loop {
-            match self.messages.try_recv() {
+            let message = self.messages.try_recv();
+            if message.is_ok() {
+                self.speaks_until = Time::from_nanos(now_ns()) + SPEAKS_FOR;
+            }
+            match message {
                 Ok(DataMessage::Opened(port)) => self.attach(port),
+                Ok(DataMessage::Dodge) => self.drain.dodge(),
                 Ok(DataMessage::Lost) => self.detach(),
                 Ok(DataMessage::Restore(frames)) => {
                     let guard = self.attached.as_mut().and_then(|attached| attached.guard.as_mut());

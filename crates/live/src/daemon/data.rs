@@ -13,7 +13,7 @@ use airpace_diag::command::Request;
 use airpace_diag::frame;
 use airpace_diag::kpi::{Carriers, Extractor, Subscription, Wanted};
 use airpace_diag::session::{Line, Original, Session, SessionOptions, State, Trouble};
-use airpace_diag::{Control, Drain};
+use airpace_diag::{Control, Drain, Evenness};
 use od::clock::now_ns;
 use od::{Entry, Publisher, SlotId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -48,7 +48,8 @@ pub(super) struct Parts {
     pub metrics: Arc<Metrics>,
     pub tap: Option<SyncSender<Tapped>>,
     pub packets: Option<SyncSender<Packet>>,
-    pub drains: bool,
+    /// How often the modem's buffer is drained.
+    pub drain: Option<Duration>,
     pub wants_realtime: bool,
 }
 
@@ -60,6 +61,8 @@ pub(super) struct Data {
     places: Vec<Place>,
     /// Readings of the primary carrier that are published after those of the others.
     held: Vec<(SlotId, Entry)>,
+    /// Whether drains fall together with packets, if there are drains.
+    evenness: Option<Evenness>,
     /// What the modem had before the daemon first changed it.
     original: Option<Original>,
     buffer: Vec<u8>,
@@ -125,6 +128,7 @@ impl Data {
             subscription,
             places: vec![],
             held: vec![],
+            evenness: None,
             original: None,
             buffer: vec![0; READ_SIZE],
             faults_before: 0,
@@ -167,7 +171,7 @@ impl Data {
     fn work_with_port(&mut self, port: Arc<Port>) -> bool {
         self.note(Notice::Opened);
         self.tell(DataMessage::Opened(Arc::clone(&port)));
-        let drain = self.parts.drains.then(|| Drain::new(None, None));
+        let drain = self.parts.drain.map(|_| Drain::new(None, None));
         // If the driver drains by its own call, no frames are needed for it.
         let drain = drain.filter(|_| !port.can_drain());
         let options = SessionOptions {
@@ -176,6 +180,7 @@ impl Data {
             drain,
             ..SessionOptions::default()
         };
+        self.evenness = self.parts.drain.map(Evenness::new);
         let mut line = Line::new(Session::new(self.subscription.codes(), options));
         let mut reported = Reported::default();
         let end = self.follow(&port, &mut line, &mut reported);
@@ -232,9 +237,9 @@ impl Data {
     /// Takes bytes that have just been read, and publishes their samples.
     fn take(&mut self, count: usize, line: &mut Line) {
         let arrival_ns = now_ns();
-        let Data { parts, extractor, places, held, buffer, faults_before, .. } = self;
-        let Parts { publisher, metrics, tap, packets, notices, .. } = parts;
-        let mut is_news = false;
+        let Data { parts, extractor, places, held, evenness, buffer, faults_before, .. } = self;
+        let Parts { publisher, metrics, tap, packets, notices, messages, .. } = parts;
+        let (mut is_news, mut dodges) = (false, false);
         line.push(Time::from_nanos(arrival_ns), &buffer[..count], |packet| {
             metrics.packets.add(1);
             if let Some(packets) = packets {
@@ -263,6 +268,10 @@ impl Data {
                     // A full tap loses samples; the board still has the last one.
                     let _ = tap.try_send(Tapped { slot, sequence, sample, arrival_ns });
                 }
+                if let Some(evenness) = evenness {
+                    let written = Time::from_nanos(entry.modem_ns);
+                    dodges |= evenness.hear(sample.wanted, written, Time::from_nanos(arrival_ns));
+                }
                 is_news = true;
             });
             if let Some(trouble) = trouble {
@@ -275,6 +284,10 @@ impl Data {
         if is_news {
             publisher.wake();
             metrics.on_latency(now_ns() - arrival_ns);
+        }
+        if dodges {
+            // If the control thread has panicked, the daemon ends.
+            let _ = messages.send(DataMessage::Dodge);
         }
         metrics.reads.add(1);
         metrics.bytes.add(count as u64);

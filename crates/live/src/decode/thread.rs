@@ -40,7 +40,7 @@ pub(super) struct ThreadEvent {
 }
 
 /// Decodes samples in a thread of its own, which ends when nobody listens any more. `name` is for people, `carrier` its
-/// place among the recordings, and `options` says how to decode; its sample rate is the source's.
+/// place among the recordings, and `options` says how to decode; its sample rate and antennas are the source's.
 pub(super) fn start(
     name: &str,
     source: Box<dyn Source>,
@@ -49,10 +49,21 @@ pub(super) fn start(
     sender: SyncSender<ThreadEvent>,
 ) -> Result<(), Error> {
     let rate_hz = options.listen.rate_hz;
+    let antennas = source.antennas();
     let decoder = Decoder::new(options).map_err(|cause| Error::Rate { name: name.to_owned(), cause })?;
     let name = name.to_owned();
-    let mut thread =
-        Thread { name, carrier, decoder, rate_hz, gone: 0, share: None, cost_us: 0.0, untold: 0, sender };
+    let mut thread = Thread {
+        name,
+        carrier,
+        decoder,
+        rate_hz,
+        antennas,
+        gone: 0,
+        share: None,
+        cost_us: 0.0,
+        untold: 0,
+        sender,
+    };
     let name = thread.name.clone();
     std::thread::Builder::new()
         .name(format!("decode {name}"))
@@ -81,6 +92,7 @@ struct Thread {
     carrier: usize,
     decoder: Decoder,
     rate_hz: u64,
+    antennas: usize,
     /// Samples that were read, or lost by the receiver.
     gone: u64,
     /// How much has been read, where that is known.
@@ -97,7 +109,7 @@ impl Thread {
     fn read_all(&mut self, mut source: Box<dyn Source>) -> Result<(), Stop> {
         // Pieces of one length: what is decoded does not depend on how a pipe was filled. A message waits for its
         // piece's end for a quarter of a millisecond at most.
-        let piece = (self.rate_hz / 4000).max(1) as usize;
+        let piece = (self.rate_hz / 4000).max(1) as usize * self.antennas;
         let mut samples: Vec<Complex32> = vec![];
         let end = loop {
             let read = source.read(&mut samples);

@@ -11,8 +11,11 @@ use super::{Error, Format, NoFormat};
 pub struct Meta {
     /// How a sample is written.
     pub format: Format,
-    /// Samples per second.
+    /// Samples per second, of each antenna.
     pub sample_rate_hz: f64,
+    /// Antennas whose samples lie side by side, instant by instant: SigMF's channels. A sample of a recording, as it is
+    /// counted everywhere, is one instant of all of them.
+    pub antennas: usize,
     /// The file of samples, if its name differs from SigMF's; it lies next to the description.
     pub dataset: Option<String>,
     /// Bytes after the last sample that are not samples.
@@ -40,12 +43,18 @@ pub struct Segment {
 /// The largest number of samples or bytes: every JSON parser holds it exactly.
 const MOST: u64 = 1 << 53;
 
+/// The most antennas of a recording.
+///
+/// Chosen: more than radios have that share a clock. An instant must fit into what is read at once.
+pub const MOST_ANTENNAS: usize = 64;
+
 impl Meta {
     /// For samples of which only this is known.
     pub fn raw(format: Format, sample_rate_hz: f64) -> Meta {
         Meta {
             format,
             sample_rate_hz,
+            antennas: 1,
             dataset: None,
             trailing_bytes: 0,
             segments: vec![Segment::default()],
@@ -96,10 +105,11 @@ impl Meta {
             Some(rate) => rate,
             None => sample_rate(global.get("core:sample_rate")).map_err(wrong("core:sample_rate"))?,
         };
-        if whole(global.get("core:num_channels"), 1).map_err(wrong("core:num_channels"))? != 1 {
-            let what = "must be 1: a file of several antennas has to be split into one file each";
-            return Err(wrong("core:num_channels")(what));
-        }
+        let antennas = whole(global.get("core:num_channels"), 1).map_err(wrong("core:num_channels"))?;
+        let antennas = usize::try_from(antennas).ok().filter(|count| (1..=MOST_ANTENNAS).contains(count));
+        let antennas = antennas.ok_or_else(|| {
+            wrong("core:num_channels")(format!("must be the number of antennas, from 1 to {MOST_ANTENNAS}"))
+        })?;
         if global.get("core:metadata_only") == Some(&Value::Bool(true)) {
             return Err(wrong("core:metadata_only")("says that the recording has no samples"));
         }
@@ -135,7 +145,15 @@ impl Meta {
         if segments.is_empty() {
             segments.push(Segment::default());
         }
-        Ok(Meta { format, sample_rate_hz, dataset, trailing_bytes, segments, extra: global.clone() })
+        Ok(Meta {
+            format,
+            sample_rate_hz,
+            antennas,
+            dataset,
+            trailing_bytes,
+            segments,
+            extra: global.clone(),
+        })
     }
 
     /// What the description says of rate and format if known values overruled it, in words; `None` if it agrees or says
@@ -156,7 +174,7 @@ impl Meta {
         global.insert("core:datatype".into(), self.format.name().into());
         global.insert("core:sample_rate".into(), self.sample_rate_hz.into());
         global.insert("core:version".into(), "1.0.0".into());
-        global.insert("core:num_channels".into(), 1.into());
+        global.insert("core:num_channels".into(), self.antennas.into());
         global.extend(self.dataset.as_ref().map(|name| ("core:dataset".into(), name.as_str().into())));
         if self.trailing_bytes > 0 {
             global.insert("core:trailing_bytes".into(), self.trailing_bytes.into());
@@ -248,6 +266,7 @@ mod tests {
     fn a_description_comes_back_from_its_text() {
         let mut meta = Meta::raw(Format::Ci16, 1.92e6);
         (meta.dataset, meta.trailing_bytes) = (Some("cell.iq".to_owned()), 12);
+        meta.antennas = 2;
         meta.segments.push(Segment {
             start: 1000,
             global_index: Some(1500),
@@ -259,6 +278,7 @@ mod tests {
             (back.format, back.sample_rate_hz, &back.segments, &back.dataset, back.trailing_bytes),
             (Format::Ci16, 1.92e6, &meta.segments, &meta.dataset, 12)
         );
+        assert_eq!(back.antennas, 2);
         assert_eq!(parse(&back.to_json()).unwrap(), back);
     }
 
@@ -272,13 +292,14 @@ mod tests {
         assert!(of_type("ci32_le").contains("use ci8, cu8, ci16_le or cf32_le"));
         assert!(of(r#""core:datatype": "ci8""#).contains("core:sample_rate: is not there"));
         assert!(of(r#""core:datatype": "ci8", "core:sample_rate": -3"#).contains("above 0"));
-        let two = r#""core:datatype": "ci8", "core:sample_rate": 1e6, "core:num_channels": 2"#;
-        assert!(of(two).contains("split"));
         assert_eq!(parse("{").unwrap_err(), "a.sigmf-meta: line 1, column 1: EOF while parsing an object");
         assert!(parse("[]").unwrap_err().starts_with("a.sigmf-meta: global: is not there"));
         let known = r#""core:datatype": "ci8", "core:sample_rate": 1e6"#;
         for (more, field) in [
             (r#""core:trailing_bytes": -1"#, "core:trailing_bytes"),
+            (r#""core:num_channels": 0"#, "core:num_channels"),
+            (r#""core:num_channels": 65"#, "core:num_channels"),
+            (r#""core:num_channels": "two""#, "core:num_channels"),
             (r#""core:dataset": "a/b""#, "core:dataset"),
             (r#""core:dataset": 7"#, "core:dataset"),
             (r#""core:metadata_only": true"#, "core:metadata_only"),

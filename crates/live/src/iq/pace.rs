@@ -83,6 +83,10 @@ impl Source for Paced {
         self.source.sample_rate_hz()
     }
 
+    fn antennas(&self) -> usize {
+        self.source.antennas()
+    }
+
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if self.given == self.ahead.len() {
@@ -100,11 +104,12 @@ impl Source for Paced {
             }
         }
         let millisecond = (self.source.sample_rate_hz() / 1e3) as usize;
-        let count = (self.ahead.len() - self.given).min(millisecond.max(1));
+        let antennas = self.source.antennas();
+        let count = ((self.ahead.len() - self.given) / antennas).min(millisecond.max(1));
         self.gone += count as u64;
         self.wait(since);
-        out.extend_from_slice(&self.ahead[self.given..][..count]);
-        self.given += count;
+        out.extend_from_slice(&self.ahead[self.given..][..count * antennas]);
+        self.given += count * antennas;
         Ok(Piece::Samples(count))
     }
 

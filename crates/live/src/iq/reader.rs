@@ -1,11 +1,13 @@
 //! Reads samples piece by piece.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use airpace_phy::Complex32;
 
 use super::bytes::{Bytes, CHUNK};
+use super::doubt::{Doubt, Look};
 use super::locate::{Located, locate};
 use super::{Error, Format, Meta};
 
@@ -18,10 +20,12 @@ pub struct Reader {
     path: PathBuf,
     ahead: Ahead,
     samples: u64,
-    /// A flaw that is still to be reported.
-    flaw: Option<Flaw>,
+    /// Flaws that are still to be reported.
+    flaws: VecDeque<Flaw>,
     /// Whether a sample was not a finite number.
     has_strange: bool,
+    /// As long as it is not known whether the samples look like their format.
+    look: Option<Box<Look>>,
     next_segment: usize,
     /// Bytes of the segment's header that are still to come.
     header_left: u64,
@@ -31,7 +35,7 @@ pub struct Reader {
 /// The next piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// This many samples.
+    /// This many samples of each antenna.
     Samples(usize),
     /// Samples that the receiver lost: how many, if the recording tells.
     Gap(Option<u64>),
@@ -53,6 +57,25 @@ pub enum Flaw {
         first: u64,
         /// How many samples were read there.
         count: u64,
+    },
+    /// The samples do not look like their format.
+    #[error("it is read as {said}, but {doubt}")]
+    Format {
+        /// The format in which they are read.
+        said: Format,
+        /// What is odd.
+        doubt: Doubt,
+    },
+    /// One of several antennas lost samples, and nobody knows how many.
+    #[error(
+        "antenna {which} lost samples after {at}, and its description does not say how many: the antenna is left out from \
+         there on"
+    )]
+    Antenna {
+        /// Which of the joined recordings, from 0.
+        which: usize,
+        /// Samples before the loss.
+        at: u64,
     },
     /// The samples end within compressed data.
     #[error("the compressed data end unfinished after {bytes} bytes; {samples} samples were whole")]
@@ -112,6 +135,7 @@ impl Reader {
     }
 
     fn of(path: PathBuf, meta: Meta, source: Bytes) -> Reader {
+        let look = Some(Box::new(Look::new(meta.format, meta.format.size() * meta.antennas)));
         let header_left = meta.segments.first().map_or(0, |segment| segment.header_bytes);
         let ahead = Ahead { source, left: None, held: None, buffer: vec![], start: 0, end: 0, is_cut: false };
         Reader {
@@ -119,8 +143,9 @@ impl Reader {
             path,
             ahead,
             samples: 0,
-            flaw: None,
+            flaws: VecDeque::new(),
             has_strange: false,
+            look,
             next_segment: 1,
             header_left,
             is_over: false,
@@ -148,12 +173,18 @@ impl Reader {
         self.samples
     }
 
-    /// Appends the next samples. Never crosses a gap: a gap before the next samples is reported first, once.
+    /// Bytes of one instant of all antennas.
+    fn size(&self) -> usize {
+        self.meta.format.size() * self.meta.antennas
+    }
+
+    /// Appends the next samples: of each antenna one, side by side. Never crosses a gap: a gap before the next samples is
+    /// reported first, once.
     ///
     /// # Errors
     /// If the file cannot be opened or read, is shorter than its header should be, or is compressed and damaged.
     pub fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
-        if let Some(flaw) = self.flaw.take() {
+        if let Some(flaw) = self.flaws.pop_front() {
             return Ok(Piece::Flaw(flaw));
         }
         if self.is_over {
@@ -163,12 +194,12 @@ impl Reader {
         if let Some(lost) = self.enter_segment() {
             return Ok(Piece::Gap(lost));
         }
-        let size = self.meta.format.size();
+        let size = self.size();
         let of_segment = match self.meta.segments.get(self.next_segment) {
             Some(next) => usize::try_from(next.start - self.samples).unwrap_or(usize::MAX),
             None => usize::MAX,
         };
-        let most = of_segment.min(CHUNK / size);
+        let most = of_segment.min((CHUNK / size).max(1));
         while self.header_left > 0 {
             let available =
                 self.ahead.available().min(usize::try_from(self.header_left).unwrap_or(usize::MAX));
@@ -184,9 +215,16 @@ impl Reader {
             }
         }
         let count = (self.ahead.available() / size).min(most);
-        let strange = self.meta.format.read(self.ahead.take(count * size), out);
+        let bytes = self.ahead.take(count * size);
+        let strange = self.meta.format.read(bytes, out);
+        if let Some(look) = &mut self.look {
+            look.take(bytes);
+            if look.is_over() {
+                self.judge();
+            }
+        }
         if strange > 0 && !std::mem::replace(&mut self.has_strange, true) {
-            self.flaw = Some(Flaw::Strange { first: self.samples, count: count as u64 });
+            self.flaws.push_back(Flaw::Strange { first: self.samples, count: count as u64 });
         }
         self.samples += count as u64;
         Ok(Piece::Samples(count))
@@ -208,6 +246,12 @@ impl Reader {
         (index != expected).then_some(index.checked_sub(expected))
     }
 
+    /// The look at the first samples is over.
+    fn judge(&mut self) {
+        let doubt = self.look.take().and_then(|look| look.judge());
+        self.flaws.extend(doubt.map(|doubt| Flaw::Format { said: self.meta.format, doubt }));
+    }
+
     fn more(&mut self, most: usize) -> Result<bool, Error> {
         self.ahead.more(most).map_err(Error::io(&self.path))
     }
@@ -223,13 +267,19 @@ impl Reader {
     }
 
     fn end(&mut self) -> Piece {
+        if self.look.is_some() {
+            self.judge();
+            if let Some(flaw) = self.flaws.pop_front() {
+                return Piece::Flaw(flaw);
+            }
+        }
         self.is_over = true;
         let (sample, bytes) = (self.samples, self.ahead.available());
         let capture = self.next_segment - usize::from(self.header_left > 0);
         if self.ahead.is_cut {
             Piece::Flaw(Flaw::Frame { bytes: self.ahead.source.taken(), samples: sample })
         } else if bytes > 0 {
-            Piece::Flaw(Flaw::Sample { sample, bytes, size: self.meta.format.size() })
+            Piece::Flaw(Flaw::Sample { sample, bytes, size: self.size() })
         } else if let Some(segment) = self.meta.segments.get(capture) {
             Piece::Flaw(Flaw::Capture { sample, capture, start: segment.start })
         } else {

@@ -21,6 +21,7 @@ impl Recorded {
     /// If the file cannot be created.
     pub fn new(source: Box<dyn Source>, path: &Path, frequency_hz: Option<f64>) -> Result<Recorded, Error> {
         let mut meta = Meta::raw(Format::Ci16, source.sample_rate_hz());
+        meta.antennas = source.antennas();
         meta.segments[0].frequency_hz = frequency_hz;
         Ok(Recorded { source, writer: Some(Writer::create(path, meta)?) })
     }
@@ -33,6 +34,10 @@ impl Recorded {
 impl Source for Recorded {
     fn sample_rate_hz(&self) -> f64 {
         self.source.sample_rate_hz()
+    }
+
+    fn antennas(&self) -> usize {
+        self.source.antennas()
     }
 
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {

@@ -12,7 +12,12 @@ pub trait Source: Send {
     /// Samples per second.
     fn sample_rate_hz(&self) -> f64;
 
-    /// Appends the next samples. Never crosses a gap: a gap before the next samples is reported first, once. No samples
+    /// Antennas that listen at the same time.
+    fn antennas(&self) -> usize {
+        1
+    }
+
+    /// Appends the next samples: of each antenna one, side by side, in the order of the antennas. Never crosses a gap: a gap before the next samples is reported first, once. No samples
     /// (`Samples(0)`) mean that none have come for a while, but that more may come.
     ///
     /// # Errors
@@ -31,6 +36,10 @@ pub trait Source: Send {
 impl Source for Reader {
     fn sample_rate_hz(&self) -> f64 {
         self.meta().sample_rate_hz
+    }
+
+    fn antennas(&self) -> usize {
+        self.meta().antennas
     }
 
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
@@ -69,6 +78,10 @@ impl Source for Until {
         self.source.sample_rate_hz()
     }
 
+    fn antennas(&self) -> usize {
+        self.source.antennas()
+    }
+
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
         let left = self.most.map(|most| most.saturating_sub(self.gone));
         if left == Some(0) || self.stop.load(Ordering::Relaxed) {
@@ -78,7 +91,7 @@ impl Source for Until {
         let piece = match self.source.read(out)? {
             Piece::Samples(count) => {
                 let count = left.map_or(count, |left| count.min(usize::try_from(left).unwrap_or(count)));
-                out.truncate(before + count);
+                out.truncate(before + count * self.source.antennas());
                 self.gone += count as u64;
                 Piece::Samples(count)
             }

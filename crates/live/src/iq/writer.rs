@@ -40,13 +40,13 @@ impl Writer {
         ["data", "meta"].map(|ending| PathBuf::from(format!("{stem}.sigmf-{ending}")))
     }
 
-    /// Appends samples.
+    /// Appends samples: of each antenna one, side by side.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&mut self, samples: &[Complex32]) -> Result<(), Error> {
         self.bytes.clear();
-        self.samples += samples.len() as u64;
+        self.samples += (samples.len() / self.meta.antennas) as u64;
         self.cut += self.meta.format.write(samples, &mut self.bytes) as u64;
         self.data.write_all(&self.bytes).map_err(Error::write(self.data.path()))
     }

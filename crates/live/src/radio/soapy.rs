@@ -35,6 +35,7 @@ const MOST_OFF_RATE: f64 = 0.01;
 pub struct Radio {
     name: String,
     rate_hz: f64,
+    antennas: usize,
     state: State,
 }
 
@@ -68,17 +69,27 @@ impl Radio {
     /// If there is no such radio, or if it cannot listen like this.
     pub fn open(settings: &Settings) -> Result<(Radio, Tuned), Error> {
         let name = settings.name();
-        let opening = Opening { name: &name, settings };
-        let device = opening.device()?;
-        let rate_hz = opening.rate(&device)?;
-        let frequency_hz = opening.frequency(&device)?;
-        let antenna = opening.antenna(&device)?;
-        let gain_db = opening.gain(&device)?;
+        let channels = if settings.channels.is_empty() { vec![0] } else { settings.channels.clone() };
+        let of_channel = |channel| Opening { name: &name, settings, channel };
+        let most = channels.iter().copied().max().unwrap_or(0);
+        let device = of_channel(most).device()?;
+        let mut all: Vec<Tuned> = vec![];
+        for &channel in &channels {
+            all.push(of_channel(channel).tune(&device)?);
+        }
+        let tuned = all[0].clone();
+        if let Some(other) = all.iter().find(|other| other.rate_hz != tuned.rate_hz) {
+            let what = format!(
+                "its receivers take {} and {} samples per second: antennas need one rate; give another --rate",
+                tuned.rate_hz, other.rate_hz
+            );
+            return Err(refused(&name, what));
+        }
         let stream = device
-            .rx_stream(&[settings.channel])
-            .map_err(|error| opening.refused(format!("gives no samples: {}", error.message)))?;
-        let tuned = Tuned { frequency_hz, rate_hz, gain_db, antenna };
-        Ok((Radio { name, rate_hz, state: State::Ready(stream) }, tuned))
+            .rx_stream(&channels)
+            .map_err(|error| refused(&name, format!("gives no samples: {}", error.message)))?;
+        let (rate_hz, antennas) = (tuned.rate_hz, channels.len());
+        Ok((Radio { name, rate_hz, antennas, state: State::Ready(stream) }, tuned))
     }
 
     fn start(&self, stream: RxStream<Complex32>) -> Result<Pump, Error> {
@@ -89,6 +100,7 @@ impl Radio {
             stream,
             clock: Clock::new(self.rate_hz),
             rate_hz: self.rate_hz,
+            antennas: self.antennas,
             loss: Loss::default(),
             sender,
             waiting: Arc::clone(&waiting),
@@ -114,6 +126,10 @@ impl Source for Radio {
         self.rate_hz
     }
 
+    fn antennas(&self) -> usize {
+        self.antennas
+    }
+
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
         if let State::Ready(_) = self.state
             && let State::Ready(stream) = std::mem::replace(&mut self.state, State::Over)
@@ -125,7 +141,7 @@ impl Source for Radio {
             Ok(Block::Samples(samples)) => {
                 pump.waiting.fetch_sub(samples.len(), Ordering::Relaxed);
                 out.extend_from_slice(&samples);
-                Ok(Piece::Samples(samples.len()))
+                Ok(Piece::Samples(samples.len() / self.antennas))
             }
             Ok(Block::Gap(lost)) => Ok(Piece::Gap(lost)),
             Err(RecvTimeoutError::Timeout) => Ok(Piece::Samples(0)),
@@ -161,6 +177,7 @@ struct Thread {
     stream: RxStream<Complex32>,
     clock: Clock,
     rate_hz: f64,
+    antennas: usize,
     loss: Loss,
     sender: Sender<Block>,
     waiting: Arc<AtomicUsize>,
@@ -194,13 +211,14 @@ impl Thread {
             .map_err(|error| refused(&self.name, format!("cannot be switched on: {}", error.message)))?;
         let most = self.stream.mtu().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK);
         let length = ((self.rate_hz * BLOCK_S) as usize).clamp(LEAST_BLOCK, most);
-        let mut buffer = vec![Complex32::default(); length];
+        let mut buffers = vec![vec![Complex32::default(); length]; self.antennas];
         let mut heard = Instant::now();
         while !self.stop.load(Ordering::Relaxed) {
-            match self.stream.read(&mut [&mut buffer], PATIENCE.as_micros() as i64) {
+            let mut rows: Vec<&mut [Complex32]> = buffers.iter_mut().map(Vec::as_mut_slice).collect();
+            match self.stream.read(&mut rows, PATIENCE.as_micros() as i64) {
                 Ok(count) if count > 0 => {
                     heard = Instant::now();
-                    if !self.give(&buffer[..count.min(length)]) {
+                    if !self.give(&buffers, count.min(length)) {
                         return Ok(());
                     }
                     continue;
@@ -232,14 +250,15 @@ impl Thread {
         Ok(())
     }
 
-    /// Passes samples on; `false` if the receiver is gone.
-    fn give(&mut self, samples: &[Complex32]) -> bool {
-        if let Some(lost) = self.clock.take(samples.len(), self.stream.time_ns()) {
+    /// Passes the first `count` samples of each antenna on; `false` if the receiver is gone.
+    fn give(&mut self, antennas: &[Vec<Complex32>], count: usize) -> bool {
+        if let Some(lost) = self.clock.take(count, self.stream.time_ns()) {
             self.loss.add(lost);
         }
-        let most = (self.rate_hz * MOST_WAITING_S) as usize;
-        if self.waiting.load(Ordering::Relaxed) + samples.len() > most {
-            self.loss.add(Some(samples.len() as u64));
+        let most = (self.rate_hz * MOST_WAITING_S) as usize * self.antennas;
+        let values = count * self.antennas;
+        if self.waiting.load(Ordering::Relaxed) + values > most {
+            self.loss.add(Some(count as u64));
             return true;
         }
         if let Some(lost) = self.loss.take()
@@ -247,9 +266,10 @@ impl Thread {
         {
             return false;
         }
-        self.waiting.fetch_add(samples.len(), Ordering::Relaxed);
-        let finite = |sample: &Complex32| if sample.is_finite() { *sample } else { Complex32::default() };
-        self.sender.send(Block::Samples(samples.iter().map(finite).collect())).is_ok()
+        self.waiting.fetch_add(values, Ordering::Relaxed);
+        let finite = |sample: Complex32| if sample.is_finite() { sample } else { Complex32::default() };
+        let instants = (0..count).flat_map(|at| antennas.iter().map(move |samples| finite(samples[at])));
+        self.sender.send(Block::Samples(instants.collect())).is_ok()
     }
 }
 
@@ -257,6 +277,8 @@ impl Thread {
 struct Opening<'s> {
     name: &'s str,
     settings: &'s Settings,
+    /// The receiver that is set.
+    channel: usize,
 }
 
 impl Opening<'_> {
@@ -265,7 +287,16 @@ impl Opening<'_> {
     }
 
     fn channel(&self) -> usize {
-        self.settings.channel
+        self.channel
+    }
+
+    /// Sets the receiver.
+    fn tune(&self, device: &Device) -> Result<Tuned, Error> {
+        let rate_hz = self.rate(device)?;
+        let frequency_hz = self.frequency(device)?;
+        let antenna = self.antenna(device)?;
+        let gain_db = self.gain(device)?;
+        Ok(Tuned { frequency_hz, rate_hz, gain_db, antenna })
     }
 
     /// The factor by which the oscillator changes the values that it is given.

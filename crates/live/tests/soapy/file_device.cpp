@@ -12,7 +12,7 @@
 //   agc=yes                           it finds its gain by itself where it is asked to
 //   most_rate=HZ                      the most samples per second, instead of 61.44 million
 //
-// Behind the file's end it is silent.
+// Behind the file's end it is silent. A second receiver hears the same with the parts of each sample exchanged.
 
 #include <SoapySDR/Device.hpp>
 #include <SoapySDR/Formats.hpp>
@@ -116,7 +116,8 @@ public:
     SoapySDR::Stream *setupStream(const int, const std::string &format, const std::vector<size_t> &channels,
                                   const SoapySDR::Kwargs &) override
     {
-        if (format != SOAPY_SDR_CF32 || channels.size() != 1) throw std::runtime_error("CF32 of one channel only");
+        if (format != SOAPY_SDR_CF32 || channels.empty()) throw std::runtime_error("CF32 only");
+        opened = channels;
         return reinterpret_cast<SoapySDR::Stream *>(this);
     }
     void closeStream(SoapySDR::Stream *) override { log("closed"); }
@@ -152,7 +153,13 @@ public:
         if (!faults.empty()) count = std::min(count, std::max(faults.front().at, at + 1) - at);
         if (at >= samples.size()) return wait(timeoutUs);
         count = std::min(count, samples.size() - at);
-        std::copy_n(samples.begin() + at, count, static_cast<std::complex<float> *>(buffers[0]));
+        for (size_t which = 0; which < opened.size(); which++) {
+            auto *const out = static_cast<std::complex<float> *>(buffers[which]);
+            for (size_t n = 0; n < count; n++) {
+                const auto sample = samples[at + n];
+                out[n] = opened[which] == 0 ? sample : std::complex<float>(sample.imag(), sample.real());
+            }
+        }
         flags = 0;
         if (clock != "none") {
             flags |= SOAPY_SDR_HAS_TIME;
@@ -186,6 +193,7 @@ private:
     const std::string logPath;
     std::vector<std::complex<float>> samples;
     std::vector<Fault> faults;
+    std::vector<size_t> opened;
     size_t at = 0;
     std::string antenna = "RX";
     double gain = 0, frequency = 100e6, rate = 1e6;

@@ -275,3 +275,19 @@ fn a_radio_that_nobody_reads_any_more_is_switched_off() {
     let told = player.told();
     assert_eq!(told[told.len() - 3..], ["on", "off", "closed"], "before the reader goes on");
 }
+
+#[test]
+fn two_receivers_of_a_radio_are_heard_side_by_side() {
+    if !is_at_the_radio("two_receivers_of_a_radio_are_heard_side_by_side") {
+        return;
+    }
+    let player = Player::new(50_000);
+    let (source, _) = player.open("channel=1+0,gain=20,faults=overflow:20000:100+gone:40000").unwrap();
+    assert_eq!(source.antennas(), 2);
+    let heard = Heard::until_it_fails(source);
+    assert_eq!(heard.gaps, [(2 * 20_000, Some(100))], "a loss is as long on both");
+    let came = player.samples[..20_000].iter().chain(&player.samples[20_100..40_000]);
+    let expected: Vec<_> = came.flat_map(|sample| [Complex32::new(sample.im, sample.re), *sample]).collect();
+    assert_eq!(heard.samples, expected, "in the order in which they were asked for");
+    assert_eq!(player.told().iter().filter(|line| *line == "gain 20").count(), 2, "both are set");
+}

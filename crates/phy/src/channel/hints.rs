@@ -32,6 +32,17 @@ impl Hints {
         self.most_turn += other.most_turn;
     }
 
+    /// The same of signals whose power is `by` times as large.
+    pub(crate) fn times(&self, by: f32) -> Hints {
+        Hints {
+            neighbours: self.neighbours * by,
+            power: self.power * by,
+            turn: self.turn * by,
+            most_turn: self.most_turn * by,
+            ..*self
+        }
+    }
+
     /// How alike neighbours are: 1 without noise and echoes, around [`Hints::of_noise`] without a cell.
     pub fn coherence(&self) -> f32 {
         self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)

@@ -18,6 +18,9 @@ pub struct Conversion {
 /// The tracker takes only the samples of some symbols of a subframe: the others are never resampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
+    /// The samples of each antenna, all with the same gaps.
+    rings: &'a [Ring],
+    /// The antenna whose samples are read.
     ring: &'a Ring,
     conversion: Option<&'a Conversion>,
     /// Raw samples from this number on are not looked at.
@@ -61,9 +64,21 @@ impl Conversion {
 }
 
 impl<'a> Stream<'a> {
-    /// All samples of `ring`. When `is_finished`, no more will come.
-    pub fn new(ring: &'a Ring, conversion: Option<&'a Conversion>, is_finished: bool) -> Stream<'a> {
-        Stream { ring, conversion, end: ring.end(), is_finished }
+    /// All samples of each antenna's ring; those of the first are read. The rings have the same gaps. When `is_finished`,
+    /// no more will come.
+    ///
+    /// # Panics
+    /// If there is no ring.
+    pub fn new(rings: &'a [Ring], conversion: Option<&'a Conversion>, is_finished: bool) -> Stream<'a> {
+        Stream { rings, ring: &rings[0], conversion, end: rings[0].end(), is_finished }
+    }
+
+    /// The same, with the samples of the antenna with this number.
+    ///
+    /// # Panics
+    /// If there is no such antenna.
+    pub fn of(self, antenna: usize) -> Stream<'a> {
+        Stream { ring: &self.rings[antenna], ..self }
     }
 
     /// Only the samples before raw sample number `end`.
@@ -178,7 +193,7 @@ mod tests {
         let all: Vec<Complex32> = ring.pieces(0, 50_000).expect("all of it").flatten().copied().collect();
         resampler.clone().push(&all, &mut whole);
         let conversion = Conversion::new(resampler, 0);
-        let stream = Stream::new(&ring, Some(&conversion), false);
+        let stream = Stream::new(std::slice::from_ref(&ring), Some(&conversion), false);
         let mut window = Window::default();
         for (first, count) in [(0, 10), (1, 128), (999, 2048), (30_000, 1)] {
             let read: Vec<Complex32> = stream
@@ -193,14 +208,14 @@ mod tests {
         let last = whole.len() as i64;
         assert_eq!(stream.reach(last - 9, last), Reach::There);
         assert_eq!(stream.reach(last - 9, last + 1), Reach::NotYet);
-        let finished = Stream::new(&ring, Some(&conversion), true);
+        let finished = Stream::new(std::slice::from_ref(&ring), Some(&conversion), true);
         assert_eq!(finished.reach(last - 9, last + 1), Reach::There);
     }
 
     #[test]
     fn what_is_lost_never_comes() {
         let ring = ring(&[(1000, 500), (1000, 0)]);
-        let stream = Stream::new(&ring, None, false);
+        let stream = Stream::new(std::slice::from_ref(&ring), None, false);
         assert_eq!(stream.reach(0, 1000), Reach::There);
         assert_eq!(stream.reach(990, 1001), Reach::Lost);
         assert_eq!(stream.reach(1200, 1600), Reach::Lost);

@@ -4,15 +4,15 @@ mod settle;
 
 use num_complex::Complex32;
 
+use super::antennas::Antennas;
 use super::health::Health;
 use super::prefix;
-use super::stream::{Reach, Stream, Window};
+use super::stream::{Reach, Stream};
 use super::tuning::{Ramp, Tuning, sum};
-use super::{angle, correlate, phasor};
+use super::{angle, phasor};
 use crate::cell::Cell;
-use crate::channel::{Estimator, Hints, Learnt};
+use crate::channel::{Estimator, Hints};
 use crate::coding::Viterbi;
-use crate::grid::Grid;
 use crate::modulation::soft_bits;
 use crate::numerology::Numerology;
 use crate::observation::{Observation, Observer};
@@ -69,19 +69,16 @@ pub enum Step {
 pub struct Tracker {
     numerology: Numerology,
     demodulator: Demodulator,
-    estimator: Estimator,
+    antennas: Antennas,
     observer: Observer,
-    grid: Grid,
     place: Place,
     /// Turns of the carrier until `place.start`.
     turns: f64,
     ramp: Ramp,
     tuning: Tuning,
-    dc: Complex32,
     health: Health,
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
-    window: Window,
     /// The last place at which the PSS was where it was expected.
     last_sure: Place,
     /// The place where the loops settled, and how many subframes before it the next subframe lies.
@@ -110,23 +107,27 @@ const CLEAR_BESIDE: f32 = 0.8;
 const CLEAN_DB: f32 = 18.0;
 
 impl Tracker {
-    /// For a cell that was found at `place`, in samples at the rate of an FFT of `numerology`.
-    pub fn new(cell: Cell, numerology: Numerology, place: Place, transform: Transform) -> Tracker {
+    /// For a cell that `antennas` antennas of a receiver found at `place`, in samples at the rate of an FFT of
+    /// `numerology`.
+    pub fn new(
+        cell: Cell,
+        numerology: Numerology,
+        place: Place,
+        transform: Transform,
+        antennas: usize,
+    ) -> Tracker {
         Tracker {
             numerology,
             demodulator: Demodulator::by(transform, numerology),
-            estimator: Estimator::new(&cell),
+            antennas: Antennas::new(&cell, antennas),
             observer: Observer::new(cell),
-            grid: Grid::new(&cell),
             place,
             turns: 0.0,
             ramp: Ramp::default(),
             tuning: Tuning::default(),
-            dc: Complex32::default(),
             health: Health::new(0.0),
             viterbi: Viterbi::default(),
             broadcast: pbch::elements(&cell),
-            window: Window::default(),
             last_sure: place,
             settled: place,
             early: 0,
@@ -146,14 +147,19 @@ impl Tracker {
         &self.place
     }
 
-    /// What the channel estimate knows.
+    /// Samples of a subframe, by the clock as it drifts.
+    pub fn subframe_samples(&self) -> f64 {
+        self.numerology.subframe_samples() as f64 + self.place.drift
+    }
+
+    /// What the channel estimate knows, on the antenna that hears the cell best.
     pub fn estimator(&self) -> &Estimator {
-        &self.estimator
+        self.antennas.estimator()
     }
 
     /// Reads the next subframe.
     pub fn step(&mut self, stream: &Stream<'_>) -> Step {
-        let all = self.estimator.channel().snr_db() < CLEAN_DB;
+        let all = self.antennas.snr_db() < CLEAN_DB;
         let mut symbols = self.pilot_symbols(all);
         let mut last = self.last_control_symbol(&symbols);
         // Some subframes must wait for a synchronisation signal or the PBCH, unless its samples will never come.
@@ -172,34 +178,34 @@ impl Tracker {
         if reach == Reach::Lost {
             let Some(whole) = self.last_before_gap(stream, last) else {
                 self.advance();
-                self.estimator.forget();
+                self.antennas.each_estimator(Estimator::forget);
                 return Step::Gap;
             };
             last = whole;
             symbols.retain(|symbol| *symbol <= last);
         }
-        let before = self.estimator.learnt();
+        self.antennas.remember();
         let mut heard = self.receive_subframe(stream, &symbols);
         if self.early > 0 {
             self.health.renew();
-            if level(self.estimator.hints()) < SILENT * self.found_level {
-                self.estimator.restart();
+            if level(self.antennas.hints()) < SILENT * self.found_level {
+                self.antennas.each_estimator(Estimator::restart);
                 self.advance();
                 return Step::Faint;
             }
         }
         let is_moved = has_more && self.is_elsewhere(stream) || self.jumps();
         if is_moved {
-            heard = self.receive_anew(stream, &symbols, &before);
+            heard = self.receive_anew(stream, &symbols);
         }
         if !self.health.is_doubtful_for_long()
-            && self.health.is_doubtful(self.estimator.hints(), &heard)
+            && self.health.is_doubtful(self.antennas.hints(), &heard)
             && let Some(there) = self.displacement(stream, last)
         {
-            heard = self.look_around(there, stream, &symbols, &before);
+            heard = self.look_around(there, stream, &symbols);
         }
-        let hints = *self.estimator.hints();
-        let is_spoilt = self.estimator.channel().snr_db() < before.snr_db() - SPOILT_DB;
+        let hints = *self.antennas.hints();
+        let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
         heard.is_doubtful = is_spoilt || self.health.is_doubtful(&hints, &heard);
         let is_faint = self.health.observe(&hints, heard.is_doubtful, heard.sample);
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
@@ -207,10 +213,9 @@ impl Tracker {
                 self.demodulate(stream, symbol);
             }
         }
-        let channel = self.estimator.channel();
-        heard.snr_db = channel.snr_db();
-        self.observer.bits(&self.grid, channel, &mut heard);
-        self.observer.answers(&self.grid, channel, &mut heard);
+        heard.snr_db = self.antennas.snr_db();
+        self.observer.bits(self.antennas.heard(), &mut heard);
+        self.observer.answers(self.antennas.heard(), &mut heard);
         if has_more && heard.number == 0 && !is_faint {
             self.renumber(stream);
             heard.sfn = self.place.sfn;
@@ -218,15 +223,15 @@ impl Tracker {
         if !(is_faint || is_spoilt) {
             self.correct(&hints, heard.snr_db);
         } else if self.health.is_doubtful_for_long() {
-            self.estimator.restart();
+            self.antennas.each_estimator(Estimator::restart);
         } else {
             // The estimator learns nothing from this subframe.
-            self.estimator.unlearn(&before);
+            self.antennas.unlearn();
             self.strayed |= self.early > 0;
         }
         self.advance();
         if reach == Reach::Lost {
-            self.estimator.forget();
+            self.antennas.each_estimator(Estimator::forget);
         }
         match self.health.lost_since(heard.sample) {
             Some(since) => Step::Lost { since },
@@ -243,7 +248,7 @@ impl Tracker {
             self.early -= 1;
             if self.early == 0 && self.strayed {
                 self.place = self.settled;
-                self.estimator.restart();
+                self.antennas.each_estimator(Estimator::restart);
             }
         }
     }
@@ -257,17 +262,17 @@ impl Tracker {
             sample: libm::round(self.place.start) as i64,
             ..Observation::default()
         };
-        self.observer.cfi(&self.grid, self.estimator.channel(), &mut heard);
+        self.observer.cfi(self.antennas.heard(), &mut heard);
         heard
     }
 
     /// Receives the subframe again, at another place. What the estimator learnt at the old place is dropped. What it
     /// learnt before that is kept, unless it was in doubt as well.
-    fn receive_anew(&mut self, stream: &Stream<'_>, symbols: &[usize], before: &Learnt) -> Observation {
+    fn receive_anew(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         if self.health.was_sure() && self.early == 0 {
-            self.estimator.unlearn(before);
+            self.antennas.unlearn();
         } else {
-            self.estimator.restart();
+            self.antennas.each_estimator(Estimator::restart);
             self.strayed |= self.early > 0;
         }
         self.receive_subframe(stream, symbols)
@@ -275,13 +280,7 @@ impl Tracker {
 
     /// Receives the subframe where the cyclic prefixes show that symbols begin, at the same symbol or another. Stays at
     /// the first place where there is no doubt.
-    fn look_around(
-        &mut self,
-        there: i64,
-        stream: &Stream<'_>,
-        symbols: &[usize],
-        before: &Learnt,
-    ) -> Observation {
+    fn look_around(&mut self, there: i64, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         let here = self.place;
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
         let most = self.numerology.subframe_samples() as i64 / 2;
@@ -293,20 +292,20 @@ impl Tracker {
         let Place { cfo_hz, drift, .. } = self.last_sure;
         for later in places {
             self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here };
-            let there = self.receive_anew(stream, symbols, before);
-            if !self.health.is_doubtful(self.estimator.hints(), &there) {
+            let there = self.receive_anew(stream, symbols);
+            if !self.health.is_doubtful(self.antennas.hints(), &there) {
                 // Reference signals tell the place to a fraction of a sample.
-                self.place.start += self.delay(self.estimator.hints());
-                return self.receive_anew(stream, symbols, before);
+                self.place.start += self.delay(self.antennas.hints());
+                return self.receive_anew(stream, symbols);
             }
         }
         self.place = here;
-        self.receive_anew(stream, symbols, before)
+        self.receive_anew(stream, symbols)
     }
 
     /// Whether the cell is somewhat off its expected place because samples were lost or doubled. If so, goes there.
     fn jumps(&mut self) -> bool {
-        let hints = self.estimator.hints();
+        let hints = self.antennas.hints();
         let delay = self.delay(hints);
         let is_beside =
             delay.abs() > self.lead() && hints.coherence() > (2.0 * hints.of_noise()).min(CLEAR_BESIDE);
@@ -323,7 +322,10 @@ impl Tracker {
         let before = size / 2 + self.numerology.prefix_samples(1);
         let first = libm::round(self.place.start) as i64 - before as i64;
         let end = self.numerology.symbol_start(last) + size;
-        let pieces = stream.pieces(first, before + end, &mut self.window)?;
+        let best = self.antennas.best();
+        let stream = stream.of(best);
+        let (_, antenna) = self.antennas.iter_mut().nth(best)?;
+        let pieces = stream.pieces(first, before + end, &mut antenna.window)?;
         let samples: Vec<Complex32> = pieces.flatten().copied().collect();
         prefix::displacement(self.numerology, &samples, last)
     }
@@ -333,21 +335,18 @@ impl Tracker {
     fn is_elsewhere(&mut self, stream: &Stream<'_>) -> bool {
         let symbol = self.numerology.cp().symbols_per_slot() - 1;
         self.demodulate(stream, symbol);
-        let row = self.grid.symbol(symbol);
         let sent = pss(self.cell().pci % 3);
-        let first = row.len() / 2 - sent.len() / 2;
-        let gains: Vec<_> = row[first..].iter().zip(&sent).map(|(got, sent)| got * sent.conj()).collect();
-        let neighbours = correlate(&gains, &gains[1..]);
-        let power = correlate(&gains, &gains).re;
+        let first = self.numerology.bandwidth().subcarriers() / 2 - sent.len() / 2;
+        let (neighbours, power) = self.antennas.neighbours(symbol, first, &sent);
         let size = self.numerology.fft_size() as f64;
         let delay = -angle(neighbours) / std::f64::consts::TAU * size;
         // Both tell the delay, but reference signals only up to multiples of a sixth of a symbol.
-        let (within, sixth) = (self.delay(self.estimator.hints()), size / crs::Pilots::SPACING as f64);
+        let (within, sixth) = (self.delay(self.antennas.hints()), size / crs::Pilots::SPACING as f64);
         let sixths = libm::round((delay - within) / sixth);
         let (apart, coherence) = (delay - within - sixths * sixth, neighbours.norm_sqr().sqrt() / power);
         let is_there = coherence >= FAINT_PRIMARY && apart.abs() <= sixth / 4.0;
         // Beyond half a symbol both are blurred, and neither tells where the cell is.
-        self.health.observe_primary(is_there && sixths == 0.0, self.estimator.hints().clarity());
+        self.health.observe_primary(is_there && sixths == 0.0, self.antennas.hints().clarity());
         if !is_there {
             return false;
         }
@@ -422,12 +421,12 @@ impl Tracker {
 
     /// Demodulates symbols and learns the channel from them.
     fn receive(&mut self, stream: &Stream<'_>, symbols: &[usize]) {
-        self.estimator.begin();
+        self.antennas.each_estimator(Estimator::begin);
         for &symbol in symbols {
             self.demodulate(stream, symbol);
-            self.estimator.add(self.place.number, symbol, &self.grid);
+            self.antennas.add(self.place.number, symbol);
         }
-        self.estimator.finish(self.place.number);
+        self.antennas.finish(self.place.number);
     }
 
     /// How many samples before its symbol an FFT begins. Echoes before the mean delay then lie within the symbol, and
@@ -450,21 +449,22 @@ impl Tracker {
         let rate_hz = f64::from(self.numerology.sample_rate_hz());
         let first_turn = self.turns + self.place.cfo_hz / rate_hz * (first as f64 - self.place.start);
         let turn = phasor(-first_turn);
-        let correction = Correction {
-            dc: self.dc,
-            phasors: &self.tuning.phasors,
-            ramp: &self.ramp.values,
-            turn: Complex32::new(turn.re as f32, turn.im as f32),
-        };
-        let Some(samples) = stream.pieces(first, size, &mut self.window) else {
-            self.grid.symbol_mut(symbol).fill(Complex32::default());
-            return;
-        };
-        // The mean of the samples is the receiver's own: the cell sends nothing at its centre.
-        let mean = (symbol == 0).then(|| samples.clone().map(sum).sum::<Complex32>() / size as f32);
-        self.demodulator.symbol(samples, &correction, self.grid.symbol_mut(symbol));
-        if let Some(mean) = mean.filter(|mean| mean.re.is_finite() && mean.im.is_finite()) {
-            self.dc += (mean - self.dc) * DC_SHARE;
+        let turn = Complex32::new(turn.re as f32, turn.im as f32);
+        for (at, antenna) in self.antennas.iter_mut() {
+            let row = antenna.grid.symbol_mut(symbol);
+            let stream = stream.of(at);
+            let Some(samples) = stream.pieces(first, size, &mut antenna.window) else {
+                row.fill(Complex32::default());
+                continue;
+            };
+            // The mean of the samples is the receiver's own: the cell sends nothing at its centre.
+            let mean = (symbol == 0).then(|| samples.clone().map(sum).sum::<Complex32>() / size as f32);
+            let (phasors, ramp) = (&self.tuning.phasors[..], &self.ramp.values[..]);
+            let correction = Correction { dc: antenna.dc, phasors, ramp, turn };
+            self.demodulator.symbol(samples, &correction, row);
+            if let Some(mean) = mean {
+                antenna.learn_dc(mean);
+            }
         }
     }
 
@@ -505,7 +505,7 @@ impl Tracker {
         let last = self.last_broadcast_symbol();
         (last - 3..=last).for_each(|symbol| self.demodulate(stream, symbol));
         let cell = *self.cell();
-        let symbols = self.estimator.channel().symbols(&cell, &self.grid, &self.broadcast);
+        let symbols = self.antennas.symbols(&cell, &self.broadcast);
         let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
         let mut soft = Vec::new();
         soft_bits(&levels, &mut soft);
@@ -539,6 +539,3 @@ const LOOP_SHARE: f64 = 0.15;
 
 /// Clocks are not worse than this.
 const MOST_DRIFT: f64 = 50e-6;
-
-/// The share by which the mean of a symbol changes the estimate of DC.
-const DC_SHARE: f32 = 0.1;

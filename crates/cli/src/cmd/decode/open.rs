@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use airpace_live::iq::{Error, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
+use airpace_live::iq::{Error, Joined, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
 use airpace_live::radio;
 use anyhow::{anyhow, bail};
 
@@ -67,6 +67,11 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
             source = Box::new(Recorded::new(source, &path, Some(tuned.frequency_hz)).map_err(told)?);
         }
         sources.push((name, source));
+    }
+    if args.join && sources.len() > 1 {
+        let names: Vec<&str> = sources.iter().map(|(name, _)| name.as_str()).collect();
+        let name = names.join("+");
+        sources = vec![(name, Box::new(Joined::new(sources).map_err(told)?))];
     }
     Ok(Opened { sources, lags })
 }

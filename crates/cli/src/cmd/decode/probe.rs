@@ -48,7 +48,9 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
 fn listen(path: &Path, rate_hz: f64, format: Format) -> Option<(Cell, f32)> {
     let reader = Reader::open(path, (Some(rate_hz), Some(format))).ok()?;
     let mut source = Until::new(Box::new(reader), Some(SPAN_S), Arc::default());
-    let mut listener = Listener::new(listen::Options::new(rate_hz as u64)).ok()?;
+    let antennas = source.antennas();
+    let mut listener =
+        Listener::new(listen::Options { antennas, ..listen::Options::new(rate_hz as u64) }).ok()?;
     let mut samples = vec![];
     let (mut snr_db, mut subframes) = (0.0, 0.0);
     loop {

@@ -2,8 +2,16 @@
 
 use std::path::PathBuf;
 
-use airpace_live::radio::{Gain, Settings, hertz, ppm};
+use airpace_live::radio::{Gain, Settings, channels, hertz, ppm};
 use anyhow::anyhow;
+
+/// Receivers of a radio.
+#[derive(Clone, Debug, Default)]
+pub struct Channels(Vec<usize>);
+
+fn one_or_more(text: &str) -> Result<Channels, String> {
+    channels(text).map(Channels)
+}
 
 /// Radios beside recordings, or instead of them.
 #[derive(clap::Args)]
@@ -23,9 +31,9 @@ pub struct RadioArgs {
     /// Which antenna. [default: the driver's choice]
     #[arg(long, requires = "device")]
     antenna: Option<String>,
-    /// Which of the radio's receivers, from 0.
-    #[arg(long, value_name = "N", requires = "device")]
-    channel: Option<usize>,
+    /// Which of the radio's receivers, from 0; several, such as 0+1, are antennas of one receiver and are combined.
+    #[arg(long, value_name = "N[+N…]", requires = "device", value_parser = one_or_more)]
+    channel: Option<Channels>,
     /// Width of the radio's filter. [default: the driver's choice]
     #[arg(long, value_name = "HZ", value_parser = hertz, requires = "device")]
     bandwidth: Option<f64>,
@@ -50,7 +58,7 @@ impl RadioArgs {
     pub fn settings(&self, rate_hz: Option<f64>) -> anyhow::Result<Vec<Settings>> {
         let all = Settings {
             device: vec![],
-            channel: self.channel.unwrap_or(0),
+            channels: self.channel.clone().unwrap_or_default().0,
             antenna: self.antenna.clone(),
             frequency_hz: self.freq,
             rate_hz,

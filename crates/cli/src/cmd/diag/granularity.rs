@@ -180,6 +180,7 @@ fn summary(outcomes: &[Outcome], goals: &[Goal]) -> Value {
             "arrival_to_reader_us": percentiles(&outcome.latencies_us()),
             "modem_to_reader_ms": percentiles(&outcome.ages_ms()),
             "cpu_percent": outcome.cpu_percent,
+            "wakes_per_s": outcome.wakes_per_s,
             "packets_per_s": outcome.packets_per_s,
             "drains_per_s": outcome.drains_per_s,
             "is_realtime": outcome.is_realtime,
@@ -214,10 +215,11 @@ fn print(outcomes: &[Outcome], goals: &[Goal], host: &Host, out: &mut dyn Write)
     for outcome in outcomes {
         writeln!(
             out,
-            "\n{}: {:.0} packets/s, {:.0} drains/s, the daemon takes {:.2} % of a core{}",
+            "\n{}: {:.0} packets/s, {:.0} drains/s, {:.0} wake-ups/s, the daemon takes {:.2} % of a core{}",
             if outcome.drains { "With draining" } else { "Without" },
             outcome.packets_per_s,
             outcome.drains_per_s,
+            outcome.wakes_per_s,
             outcome.cpu_percent,
             if outcome.is_realtime { " (real-time priority)" } else { "" },
         )?;

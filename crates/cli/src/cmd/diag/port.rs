@@ -45,9 +45,9 @@ pub struct ListenArgs {
 /// How often the modem's buffer is drained unless the user says otherwise.
 ///
 /// Chosen: with every drain, two threads of the daemon wake up, which is most of what the daemon costs. The time between
-/// what a modem reports every ten milliseconds stays the same, because that is a multiple; what it reports is a
-/// millisecond older than with drains every millisecond.
-pub const DRAIN: &str = "2.5ms";
+/// what a modem reports every ten milliseconds stays the same, because that is a multiple; what it reports is two
+/// milliseconds older than with drains every millisecond.
+pub const DRAIN: &str = "5ms";
 
 /// How often to drain; `None` means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,7 +41,7 @@ impl Truth {
             pci: cell.pci,
             carrier: Carrier::symmetric(cell.bandwidth.prbs(), cell.ports),
             offset: u64::from(args.sfn) * 10,
-            snr_db: args.snr.map_or(f32::NAN, |snr_db| snr_db as f32),
+            snr_db: args.combined_snr_db(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! How the loops settle on the samples with which a cell was found.
 
 use super::{Place, Tracker, level};
-use crate::channel::Hints;
+use crate::channel::{Estimator, Hints};
 use crate::sync::health::Health;
 use crate::sync::stream::{Reach, Stream};
 
@@ -35,7 +35,7 @@ impl Tracker {
         (0..self.early).for_each(|_| self.settled.advance(samples));
         while self.go_back(stream) {}
         self.turns = 0.0;
-        self.estimator.forget_channel_and_motion();
+        self.antennas.each_estimator(Estimator::forget_channel_and_motion);
         self.found_level = level(&all);
         self.health = Health::new(all.clarity());
         is_there
@@ -59,14 +59,14 @@ impl Tracker {
                 Reach::There => {
                     self.receive(stream, &symbols);
                     heard += 1;
-                    let hints = *self.estimator.hints();
+                    let hints = *self.antennas.hints();
                     all.add(&hints);
                     if follows && hints.coherence() > hints.of_noise() {
                         self.place.start += self.delay(&hints);
                         self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
                     }
                     // What was learnt with another timing does not fit any more.
-                    self.estimator.forget();
+                    self.antennas.each_estimator(Estimator::forget);
                 }
             }
             self.place.advance(samples);

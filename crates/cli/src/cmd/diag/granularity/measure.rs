@@ -30,6 +30,8 @@ pub struct Outcome {
     pub drains: bool,
     /// Processor time of the daemon, in percent of a core.
     pub cpu_percent: f64,
+    /// How often threads of the daemon woke up, per second.
+    pub wakes_per_s: f64,
     /// Number of packets that the daemon read.
     pub packets_per_s: f64,
     /// Number of drain requests that the daemon sent.
@@ -133,13 +135,13 @@ pub fn measure(
     let kpi = od.subscribe("lte.rsrp")?;
     std::thread::sleep(SETTLE);
 
-    let (began, before, counted) = (Instant::now(), daemon.cpu_ns()?, daemon.counted()?);
+    let (began, before, counted) = (Instant::now(), daemon.work()?, daemon.counted()?);
     let reader = read(kpi, span)?;
     while began.elapsed() < span {
         std::thread::sleep((span - began.elapsed()).min(Duration::from_millis(100)));
         tick(began.elapsed().min(span));
     }
-    let (took, after, now_counted) = (began.elapsed().as_secs_f64(), daemon.cpu_ns()?, daemon.counted()?);
+    let (took, after, now_counted) = (began.elapsed().as_secs_f64(), daemon.work()?, daemon.counted()?);
     let readings = match reader.join() {
         Ok(readings) => readings?,
         Err(_) => bail!("the reader has ended by a fault"),
@@ -150,7 +152,8 @@ pub fn measure(
     daemon.end()?;
     Ok(Outcome {
         drains: drain.is_some(),
-        cpu_percent: (after - before) as f64 / 1e9 / took * 100.0,
+        cpu_percent: (after.cpu_ns - before.cpu_ns) as f64 / 1e9 / took * 100.0,
+        wakes_per_s: (after.wakes - before.wakes) as f64 / took,
         packets_per_s: (now_counted.packets - counted.packets) / took,
         drains_per_s: (now_counted.drains - counted.drains) / took,
         is_realtime: daemon.is_realtime,
@@ -186,6 +189,14 @@ struct Daemon {
     says: BufReader<ChildStdout>,
     metrics: String,
     is_realtime: bool,
+}
+
+/// What the threads of the daemon have done.
+struct Work {
+    /// Processor time, in nanoseconds.
+    cpu_ns: u64,
+    /// How often one slept and was woken up.
+    wakes: u64,
 }
 
 /// The daemon's counters.
@@ -236,16 +247,22 @@ impl Daemon {
         }
     }
 
-    /// Processor time of its threads, in nanoseconds.
-    fn cpu_ns(&self) -> anyhow::Result<u64> {
+    /// What its threads have done so far.
+    fn work(&self) -> anyhow::Result<Work> {
         let folder = format!("/proc/{}/task", self.process.id());
-        let mut total = 0;
+        let mut work = Work { cpu_ns: 0, wakes: 0 };
         for task in fs::read_dir(&folder).with_context(|| format!("cannot read {folder}"))? {
-            let text = fs::read_to_string(task?.path().join("schedstat")).context("cannot read schedstat")?;
+            let task = task?.path();
+            let text = fs::read_to_string(task.join("schedstat")).context("cannot read schedstat")?;
             let run: u64 = text.split(' ').next().unwrap_or("").parse().context("schedstat is no number")?;
-            total += run;
+            work.cpu_ns += run;
+            let text = fs::read_to_string(task.join("status")).context("cannot read status")?;
+            let slept = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            let slept: u64 =
+                slept.unwrap_or("").trim().parse().context("status has no number of switches")?;
+            work.wakes += slept;
         }
-        Ok(total)
+        Ok(work)
     }
 
     fn counted(&self) -> anyhow::Result<Counted> {
@@ -325,6 +342,7 @@ mod tests {
         Outcome {
             drains: true,
             cpu_percent: 1.0,
+            wakes_per_s: 400.0,
             packets_per_s: 0.0,
             drains_per_s: 0.0,
             is_realtime: true,

@@ -110,15 +110,16 @@ fn numbers(outcomes: &[Outcome], html: &mut String) {
     }
     html.push_str(
         "</table><table><tr><th></th><th class=n>packets/s</th><th class=n>drains/s</th>\
-         <th class=n>% of a core</th><th>real time</th></tr>",
+         <th class=n>wake-ups/s</th><th class=n>% of a core</th><th>real time</th></tr>",
     );
     for outcome in outcomes {
         let _ = write!(
             html,
-            "<tr><td>{}</td><td class=n>{:.0}</td><td class=n>{:.0}</td><td class=n>{:.2}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td class=n>{:.0}</td><td class=n>{:.0}</td><td class=n>{:.0}</td><td class=n>{:.2}</td><td>{}</td></tr>",
             name(outcome),
             outcome.packets_per_s,
             outcome.drains_per_s,
+            outcome.wakes_per_s,
             outcome.cpu_percent,
             if outcome.is_realtime { "yes" } else { "no" },
         );
