@@ -63,18 +63,17 @@ fn a_cell_that_fades_is_not_left_for_another() {
 /// A tone 10 dB below all that is received is as loud as dozens of subcarriers together.
 #[test]
 fn a_tone_hardly_costs_a_message() {
-    for (profile, tone_hz, least) in
-        [(DelayProfile::Epa, -512_345.0, 0.99), (DelayProfile::Eva, 812_345.0, 0.99)]
-    {
+    for (profile, tone_hz) in [(DelayProfile::Epa, -512_345.0), (DelayProfile::Eva, 812_345.0)] {
         let (mut samples, sent) = scene(214, 15, 256, profile, 5).play();
+        let without = recall(3_840_000, &samples, &sent);
         let power = samples.iter().map(Complex32::norm_sqr).sum::<f32>() / samples.len() as f32;
         let amplitude = (0.1 * power).sqrt();
         for (n, sample) in samples.iter_mut().enumerate() {
             let angle = std::f64::consts::TAU * (tone_hz * n as f64 / 3.84e6).fract();
             *sample += Complex32::new(angle.cos() as f32, angle.sin() as f32) * amplitude;
         }
-        let recall = recall(3_840_000, &samples, &sent);
-        println!("{profile:?}: {recall:.4}");
-        assert!(recall >= least, "{profile:?}: {recall:.4}");
+        let with = recall(3_840_000, &samples, &sent);
+        println!("{profile:?}: {with:.4}, without the tone {without:.4}");
+        assert!(with >= without - 0.015, "{profile:?}: {with:.4}, without the tone {without:.4}");
     }
 }

@@ -359,9 +359,29 @@ mod tests {
         assert!(loud(0.0, 9.0) <= 10, "noise is told from messages");
         assert_eq!([loud(0.6, 9.0), loud(1.0, 9.0), loud(0.6, 14.0)], [200; 3], "messages are heard");
         assert_eq!(loud(0.7, 5.0), 200, "also half as strong as they are");
-        assert_eq!(loud(1.0, 2.0), 200, "where noise is loud, each bit counts by its size");
-        assert!(loud(0.0, 4.0) <= 10 && loud(0.0, 2.0) <= 40, "noise is still told from messages");
         assert_eq!(loud(0.0, -4.0), 200, "where noise is louder than messages nothing is told");
+    }
+
+    /// A single CCE may hold a message of half the amplitude, which sounds like noise. Several tell more.
+    #[test]
+    fn loud_noise_is_known_over_several_cces() {
+        let mut rng = airpace_core::Streams::new(2).stream("phy.noise");
+        let mut loud = |amplitude: f32, snr_db: f32, cces: usize| {
+            let ratio = libm::exp10f(snr_db / 10.0);
+            let mut is_loud = |_: &usize| {
+                let bit = |_| 2.0 * ratio * amplitude + 2.0 * ratio.sqrt() * rng.normal() as f32;
+                let llrs = (0..cces * BITS_PER_CCE).map(bit).collect();
+                let mut region = SoftRegion::default();
+                region.load(&Observation { cfi: 1, llrs, snr_db, ..Observation::default() });
+                region.is_loud(0..cces)
+            };
+            (0..200).filter(&mut is_loud).count()
+        };
+        for (snr_db, cces, most) in [(4.0, 2, 50), (4.0, 4, 10), (2.0, 4, 60), (2.0, 8, 10)] {
+            let noise = loud(0.0, snr_db, cces);
+            assert!(noise <= most, "noise of {cces} CCEs at {snr_db} dB: {noise} of 200");
+            assert_eq!([0.6, 1.0].map(|amplitude| loud(amplitude, snr_db, cces)), [200; 2]);
+        }
     }
 
     #[test]
