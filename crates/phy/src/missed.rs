@@ -26,7 +26,7 @@ const STEP: f32 = 0.1;
 /// The chance that a message to a known user is read: a row for each number of CCEs, a column for each amount of
 /// information. Above the last it is one, below the first none.
 ///
-/// Source: `cargo test -p airpace-phy --test missed -- --nocapture` prints it; the test holds it
+/// Source: our measurement. `cargo test -p airpace-phy --test missed -- --nocapture` prints it; the test holds it
 const CHANCES: [[f32; 12]; 4] = [
     [0.10, 0.19, 0.42, 0.64, 0.88, 0.97, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
     [0.14, 0.26, 0.49, 0.68, 0.84, 0.91, 0.94, 0.97, 0.99, 1.0, 1.0, 1.0],

@@ -31,7 +31,7 @@ pub fn readiness() -> Result<(), LoadError> {
 
 /// Whether the file system is there.
 ///
-/// Source: Linux man-pages proc_pid_mounts(5); fstab(5)
+/// Source: man-pages proc_pid_mounts(5), fstab(5)
 pub(super) fn has_pins() -> bool {
     fs::read_to_string("/proc/self/mounts").is_ok_and(|mounts| {
         mounts.lines().any(|mount| {

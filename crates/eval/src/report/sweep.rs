@@ -3,10 +3,12 @@
 //! The page holds means over seeds, computed here, for every point, scheme and flow; of a sweep with more than
 //! [`MOST_ENTRIES`] of them, those at the first value of all keys but the two with which the page begins.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::series::significant;
-use super::style::{SchemeStyle, styles};
+use super::style::{MARKERS, SchemeStyle, styles};
 use super::table::{Column, columns};
 use super::{STYLE, embedded, fill, policy};
 use crate::numbers::Spread;
@@ -88,6 +90,8 @@ struct Data<'a> {
     scenario: &'a str,
     about: &'a str,
     source: &'a str,
+    /// The markers of schemes, as paths in a box of 14 by 14.
+    markers: BTreeMap<&'static str, &'static str>,
     schemes: Vec<SchemeStyle>,
     seeds: usize,
     cells: u64,
@@ -212,6 +216,7 @@ impl SweepPage {
             scenario: &self.about.scenario,
             about: &self.about.about,
             source: &self.about.source,
+            markers: MARKERS.into(),
             schemes: styles(&names),
             seeds: self.about.seeds,
             cells: self.about.cells,

@@ -3,7 +3,7 @@
 //! What antennas hear is added up behind the matched filters, each with the weight that its noise leaves it:
 //! maximum-ratio combining, subcarrier by subcarrier.
 //!
-//! Source: D. G. Brennan, "Linear Diversity Combining Techniques", Proc. IRE 47 (1959), §VI
+//! Source: D. G. Brennan, "Linear Diversity Combining Techniques", Proc. IRE 47, 1959, §VI
 
 use num_complex::Complex32;
 
