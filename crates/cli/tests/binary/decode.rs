@@ -51,7 +51,7 @@ fn what_encode_sends_decode_reads_field_by_field() {
 #[test]
 fn antennas_are_combined() {
     let shell = Shell::new();
-    let hard = ["--snr", "1", "--fading", "eva", "--doppler", "70", "--format", "ci8"];
+    let hard = ["--snr", "7", "--fading", "eva", "--doppler", "70", "--format", "ci8"];
     record(&shell, "one", &hard);
     record(&shell, "two", &[&hard[..], &["--antennas", "2"]].concat());
     let sent = by_place(lines(&shell.read("two.truth")));
