@@ -5,7 +5,7 @@ mod crowd;
 use std::collections::BTreeSet;
 
 use airpace_core::Streams;
-use airpace_phy::dci::{Carrier, Extras};
+use airpace_phy::dci::Carrier;
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
