@@ -15,17 +15,9 @@ const shadeOf = (shade, look) => shade[look.theme];
 const paletteOf = (index) => page.palette[index % page.palette.length];
 const styleOf = (s, scheme) => s.schemes.find((known) => known.text === scheme);
 
-/// Markers in a box of 14 by 14, for figures and legends alike.
-const MARKERS = {
-  circle: "M7 1A6 6 0 1 1 6.99 1Z",
-  rect: "M2 2H12V12H2Z",
-  roundRect: "M4.5 1.5H9.5A3 3 0 0 1 12.5 4.5V9.5A3 3 0 0 1 9.5 12.5H4.5A3 3 0 0 1 1.5 9.5V4.5A3 3 0 0 1 4.5 1.5Z",
-  triangle: "M7 1L13 13H1Z",
-  diamond: "M7 0L14 7L7 14L0 7Z",
-  pin: "M7 14L2.4 7.6A5 5 0 1 1 11.6 7.6Z",
-  arrow: "M7 1L13 13L7 9.5L1 13Z",
-};
-const markerOf = (marker) => `path://${MARKERS[marker] ?? MARKERS.circle}`;
+/// A marker's path in a box of 14 by 14, for figures and legends alike.
+const markerPath = (marker) => page.markers[marker] ?? page.markers.circle;
+const markerOf = (marker) => `path://${markerPath(marker)}`;
 
 /// Strokes over a tile of 8 by 8, for figures and legends alike; `plain` has none.
 const PATTERNS = {
@@ -53,10 +45,10 @@ const DASHES = { solid: "none", dashed: "5 3", dotted: "1.5 2.5" };
 /// A line as `penOf` describes it, with its marker if it has one.
 const lineSwatch = (pen) => swatch(pen.shade, 26,
   svg("path", { d: "M1 7H25", stroke: "currentColor", "stroke-width": 2, "stroke-dasharray": DASHES[pen.type] }),
-  ...(pen.marker ? [svg("path", { d: MARKERS[pen.marker] ?? MARKERS.circle, transform: "translate(7.9 1.9) scale(0.73)", stroke: "currentColor", "stroke-width": 2.2,
+  ...(pen.marker ? [svg("path", { d: markerPath(pen.marker), transform: "translate(7.9 1.9) scale(0.73)", stroke: "currentColor", "stroke-width": 2.2,
     fill: pen.hollow ? "var(--surface)" : "currentColor" })] : []));
 /// A scheme's marker.
-const schemeSwatch = (style) => swatch(style.colour, 14, svg("path", { d: MARKERS[style.marker] ?? MARKERS.circle, transform: "translate(1.4 1.4) scale(0.8)",
+const schemeSwatch = (style) => swatch(style.colour, 14, svg("path", { d: markerPath(style.marker), transform: "translate(1.4 1.4) scale(0.8)",
   stroke: "currentColor", "stroke-width": 2.2, fill: style.variant ? "var(--surface)" : "currentColor" }));
 /// An area of one colour of the theme, such as `var(--capacity)`, or of a shade.
 const areaSwatch = (fill) => swatch(typeof fill === "string" ? null : fill, 14, svg("rect", { x: 0.5, y: 0.5, width: 13, height: 13, rx: 2,

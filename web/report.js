@@ -2,45 +2,6 @@
 // over time together.
 "use strict";
 
-// ---- words and files ------------------------------------------------------------------------------------------
-
-async function copy(text, button) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // In some browsers, pages from disk may not use the clipboard. Selecting text is always allowed.
-    const field = el("textarea", { style: "position:fixed;opacity:0" });
-    field.value = text;
-    document.body.append(field);
-    field.select();
-    document.execCommand("copy");
-    field.remove();
-  }
-  const before = button.textContent;
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = before), 1200);
-}
-
-function save(name, url) {
-  const link = el("a", { href: url, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-}
-
-function saveCsv(name, rows) {
-  const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  const url = URL.createObjectURL(new Blob([rows.map((row) => row.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" }));
-  save(name, url);
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
-
-const commandLine = (command, ...buttons) => [el("code", {}, command), el("div", { class: "buttons" },
-  el("button", { type: "button", click: (event) => copy(command, event.currentTarget) }, "Copy command"), buttons)];
-
 // ---- figures --------------------------------------------------------------------------------------------------
 
 const charts = [];
@@ -181,10 +142,25 @@ function scenarioSection(s) {
   return section;
 }
 
+/// Figures and nothing else, as a notebook shows them.
+function figuresAlone(s) {
+  const view = viewOf(s);
+  const specs = figures.filter((spec) => page.only.includes(spec.id) && spec.applies(s));
+  if (specs.length === 0) return null;
+  const cards = specs.map((spec) => figureCard(s, view, { ...spec, wide: true }));
+  return el("section", { id: s.name }, page.scenarios.length > 1 ? el("h2", {}, s.name) : null,
+    specs.some((spec) => spec.course) ? controls(s, view) : null, el("div", { class: "cards" }, cards));
+}
+
 /// Whether some flows went over real transports (`airpace agree`).
 const hasWire = () => page.scenarios.some((s) => s.schemes.some((style) => / over (udp|quic)$/.test(style.text)));
 
 function build() {
+  if (page.only) {
+    document.documentElement.classList.add("alone");
+    document.getElementById("page").append(el("main", {}, page.scenarios.map(figuresAlone)));
+    return;
+  }
   const names = page.scenarios.map((s) => s.name);
   document.title = `${names.slice(0, 3).join(", ")}${names.length > 3 ? ", …" : ""} · Airpace`;
   const met = page.scenarios.flatMap((s) => s.expectations).filter((verdict) => verdict.passed).length;

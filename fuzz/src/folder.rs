@@ -22,7 +22,7 @@ const STORY: &str = "name = \"story\"\nabout = \"two phones\"\nduration_s = 0.3\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n[[flow]]\nlabel = \"other\"\ndevice = 1\nrtt_ms = 30\n";
 
 /// The names of a folder's files and their contents.
-type Files = Vec<(PathBuf, Vec<u8>)>;
+pub(super) type Files = Vec<(PathBuf, Vec<u8>)>;
 
 /// A valid folder of simulated runs.
 fn simulated() -> &'static Files {
@@ -106,7 +106,7 @@ fn emulated() -> &'static Files {
     })
 }
 
-fn collect(folder: &Path, below: &Path, files: &mut Files) {
+pub(super) fn collect(folder: &Path, below: &Path, files: &mut Files) {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut paths: Vec<_> = entries.collect();
     paths.sort();
@@ -124,7 +124,7 @@ thread_local! {
     static FOLDERS: [TempDir; 2] = [placed(simulated()), placed(emulated())];
 }
 
-fn placed(files: &Files) -> TempDir {
+pub(super) fn placed(files: &Files) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, bytes) in files {
         let path = folder.path().join(name);
@@ -159,7 +159,7 @@ pub fn folder(input: &[u8]) {
 }
 
 /// Changed contents for a file.
-fn spoil(name: &Path, bytes: &[u8], sound: &Files, choices: &mut Choices<'_>) -> Vec<u8> {
+pub(super) fn spoil(name: &Path, bytes: &[u8], sound: &Files, choices: &mut Choices<'_>) -> Vec<u8> {
     if name.extension().is_some_and(|ending| ending == "json") && choices.byte() < 200 {
         let mut value: Value = serde_json::from_slice(bytes).expect("it is sound");
         for _ in 0..1 + choices.byte() % 4 {

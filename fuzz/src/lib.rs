@@ -18,4 +18,5 @@ pub mod quic;
 pub mod radio;
 pub mod samples;
 pub mod scenario;
+pub mod sweep;
 pub mod transfer;

@@ -88,6 +88,7 @@ impl Watched {
             reading.unread().is_empty(),
             "PRBs of unread messages cannot be counted as idle"
         );
+        assert!(reading.missed.is_possible(), "{:?}", reading.missed);
         assert_eq!(report.dcis.len(), grants);
         self.messages += reading.found.len() + reading.late.len();
     }

@@ -7,11 +7,14 @@
 | what | how |
 | --- | --- |
 | run schemes in a scenario | `simulate` |
+| sweep keys, schemes and seeds, here or on a cluster | `sweep` |
 | look at a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, give the class to `simulate` |
-| train an agent | `airpace.gym` |
+| train an agent | `airpace.gym`; several at once: `airpace.zoo` |
+| figures for print | `airpace.plots` |
+| the report's figures in a notebook | `Run.show`, `widget` |
 | radio samples to grants | `decode` |
-| a modem's log to KPIs | `diag` |
+| a modem's log to KPIs; the bandwidth that it was granted | `diag`, `bandwidth` |
 | PBE-CC's capacity, Eq. 1 to 5 | `capacity` |
 | sizes of transport blocks | `lte_tbs`, `lte_mcs_tbs`, `nr_mcs_tbs` |
 
@@ -20,35 +23,46 @@ Each message says what to do.
 """
 
 from airpace._airpace import VERSION, Ack, Loss, Sent, Setup, Table
-from airpace._controller import Control, Controller
+from airpace._controller import Agent, Control, Controller
 from airpace._decode import decode
-from airpace._diag import diag, kpis
+from airpace._diag import bandwidth, diag, kpis
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
 from airpace._run import Run, open  # noqa: A004 - as in `gzip.open`: it is called `airpace.open`
-from airpace._simulate import scenarios, schemes, simulate
+from airpace._simulate import Scheme, Value, scenarios, schemes, simulate
+from airpace._sweep import Sweep, open_sweep, sweep
+from airpace._widget import figures, widget
 
 __version__ = VERSION
 
 __all__ = [
     "Ack",
+    "Agent",
     "Capacity",
     "Control",
     "Controller",
     "Loss",
     "Run",
+    "Scheme",
     "Sent",
     "Setup",
+    "Sweep",
     "Table",
+    "Value",
     "__version__",
+    "bandwidth",
     "capacity",
     "decode",
     "diag",
+    "figures",
     "kpis",
     "lte_mcs_tbs",
     "lte_tbs",
     "nr_mcs_tbs",
     "open",
+    "open_sweep",
     "scenarios",
     "schemes",
     "simulate",
+    "sweep",
+    "widget",
 ]

@@ -17,6 +17,60 @@ class Control(NamedTuple):
     pacing_mbps: float | None = None
 
 
+#: What an agent may set: the least and the largest value if nothing else is said, and the one at the start.
+ACTIONS = {"rate": (0.1, 200.0, 2.0), "window": (1.0, 5000.0, 10.0)}
+
+
+def bounds_of(action: str, most: float | None, step_ms: float) -> tuple[float, float, float]:
+    """The least action, the largest, and that at the start. What cannot be is refused."""
+    if action not in ACTIONS:
+        raise ValueError(f"action={action!r}: give 'rate' or 'window'")
+    least, usual, start = ACTIONS[action]
+    high = usual if most is None else most
+    if not least < high < 1e7:
+        raise ValueError(f"most={most}: give more than {least} and less than 1e7")
+    if not 1 <= step_ms <= 10_000:
+        raise ValueError(f"step_ms={step_ms}: give 1 to 10000")
+    return least, high, start
+
+
+class Agent:
+    """What an agent learned, as a scheme beside the others: `schemes=[("learned", lambda setup: Agent(policy))]`.
+
+    It is asked at every step, and sees then, as in the environments of `airpace.gym`: the same seed gives the same
+    observations there and here.
+    """
+
+    def __init__(
+        self,
+        policy: Callable[[Any], float],
+        *,
+        action: str = "rate",
+        most: float | None = None,
+        step_ms: float = 50.0,
+    ) -> None:
+        """Makes the agent of one flow.
+
+        Args:
+            policy: From an observation of shape (8,), as `airpace.gym` describes it, to a rate or a window.
+            action: `rate` in Mbit/s, or `window` in packets.
+            most: The largest action; 200 Mbit/s or 5000 packets if not given.
+            step_ms: How long an action holds, in simulated milliseconds, 1 to 10000.
+        """
+        self._least, self._most, self._start = bounds_of(action, most, step_ms)
+        self._policy, self._action, self._step_ms = policy, action, float(step_ms)
+
+    def _ask(self, seen: Any) -> float:  # noqa: ANN401 - NumPy is imported where it is used
+        value = float(self._policy(seen))
+        if value != value:
+            raise ValueError("the policy returned NaN; give a rate or a window")
+        return min(max(value, self._least), self._most)
+
+    def _steering(self) -> tuple[Callable[[Any], float], str, float, float]:
+        """What the simulator asks, and when."""
+        return self._ask, self._action, self._step_ms, self._start
+
+
 class Controller:
     """The sender's half of a congestion control.
 

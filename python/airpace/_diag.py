@@ -35,14 +35,43 @@ def diag(
     Warns:
         UserWarning: Packets or stretches that could not be read, with their number.
     """
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not 1 <= radio <= 255:
         raise ValueError(f"radio={radio}: give 1 for the first SIM's, 2 for the second's")
     names = [kpis] if isinstance(kpis, str) else list(kpis)
-    table, unread = _airpace.diag([Path(it) for it in paths], kpis=names, radio=radio)
+    table, unread = _airpace.diag(_paths(path), kpis=names, radio=radio)
     if unread:
         warnings.warn("; ".join(unread), stacklevel=2)
     return table
+
+
+def bandwidth(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, every_ms: int = 100) -> Table:
+    """The bandwidth that the network granted a phone, by its modem's log, in BISCAY's two ways (§3.2.2).
+
+    A row per window, radio and direction: `time_ms` (from the log's first packet), `radio`, `direction`, `blocks_mbps`
+    (the sizes of the transport blocks that were granted anew, which is what BISCAY follows), `granted_mbps` (the bytes
+    that the MAC layer was granted) and `prbs`. `airpace diag bandwidth` determines the same.
+
+    Args:
+        path: A log, or several that are read as one, as for `diag`.
+        every_ms: How long a window is, 1 to 3600000; 1 gives each TTI its own.
+
+    Raises:
+        OSError: A file that cannot be read.
+        ValueError: A file that is no log.
+
+    Warns:
+        UserWarning: Packets or stretches that could not be read, with their number.
+    """
+    if not 1 <= every_ms <= 3_600_000:
+        raise ValueError(f"every_ms={every_ms}: give 1 to 3600000")
+    table, unread = _airpace.bandwidth(_paths(path), every_ms=every_ms)
+    if unread:
+        warnings.warn("; ".join(unread), stacklevel=2)
+    return table
+
+
+def _paths(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    return [Path(path)] if isinstance(path, str | os.PathLike) else [Path(it) for it in path]
 
 
 def kpis() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class Run:
     def __init__(self, native: _airpace.Run) -> None:
         """Wraps what `simulate` and `open` return."""
         self._native = native
+        self._figure_data: dict[str, Any] | None = None
 
     @property
     def summary(self) -> Table:
@@ -100,6 +102,28 @@ class Run:
         """Every number of every run, with the keys of a run folder's `summary.json`."""
         summary: dict[str, Any] = json.loads(self._native.json())
         return summary
+
+    def figure_data(self) -> dict[str, Any]:
+        """What the figures of `report.html` show: all curves and points, colours and markers.
+
+        `airpace.plots` draws it. It needs all tables; `ValueError` says which one `simulate` did not keep.
+        """
+        if self._figure_data is None:
+            self._figure_data = json.loads(self._native.figures_json([]))
+        return self._figure_data
+
+    def page(self, figures: Iterable[str] = ()) -> str:
+        """The text of `report.html`, or of a page of these figures only: `throughput-delay`, `course` and others.
+
+        It needs all tables, and no other file.
+        """
+        return _airpace.page(self._native.figures_json(list(figures)))
+
+    def show(self, figures: Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - only where anywidget is
+        """Figures of the report in a notebook, as `airpace.widget(run, figures)` does."""
+        from airpace._widget import widget
+
+        return widget(self, figures)
 
     def __repr__(self) -> str:
         """Scenarios and schemes."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from airpace import _airpace
 from airpace._airpace import Setup
-from airpace._controller import Controller
+from airpace._controller import Agent, Controller
 from airpace._progress import Bar
 from airpace._run import Run
 
@@ -22,7 +22,7 @@ Value: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any]"
 Progress: TypeAlias = "Callable[[float, int, int], object]"
 
 #: A scheme as `simulate` takes it: its name, a class of controllers, or a name and what makes controllers.
-Scheme: TypeAlias = "str | type[Controller] | tuple[str, Callable[[Setup], Controller]]"
+Scheme: TypeAlias = "str | type[Controller] | tuple[str, Callable[[Setup], Controller | Agent]]"
 
 #: The tables of a simulated run.
 TABLES = ("packets", "acks", "losses", "controller", "prbs", "capacity")
@@ -46,7 +46,7 @@ def simulate(
         scenario: A name of `scenarios()`, or a TOML file.
         schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`. Without any,
             those that the scenario names. A subclass of `Controller` is a scheme too, called by the name of the
-            class; so is a pair of a name and a function that makes controllers.
+            class; so is a pair of a name and a function that makes controllers, or agents (`Agent`).
         seeds: Seeds of the random numbers. Several give deviations.
         set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`.
         jobs: How many runs at once; one per core if not given, or one if a controller is written in Python, where
@@ -127,14 +127,15 @@ def _schemes(schemes: Scheme | Iterable[Scheme]) -> list[tuple[str, Callable[[Se
     return named
 
 
-def _checked(make: Callable[[Setup], Controller]) -> Callable[[Setup], Controller]:
+def _checked(make: Callable[[Setup], Controller | Agent]) -> Callable[[Setup], Controller | Agent]:
     """Makes sure that what a function makes is a controller."""
 
-    def checked(setup: Setup) -> Controller:
+    def checked(setup: Setup) -> Controller | Agent:
         made = make(setup)
-        if not isinstance(made, Controller):
+        if not isinstance(made, Controller | Agent):
             raise ValueError(
-                f"{make!r} made {made!r}, which is no Controller: derive its class from airpace.Controller"
+                f"{make!r} made {made!r}, which is no Controller: derive its class from airpace.Controller, "
+                "or return airpace.Agent(policy)"
             )
         return made
 

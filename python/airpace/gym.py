@@ -24,16 +24,17 @@ congestion window in packets. It holds until the next step.
 **Reward**: `reward(observations)`, a function of an array of shape (…, 8) to one of shape (…). The default is
 `mbps_less_delay`. **Seeds** are those of the simulator: the same seed and actions give the same episode, bit for bit.
 An episode is as long as the scenario; it is truncated at its end, and never terminated.
+
+`airpace.zoo` has the same for several agents, one per flow.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
-from airpace import _airpace
-from airpace._simulate import Value, sets_of
+from airpace._simulate import Value
 
 try:
     import gymnasium
@@ -42,73 +43,12 @@ try:
     from gymnasium import spaces
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
+
+    from airpace._steering import Floats, Reward, Steering, mbps_less_delay
 except ImportError as error:
     raise ImportError("airpace.gym needs Gymnasium: pip install 'gymnasium>=1.1'") from error
 
-Floats: TypeAlias = "npt.NDArray[np.float32]"
-Reward: TypeAlias = "Callable[[Floats], npt.NDArray[np.float64]]"
-
-#: The largest number of an observation: Mbit/s, ms or packets.
-MOST = 1e7
-
-
-def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
-    """Mbit/s acknowledged, less a tenth of the queueing delay in ms, less half of what was sent in vain."""
-    wide = np.asarray(seen, dtype=np.float64)
-    queueing_ms = np.maximum(wide[..., 3] - wide[..., 4], 0.0)
-    reward: npt.NDArray[np.float64] = wide[..., 0] - 0.1 * queueing_ms - 0.5 * wide[..., 1] * wide[..., 2]
-    return reward
-
-
-def _action_space(action: str, most: float | None) -> spaces.Box:
-    bounds = {"rate": (0.1, 200.0), "window": (1.0, 5000.0)}
-    if action not in bounds:
-        raise ValueError(f"action={action!r}: give 'rate' or 'window'")
-    least, usual = bounds[action]
-    high = usual if most is None else most
-    if not least < high < MOST:
-        raise ValueError(f"most={most}: give more than {least} and less than {MOST:g}")
-    return spaces.Box(np.float32(least), np.float32(high), (1,), np.float32)
-
-
-class _Steering:
-    """Simulators, and what both environments do with them."""
-
-    def __init__(
-        self,
-        scenario: str | os.PathLike[str],
-        count: int,
-        action: str,
-        most: float | None,
-        step_ms: float,
-        flow: int,
-        others: str,
-        set: Mapping[str, Value] | None,  # noqa: A002
-    ) -> None:
-        if count < 1:
-            raise ValueError(f"num_envs={count}: give at least 1")
-        if not 1 <= step_ms <= 10_000:
-            raise ValueError(f"step_ms={step_ms}: give 1 to 10000")
-        self.action_space = _action_space(action, most)
-        self.observation_space = spaces.Box(np.float32(0), np.float32(MOST), (8,), np.float32)
-        self.simulators = _airpace.Simulators(
-            os.fspath(scenario),
-            count=count,
-            flow=flow,
-            set=sets_of(set),
-            others=others,
-            lever=action,
-            start=2.0 if action == "rate" else 10.0,
-            step_ms=float(step_ms),
-        )
-
-    def bounded(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Actions within their space; what is none at all is refused."""
-        wide = np.asarray(actions, dtype=np.float64).reshape(-1)
-        if np.isnan(wide).any():
-            raise ValueError("an action is NaN; give numbers")
-        low, high = self.action_space.low[0], self.action_space.high[0]
-        return np.clip(wide, low, high).astype(np.float64)
+__all__ = ["CongestionEnv", "CongestionVectorEnv", "mbps_less_delay"]
 
 
 class CongestionEnv(gymnasium.Env[Floats, Floats]):
@@ -140,7 +80,7 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
             others: The scheme of the flows that have none of their own.
             set: Keys of the scenario and their values, as for `airpace.simulate`.
         """
-        self._steering = _Steering(scenario, 1, action, most, step_ms, flow, others, set)
+        self._steering = Steering(scenario, 1, action, most, step_ms, [flow], others, set)
         self._reward = reward
         self.action_space = cast("spaces.Space[Floats]", self._steering.action_space)
         self.observation_space = cast("spaces.Space[Floats]", self._steering.observation_space)
@@ -151,12 +91,12 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**63)) if seed is None else seed
         seen = self._steering.simulators.reset(self._one, [drawn])
-        return seen[0], {"seed": drawn}
+        return seen[0, 0], {"seed": drawn}
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Goes on for a step."""
         seen, over = self._steering.simulators.step(self._one, self._steering.bounded(action))
-        return seen[0], float(self._reward(seen[0])), False, bool(over[0]), {}
+        return seen[0, 0], float(self._reward(seen[0, 0])), False, bool(over[0]), {}
 
 
 class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
@@ -184,7 +124,7 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
         set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
     ) -> None:
         """Steers a flow in each of `num_envs` simulators. The other arguments are those of `CongestionEnv`."""
-        self._steering = _Steering(scenario, num_envs, action, most, step_ms, flow, others, set)
+        self._steering = Steering(scenario, num_envs, action, most, step_ms, [flow], others, set)
         self._reward = reward
         self.num_envs = num_envs
         self.single_action_space = self._steering.action_space
@@ -207,7 +147,7 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
         elif seed is not None:
             seeds = [drawn if given is None else given for drawn, given in zip(seeds, seed, strict=True)]
         self._over[:] = False
-        return self._steering.simulators.reset(~self._over, seeds), {}
+        return self._steering.simulators.reset(~self._over, seeds)[:, 0], {}
 
     def step(
         self, actions: Floats
@@ -215,9 +155,10 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
         """Goes on for a step in each; begins anew where an episode was over."""
         anew = self._over.copy()
         seen, over = self._steering.simulators.step(~anew, self._steering.bounded(actions))
+        seen = seen[:, 0]
         reward = np.asarray(self._reward(seen), dtype=np.float64)
         if anew.any():
-            seen[anew] = self._steering.simulators.reset(anew, self._drawn())[anew]
+            seen[anew] = self._steering.simulators.reset(anew, self._drawn())[anew, 0]
             reward[anew] = 0.0
         self._over = over
         return seen, reward, np.zeros(self.num_envs, dtype=np.bool_), over.copy(), {}

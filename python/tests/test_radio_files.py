@@ -81,6 +81,20 @@ def test_a_log_gives_the_samples_of_the_program(samples: Path, program: Path) ->
     assert pl.DataFrame(airpace.diag([packed])).equals(ours)
 
 
+def test_a_log_gives_the_bandwidth_of_the_program(samples: Path, program: Path) -> None:
+    log = next(samples.glob("**/*.qmdl*"))
+    words = [str(program), "diag", "bandwidth", str(log), "--json"]
+    ended = subprocess.run(words, check=True, capture_output=True, text=True)
+    theirs = [json.loads(line) for line in ended.stdout.splitlines()]
+    ours = pl.DataFrame(airpace.bandwidth(log))
+    assert ours.height == len(theirs) > 20
+    assert ours.columns == ["time_ms", "radio", "direction", "blocks_mbps", "granted_mbps", "prbs"]
+    down = ours.filter(pl.col("direction") == "down")
+    assert down["blocks_mbps"].max() > 5  # type: ignore[operator]
+    with pytest.raises(ValueError, match="1 to 3600000"):
+        airpace.bandwidth(log, every_ms=0)
+
+
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no log\n" * 1000)
     with pytest.raises(ValueError, match="no log packet"):

@@ -9,8 +9,13 @@
 //! receiver sends.
 //!
 //! Each scheme sends at the same rates over the loopback. The kernel counts the time in each program
-//! (`kernel.bpf_stats_enabled`), the same clock calls included in all. Rounds alternate, and the median of each scheme's
-//! counts.
+//! (`kernel.bpf_stats_enabled`), the same clock calls included in all.
+//!
+//! Rounds alternate: in each, every scheme sends once, and BBR twice, first and last. A scheme's figure is the median of its
+//! quotients with BBR of the same round, and between which values half of them lie. BBR's second turn over its first says what
+//! chance alone makes of it.
+//!
+//! `-- acks`, `-- flows` and `-- downloads` measure one of the three only.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -39,8 +44,8 @@ use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
-const ROUNDS: usize = 9;
-const SPAN: Duration = Duration::from_secs(1);
+const ROUNDS: usize = 15;
+const SPAN: Duration = Duration::from_millis(600);
 /// A flow whose memory leaves the processor's cache between two ACKs, and one whose memory stays there.
 const RATES_MBPS: [f64; 2] = [200.0, 2_000.0];
 const MSS: u32 = 1448;
@@ -131,14 +136,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?)?;
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME))?)?;
     let pbe = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?)?;
-    let parts = [Part::KernelBbr, Part::Biscay(biscay), Part::Morc(morc), Part::Pbe(pbe)];
+    let parts = [Part::KernelBbr, Part::Biscay(biscay), Part::Morc(morc), Part::Pbe(pbe), Part::KernelBbr];
+    let asked: Vec<String> = std::env::args().skip(1).filter(|asked| !asked.starts_with('-')).collect();
+    let is_asked = |what: &str| asked.is_empty() || asked.iter().any(|asked| asked == what);
     let group = Group::enter().ok_or("no control groups")?;
     let before = fs::read_to_string(STATS)?;
     fs::write(STATS, "1")?;
-    let measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, &group, mbps));
+    let mut measured = Ok(());
+    if is_asked("acks") {
+        measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, &group, mbps));
+    }
     drop(group);
-    let measured = measured.and_then(|()| ["equal", "app", "proportional"].into_iter().try_for_each(count));
-    let measured = measured.and_then(|()| bound());
+    if is_asked("flows") {
+        measured = measured.and_then(|()| ["equal", "app", "proportional"].into_iter().try_for_each(count));
+    }
+    if is_asked("downloads") {
+        measured = measured.and_then(|()| bound());
+    }
     fs::write(STATS, before)?;
     measured
 }
@@ -181,7 +195,7 @@ fn bounded(relay: &Part) -> Option<[f64; 2]> {
     let address = listener.local_addr().ok()?;
     let receiver = ends[0].inside(|| TcpStream::connect(address)).ok()?;
     let flow = machine::Flow::of(listener.accept().ok()?.0, receiver);
-    std::thread::sleep(SPAN / 2);
+    std::thread::sleep(SPAN);
     drop((flow, feeding));
     let costs = kernel.costs().ok()?;
     let of = |name: &str| {
@@ -220,19 +234,32 @@ fn compare(parts: &[Part], group: &Group, mbps: f64) -> Result<(), Box<dyn std::
             seen.push(measure(part, group, mbps)?);
         }
     }
-    let median = |seen: &[[f64; 5]], which: usize| {
-        let mut values: Vec<f64> = seen.iter().map(|costs| costs[which]).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    println!("{mbps} Mbit/s     ns per ACK ns per send  ns, all/ACK      x BBR");
-    let bbr = median(&seen[0], 0);
-    for (part, seen) in parts.iter().zip(&seen) {
-        let [ack, send, all, option, options] = [0, 1, 2, 3, 4].map(|which| median(seen, which));
-        println!("{:12} {ack:10.0} {send:11.0} {all:12.0} {:10.2}", part.name(), ack / bbr);
+    println!("{mbps} Mbit/s     ns per ACK   x BBR  (half of them)  ns per send   x BBR, all");
+    for (part, costs) in parts.iter().zip(&seen) {
+        let over_bbr = |which: usize| {
+            costs.iter().zip(&seen[0]).map(move |(cost, bbr)| cost[which] / bbr[which]).collect()
+        };
+        let [low, ratio, high] = quartiles(over_bbr(ACK));
+        let [_, all, _] = quartiles(over_bbr(ALL));
+        let [ack, send, option, options] = [ACK, SEND, OPTION, OPTIONS]
+            .map(|which| quartiles(costs.iter().map(|cost| cost[which]).collect())[1]);
+        println!("{:12} {ack:14.0} {ratio:7.2}   {low:.2} to {high:.2} {send:13.0} {all:13.2}", part.name());
         if option > 0.0 {
-            println!("{:12} {option:10.0} ns per call for its option, {options:.1} calls per ACK", "");
+            println!("{:12} {option:14.0} ns per call for its option, {options:.1} calls per ACK", "");
         }
     }
     Ok(())
+}
+
+/// Of what is measured in a turn.
+const ACK: usize = 0;
+const SEND: usize = 1;
+const ALL: usize = 2;
+const OPTION: usize = 3;
+const OPTIONS: usize = 4;
+
+/// The values below which a quarter, half and three quarters of them lie.
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])
 }

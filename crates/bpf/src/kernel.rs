@@ -15,6 +15,7 @@
 //!                            lift
 //! ```
 
+mod asked;
 mod counted;
 mod pinned;
 mod relay;
@@ -26,13 +27,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
-use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, ReferencesType};
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::feed::{CellFeed, Feed};
 use crate::room::Room;
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
+pub use asked::readiness;
+use asked::{has_pins, is_locked, sample_argument};
 pub use counted::{Cost, Totals};
 pub use pinned::{Pinned, unload};
 use pinned::{read_host, read_totals};
@@ -66,6 +69,11 @@ macro_rules! programs {
             () => [0_u8; 0].as_slice(),
         }
     };
+}
+
+/// Whether the build had a compiler for them.
+fn has_programs() -> bool {
+    !programs!("biscay").is_empty()
 }
 
 /// A scheme with its options.
@@ -190,7 +198,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
-/// Where the pinned parts lie.
+/// Where the kernel's file system for programs and maps is mounted, and where the pinned parts lie in it.
+const PINS_ROOT: &str = "/sys/fs/bpf";
 const PINS: &str = "/sys/fs/bpf/airpace";
 
 /// Why a scheme cannot be loaded.
@@ -213,7 +222,8 @@ pub enum LoadError {
     TooOld(&'static str),
     /// The caller may not.
     #[error(
-        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; \
+         without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
     )]
     Privileges,
     /// The kernel is locked down.
@@ -222,6 +232,12 @@ pub enum LoadError {
          lockdown=confidentiality"
     )]
     Lockdown,
+    /// Nothing can stay in the kernel.
+    #[error(
+        "there is no BPF file system at {PINS_ROOT}, in which schemes stay: `mount -t bpf bpf {PINS_ROOT}` (systemd does it at \
+         each start)"
+    )]
+    NoPins,
     /// There is one already.
     #[error("the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it")]
     Exists(&'static str),
@@ -415,6 +431,9 @@ impl Kernel {
     /// # Errors
     /// If there is no file system for it at `/sys/fs/bpf`, or something is pinned there already.
     pub fn pin(&mut self) -> Result<(), LoadError> {
+        if !has_pins() {
+            return Err(LoadError::NoPins);
+        }
         let folder = Path::new(PINS).join(self.name);
         fs::create_dir_all(&folder).map_err(|error| LoadError::File { path: folder.clone(), error })?;
         let name = self.name;
@@ -501,42 +520,6 @@ impl Kernel {
         let is_loaded = |program: &libbpf_rs::Program<'_>| self.counts_apps || program.name() != OWNER;
         self.object.progs().filter(is_loaded).map(cost).collect()
     }
-}
-
-/// Whether this build has programs, and this kernel may take them from somebody with privileges. It loads nothing.
-///
-/// # Errors
-/// What is missing.
-pub fn readiness() -> Result<(), LoadError> {
-    if programs!("biscay").is_empty() {
-        return Err(LoadError::NoPrograms);
-    }
-    if !Path::new(BTF).exists() {
-        return Err(LoadError::NoBtf);
-    }
-    if is_locked() {
-        return Err(LoadError::Lockdown);
-    }
-    let types = Btf::from_vmlinux().map_err(|error| refused(BISCAY, "types", error))?;
-    sample_argument(&types).map(drop)
-}
-
-/// Whether the kernel keeps its memory even from root.
-///
-/// Source: Linux security/lockdown/lockdown.c
-fn is_locked() -> bool {
-    fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
-}
-
-/// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.
-fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
-    let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops");
-    let operations = operations.ok_or(LoadError::TooOld("struct tcp_congestion_ops"))?;
-    let member = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"));
-    let member = member.ok_or(LoadError::TooOld("cong_control"))?;
-    let pointer = btf.type_by_id::<types::Ptr<'_>>(member.ty).ok_or(LoadError::TooOld("cong_control"))?;
-    let call = btf.type_by_id::<types::FuncProto<'_>>(pointer.referenced_type().type_id());
-    Ok(call.ok_or(LoadError::TooOld("cong_control"))?.iter().count().saturating_sub(1) as u32)
 }
 
 pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::Error) -> LoadError {

@@ -9,10 +9,13 @@ use std::process::Command;
 
 mod machine;
 
-use airpace_bpf::kernel::{Kernel, Pinned, RELAY, unload};
+use airpace_bpf::feed::now;
+use airpace_bpf::kernel::{Kernel, LoadError, Pinned, RELAY, unload};
+use airpace_bpf::twin::pbe_receiver::Cell;
+use airpace_core::Rate;
 use airpace_testing::skipped;
 use machine::{
-    Feeding, Flow, Group, InKernel, Namespace, connected, load, mbps, relay, run, turn, wait_until, wire,
+    Feeding, Flow, Group, InKernel, Namespace, connected, load, mbps, pbe, relay, run, turn, wait_until, wire,
 };
 
 const PHONE: &str = "10.89.0.1";
@@ -131,7 +134,10 @@ fn what_stays_in_the_kernel_takes_its_bounds_along_when_it_is_unloaded() {
     let Some((mut kernel, group, ends)) = prepared(":startup=first:hold=off") else { return };
     let server = &ends[1];
     let feeding = Feeding::start(&kernel, mbps(5.0));
-    kernel.pin().unwrap();
+    match kernel.pin() {
+        Err(error @ LoadError::NoPins) => return skipped(&error.to_string()),
+        pinned => pinned.unwrap(),
+    }
     drop(kernel);
     let flow = download(&ends);
     wait_until("the window of 5 Mbit/s", || follows(server, 5.0, 1));
@@ -144,6 +150,51 @@ fn what_stays_in_the_kernel_takes_its_bounds_along_when_it_is_unloaded() {
     flow.goes_on();
     drop((flow, feeding, group));
     before.comes_again();
+}
+
+/// Drops what comes in with our option after the handshake. Returns whether the kernel can.
+fn drop_options(namespace: &Namespace) -> bool {
+    let rules = "table ip strict {\nchain refuse {\ntype filter hook input priority 0\n\
+                 tcp flags & syn == 0 tcp option 254 exists drop\n}\n}";
+    let dropped = run("ip", &["netns", "exec", namespace.name(), "nft", rules]);
+    dropped.map_err(|said| skipped(&format!("no packet filter: {said}"))).is_ok()
+}
+
+#[test]
+fn pbe_cc_beside_it_leaves_it_the_downloads_of_others_in_whatever_order_they_come() {
+    for is_first in [true, false] {
+        let _turn = turn();
+        let Some(mut exchange) = load(&pbe()) else { return };
+        let Some(ends) = wire(PHONE, SERVER) else { return };
+        let [phone, server] = &ends;
+        if !drop_options(server) {
+            return;
+        }
+        // The server's program is in no group of ours, so that its connections know nothing of PBE-CC.
+        let listener = server.inside(|| TcpListener::bind((SERVER, 0)).unwrap());
+        let Some(group) = Group::enter() else { return };
+        let folder = File::open(&group.path).unwrap();
+        if is_first {
+            exchange.exchange(folder.as_fd()).unwrap();
+        }
+        let mut kernel = load(&relay(":startup=first:hold=off")).unwrap();
+        kernel.count_flows(folder.as_fd()).unwrap();
+        kernel.bound_downloads(folder.as_fd()).unwrap();
+        if !is_first {
+            exchange.exchange(folder.as_fd()).unwrap();
+        }
+        exchange.cell().unwrap().tell(&Cell::constant(Rate::from_mbps(50.0), now()));
+        let address = listener.local_addr().unwrap();
+        let receiver = phone.inside(|| connected(None, address).unwrap());
+        let (sender, _) = listener.accept().unwrap();
+        rustix::net::sockopt::set_tcp_congestion(&sender, "cubic").unwrap();
+        let flow = Flow::of(sender, receiver);
+        for rate in [10.0, 5.0] {
+            let _feeding = Feeding::start(&kernel, mbps(rate));
+            wait_until(&format!("the window of {rate} Mbit/s"), || follows(server, rate, 1));
+            flow.goes_on();
+        }
+    }
 }
 
 #[test]

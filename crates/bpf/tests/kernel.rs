@@ -15,8 +15,8 @@ use airpace_core::Rate;
 use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, pbe, relay, turn};
 use rustix::net::sockopt::tcp_congestion;
 
-/// Instructions that the verifier may go through in all programs of a scheme together. The kernel's limit is a million
-/// for each program.
+/// Instructions that the verifier may go through in a program: a fifth of the kernel's limit, as other kernels count
+/// otherwise.
 const MOST_VERIFIED: u64 = 200_000;
 
 #[test]
@@ -29,11 +29,10 @@ fn the_verifier_s_work_is_bounded() {
             costs.len() >= if is_relay { 3 } else { 7 } && costs.iter().all(|cost| cost.verified > 0),
             "{costs:?}"
         );
-        let all: u64 = costs.iter().map(|cost| cost.verified).sum();
         for cost in &costs {
             println!("{}: {} instructions", cost.name, cost.verified);
+            assert!(cost.verified <= MOST_VERIFIED, "{cost:?}");
         }
-        assert!(all <= MOST_VERIFIED, "{all} instructions: {costs:?}");
         let again = Kernel::load(&part);
         assert!(is_relay || matches!(again, Err(LoadError::Exists(_))), "a name is taken once");
     }
@@ -58,11 +57,13 @@ fn a_feeder_that_dies_leaves_the_flow_to_bbr_and_one_that_returns_takes_it_back(
     feed.tell(&mbps(2_000.0));
     let flow = Flow::start("biscay").unwrap();
     feed_until(&kernel, Some((&mut feed, mbps(2_000.0))), |totals| totals.acks > 1_000);
+    // A feeder that a busy machine holds up for 100 ms is silent as well.
     let before = kernel.totals().unwrap();
-    assert_eq!((before.flows, before.silences), (1, 0), "{before:?}");
-    feed_until(&kernel, None, |totals| totals.silences > 0);
+    assert_eq!(before.flows, 1, "{before:?}");
+    feed_until(&kernel, None, |totals| totals.silences > before.silences);
     flow.goes_on();
-    feed_until(&kernel, Some((&mut feed, mbps(1.0))), |totals| totals.returns > 0);
+    let silent = kernel.totals().unwrap();
+    feed_until(&kernel, Some((&mut feed, mbps(1.0))), |totals| totals.returns > silent.returns);
     feed_until(&kernel, Some((&mut feed, mbps(2_000.0))), |totals| totals.acks > before.acks + 1_000);
     flow.goes_on();
 }

@@ -14,6 +14,8 @@
 //! | [`capacity`] | one carrier's averages; Eq. 1–4 | §4.1, §4.2.1 |
 //! | [`users`] | which users count in N | §4.2.1 |
 //! | [`carriers`] | carriers aligned and summed | §5 |
+//! | [`new_data`] | which blocks are sent again | §4.2.1 |
+//! | [`unread`] | what reports lack that tell how much they missed | |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
 //! | [`delay`] | Dprop and Dth | §4.2.2 |
 //! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
@@ -36,10 +38,12 @@ pub mod explained;
 pub mod feedback;
 pub mod growth;
 pub mod guard;
+pub mod new_data;
 pub mod receiver;
 pub mod sender;
 pub mod start;
 pub mod translation;
+pub mod unread;
 pub mod users;
 
 use std::time::Duration;
@@ -73,6 +77,7 @@ pub static SCHEME: Scheme = Scheme {
             ("cell_test", "off"),
             ("explained_test", "off"),
             ("unread_test", "off"),
+            ("unread", "refused"),
             ("delay_drain", "on"),
             ("npkt_least_ms", "0"),
             ("npkt_span_ms", "0"),
@@ -131,6 +136,11 @@ const OPTIONS: &[OptionSpec] = &[
         name: "unread_test",
         default: "on",
         summary: "ignore a carrier if most of its reports, or most grants of this device, are not read whole",
+    },
+    OptionSpec {
+        name: "unread",
+        default: "estimated",
+        summary: "reports that lack grants and tell how much they missed: estimated (what they lack), or refused",
     },
     OptionSpec {
         name: "delay_drain",
@@ -336,6 +346,11 @@ impl Tuning {
                     _ => return Err(options.refuse("user_weights", "`equal` or `rate`")),
                 },
                 unread_test: options.switch("unread_test")?,
+                estimates: match options.text("unread") {
+                    "estimated" => true,
+                    "refused" => false,
+                    _ => return Err(options.refuse("unread", "`estimated` or `refused`")),
+                },
                 users_window: positive(millis("n_window_ms")?).map(|span| span.as_millis() as u64),
                 count_retransmissions: match options.text("retransmissions") {
                     "counted" => true,

@@ -175,6 +175,20 @@ pub fn choices() -> Vec<String> {
 }
 
 impl SchemeSpec {
+    /// The choices that a word names: `all` is every scheme, `presets` every scheme with `+ran` where it can be and with
+    /// every preset; any other word is one choice.
+    ///
+    /// # Errors
+    /// As [`SchemeSpec::parse`].
+    pub fn named(word: &str) -> Result<Vec<SchemeSpec>, SchemeError> {
+        let texts = match word {
+            "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
+            "presets" => choices(),
+            one => vec![one.to_owned()],
+        };
+        texts.iter().map(|text| SchemeSpec::parse(text)).collect()
+    }
+
     /// Reads a choice.
     ///
     /// # Errors

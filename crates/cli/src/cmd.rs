@@ -26,6 +26,7 @@ mod scenario;
 pub mod send;
 pub mod serve;
 pub mod sim;
+pub mod sweep;
 pub mod trace;
 mod wire;
 

@@ -42,6 +42,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/run-folder.md", include_str!("../../../docs/guide/run-folder.md")),
     ("guide/scenarios.md", include_str!("../../../docs/guide/scenarios.md")),
     ("guide/schemes.md", include_str!("../../../docs/guide/schemes.md")),
+    ("guide/sweeps.md", include_str!("../../../docs/guide/sweeps.md")),
     ("guide/traces.md", include_str!("../../../docs/guide/traces.md")),
     ("guide/transfer.md", include_str!("../../../docs/guide/transfer.md")),
 ];

@@ -1,14 +1,13 @@
 //! The `airpace` binary: compares congestion controls over cellular networks.
 //!
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
-//! 0 fine, 1 an expectation failed, 2 an error.
+//! 0 fine, 1 an expectation or a run of a sweep failed, 2 an error.
 
 mod called;
 mod cmd;
 mod installation;
 mod parquet_file;
 mod results;
-mod seeds;
 mod terminal;
 
 use std::io::Write;
@@ -32,7 +31,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     version,
     propagate_version = true,
     before_help = "Example: airpace demo\n         airpace sim competitor --scheme pbe,bbr --seeds 1..3",
-    after_help = "Exit codes: 0 fine, 1 an expectation failed, 2 an error."
+    after_help = "Exit codes: 0 fine, 1 an expectation or a run of a sweep failed, 2 an error."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -43,6 +42,7 @@ pub struct Cli {
 enum Command {
     Demo(cmd::demo::Args),
     Sim(cmd::sim::Args),
+    Sweep(cmd::sweep::Args),
     Emu(Box<cmd::emu::Args>),
     EmuInside(cmd::emu::InsideArgs),
     EmuPlay(cmd::emu::play::Args),
@@ -76,6 +76,7 @@ fn main() -> ExitCode {
     let verdict = match as_typed().command {
         Command::Demo(args) => cmd::demo::run(&args, &mut out),
         Command::Sim(args) => cmd::sim::run(&args, &mut out),
+        Command::Sweep(args) => cmd::sweep::run(&args, &mut out),
         Command::Emu(args) => cmd::emu::run(&args, &mut out),
         Command::EmuInside(args) => Ok(cmd::emu::inside(&args)),
         Command::EmuPlay(args) => cmd::emu::play::run(&args, &mut out),

@@ -340,3 +340,28 @@ fn services_run_commands_that_exist_and_name_manual_pages_that_exist() {
         assert!(commands > 0, "{}", unit.display());
     }
 }
+
+#[test]
+fn systemd_takes_the_services_as_they_are_written() {
+    let program = env!("CARGO_BIN_EXE_airpace");
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        return airpace_testing::skipped("there is no systemd-analyze; apt-get install systemd");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let units = fs::read_dir(root().join("packaging/systemd")).expect("units");
+    // It asks whether the programs are there, and what else a unit requires.
+    let copies: Vec<PathBuf> = units
+        .map(|unit| {
+            let unit = unit.expect("a unit");
+            let text = fs::read_to_string(unit.path()).expect("a unit").replace("/usr/bin/airpace", program);
+            let copy = folder.path().join(unit.file_name());
+            fs::write(&copy, text).expect("it is written");
+            copy
+        })
+        .collect();
+    for unit in copies {
+        let said = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output();
+        let said = said.expect("it runs");
+        assert!(said.status.success() && said.stderr.is_empty(), "{}: {}", unit.display(), words(&said));
+    }
+}

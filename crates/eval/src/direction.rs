@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 pub(crate) const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
 /// The word for a direction.
-pub(crate) const fn word(direction: Direction) -> &'static str {
+pub const fn word(direction: Direction) -> &'static str {
     match direction {
         Direction::Downlink => "down",
         Direction::Uplink => "up",

@@ -58,6 +58,18 @@ pub enum EvalError {
         /// The reason.
         source: parquet::errors::ParquetError,
     },
+    /// No figure has this name.
+    #[error("no figure is called `{name}`; there are {}", crate::report::figures().join(", "))]
+    NoFigure {
+        /// The name.
+        name: String,
+    },
+    /// A page needs a table that was not kept in memory.
+    #[error("table `{table}` was not kept, and figures are made from it; keep all tables")]
+    NotKept {
+        /// Which.
+        table: &'static str,
+    },
     /// No table has this name.
     #[error("no table is called `{name}`; there are {}", crate::tables::TABLES.join(", "))]
     NoTable {
@@ -115,6 +127,15 @@ pub enum EvalError {
     /// A scenario's files cannot be read.
     #[error(transparent)]
     Scenario(#[from] airpace_sim::ScenarioError),
+    /// A sweep cannot be as it was asked for; the sentence says why.
+    #[error("{0}")]
+    Sweep(String),
+    /// Another process writes into the folder of a sweep.
+    #[error("another sweep writes into `{}`; wait for its end, or give --out another folder", path.display())]
+    Busy {
+        /// Which.
+        path: PathBuf,
+    },
     /// The listener stopped the runs. The manifest of the folder, if there is one, says that the run is incomplete.
     #[error("stopped; {ended} of {runs} runs had ended")]
     Stopped {

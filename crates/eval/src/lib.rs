@@ -11,6 +11,8 @@
 //!                                                     └─ Qlogs             └→ report.html
 //! ```
 //!
+//! A [`sweep`] is a matrix over the keys of a scenario, of which only the numbers are kept.
+//!
 //! Programs that ran behind an emulated network are judged by the same code: [`emulation`]. Whether such a network does what
 //! the simulated one does: [`agreement`].
 #![warn(missing_docs)]
@@ -30,8 +32,10 @@ pub mod numbers;
 pub mod qlog;
 pub mod report;
 mod reports;
+pub mod seeds;
 pub mod shell;
 pub mod summary;
+pub mod sweep;
 pub mod tables;
 pub mod transfers;
 pub mod wire;

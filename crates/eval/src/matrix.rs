@@ -17,6 +17,7 @@ use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 
 use crate::error::EvalError;
 use crate::expect::{check_metrics, verdicts};
+use crate::facts::RunFacts;
 use crate::folder::{Host, Manifest, ManifestChoice, ManifestScenario, RunFolder};
 use crate::judge::{Judge, Keep, Room};
 use crate::reports::ReportFile;
@@ -82,6 +83,8 @@ pub struct Progress<'a> {
 pub struct Outcome {
     /// Every number.
     pub summary: Summary,
+    /// What was run.
+    pub manifest: Manifest,
     /// The run folder, if one was asked for.
     pub folder: Option<RunFolder>,
 }
@@ -201,13 +204,13 @@ impl Matrix {
         let expectations =
             self.scenarios.iter().flat_map(|choice| verdicts(&choice.scenario, &runs)).collect();
         let summary = Summary { runs, expectations, not_judged: Vec::new() };
+        manifest.complete = true;
+        manifest.host.wall_ms = started.elapsed().as_millis() as u64;
         if let Some(folder) = &folder {
             folder.write_summary(&summary)?;
-            manifest.complete = true;
-            manifest.host.wall_ms = started.elapsed().as_millis() as u64;
             folder.write_manifest(&manifest)?;
         }
-        Ok(Outcome { summary, folder })
+        Ok(Outcome { summary, manifest, folder })
     }
 
     /// The commands that make the same results, one per scenario; one for all variants of a scenario. Options that change no result are left out.
@@ -345,14 +348,10 @@ impl Job<'_> {
         let asked = asked.filter_map(|(device, config)| Some((DeviceId(device), config.reports.as_ref()?)));
         let reports = asked.map(|(device, path)| ReportFile::create(device, path));
         judge.keep_reports(reports.collect::<Result<_, _>>()?);
-        let mut stopped = false;
-        let mut progress = |now: Time| {
-            stopped |= tell((now.as_secs_f64() / facts.duration.as_secs_f64()).min(0.999));
-            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let run = |recorder: &mut dyn Recorder, progress: &mut Clock<'_>| {
+            simulate(&self.choice.scenario, &self.scheme, self.seed, recorder, progress)
         };
-        simulate(&self.choice.scenario, &self.scheme, self.seed, &mut judge, &mut progress)
-            .map_err(|reason| self.failed(reason))?;
-        if stopped {
+        if !run_judged(&facts, &mut judge, &run, tell).map_err(|reason| self.failed(reason))? {
             return Ok(None);
         }
         let measured = judge.finish()?;
@@ -373,6 +372,23 @@ impl Job<'_> {
             reason,
         }
     }
+}
+
+/// Runs what turns a run with these facts into events. `tell` receives the part of the run's time that has passed. Returns
+/// whether the run came to its end: it does not if `tell` says stop.
+pub(crate) fn run_judged(
+    facts: &RunFacts,
+    judge: &mut Judge,
+    run: &dyn Fn(&mut dyn Recorder, &mut Clock<'_>) -> Result<(), String>,
+    tell: &dyn Fn(f64) -> bool,
+) -> Result<bool, String> {
+    let mut stopped = false;
+    let mut progress = |now: Time| {
+        stopped |= tell((now.as_secs_f64() / facts.duration.as_secs_f64()).min(0.999));
+        if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    run(judge, &mut progress)?;
+    Ok(!stopped)
 }
 
 /// Returns an error if several runs would write the same file of reports.

@@ -14,9 +14,11 @@ mod scenario;
 mod series;
 mod states;
 mod style;
+pub(crate) mod sweep;
 mod table;
 mod transfers;
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -25,9 +27,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::agreement::Agreement;
 use crate::error::EvalError;
 use crate::folder::{Manifest, RunFolder};
 use crate::summary::Summary;
+use crate::tables::Memory;
+use crate::tables::read::Source;
 use colour::Shade;
 use emulation::EmulationData;
 use overview::Overview;
@@ -56,6 +61,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../../web/figures/agreement_departures.js"),
     include_str!("../../../web/tables.js"),
     include_str!("../../../web/agreement.js"),
+    include_str!("../../../web/files.js"),
     include_str!("../../../web/print.js"),
     include_str!("../../../web/report.js"),
 );
@@ -72,6 +78,13 @@ struct PageData<'a> {
     /// Of an emulated run.
     #[serde(skip_serializing_if = "Option::is_none")]
     emulation: Option<EmulationData<'a>>,
+    /// The figures to show, by their ids, and nothing else; the whole page if there are none.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    only: &'a [String],
+    /// The markers of schemes, as paths in a box of 14 by 14.
+    markers: BTreeMap<&'static str, &'static str>,
+    /// The colours of text and grounds on paper, by their names in the style sheet.
+    paper: BTreeMap<&'static str, &'static str>,
     palette: Vec<Shade>,
     greys: Vec<Shade>,
     states: Vec<StateLook>,
@@ -95,6 +108,14 @@ pub fn write(root: &Path) -> Result<PathBuf, EvalError> {
 /// # Errors
 /// A file of the folder that cannot be read.
 pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
+    Ok(page(&data(folder, &[])?))
+}
+
+/// What the page of a run folder shows, as JSON. `only` names figures: the page then shows these and nothing else.
+///
+/// # Errors
+/// A file of the folder that cannot be read.
+pub fn data(folder: &RunFolder, only: &[String]) -> Result<String, EvalError> {
     let manifest = folder.manifest()?;
     let summary = match folder.summary() {
         // If a matrix was interrupted before its first run ended, there is no summary yet.
@@ -103,53 +124,98 @@ pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
         }
         read => read?,
     };
-    let data = page_data(folder, &manifest, &summary)?;
-    let json = serde_json::to_string(&data).expect("plain data with text keys");
-    // In a script element, only a `<` could end the data early.
-    let json = json.replace('<', "\\u003c");
-    let policy = policy();
-    Ok(fill(
-        PAGE,
-        &[("policy", &policy), ("style", STYLE), ("echarts", ECHARTS), ("data", &json), ("script", SCRIPT)],
-    ))
+    let agreement = folder.agreement()?;
+    let tables = Source::Folder(folder.root());
+    let material = Material { manifest: &manifest, summary: &summary, tables, agreement: agreement.as_ref() };
+    page_data(material, only)
 }
 
-/// The content security policy of the page: it runs the two scripts that it holds and nothing else, and fetches
-/// nothing. So names in a scenario that look like markup can do no harm.
-fn policy() -> String {
-    // In the page, the tags of script elements stand on lines of their own. The hash is of everything between the tags.
-    let hash = |script: &str| STANDARD.encode(Sha256::digest(format!("\n{script}\n")));
-    let (echarts, script) = (hash(ECHARTS), hash(SCRIPT));
-    format!(
-        "default-src 'none'; script-src 'sha256-{echarts}' 'sha256-{script}'; style-src 'unsafe-inline'; \
-         img-src data: blob:; base-uri 'none'; form-action 'none'"
+/// What the page of a simulation shows whose tables are in memory, as [`data`] does for a folder.
+///
+/// # Errors
+/// A table that the figures need and that was not kept.
+pub fn data_in_memory(
+    manifest: &Manifest,
+    summary: &Summary,
+    memory: &Memory,
+    only: &[String],
+) -> Result<String, EvalError> {
+    let tables = Source::Memory(memory);
+    page_data(Material { manifest, summary, tables, agreement: None }, only)
+}
+
+/// The ids of all figures that a page may have, in its order.
+pub fn figures() -> Vec<&'static str> {
+    let of_each = SCRIPT.split("\nfigure({\n  id: \"").skip(1);
+    of_each.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+/// The page that shows these data: those of [`data`] or [`data_in_memory`].
+pub fn page(json: &str) -> String {
+    let (json, policy) = (embedded(json), policy(&[ECHARTS, SCRIPT]));
+    fill(
+        PAGE,
+        &[("policy", &policy), ("style", STYLE), ("echarts", ECHARTS), ("data", &json), ("script", SCRIPT)],
     )
 }
 
-fn page_data<'a>(
-    folder: &RunFolder,
+/// Data, as JSON, as a page embeds it.
+fn embedded(json: &str) -> String {
+    // In a script element, only a `<` could end the data early.
+    json.replace('<', "\\u003c")
+}
+
+/// The content security policy of a page: it runs the scripts that it holds and nothing else, and fetches
+/// nothing. So names in a scenario that look like markup can do no harm.
+fn policy(scripts: &[&str]) -> String {
+    // In the page, the tags of script elements stand on lines of their own. The hash is of everything between the tags.
+    let hash =
+        |script: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(format!("\n{script}\n"))));
+    let hashes: Vec<String> = scripts.iter().map(hash).collect();
+    format!(
+        "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; \
+         form-action 'none'",
+        hashes.join(" ")
+    )
+}
+
+/// What a page is made from.
+#[derive(Clone, Copy)]
+struct Material<'a> {
     manifest: &'a Manifest,
-    summary: &Summary,
-) -> Result<PageData<'a>, EvalError> {
+    summary: &'a Summary,
+    tables: Source<'a>,
+    agreement: Option<&'a Agreement>,
+}
+
+fn page_data(material: Material<'_>, only: &[String]) -> Result<String, EvalError> {
+    if let Some(unknown) = only.iter().find(|id| !figures().contains(&id.as_str())) {
+        return Err(EvalError::NoFigure { name: unknown.clone() });
+    }
+    let Material { manifest, summary, .. } = material;
     let budget = series::Budget::of(summary);
     let scenarios = manifest
         .scenarios
         .iter()
-        .map(|scenario| ScenarioData::read(folder, manifest, scenario, summary, budget))
+        .map(|scenario| ScenarioData::read(material, scenario, budget))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(PageData {
+    let data = PageData {
         version: &manifest.version,
         command: scenario::whole_command(manifest),
         seeds: &manifest.seeds,
         complete: manifest.complete,
         runs_ended: summary.runs.len(),
         emulation: EmulationData::of(manifest),
+        only,
+        markers: style::MARKERS.into(),
+        paper: style::paper(),
         palette: style::palette(),
         greys: style::greys(),
         states: states::looks(scenarios.iter().flat_map(ScenarioData::states)),
         overview: Overview::of(manifest, summary),
         scenarios,
-    })
+    };
+    Ok(serde_json::to_string(&data).expect("plain data with text keys"))
 }
 
 /// `page` with each `{{name}}` replaced, once, from left to right. Replaced text is not searched again.

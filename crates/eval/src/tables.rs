@@ -44,6 +44,7 @@ pub mod prbs;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
+pub mod windows;
 mod words;
 
 use std::path::{Path, PathBuf};

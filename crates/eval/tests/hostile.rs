@@ -4,6 +4,8 @@
 mod choices;
 #[path = "../../../fuzz/src/folder.rs"]
 mod folder;
+#[path = "../../../fuzz/src/sweep.rs"]
+mod sweep;
 
 use proptest::prelude::*;
 
@@ -13,5 +15,10 @@ proptest! {
     #[test]
     fn run_folders(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         folder::folder(&bytes);
+    }
+
+    #[test]
+    fn sweeps(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        sweep::sweep(&bytes);
     }
 }

@@ -13,6 +13,7 @@ use airpace_phy::channel::Estimator;
 use airpace_phy::dci::{Carrier, Extras};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::grid::Grid;
+use airpace_phy::impair::DelayProfile;
 use airpace_phy::listen::{Heard, Listener, Options};
 use airpace_phy::ofdm::{Correction, Demodulator};
 use airpace_phy::resample::Resampler;
@@ -37,6 +38,9 @@ const CONVERSIONS: [(u16, usize, u64); 7] = [
     (100, 1536, 25_000_000),
     (100, 2048, 30_720_000),
 ];
+
+/// Signal to noise ratios of the rows with fading.
+const FADING_DB: [f64; 4] = [20.0, 10.0, 6.0, 4.0];
 
 const SUBFRAMES: u64 = 400;
 
@@ -107,7 +111,7 @@ fn alone(cell: Cell, fft_size: usize, samples: &[Complex32], costs: &mut Costs) 
 }
 
 /// A cell that is recorded at a rate, from samples to messages. Prints its row.
-fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64) {
+fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64, fading: Option<(DelayProfile, f64)>) {
     let cell = Cell {
         pci: 407,
         bandwidth: Bandwidth::from_prbs(prbs).expect("a bandwidth of LTE"),
@@ -117,8 +121,7 @@ fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64) {
         phich_resource: PhichResource::One,
     };
     let (extras, subframes) = (Extras::NONE, SUBFRAMES);
-    let scene =
-        Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading: None, subframes, seed: 1 };
+    let scene = Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading, subframes, seed: 1 };
     let (mut samples, sent) = scene.play();
     let mut costs = Costs::default();
     alone(cell, fft_size, &samples, &mut costs);
@@ -160,9 +163,10 @@ fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64) {
     let grants = sent.len() as f64 / SUBFRAMES as f64;
     let recall = out.len() as f64 / sent.len() as f64;
     println!(
-        "{prbs:4} {:6.2} {snr_db:4.0} {grants:7.1}  {}  {recall:7.4}",
+        "{prbs:4} {:6.2} {snr_db:4.0} {grants:7.1}  {}  {recall:7.4}  {:8}",
         rate_hz as f64 / 1e6,
-        costs.line()
+        costs.line(),
+        search.work().given_up,
     );
 }
 
@@ -174,15 +178,19 @@ fn main() {
         "Busy cells of two ports; `found` is what is believed over what was sent. See benches/table.rs.\n"
     );
     let stages: Vec<String> = STAGES.iter().map(|stage| format!("{stage:>13}")).collect();
-    println!("PRBs   Msps   dB  grants  {}    found", stages.join("  "));
+    println!("PRBs   Msps   dB  grants  {}    found  given up", stages.join("  "));
     for snr_db in [20.0, 10.0] {
         for (prbs, fft_size) in CARRIERS {
-            row(prbs, fft_size, fft_size as u64 * 15_000, snr_db);
+            row(prbs, fft_size, fft_size as u64 * 15_000, snr_db, None);
         }
         println!();
     }
     println!("Recorded at other rates:");
     for (prbs, fft_size, rate_hz) in CONVERSIONS {
-        row(prbs, fft_size, rate_hz, 20.0);
+        row(prbs, fft_size, rate_hz, 20.0, None);
+    }
+    println!("\nFading (EVA, 5 Hz):");
+    for snr_db in FADING_DB {
+        row(100, 1536, 23_040_000, snr_db, Some((DelayProfile::Eva, 5.0)));
     }
 }

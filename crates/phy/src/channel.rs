@@ -20,6 +20,8 @@ pub struct Channel {
     /// Mean power of a port over the band.
     power: f32,
     noise: f32,
+    /// How much each subcarrier counts, 1 or less: the noise over what disturbs it. Empty if all count the same.
+    weights: Vec<f32>,
 }
 
 impl Channel {
@@ -28,7 +30,7 @@ impl Channel {
     pub fn known(ports: Vec<Vec<Complex32>>, noise: f32) -> Channel {
         let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
         let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
-        Channel { ports, power, noise: noise.max(LEAST_NOISE * power) }
+        Channel { ports, power, noise: noise.max(LEAST_NOISE * power), weights: Vec::new() }
     }
 
     /// The gain with which each antenna port is received on every subcarrier.
@@ -65,6 +67,15 @@ impl Channel {
     pub fn power(&self, reg: &Reg) -> f32 {
         let ports = self.ports.len().max(1) as f32;
         self.ports.iter().map(|row| row[usize::from(reg.subcarriers[2])].norm_sqr()).sum::<f32>() / ports
+    }
+
+    /// How much a group of resource elements counts: 1, or less if one of its subcarriers is disturbed.
+    #[inline]
+    pub fn weight(&self, reg: &Reg) -> f32 {
+        if self.weights.is_empty() {
+            return 1.0;
+        }
+        reg.subcarriers.iter().map(|k| self.weights[usize::from(*k)]).fold(1.0, f32::min)
     }
 
     /// The symbols on a group of resource elements, each times the power of its channel.

@@ -9,7 +9,7 @@ mod clock;
 use std::collections::{BTreeSet, VecDeque};
 
 use airpace_core::Time;
-use airpace_radio::{BitLayer, CarrierId, RadioReport, Rnti, Scope, Slot};
+use airpace_radio::{BitLayer, CarrierId, Missed, RadioReport, Rnti, Scope, Slot};
 use num_complex::Complex32;
 
 use self::clock::Clock;
@@ -20,6 +20,7 @@ use crate::evidence::{Caution, Evidence};
 use crate::found::Found;
 use crate::ladder::Ladder;
 use crate::listen::{self, Heard, Listener, Lock, UnsupportedRate};
+use crate::missed::Account;
 use crate::observation::{CceSet, Observation};
 use crate::search::{Search, Work};
 
@@ -77,6 +78,13 @@ pub struct Reading {
     pub cces: usize,
     /// CCEs in which a message may have been sent, as far as noise allows to tell.
     pub loud: CceSet,
+    /// Words that were worth decoding but were given up, because a subframe gets only [`MOST_WORDS`]: 0 unless noise is
+    /// loud. Messages behind them are missing.
+    ///
+    /// [`MOST_WORDS`]: crate::search::MOST_WORDS
+    pub given_up: usize,
+    /// How much was probably sent and not read, without messages that are believed later.
+    pub missed: Missed,
     /// Downlink PRB pairs of the cell.
     pub prbs: u16,
     /// Signal to noise ratio of a resource element, in dB.
@@ -97,7 +105,7 @@ impl Reading {
 
     /// The grants of this subframe as congestion controls and the other crates read them. `time` is the start of the
     /// subframe by the reporter's clock. The report says how many control channel elements hold what was not read: it
-    /// then does not tell which PRBs are idle.
+    /// then does not tell which PRBs are idle, but how many may be.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     ///
@@ -108,7 +116,11 @@ impl Reading {
             carrier,
             slot: Slot::subframe_of_lte(self.index),
             time,
-            scope: if unexplained == 0 { Scope::Everyone } else { Scope::EveryoneBut { unexplained } },
+            scope: if unexplained == 0 {
+                Scope::Everyone
+            } else {
+                Scope::EveryoneBut { unexplained, missed: Some(self.missed) }
+            },
             carrier_prbs: Some(self.prbs),
             cfi: Some(self.cfi),
             dcis: self.found.iter().filter_map(|found| found.dci).collect(),
@@ -137,6 +149,7 @@ struct Reader {
     search: Search,
     evidence: Evidence,
     answers: Answers,
+    account: Account,
     /// First sample of the last subframe that was read.
     last: Option<i64>,
 }
@@ -149,6 +162,7 @@ impl Reader {
             search: Search::new(&carrier),
             evidence: Evidence::new(cell.pci, carrier, caution),
             answers: Answers::new(cell),
+            account: Account::default(),
             last: None,
         }
     }
@@ -163,7 +177,7 @@ impl Reader {
     }
 
     fn read(&mut self, (index, leap): (u64, i64), observation: &Observation, ladder: &mut Ladder) -> Reading {
-        let Reader { search, evidence, answers, .. } = self;
+        let Reader { search, evidence, answers, account, .. } = self;
         evidence.advance(index);
         if leap != 0 {
             evidence.leap(leap);
@@ -188,6 +202,8 @@ impl Reader {
             cfi: observation.cfi,
             cces: observation.cces(),
             loud: observation.loud(),
+            given_up: search.given_up(),
+            missed: account.take(observation, &found),
             prbs: self.cell.bandwidth.prbs(),
             snr_db: observation.snr_db,
             answers: answers.read(index, &observation.answers, &found),

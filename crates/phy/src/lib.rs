@@ -31,6 +31,7 @@
 //! | [`harq`] | which blocks are sent again, and how long those were | 36.321 §5.3.2, §5.4.2 |
 //! | [`answers`] | which uplink blocks were received, as the cell answers | 36.213 §8.3, §9.1.2 |
 //! | [`found`] | a message that is believed, with all that can be told of it | |
+//! | [`missed`] | how much of a subframe was not read, and what that may grant | |
 //! | [`decoder`] | all of it: samples in, everyone's messages out | |
 //! | [`follow`] | one user's grants and side | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
@@ -64,6 +65,7 @@ pub mod harq;
 pub mod impair;
 pub mod ladder;
 pub mod listen;
+pub mod missed;
 pub mod modulation;
 pub mod numerology;
 pub mod observation;

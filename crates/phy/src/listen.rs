@@ -11,15 +11,17 @@
 //! subframe.
 
 mod lost;
+mod rates;
 
 use std::collections::VecDeque;
 
 use num_complex::Complex32;
 
 use self::lost::LostCell;
+use self::rates::{half_band_hz, numerology};
 use crate::cell::Cell;
-use crate::ladder::{Ladder, least_rate_hz};
-use crate::numerology::{Bandwidth, Numerology, SUBCARRIER_HZ};
+use crate::ladder::Ladder;
+use crate::numerology::Numerology;
 use crate::observation::Observation;
 use crate::ofdm::Transform;
 use crate::resample::Resampler;
@@ -148,7 +150,12 @@ struct Following {
     tracker: Tracker,
     /// The conversion, if the samples have a rate that no FFT can take.
     conversion: Option<Conversion>,
+    /// The signal to noise ratio of the subframes that were heard, averaged, in dB.
+    usual_db: Option<f32>,
 }
+
+/// The share by which the usual signal to noise ratio follows that of a subframe.
+const USUAL_SHARE: f32 = 0.02;
 
 /// Most samples of the view in one search; how many the first search takes; and after how many more the listener
 /// searches again, early and later.
@@ -372,7 +379,8 @@ impl Listener {
     }
 
     /// Reads the PBCH of the best cells of the view, and follows the first that can be followed. At the end of the
-    /// samples, a cell that was followed before needs no PBCH.
+    /// samples, a cell that was followed before needs no PBCH. A cell that was lost a moment ago is the only one that
+    /// counts.
     fn try_candidates(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &self.state else { return None };
         let (candidates, primary) = searching.candidates(&mut self.search);
@@ -380,61 +388,30 @@ impl Listener {
         self.ladder.primaries += u64::from(primary > HEARD_PRIMARY);
         self.ladder.secondaries += u64::from(!candidates.is_empty());
         let is_last = self.is_finished && searching.next == self.raw[0].end();
-        let rate_hz = self.options.rate_hz;
-        let wanted = |candidate: &&Candidate| self.options.pci.is_none_or(|pci| pci == candidate.pci);
-        for candidate in candidates.iter().filter(wanted) {
-            let read = read_broadcast(&searching.views, candidate);
-            self.ladder.broadcasts += u64::from(read.is_some());
-            let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
-            let known = || {
-                let lost = self.lost.filter(|_| is_last)?;
-                // The last frame: the samples before it may hold only the disturbance by which the cell was lost.
-                let frames = (searching.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
-                let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
-                Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
-            };
-            let Some((broadcast, frame)) = read.or_else(known) else { continue };
-            self.ladder.cfo_hz = candidate.cfo_hz;
-            if candidate.duplex == Duplex::Tdd {
-                self.ladder.tdd += 1;
-                continue;
-            }
-            let mib = broadcast.mib;
-            let cell = Cell {
-                pci: candidate.pci,
-                bandwidth: mib.bandwidth,
-                ports: broadcast.ports,
-                cp: candidate.cp,
-                phich_duration: mib.phich_duration,
-                phich_resource: mib.phich_resource,
-            };
-            let Some(numerology) = numerology(&cell, self.options.rate_hz) else {
-                self.ladder.too_wide = Some(cell);
-                continue;
-            };
-            let frame_start = raw_sample(frame);
-            let lock = Lock {
-                cell,
-                cfo_hz: candidate.cfo_hz,
-                frame_start,
-                sfn: broadcast.sfn,
-                after: self.reached.max(0) as u64,
-            };
-            let searched = searching.next;
-            // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
-            let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
-            self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(searching.next, longest));
-            let following = Following::new(&lock, numerology, &self.raw, searched, &self.options);
-            // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
-            if let Some(following) = following {
-                self.ladder.locks += 1;
-                self.state = State::Following(Box::new(following));
-                return Some(Heard::Locked(lock));
-            }
+        let next = searching.next;
+        let asked = self.options.pci;
+        let held = self.lost.filter(|lost| !is_last && lost.is_held(next, asked));
+        let is_asked_for = |pci: u16| asked.is_none_or(|asked| asked == pci);
+        let wanted = |candidate: &&Candidate| {
+            is_asked_for(candidate.pci) && held.is_none_or(|lost| lost.pci() == candidate.pci)
+        };
+        let found = candidates.iter().filter(wanted).find_map(|candidate| {
+            let lock = self.read_lock(candidate, is_last)?;
+            self.try_to_follow(&lock, next).then_some(lock)
+        });
+        // A cell in a fade is not found by its synchronisation signals, but still by its reference signals.
+        let after = self.reached.max(0) as u64;
+        let expected = held.filter(|lost| is_asked_for(lost.pci()));
+        let expected = expected.map(|lost| Lock { after, ..lost.expected(next) });
+        let found = found.or_else(|| expected.filter(|lock| self.try_to_follow(lock, next)));
+        if let Some(lock) = found {
+            return Some(Heard::Locked(lock));
         }
+        let State::Searching(searching) = &self.state else { return None };
         // A user who asks for a cell that is not there should learn which cells are.
-        for other in candidates.iter().filter(|candidate| !wanted(candidate)) {
-            if !self.ladder.others.contains(&Some(other.pci))
+        for other in &candidates {
+            if !is_asked_for(other.pci)
+                && !self.ladder.others.contains(&Some(other.pci))
                 && read_broadcast(&searching.views, other).is_some()
             {
                 self.ladder.hear_other(other.pci);
@@ -444,11 +421,62 @@ impl Listener {
         None
     }
 
+    /// Reads the PBCH of a candidate.
+    fn read_lock(&mut self, candidate: &Candidate, is_last: bool) -> Option<Lock> {
+        let State::Searching(searching) = &self.state else { return None };
+        let read = read_broadcast(&searching.views, candidate);
+        self.ladder.broadcasts += u64::from(read.is_some());
+        let rate_hz = self.options.rate_hz;
+        let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
+        let known = || {
+            let lost = self.lost.filter(|_| is_last)?;
+            // The last frame: the samples before it may hold only the disturbance by which the cell was lost.
+            let frames = (searching.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
+            let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
+            Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
+        };
+        let (broadcast, frame) = read.or_else(known)?;
+        self.ladder.cfo_hz = candidate.cfo_hz;
+        if candidate.duplex == Duplex::Tdd {
+            self.ladder.tdd += 1;
+            return None;
+        }
+        let mib = broadcast.mib;
+        let cell = Cell {
+            pci: candidate.pci,
+            bandwidth: mib.bandwidth,
+            ports: broadcast.ports,
+            cp: candidate.cp,
+            phich_duration: mib.phich_duration,
+            phich_resource: mib.phich_resource,
+        };
+        let (frame_start, after) = (raw_sample(frame), self.reached.max(0) as u64);
+        Some(Lock { cell, cfo_hz: candidate.cfo_hz, frame_start, sfn: broadcast.sfn, after })
+    }
+
+    /// Follows a cell that was found in the raw samples before `next`. Returns whether it is there.
+    fn try_to_follow(&mut self, lock: &Lock, next: i64) -> bool {
+        let Some(numerology) = numerology(&lock.cell, self.options.rate_hz) else {
+            self.ladder.too_wide = Some(lock.cell);
+            return false;
+        };
+        // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
+        let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
+        self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
+        // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
+        let Some(following) = Following::new(lock, numerology, &self.raw, next, &self.options) else {
+            return false;
+        };
+        self.ladder.locks += 1;
+        self.state = State::Following(Box::new(following));
+        true
+    }
+
     /// Reads the next subframe. `None` if its samples are not there yet.
     fn follow(&mut self) -> Option<Option<Heard>> {
         let State::Following(following) = &mut self.state else { return Some(None) };
         let ladder = &mut self.ladder;
-        let Following { tracker, conversion } = &mut **following;
+        let Following { tracker, conversion, usual_db } = &mut **following;
         let conversion = conversion.as_ref();
         let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
         let antennas = self.raw.len();
@@ -479,6 +507,8 @@ impl Listener {
             }
             Step::Heard(mut observation) => {
                 ladder.subframes += 1;
+                let usual_db = usual_db.get_or_insert(observation.snr_db);
+                *usual_db += USUAL_SHARE * (observation.snr_db - *usual_db);
                 ladder.sure_cfis += u64::from(observation.cfi_margin > SURE_CFI);
                 observation.sample = libm::round(raw_sample(observation.sample as f64)) as i64;
                 Some(Heard::Subframe(observation))
@@ -486,7 +516,10 @@ impl Listener {
             Step::Lost { since } => {
                 ladder.losses += 1;
                 let place = tracker.place();
-                self.lost = Some(LostCell::new(*tracker.cell(), place, raw_sample(place.start), rate_hz));
+                let start = raw_sample(place.start);
+                let subframe = raw_sample(place.start + tracker.subframe_samples()) - start;
+                let lost = LostCell::new(*tracker.cell(), place, start, subframe, rate_hz);
+                self.lost = Some(lost.with_ratio(usual_db.unwrap_or_default()));
                 let since = (raw_sample(since as f64) as i64).clamp(self.raw[0].start(), self.raw[0].end());
                 forget_before(&mut self.raw, since);
                 self.state = search_from(since);
@@ -595,41 +628,6 @@ fn read_broadcast(views: &[View], candidate: &Candidate) -> Option<(Broadcast, f
     None
 }
 
-/// The numerology for a cell when samples come at `rate_hz`. If an FFT can take this rate, the samples stay as they
-/// are. Otherwise it is the rate, lower or higher, to which resampling takes the least work. `None` if the rate is too
-/// low.
-fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
-    let of_rate = |rate_hz: u64| {
-        let size = usize::try_from(rate_hz / u64::from(SUBCARRIER_HZ)).ok()?;
-        Numerology::new(cell.bandwidth, cell.cp, size)
-    };
-    let least = least_rate_hz(cell.bandwidth);
-    if rate_hz < least {
-        return None;
-    }
-    if rate_hz.is_multiple_of(VIEW_HZ)
-        && let Some(numerology) = of_rate(rate_hz)
-    {
-        return Some(numerology);
-    }
-    // Wider filters have fewer taps, wider transforms more points: somewhere below twice the least rate is the best.
-    let rates = (least..=2 * least).step_by(VIEW_HZ as usize);
-    let work = |to_hz: u64| {
-        let taps = Resampler::taps(rate_hz, to_hz, half_band_hz(cell.bandwidth))?;
-        Some((taps + OF_TRANSFORM) as u64 * to_hz)
-    };
-    let possible = rates.filter_map(|rate_hz| Some((work(rate_hz)?, of_rate(rate_hz)?)));
-    possible.min_by_key(|(work, _)| *work).map(|(_, numerology)| numerology)
-}
-
-/// The cost of a transform per point, in taps of a filter.
-const OF_TRANSFORM: usize = 16;
-
-/// How far a cell extends from its centre frequency.
-fn half_band_hz(bandwidth: Bandwidth) -> u64 {
-    (bandwidth.subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ)
-}
-
 impl Following {
     /// Learns the cell from the samples before number `searched`. `None` if the cell turns out not to be there.
     fn new(
@@ -653,9 +651,6 @@ impl Following {
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
         let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform, raw.len());
         let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(searched));
-        is_there.then_some(Following { tracker, conversion })
+        is_there.then_some(Following { tracker, conversion, usual_db: None })
     }
 }
-
-/// The narrowest cell fits any rate at which the listener works.
-const _: () = assert!(least_rate_hz(Bandwidth::ALL[0]) <= VIEW_HZ);

@@ -105,6 +105,11 @@ impl CceSet {
         CceSet(self.0 & !taken.0)
     }
 
+    /// Whether a CCE is among them.
+    pub fn contains(self, cce: usize) -> bool {
+        cce < 128 && self.0 >> cce & 1 == 1
+    }
+
     /// How many CCEs there are.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
@@ -182,7 +187,7 @@ impl Observer {
             let scale = llr_scale(channel.noise());
             for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
                 let symbols = channel.matched(self.cell.ports, grid, reg);
-                add_llrs(&symbols, scale, &[1.0; 8], eight);
+                add_llrs(&symbols, scale * channel.weight(reg), &[1.0; 8], eight);
             }
         }
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
@@ -223,7 +228,7 @@ impl Observer {
             for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8))
             {
                 let symbols = channel.matched(self.cell.ports, grid, reg);
-                add_llrs(&symbols, scale, signs, eight);
+                add_llrs(&symbols, scale * channel.weight(reg), signs, eight);
             }
         }
         out.expected.clear();
@@ -234,7 +239,8 @@ impl Observer {
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
                 // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
                 let of_antenna = |(_, channel): (&Grid, &Channel)| {
-                    llr_scale(channel.noise()) * std::f32::consts::FRAC_1_SQRT_2 * channel.power(reg)
+                    let scale = llr_scale(channel.noise()) * std::f32::consts::FRAC_1_SQRT_2;
+                    scale * channel.power(reg) * channel.weight(reg)
                 };
                 let mean: f32 = heard.clone().map(of_antenna).sum();
                 // … and where nothing was sent, its square is expected to be twice that.

@@ -4,9 +4,14 @@
 //! 2. **By algebra** ([`code`]): for each size, a CCE's bits name the word that a message beginning there would have.
 //!    Its other bits and the next CCEs tell whether the message is there, and how long it is. This finds a message that
 //!    was heard without a wrong bit, at the cost of some table look-ups. Its CCEs need no further search.
-//! 3. **By trellis** ([`lanes`]): the rest is decoded place by place, thirty-two at once. The search leaves out places
-//!    with no more than noise, and places that were heard so well that algebra has found everything. Of places so long
-//!    that coded bits repeat, it decodes only those whose repetitions agree.
+//! 3. **By trellis** ([`lanes`]): the rest is decoded place by place, thirty-two at once, the longest places first: a
+//!    message that is found there explains many CCEs. The search leaves out places with no more than noise, sizes for
+//!    which a place is too short, and places that were heard so well that algebra has found everything. Of places so
+//!    long that coded bits repeat, it decodes only those whose repetitions agree.
+//!
+//! A subframe gets at most [`MOST_WORDS`] words of the trellis. If more would be worth decoding, the search gives up
+//! those that are least likely to be read: those whose bits tell least beyond what the word needs. It counts them in
+//! [`Work::given_up`].
 //!
 //! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`].
 //!
@@ -77,6 +82,17 @@ const KNOWN_BITS: f32 = -15.0;
 /// A word whose evidence less its length is at least this may be near a true word.
 const DOUBTED_BITS: f32 = -8.0;
 
+/// At most this many words of a subframe go through the trellis: eight batches.
+///
+/// Chosen: a cell of 100 PRB pairs at 4 dB needs half of it in the mean.
+pub const MOST_WORDS: usize = 8 * LANES;
+
+/// So many words are decoded before the next number of CCEs is looked at.
+const WORTH_A_BATCH: usize = 12;
+
+/// Where more bits than this of a CCE are wrong on average, algebra finds nothing: it needs some 44 right ones.
+const MOST_WRONG_BY_ALGEBRA: f32 = 6.0;
+
 /// A place is decoded only if the agreement of its repeated bits is at least this.
 const LEAST_REPEATS: f32 = 0.2;
 
@@ -114,6 +130,10 @@ pub struct Work {
     pub doubted: u64,
     /// Candidates that were found behind such words.
     pub by_doubt: u64,
+    /// Words that were worth decoding, but too many for their subframe.
+    pub given_up: u64,
+    /// Subframes with such words.
+    pub cut: u64,
 }
 
 /// Searches subframes of one carrier.
@@ -124,11 +144,21 @@ pub struct Search {
     /// CCEs that a certain candidate explains.
     explained: Vec<bool>,
     lanes: Lanes,
-    /// Sizes and places that wait for a trellis, at most one per lane.
+    /// Sizes and places of one number of CCEs that are worth a trellis, and by how many bits what was heard tells more
+    /// than the word needs.
+    queue: Vec<(usize, Place, f32)>,
+    /// Those in the lanes.
     batch: Vec<(usize, Place)>,
     found: Vec<Candidate>,
     /// RNTIs to which messages were believed to be sent, one bit each.
     known: Vec<u64>,
+    /// The same as a list.
+    users: Vec<Rnti>,
+    /// Whether users that were not heard for long have been dropped from it in this subframe.
+    is_tidy: bool,
+    /// Words of this subframe that went through the trellis, and that were too many.
+    words: usize,
+    given_up: usize,
     work: Work,
 }
 
@@ -163,9 +193,14 @@ impl Search {
             region: SoftRegion::default(),
             explained: Vec::new(),
             lanes: Lanes::default(),
+            queue: Vec::new(),
             batch: Vec::new(),
             found: Vec::new(),
             known: vec![0; 1 << 10],
+            users: Vec::new(),
+            is_tidy: false,
+            words: 0,
+            given_up: 0,
             work: Work::default(),
         }
     }
@@ -173,6 +208,12 @@ impl Search {
     /// What the search has done so far.
     pub fn work(&self) -> Work {
         self.work
+    }
+
+    /// Words of the last subframe that were worth decoding but were given up, because there were more than
+    /// [`MOST_WORDS`]. Messages behind them are not found.
+    pub fn given_up(&self) -> usize {
+        self.given_up
     }
 
     /// Candidates of one subframe. `prior` is log2 of the probability that a message is for an RNTI.
@@ -183,6 +224,7 @@ impl Search {
         self.explained.clear();
         self.explained.resize(cces, false);
         self.found.clear();
+        (self.words, self.given_up, self.is_tidy) = (0, 0, false);
         self.sizes.sort_by_key(|size| (size.is_extra, std::cmp::Reverse(size.seen)));
         self.work.cces += cces as u64;
         self.work.active += (0..cces).filter(|&cce| self.region.is_active(cce)).count() as u64;
@@ -192,14 +234,12 @@ impl Search {
                 self.by_algebra(subframe, size, &prior);
             }
         }
-        for size in 0..self.sizes.len() {
-            if !self.sizes[size].is_extra || self.sizes[size].seen > 0 {
-                self.by_trellis(subframe, size, &prior);
-            }
+        for level in LEVELS.into_iter().rev() {
+            self.by_trellis(subframe, level, &prior);
         }
-        if !self.batch.is_empty() {
-            self.decode(subframe, &prior);
-        }
+        self.decode(subframe, &prior);
+        self.work.given_up += self.given_up as u64;
+        self.work.cut += u64::from(self.given_up > 0);
         for size in 0..self.sizes.len() {
             if self.sizes[size].is_extra && self.sizes[size].seen == 0 {
                 self.by_algebra(subframe, size, &prior);
@@ -211,7 +251,11 @@ impl Search {
     /// Tells the search that a message of a size to an RNTI was believed. The search then looks for both more
     /// thoroughly.
     pub fn believe(&mut self, rnti: Rnti, size: u8) {
-        self.known[usize::from(rnti.0) / 64] |= 1 << (rnti.0 % 64);
+        let known = &mut self.known[usize::from(rnti.0) / 64];
+        if *known >> (rnti.0 % 64) & 1 == 0 {
+            *known |= 1 << (rnti.0 % 64);
+            self.users.push(rnti);
+        }
         if let Some(known) = self.sizes.iter_mut().find(|known| known.code.size() == size) {
             known.seen = known.seen.saturating_add(1);
         }
@@ -229,7 +273,10 @@ impl Search {
 
     fn by_algebra(&mut self, subframe: usize, size: usize, prior: &impl Fn(Rnti) -> f32) {
         for cce in 0..self.region.len() {
-            if !self.is_open(cce) || !self.sizes[size].is_users && !cce.is_multiple_of(4) {
+            if !self.is_open(cce)
+                || !self.sizes[size].is_users && !cce.is_multiple_of(4)
+                || self.region.expected_wrong(cce) > MOST_WRONG_BY_ALGEBRA
+            {
                 continue;
             }
             let mut words = self.sizes[size].code.words(self.region.hard(cce));
@@ -242,39 +289,70 @@ impl Search {
         }
     }
 
-    fn by_trellis(&mut self, subframe: usize, size: usize, prior: &impl Fn(Rnti) -> f32) {
+    /// Decodes all sizes at places of `level` CCEs.
+    fn by_trellis(&mut self, subframe: usize, level: u8, prior: &impl Fn(Rnti) -> f32) {
         let cces = self.region.len();
-        for level in LEVELS.into_iter().rev() {
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.clear();
+        for size in 0..self.sizes.len() {
+            if self.sizes[size].is_extra && self.sizes[size].seen == 0 {
+                continue;
+            }
             for at in 0..cces / usize::from(level) {
                 let place = Place { cce: at as u16 * u16::from(level), cces: level };
-                if !self.is_worth_decoding(size, place) {
-                    continue;
-                }
-                let soft = self.region.soft(place.bits());
-                self.sizes[size].code.matcher().combine(soft, self.lanes.word(self.batch.len()));
-                self.batch.push((size, place));
-                if self.batch.len() == LANES {
-                    self.decode(subframe, prior);
-                }
+                queue.extend(self.spare_bits(size, place).map(|spare| (size, place, spare)));
             }
         }
+        let left = MOST_WORDS - self.words;
+        if queue.len() > left {
+            queue.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
+        }
+        for &(size, place, _) in &queue {
+            if !self.is_possible(&self.sizes[size], place) {
+                continue;
+            }
+            if self.words == MOST_WORDS {
+                self.given_up += 1;
+                continue;
+            }
+            self.words += 1;
+            let soft = self.region.soft(place.bits());
+            self.sizes[size].code.matcher().combine(soft, self.lanes.word(self.batch.len()));
+            self.batch.push((size, place));
+            if self.batch.len() == LANES {
+                self.decode(subframe, prior);
+            }
+        }
+        // What is found at these places may explain shorter ones. A few words are not worth a batch of their own.
+        if self.batch.len() >= WORTH_A_BATCH {
+            self.decode(subframe, prior);
+        }
+        self.queue = queue;
     }
 
-    /// Whether a place is worth decoding for a size: where coded bits repeat, they must agree. Where the first CCE is
-    /// clear, algebra has already named the word.
-    fn is_worth_decoding(&self, size: usize, place: Place) -> bool {
+    /// By how many bits what was heard at a place tells more than a word of a size needs; `None` if the place is not
+    /// worth decoding. Where coded bits repeat, they must agree. Where the first CCE is clear, algebra has already named
+    /// the word.
+    fn spare_bits(&self, size: usize, place: Place) -> Option<f32> {
         let size = &self.sizes[size];
         let (len, bits) = (size.code.len(), place.bits());
+        if len as f32 > RARE_RATE * bits.len() as f32
+            || self.region.is_clear(usize::from(place.cce))
+            || !self.is_possible(size, place)
+            || !self.region.is_loud(place.range())
+        {
+            return None;
+        }
         let repeated = bits.len().saturating_sub(3 * len);
-        len <= bits.len()
-            && !self.region.is_clear(usize::from(place.cce))
-            && self.region.is_loud(place.range())
-            && self.is_possible(size, place)
-            && (repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS)
+        let agree = repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS;
+        agree.then(|| self.region.information(place.range()) - len as f32)
     }
 
     /// Decodes everything in the batch, side by side.
     fn decode(&mut self, subframe: usize, prior: &impl Fn(Rnti) -> f32) {
+        if self.batch.is_empty() {
+            return;
+        }
         let batch = std::mem::take(&mut self.batch);
         self.work.trellis += batch.len() as u64;
         let decoded = self.lanes.decode(batch.len());
@@ -310,16 +388,32 @@ impl Search {
             return;
         }
         self.work.doubted += 1;
-        for at in 0..self.sizes[size].code.mistakes().len() {
-            let mistake = self.sizes[size].code.mistakes()[at];
-            let rnti = mask ^ mistake.mask;
-            let is_known = self.known[usize::from(rnti) / 64] >> (rnti % 64) & 1 == 1;
-            if is_known && prior(Rnti(rnti)) > KNOWN_BITS {
+        self.tidy(prior);
+        for at in 0..self.users.len() {
+            let rnti = self.users[at];
+            let count = self.sizes[size].code.mistakes(mask ^ rnti.0).len();
+            for which in 0..count {
+                let mistake = self.sizes[size].code.mistakes(mask ^ rnti.0)[which];
                 let found =
                     self.consider(subframe, size, usize::from(place.cce), (word ^ mistake.word, None), prior);
                 self.work.by_doubt += u64::from(found);
             }
         }
+    }
+
+    /// Forgets users to which nothing was sent for long, once per subframe.
+    fn tidy(&mut self, prior: &impl Fn(Rnti) -> f32) {
+        if std::mem::replace(&mut self.is_tidy, true) {
+            return;
+        }
+        let Search { users, known, .. } = self;
+        users.retain(|rnti| {
+            let is_known = prior(*rnti) > KNOWN_BITS;
+            if !is_known {
+                known[usize::from(rnti.0) / 64] &= !(1 << (rnti.0 % 64));
+            }
+            is_known
+        });
     }
 
     /// Weighs a word that may begin at a CCE. Of the numbers of CCEs at which its receiver would look, it takes the one

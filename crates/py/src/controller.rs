@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
@@ -15,6 +16,7 @@ use airpace_core::{Bytes, Rate, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::steered::{Ask, Lever, Steered, Turns};
 use crate::{events, raise};
 
 /// The most names of values and states that are kept for the life of the process.
@@ -45,7 +47,8 @@ impl Failure {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn keep(&self, error: PyErr) {
+    /// Keeps what was raised, if it is the first.
+    pub fn keep(&self, error: PyErr) {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.has_come.store(true, Ordering::Relaxed);
     }
@@ -55,14 +58,34 @@ impl Failure {
 pub fn scheme(name: &str, factory: Py<PyAny>, failure: &Arc<Failure>) -> PyResult<SchemeSpec> {
     let failure = failure.clone();
     let make = move |setup: &scheme::Setup| {
-        Python::attach(|py| InPython::make(py, &factory, setup, &failure)).map_err(|error| {
+        Python::attach(|py| made(py, &factory, setup, &failure)).map_err(|error| {
             let reason = error.to_string();
             failure.keep(error);
             reason
         })
     };
-    let make = move |setup: &scheme::Setup| Ok(Ends { controller: Box::new(make(setup)?), receiver: None });
+    let make = move |setup: &scheme::Setup| Ok(Ends { controller: make(setup)?, receiver: None });
     SchemeSpec::own(name, Arc::new(make)).map_err(raise::value)
+}
+
+/// What `factory` makes for one flow: a controller, or an agent that is asked at every step.
+fn made(
+    py: Python<'_>,
+    factory: &Py<PyAny>,
+    setup: &scheme::Setup,
+    failure: &Arc<Failure>,
+) -> PyResult<Box<dyn Controller>> {
+    let seed = setup.rng.clone().next_u64();
+    let object = factory.bind(py).call1((events::Setup { mss_bytes: setup.mss.0, seed },))?;
+    if !object.hasattr("_steering")? {
+        return Ok(Box::new(InPython::new(py, &object, setup, failure)?));
+    }
+    let steering = object.call_method0("_steering")?;
+    let (policy, lever, step_ms, start): (Py<PyAny>, String, f64, f64) = steering.extract()?;
+    let lever = Lever::named(&lever).ok_or_else(|| raise::value(format!("no action is called `{lever}`")))?;
+    let ask = Ask::Policy { policy, failure: failure.clone() };
+    let turns = Turns::new(lever, Duration::from_secs_f64(step_ms / 1e3), start, 1, ask);
+    Ok(Box::new(Steered::new(&Arc::new(turns), 0, setup.mss, None)))
 }
 
 /// The controller of one flow.
@@ -84,14 +107,12 @@ struct InPython {
 }
 
 impl InPython {
-    fn make(
+    fn new(
         py: Python<'_>,
-        factory: &Py<PyAny>,
+        object: &Bound<'_, PyAny>,
         setup: &scheme::Setup,
         failure: &Arc<Failure>,
     ) -> PyResult<InPython> {
-        let seed = setup.rng.clone().next_u64();
-        let object = factory.bind(py).call1((events::Setup { mss_bytes: setup.mss.0, seed },))?;
         // The base class says which of its methods do something.
         let hooks = object.call_method0("_hooks")?.cast_into::<PyTuple>()?;
         let hook = |at: usize| -> PyResult<Py<PyAny>> { Ok(hooks.get_item(at)?.unbind()) };

@@ -1,14 +1,19 @@
-//! Logs of modems to KPIs.
+//! Logs of modems to KPIs, and to the bandwidth that was granted.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use airpace_core::Rate;
+use airpace_diag::bandwidth::{Bandwidth, Point};
 use airpace_diag::export::sample;
 use airpace_diag::kpi::{Extractor, KPIS, Subscription};
 use airpace_diag::source::{Item, Reader};
-use airpace_diag::{Message, Radio};
+use airpace_diag::{LogPacket, Message, Radio};
+
+use airpace_eval::direction;
 use airpace_eval::tables::kpis::{Row, Rows};
+use airpace_eval::tables::windows::{Window, windows};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
@@ -29,17 +34,58 @@ pub fn diag(
 ) -> PyResult<(Table, Vec<String>)> {
     let subscription =
         Subscription::listed(kpis.iter().map(String::as_str), Radio(radio)).map_err(raise::value)?;
-    let mut log = Log {
-        extractor: Extractor::new(&subscription),
-        subscription,
-        rows: Rows::default(),
-        name: vec![],
-        packets: 0,
-        faults: 0,
+    let mut log =
+        Log { extractor: Extractor::new(&subscription), subscription, rows: Rows::default(), name: vec![] };
+    let faults = read(py, &paths, &mut log)?;
+    let troubles = log.extractor.troubles();
+    let mut unread: Vec<String> =
+        troubles.iter().map(|trouble| format!("{} packets of {trouble}", trouble.count)).collect();
+    unread.extend(faults);
+    Ok((Table::new(log.rows.into_table()), unread))
+}
+
+/// How much bandwidth the network granted: see `airpace.bandwidth`. Also returns what could not be read, in sentences.
+#[pyfunction]
+#[pyo3(signature = (paths, *, every_ms))]
+pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult<(Table, Vec<String>)> {
+    let mut granted = Granted { bandwidth: Bandwidth::new(every_ms), points: vec![] };
+    let mut unread = read(py, &paths, &mut granted)?;
+    let Granted { mut bandwidth, mut points } = granted;
+    points.extend(bandwidth.finish());
+    let troubles = bandwidth.troubles();
+    for (count, what) in [
+        (troubles.versions, "packets with grants have a version without a layout"),
+        (troubles.misfits, "packets with grants do not fit their layout"),
+        (troubles.dcis, "DCIs could not be read"),
+        (troubles.carriers, "grants are of a carrier that no phone has"),
+        (bandwidth.outside(), "grants came seconds late, or are of before the first packet"),
+        (bandwidth.misstamped(), "packets have times that no modem has"),
+    ] {
+        if count > 0 {
+            unread.push(format!("{count} {what}"));
+        }
+    }
+    let window = |point: Point| Window {
+        time_ms: (point.window * point.every_ms()) as f64,
+        radio: point.radio.0,
+        direction: direction::word(point.direction),
+        blocks_mbps: point.blocks.map(Rate::as_mbps),
+        granted_mbps: point.granted.map(Rate::as_mbps),
+        prbs: point.carriers.iter().map(|on| on.prbs).sum(),
     };
-    let mut reader = Reader::default();
-    let mut piece = vec![0; PIECE];
-    for path in &paths {
+    Ok((Table::new(windows(points.into_iter().map(window))), unread))
+}
+
+/// The KPIs that there are: name, unit, and what each is.
+#[pyfunction]
+pub fn kpis() -> Vec<(&'static str, &'static str, &'static str)> {
+    KPIS.iter().map(|kpi| (kpi.name, kpi.unit, kpi.about)).collect()
+}
+
+/// Reads logs as one. Returns what is no message, in a sentence, if there is anything.
+fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Vec<String>> {
+    let (mut reader, mut tally, mut piece) = (Reader::default(), Tally::default(), vec![0; PIECE]);
+    for path in paths {
         let refused = |error: std::io::Error| {
             PyOSError::new_err(format!("cannot read `{}`: {error}; give a modem's log", path.display()))
         };
@@ -52,32 +98,59 @@ pub fn diag(
             if count == 0 {
                 break;
             }
-            let (log, reader, piece) = (&mut log, &mut reader, &piece[..count]);
-            py.detach(|| reader.push(piece, |_, item| log.take(item)));
+            let (to, tally, reader, piece) = (&mut *to, &mut tally, &mut reader, &piece[..count]);
+            py.detach(|| reader.push(piece, |_, item| tally.take(item, to)));
         }
-        reader.next_file(|_, item| log.take(item));
+        reader.next_file(|_, item| tally.take(item, to));
     }
-    reader.finish(|_, item| log.take(item));
-    if log.packets == 0 {
+    reader.finish(|_, item| tally.take(item, to));
+    if tally.packets == 0 {
         return Err(raise::value(
             "no log packet was found: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, .mi2log, .dlf or the \
              stream as it came)",
         ));
     }
-    let mut unread: Vec<String> = vec![];
-    for trouble in log.extractor.troubles() {
-        unread.push(format!("{} packets of {trouble}", trouble.count));
-    }
-    if log.faults > 0 {
-        unread.push(format!("{} stretches of the log are no message", log.faults));
-    }
-    Ok((Table::new(log.rows.into_table()), unread))
+    let faults = (tally.faults > 0).then(|| format!("{} stretches of the log are no message", tally.faults));
+    Ok(faults.into_iter().collect())
 }
 
-/// The KPIs that there are: name, unit, and what each is.
-#[pyfunction]
-pub fn kpis() -> Vec<(&'static str, &'static str, &'static str)> {
-    KPIS.iter().map(|kpi| (kpi.name, kpi.unit, kpi.about)).collect()
+/// Who gets the packets of a log.
+trait Packets: Send {
+    fn take(&mut self, packet: &LogPacket<'_>);
+}
+
+/// What a log holds.
+#[derive(Default)]
+struct Tally {
+    packets: u64,
+    faults: u64,
+}
+
+impl Tally {
+    fn take(&mut self, item: Item<'_>, to: &mut impl Packets) {
+        match item {
+            Item::Message(Message::Log(packet)) => {
+                self.packets += 1;
+                to.take(&packet);
+            }
+            Item::Message(Message::Cut { .. }) | Item::Fault(_) | Item::Skipped(_) | Item::Unfinished(_) => {
+                self.faults += 1;
+            }
+            Item::Message(_) => {}
+        }
+    }
+}
+
+struct Granted {
+    bandwidth: Bandwidth,
+    points: Vec<Point>,
+}
+
+impl Packets for Granted {
+    fn take(&mut self, packet: &LogPacket<'_>) {
+        self.bandwidth.push(packet, |_| {});
+        self.points.extend(self.bandwidth.take());
+    }
 }
 
 struct Log {
@@ -86,36 +159,25 @@ struct Log {
     rows: Rows,
     /// A buffer for a name while it is written.
     name: Vec<u8>,
-    packets: u64,
-    faults: u64,
 }
 
-impl Log {
-    fn take(&mut self, item: Item<'_>) {
-        match item {
-            Item::Message(Message::Log(packet)) => {
-                self.packets += 1;
-                let (subscription, rows, name) = (&self.subscription, &mut self.rows, &mut self.name);
-                self.extractor.push(&packet, |sample| {
-                    let wanted = subscription.wanted(sample.wanted);
-                    name.clear();
-                    sample::name(wanted, name);
-                    rows.push(&Row {
-                        // Times after the year 2262 become the last one that has a number.
-                        unix_nanos: i64::try_from(sample.stamp.unix_nanos()).unwrap_or(i64::MAX),
-                        kpi: &String::from_utf8_lossy(name),
-                        value: sample.value,
-                        unit: wanted.unit(),
-                        radio: wanted.radio.0,
-                        carrier: sample.carrier,
-                        subframe: sample.subframe,
-                    });
-                });
-            }
-            Item::Message(Message::Cut { .. }) | Item::Fault(_) | Item::Skipped(_) | Item::Unfinished(_) => {
-                self.faults += 1;
-            }
-            Item::Message(_) => {}
-        }
+impl Packets for Log {
+    fn take(&mut self, packet: &LogPacket<'_>) {
+        let (subscription, rows, name) = (&self.subscription, &mut self.rows, &mut self.name);
+        self.extractor.push(packet, |sample| {
+            let wanted = subscription.wanted(sample.wanted);
+            name.clear();
+            sample::name(wanted, name);
+            rows.push(&Row {
+                // Times after the year 2262 become the last one that has a number.
+                unix_nanos: i64::try_from(sample.stamp.unix_nanos()).unwrap_or(i64::MAX),
+                kpi: &String::from_utf8_lossy(name),
+                value: sample.value,
+                unit: wanted.unit(),
+                radio: wanted.radio.0,
+                carrier: sample.carrier,
+                subframe: sample.subframe,
+            });
+        });
     }
 }

@@ -8,12 +8,15 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | `simulate` | runs scenarios on threads, while Python shows progress and hears Ctrl-C |
+//! | `simulate` | runs scenarios on threads |
+//! | `sweep` | many runs, here or on workers elsewhere |
+//! | `attend` | long work, while Python shows progress and hears Ctrl-C |
 //! | `run` | results: of a simulation, or of a run folder |
 //! | `table` | rows, handed to other libraries without a copy |
 //! | `controller` | a controller written in Python as one of `cc` |
 //! | `events` | what such a controller is told |
-//! | `steered` | simulators that wait for an agent at every step |
+//! | `simulators` | simulators that wait for agents at every step |
+//! | `steered` | flows that agents steer, in such simulators or as a scheme |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
 //! | `raise` | errors as Python's exceptions |
@@ -21,6 +24,7 @@
 //! Long calls let other threads of Python run. No number is computed here: the crates above it do.
 #![warn(missing_docs)]
 
+mod attend;
 mod controller;
 mod decode;
 mod diag;
@@ -29,7 +33,9 @@ mod radio;
 mod raise;
 mod run;
 mod simulate;
+mod simulators;
 mod steered;
+mod sweep;
 mod table;
 
 use pyo3::prelude::*;
@@ -40,17 +46,19 @@ mod _airpace {
     #[pymodule_export]
     use super::decode::decode;
     #[pymodule_export]
-    use super::diag::{diag, kpis};
+    use super::diag::{bandwidth, diag, kpis};
     #[pymodule_export]
     use super::events::{Ack, Loss, Sent, Setup};
     #[pymodule_export]
     use super::radio::{capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs};
     #[pymodule_export]
-    use super::run::{Run, open};
+    use super::run::{Run, figures, open, page};
     #[pymodule_export]
     use super::simulate::{scenarios, schemes, simulate};
     #[pymodule_export]
-    use super::steered::Simulators;
+    use super::simulators::Simulators;
+    #[pymodule_export]
+    use super::sweep::{SweepPlan, SweepSession, open_sweep};
     #[pymodule_export]
     use super::table::Table;
 

@@ -26,6 +26,7 @@ pub fn eval(error: EvalError) -> PyErr {
         | EvalError::Strangers { .. }
         | EvalError::Malformed { .. }
         | EvalError::Table { .. }
+        | EvalError::Busy { .. }
         | EvalError::ReportFile { .. } => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use airpace_eval::tables::{TABLES, flows, memory::read_table};
-use airpace_eval::{Memory, RunFolder, Summary};
+use airpace_eval::{EvalError, Manifest, Memory, RunFolder, Summary, report, sweep};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::table::Table;
 
 /// Where a run's tables are.
 enum Place {
-    Memory(Memory),
+    Memory(Memory, Box<Manifest>),
     Folder(RunFolder),
 }
 
@@ -29,8 +29,8 @@ pub struct Run {
 
 impl Run {
     /// A run with its tables in memory.
-    pub fn in_memory(summary: Summary, memory: Memory) -> Run {
-        Run { summary, place: Place::Memory(memory), known: Mutex::default() }
+    pub fn in_memory(summary: Summary, manifest: Manifest, memory: Memory) -> Run {
+        Run { summary, place: Place::Memory(memory, Box::new(manifest)), known: Mutex::default() }
     }
 
     /// A run in a folder.
@@ -43,6 +43,10 @@ impl Run {
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
     let opened = py.detach(|| {
+        if let Ok(Some(_)) = sweep::manifest(&path) {
+            let path = path.display();
+            return Err(EvalError::Sweep(format!("`{path}` is a sweep; open it with airpace.open_sweep")));
+        }
         let folder = RunFolder::open(&path)?;
         Ok((folder.summary()?, folder))
     });
@@ -66,7 +70,7 @@ impl Run {
             return Ok(known);
         }
         let table = match &self.place {
-            Place::Memory(memory) => memory.table(name, &self.summary.runs).ok_or_else(|| {
+            Place::Memory(memory, _) => memory.table(name, &self.summary.runs).ok_or_else(|| {
                 raise::value(format!(
                     "table `{name}` was not kept; name it: simulate(…, tables=[\"{name}\"])"
                 ))
@@ -94,7 +98,7 @@ impl Run {
     #[getter]
     fn folder(&self) -> Option<PathBuf> {
         match &self.place {
-            Place::Memory(_) => None,
+            Place::Memory(..) => None,
             Place::Folder(folder) => Some(folder.root().to_owned()),
         }
     }
@@ -107,9 +111,18 @@ impl Run {
     /// The manifest, as `manifest.json` holds it; `None` if the run is in memory only.
     fn manifest_json(&self) -> PyResult<Option<String>> {
         match &self.place {
-            Place::Memory(_) => Ok(None),
+            Place::Memory(..) => Ok(None),
             Place::Folder(folder) => text(&folder.manifest().map_err(raise::eval)?).map(Some),
         }
+    }
+
+    /// What figures show, as JSON; of the page that shows only these, if any are named.
+    fn figures_json(&self, py: Python<'_>, only: Vec<String>) -> PyResult<String> {
+        let data = py.detach(|| match &self.place {
+            Place::Memory(memory, manifest) => report::data_in_memory(manifest, &self.summary, memory, &only),
+            Place::Folder(folder) => report::data(folder, &only),
+        });
+        data.map_err(raise::eval)
     }
 
     /// Whether every expectation of the scenario was met.
@@ -128,6 +141,18 @@ impl Run {
         }
         format!("<airpace.Run of {} runs: {}>", self.summary.runs.len(), named.join(", "))
     }
+}
+
+/// The report's page with the data of `Run::figures_json`.
+#[pyfunction]
+pub fn page(json: &str) -> String {
+    report::page(json)
+}
+
+/// The ids of the figures that a page may have.
+#[pyfunction]
+pub fn figures() -> Vec<&'static str> {
+    report::figures()
 }
 
 fn text(of: &impl Serialize) -> PyResult<String> {

@@ -1,28 +1,21 @@
 //! Runs schemes in scenarios, while Python shows the progress and hears Ctrl-C.
-//!
-//! The runs are on threads of their own. The calling thread wakes now and then, asks Python whether somebody wants to stop,
-//! and tells how far the runs are.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
-use airpace_cc::scheme::{SCHEMES, choices};
+use airpace_cc::scheme::SCHEMES;
 use airpace_eval::tables::TABLES;
 use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress, report};
 use airpace_sim::{Prepared, Scenario, builtin};
 use pyo3::prelude::*;
 
+use crate::attend::attend;
 use crate::controller::{self, Failure};
 use crate::raise;
 use crate::run::Run;
-
-/// How often Python is asked whether somebody wants to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs schemes in a scenario: see `airpace.simulate`.
 #[pyfunction]
@@ -46,7 +39,7 @@ pub fn simulate(
     let has_own = schemes.iter().any(|(_, factory)| factory.is_some());
     for (word, factory) in schemes {
         match factory {
-            None => specs.extend(named(&word)?),
+            None => specs.extend(SchemeSpec::named(&word).map_err(raise::value)?),
             Some(factory) => specs.push(controller::scheme(&word, factory, &failure)?),
         }
     }
@@ -88,7 +81,7 @@ pub fn simulate(
     }
     let outcome = outcome?;
     match outcome.folder {
-        None => Ok(Run::in_memory(outcome.summary, memory)),
+        None => Ok(Run::in_memory(outcome.summary, outcome.manifest, memory)),
         Some(folder) => {
             py.detach(|| report::write(folder.root())).map_err(raise::eval)?;
             Ok(Run::in_folder(outcome.summary, folder))
@@ -123,33 +116,9 @@ fn run(
         let share = fractions.iter().sum::<f64>() / fractions.len().max(1) as f64;
         progress.call1((share, ended, fractions.len())).map(drop)
     };
-    let mut interrupted = None;
-    let ended = std::thread::scope(|scope| {
-        let (done, mut is_done) = channel();
-        let runs = || match &matrix.out {
-            None => matrix.run_in_memory(prepared, memory, &listener),
-            Some(_) => matrix.run_prepared(prepared, &listener),
-        };
-        // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
-        let worker = scope.spawn(move || Python::attach(|py| py.detach(|| done.send(runs()))));
-        let ended = loop {
-            let waiting = &mut is_done;
-            match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
-                Ok(ended) => break Ok(ended),
-                Err(RecvTimeoutError::Disconnected) => {
-                    break Err(raise::failed("the simulator crashed; this is a mistake in airpace"));
-                }
-                Err(RecvTimeoutError::Timeout) if interrupted.is_none() => {
-                    let told = py.check_signals().and_then(|()| progress.map_or(Ok(()), tell));
-                    interrupted = told.err();
-                    stop.store(interrupted.is_some(), Ordering::Relaxed);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        };
-        // The thread needs Python once more to end: this one must not hold it meanwhile.
-        drop(py.detach(move || worker.join()));
-        ended
+    let (ended, interrupted) = attend(py, &stop, &|| progress.map_or(Ok(()), tell), || match &matrix.out {
+        None => matrix.run_in_memory(prepared, memory, &listener),
+        Some(_) => matrix.run_prepared(prepared, &listener),
     })?;
     match (ended, interrupted) {
         (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
@@ -160,16 +129,6 @@ fn run(
             Ok(outcome)
         }
     }
-}
-
-/// The schemes that a word names: `all`, `presets`, or one.
-fn named(word: &str) -> PyResult<Vec<SchemeSpec>> {
-    let texts = match word {
-        "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
-        "presets" => choices(),
-        one => vec![one.to_owned()],
-    };
-    texts.iter().map(|text| SchemeSpec::parse(text).map_err(raise::value)).collect()
 }
 
 fn table_named(name: &str) -> PyResult<&'static str> {

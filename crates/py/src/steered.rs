@@ -1,51 +1,78 @@
-//! Flows that an agent steers: simulators that run until the agent's next turn and then wait for it.
+//! Flows that agents steer: their controllers, and the turns that all of them share.
 //!
 //! ```text
-//! agent ─action─▶ Steered (on_timer) ─▶ Control ─▶ the simulator goes on ─▶ … ─▶ on_timer ─observation─▶ agent
+//! agents ─actions─▶ Turns ─▶ Control of each flow ─▶ the simulator goes on ─▶ … ─▶ on_timer ─observations─▶ agents
 //! ```
 //!
-//! Each simulator is on a thread of its own. While it waits for an action, it takes no processor.
+//! The agents are outside, in an environment that waits for the simulator ([`Ask::Outside`]), or a function of Python that
+//! the simulator asks ([`Ask::Policy`]).
+//!
+//! A turn is an instant of the run, the same for all agents. The first controller whose timer tells of it asks for all of
+//! them; the others find their actions there.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
-use airpace_cc::scheme::{Ends, Setup};
 use airpace_core::{Bytes, Rate, Time};
-use airpace_event::Discard;
-use airpace_sim::{Prepared, Scenario};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use airpace_sim::DeviceClock;
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::raise;
+use crate::controller::Failure;
 
 /// How many numbers an observation has.
-const NUMBERS: usize = 8;
+pub(crate) const NUMBERS: usize = 8;
 
 /// What an agent sees: the last step of its flow. `airpace.gym` says what each number is.
-type Observation = [f32; NUMBERS];
+pub(crate) type Observation = [f32; NUMBERS];
 
-/// What the agent sets.
+/// What an agent sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lever {
+pub(crate) enum Lever {
     Rate,
     Window,
 }
 
-/// One flow's controller, as its agent steers it.
-struct Steered {
-    lever: Lever,
-    mss: Bytes,
-    step: Duration,
-    value: f64,
-    due: Option<Time>,
-    tell: Sender<Observation>,
-    hear: Receiver<f64>,
-    has_left: Arc<AtomicBool>,
+/// Who says what the agents do.
+pub(crate) enum Ask {
+    /// Whoever holds the other ends.
+    Outside { tell: Sender<Vec<Observation>>, hear: Receiver<Vec<f64>> },
+    /// A callable of Python, from what the only agent sees to its action. What it raises is kept.
+    Policy { policy: Py<PyAny>, failure: Arc<Failure> },
+}
+
+impl Ask {
+    /// The agents' actions; `None` if there is nobody to say.
+    fn actions(&self, seen: Vec<Observation>) -> Option<Vec<f64>> {
+        match self {
+            Ask::Outside { tell, hear } => {
+                tell.send(seen).ok()?;
+                hear.recv().ok()
+            }
+            Ask::Policy { policy, failure } => {
+                let asked = Python::attach(|py| {
+                    let rows = seen.iter().map(|row| policy.bind(py).call1((PyArray1::from_slice(py, row),)));
+                    rows.map(|action| action?.extract::<f64>()).collect::<PyResult<Vec<f64>>>()
+                });
+                asked.map_err(|error| failure.keep(error)).ok()
+            }
+        }
+    }
+}
+
+impl Lever {
+    /// The lever of this name.
+    pub(crate) fn named(name: &str) -> Option<Lever> {
+        [("rate", Lever::Rate), ("window", Lever::Window)].into_iter().find(|it| it.0 == name).map(|it| it.1)
+    }
+}
+
+/// One flow since the last turn, as its sender sees it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
     acked: Bytes,
     sent: Bytes,
     lost: Bytes,
@@ -55,75 +82,162 @@ struct Steered {
     rtts: u64,
     rtt_ms: f64,
     min_rtt_ms: f64,
-    inflight: Bytes,
+    inflight_packets: f64,
+    /// The rate or window in force.
+    value: f64,
 }
 
-impl Steered {
-    fn mbps(&self, bytes: Bytes) -> f64 {
-        bytes.0 as f64 * 8e-6 / self.step.as_secs_f64()
-    }
-
-    /// What happened since the last step; counts begin anew.
-    fn observe(&mut self) -> Observation {
+impl Seen {
+    /// What happened since the last turn; counts begin anew.
+    fn observe(&mut self, step: Duration) -> Observation {
         if self.rtts > 0 {
             self.rtt_ms = self.rtt_sum_ms / self.rtts as f64;
         }
+        let mbps = |bytes: Bytes| bytes.0 as f64 * 8e-6 / step.as_secs_f64();
         let ended = (self.acked + self.lost).0.max(1) as f64;
         let seen = [
-            self.mbps(self.acked),
-            self.mbps(self.sent),
+            mbps(self.acked),
+            mbps(self.sent),
             self.lost.0 as f64 / ended,
             self.rtt_ms,
             self.min_rtt_ms,
-            self.inflight.0 as f64 / self.mss.0 as f64,
+            self.inflight_packets,
             self.marked as f64 / self.packets.max(1) as f64,
             self.value,
         ];
-        (self.acked, self.sent, self.lost) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
-        (self.marked, self.packets, self.rtts, self.rtt_sum_ms) = (0, 0, 0, 0.0);
+        let Seen { rtt_ms, min_rtt_ms, inflight_packets, value, .. } = *self;
+        *self = Seen { rtt_ms, min_rtt_ms, inflight_packets, value, ..Seen::default() };
         seen.map(|number| number as f32)
+    }
+}
+
+/// What the agents of a simulator share.
+pub(crate) struct Turns {
+    lever: Lever,
+    step: Duration,
+    /// Set once the agents have left: the run is about to be stopped.
+    pub(crate) have_left: AtomicBool,
+    state: Mutex<State>,
+}
+
+struct State {
+    flows: Vec<Seen>,
+    /// When the first packet of any of the flows left.
+    begin: Option<Time>,
+    /// Turns that are over.
+    over: u32,
+    ask: Ask,
+}
+
+impl Turns {
+    /// The turns of `agents` flows, which begin with `start` as their rate or window.
+    pub(crate) fn new(lever: Lever, step: Duration, start: f64, agents: usize, ask: Ask) -> Turns {
+        let flows = vec![Seen { value: start, ..Seen::default() }; agents];
+        let state = Mutex::new(State { flows, begin: None, over: 0, ask });
+        Turns { lever, step, have_left: AtomicBool::new(false), state }
+    }
+
+    /// It has one thread, that of its simulator.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The instant of turn `number`, from 1.
+    fn instant(&self, number: u32, step: Duration) -> Option<Time> {
+        Some(self.begin? + step * number)
+    }
+
+    /// All agents' turn: tells what they see, and waits for what they do. Returns whether they are still there.
+    fn ask(&mut self, step: Duration) -> bool {
+        let seen = self.flows.iter_mut().map(|flow| flow.observe(step)).collect();
+        let Some(values) = self.ask.actions(seen) else { return false };
+        for (flow, value) in self.flows.iter_mut().zip(values) {
+            flow.value = value;
+        }
+        true
+    }
+}
+
+/// One flow's controller, as its agent steers it.
+pub(crate) struct Steered {
+    turns: Arc<Turns>,
+    /// The agent's place among the others.
+    agent: usize,
+    mss: Bytes,
+    /// The sender's clock, where it is a device's: turns are instants of true time.
+    clock: Option<DeviceClock>,
+    /// The turn that it waits for, from 1, and when that is by the sender's clock.
+    turn: u32,
+    due: Option<Time>,
+    value: f64,
+}
+
+impl Steered {
+    /// The controller of agent number `agent`.
+    pub(crate) fn new(turns: &Arc<Turns>, agent: usize, mss: Bytes, clock: Option<DeviceClock>) -> Steered {
+        let value = turns.state().flows[agent].value;
+        Steered { turns: turns.clone(), agent, mss, clock, turn: 1, due: None, value }
+    }
+
+    /// Waits for the turn after those that are over.
+    fn wait(&mut self, state: &State) {
+        self.turn = state.over + 1;
+        let instant = state.instant(self.turn, self.turns.step);
+        self.due = instant.map(|instant| self.clock.map_or(instant, |clock| clock.steady(instant)));
+        self.value = state.flows[self.agent].value;
     }
 }
 
 impl Controller for Steered {
     fn on_sent(&mut self, sent: &Sent) {
-        self.sent += sent.bytes;
-        self.inflight = sent.inflight;
-        // The first step begins with the first packet.
-        self.due.get_or_insert(sent.now + self.step);
+        let turns = self.turns.clone();
+        let mut state = turns.state();
+        let flow = &mut state.flows[self.agent];
+        flow.sent += sent.bytes;
+        flow.inflight_packets = sent.inflight.0 as f64 / self.mss.0 as f64;
+        if self.due.is_none() {
+            // The first step begins with the first packet of any of them.
+            let now = self.clock.map_or(sent.now, |clock| clock.when(sent.now));
+            state.begin.get_or_insert(now);
+            self.wait(&state);
+        }
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.acked += ack.acked;
-        self.inflight = ack.inflight;
-        self.marked += ack.ce;
-        self.packets += ack.packets.len() as u64;
-        self.min_rtt_ms = ack.rtt.min.as_secs_f64() * 1e3;
+        let mut state = self.turns.state();
+        let flow = &mut state.flows[self.agent];
+        flow.acked += ack.acked;
+        flow.inflight_packets = ack.inflight.0 as f64 / self.mss.0 as f64;
+        flow.marked += ack.ce;
+        flow.packets += ack.packets.len() as u64;
+        flow.min_rtt_ms = ack.rtt.min.as_secs_f64() * 1e3;
         if let Some(rtt) = ack.rtt.latest {
-            self.rtt_sum_ms += rtt.as_secs_f64() * 1e3;
-            self.rtts += 1;
+            flow.rtt_sum_ms += rtt.as_secs_f64() * 1e3;
+            flow.rtts += 1;
         }
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        self.lost += loss.lost;
-        self.inflight = loss.inflight;
+        let mut state = self.turns.state();
+        let flow = &mut state.flows[self.agent];
+        flow.lost += loss.lost;
+        flow.inflight_packets = loss.inflight.0 as f64 / self.mss.0 as f64;
     }
 
-    fn on_timer(&mut self, now: Time) {
-        let seen = self.observe();
-        let told = self.tell.send(seen);
-        match told.ok().and_then(|()| self.hear.recv().ok()) {
-            Some(value) => {
-                self.value = value;
-                self.due = Some(now + self.step);
+    fn on_timer(&mut self, _: Time) {
+        let turns = self.turns.clone();
+        let mut state = turns.state();
+        if self.turn > state.over {
+            if turns.have_left.load(Ordering::Relaxed) || !state.ask(turns.step) {
+                turns.have_left.store(true, Ordering::Relaxed);
+                self.due = Some(Time::NEVER);
+                return;
             }
-            // The agent has left: the run is about to be stopped.
-            None => {
-                self.due = Some(Time::from_nanos(u64::MAX));
-                self.has_left.store(true, Ordering::Relaxed);
-            }
+            state.over = self.turn;
         }
+        self.wait(&state);
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -131,7 +245,7 @@ impl Controller for Steered {
     }
 
     fn control(&self) -> Control {
-        match self.lever {
+        match self.turns.lever {
             Lever::Rate => Control { cwnd: Bytes(u64::MAX), pacing_rate: Some(Rate::from_mbps(self.value)) },
             Lever::Window => {
                 let cwnd = Bytes((self.value * self.mss.0 as f64) as u64).max(self.mss);
@@ -142,216 +256,5 @@ impl Controller for Steered {
 
     fn inspect(&self, out: &mut Inspect) {
         out.state = "Steered";
-    }
-}
-
-/// A simulator that waits for its agent, and what it saw last.
-struct Simulator {
-    act: Sender<f64>,
-    /// It has one owner at a time; Python wants to be sure of that.
-    see: Mutex<Receiver<Observation>>,
-    steps: u64,
-}
-
-/// Several simulators of one scenario.
-#[pyclass(module = "airpace")]
-pub struct Simulators {
-    prepared: Arc<Prepared>,
-    lever: Lever,
-    start: f64,
-    step: Duration,
-    steps: u64,
-    all: Vec<Option<Simulator>>,
-}
-
-/// Observations, and whether the scenario is over.
-type Steps<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<bool>>);
-
-#[pymethods]
-impl Simulators {
-    #[new]
-    #[pyo3(signature = (scenario, *, count, flow, set, others, lever, start, step_ms))]
-    #[allow(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
-    fn new(
-        scenario: &str,
-        count: usize,
-        flow: usize,
-        mut set: Vec<(String, String)>,
-        others: &str,
-        lever: &str,
-        start: f64,
-        step_ms: f64,
-    ) -> PyResult<Simulators> {
-        let named = Scenario::named(scenario, &set).map_err(raise::value)?;
-        let flows = named.flow.len();
-        match named.flow.get(flow) {
-            None => {
-                return Err(raise::value(format!(
-                    "flow={flow}: `{scenario}` has {flows} flows; count from 0"
-                )));
-            }
-            Some(of) if of.scheme.is_some() => {
-                return Err(raise::value(format!(
-                    "flow={flow} of `{scenario}` has a scheme of its own; steer another"
-                )));
-            }
-            Some(_) => {}
-        }
-        // Only one flow is the agent's.
-        for (other, _) in named.flow.iter().enumerate().filter(|(at, of)| *at != flow && of.scheme.is_none())
-        {
-            set.push((format!("flow.{other}.scheme"), others.to_owned()));
-        }
-        let named = Scenario::named(scenario, &set).map_err(raise::value)?;
-        let prepared = named.prepare().map_err(raise::value)?;
-        let lever = match lever {
-            "rate" => Lever::Rate,
-            "window" => Lever::Window,
-            other => return Err(raise::value(format!("action=`{other}`; give `rate` or `window`"))),
-        };
-        // A flow begins up to a millisecond late, and its last step must end before the run does.
-        let start_s = named.flow[flow].start_s;
-        let steps = ((named.duration().as_secs_f64() - start_s - 0.002) * 1e3 / step_ms).floor();
-        if steps.is_nan() || steps < 2.0 {
-            let reason =
-                format!("step_ms={step_ms}: the flow runs for less than two steps; give a shorter one");
-            return Err(raise::value(reason));
-        }
-        Ok(Simulators {
-            prepared: Arc::new(prepared),
-            lever,
-            start,
-            step: Duration::from_secs_f64(step_ms / 1e3),
-            steps: steps as u64,
-            all: (0..count).map(|_| None).collect(),
-        })
-    }
-
-    /// Begins anew where `mask` says so, with these seeds. Returns what each agent sees after its first step.
-    fn reset<'py>(
-        &mut self,
-        py: Python<'py>,
-        mask: PyReadonlyArray1<'py, bool>,
-        seeds: Vec<u64>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let mask = mask.as_slice()?;
-        for (at, _) in mask.iter().enumerate().filter(|(_, wanted)| **wanted) {
-            let seed = seeds.get(at).copied().unwrap_or(0);
-            let simulator = self.begin(seed);
-            if let Some(place) = self.all.get_mut(at) {
-                *place = Some(simulator);
-            }
-        }
-        let seen = self.see(py, mask)?;
-        Ok(seen.0)
-    }
-
-    /// Sets rates or windows where `mask` says so, and goes on for a step. What is not meant sees zeros.
-    fn step<'py>(
-        &mut self,
-        py: Python<'py>,
-        mask: PyReadonlyArray1<'py, bool>,
-        actions: PyReadonlyArray1<'py, f64>,
-    ) -> PyResult<Steps<'py>> {
-        let (mask, actions) = (mask.as_slice()?, actions.as_slice()?);
-        for (at, simulator) in self.all.iter_mut().enumerate() {
-            if mask.get(at) != Some(&true) {
-                continue;
-            }
-            let Some(simulator) = simulator else {
-                return Err(raise::failed("an episode is over or has not begun: call reset() first"));
-            };
-            let action = actions.get(at).copied().unwrap_or(self.start);
-            // If it has ended, that shows when it should tell what it saw.
-            let _ = simulator.act.send(action);
-        }
-        self.see(py, mask)
-    }
-}
-
-impl Simulators {
-    /// A simulator on its thread. It ends when it is dropped.
-    fn begin(&self, seed: u64) -> Simulator {
-        let (act, hear) = channel();
-        let (tell, see) = channel();
-        let (prepared, lever, step, start) = (self.prepared.clone(), self.lever, self.step, self.start);
-        let agent = Mutex::new(Some((tell, hear)));
-        std::thread::spawn(move || {
-            let has_left = Arc::new(AtomicBool::new(false));
-            let leaves = has_left.clone();
-            let make = move |setup: &Setup| {
-                let taken = agent.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let (tell, hear) = taken.ok_or("a flow that opens connections anew cannot be steered")?;
-                let steered = Steered {
-                    lever,
-                    mss: setup.mss,
-                    step,
-                    value: start,
-                    due: None,
-                    tell,
-                    hear,
-                    has_left: leaves.clone(),
-                    acked: Bytes::ZERO,
-                    sent: Bytes::ZERO,
-                    lost: Bytes::ZERO,
-                    marked: 0,
-                    packets: 0,
-                    rtt_sum_ms: 0.0,
-                    rtts: 0,
-                    rtt_ms: 0.0,
-                    min_rtt_ms: 0.0,
-                    inflight: Bytes::ZERO,
-                };
-                Ok(Ends { controller: Box::new(steered), receiver: None })
-            };
-            if let Ok(spec) = SchemeSpec::own("agent", Arc::new(make)) {
-                let mut go_on = |_: Time| match has_left.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                };
-                // Whatever it says, the agent sees that nothing more comes.
-                let _ = airpace_sim::run_prepared(&prepared, &spec, seed, &mut Discard, &mut go_on);
-            }
-        });
-        Simulator { act, see: Mutex::new(see), steps: 0 }
-    }
-
-    /// What each agent of `mask` sees at the end of its step, and whether its episode is over.
-    fn see<'py>(&mut self, py: Python<'py>, mask: &[bool]) -> PyResult<Steps<'py>> {
-        let (all, steps) = (&mut self.all, self.steps);
-        let seen = py.detach(|| {
-            let mut rows = vec![];
-            for (simulator, wanted) in all.iter_mut().zip(mask) {
-                let waiting = simulator.as_mut().filter(|_| *wanted);
-                rows.push(match waiting {
-                    None => Some(([0.0; NUMBERS], false)),
-                    Some(waiting) => {
-                        let see = waiting.see.get_mut().unwrap_or_else(PoisonError::into_inner);
-                        see.recv().ok().map(|seen| {
-                            waiting.steps += 1;
-                            (seen, waiting.steps >= steps)
-                        })
-                    }
-                });
-            }
-            rows
-        });
-        let mut rows = vec![];
-        let mut over = vec![];
-        for (at, row) in seen.into_iter().enumerate() {
-            let Some((row, is_over)) = row else {
-                self.all[at] = None;
-                return Err(raise::failed(
-                    "the simulator ended early: the scenario cannot be run, or the flow stops",
-                ));
-            };
-            if is_over {
-                self.all[at] = None;
-            }
-            rows.push(row.to_vec());
-            over.push(is_over);
-        }
-        let rows = PyArray2::from_vec2(py, &rows).map_err(raise::failed)?;
-        Ok((rows, PyArray1::from_vec(py, over)))
     }
 }

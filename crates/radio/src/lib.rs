@@ -7,7 +7,7 @@
 //! | [`grant`] | [`Dci`], one user's grant; [`Rnti`], the user that it is for; [`DciFormat`] |
 //! | [`prb`] | [`PrbSet`], the PRB pairs of a grant |
 //! | [`report`] | [`RadioReport`], what a radio reports about one slot of one carrier; [`Scope`], whose grants it
-//! holds; [`OwnRadio`] |
+//! holds, and [`Missed`], how much it lacks; [`OwnRadio`] |
 //! | [`slot`] | [`Slot`] and [`Numerology`], how a carrier counts time |
 //! | [`align`] | [`Alignment`](align::Alignment), which gives the subframes of several recordings the same numbers |
 //! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
@@ -24,5 +24,5 @@ pub mod slot;
 
 pub use grant::{Dci, DciFormat, Rnti};
 pub use prb::PrbSet;
-pub use report::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
+pub use report::{BitLayer, CarrierId, Missed, OwnRadio, RadioReport, Scope};
 pub use slot::{Numerology, Slot};

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of control channel
-//! elements that are `unexplained`. `prb` are ranges of the first slot that include their last PRB. Lists of two have
+//! elements that are `unexplained`. Such a report may tell how much it `missed`, with `recall`, `cces` and `prbs` (see
+//! [`Missed`]); without the field this is not known. `prb` are ranges of the first slot that include their last PRB. Lists of two have
 //! an entry per block; a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander.
 //! `decoded` is null if there is no grant or its outcome is not known. Unknown values are null. `idle_prbs` follows
 //! from the other fields and is not read.
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grant::{Dci, DciFormat, Rnti};
 use crate::prb::PrbSet;
-use crate::report::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
+use crate::report::{BitLayer, CarrierId, Missed, OwnRadio, RadioReport, Scope};
 use crate::slot::{Numerology, Slot};
 
 /// The error for a line that does not hold the reports of a subframe.
@@ -62,6 +63,8 @@ struct Report {
     scope: Whose,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unexplained: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    missed: Option<Lack>,
     carrier_prbs: Option<u16>,
     #[serde(skip_deserializing)]
     idle_prbs: Option<u16>,
@@ -69,6 +72,13 @@ struct Report {
     layer: Layer,
     dcis: Vec<Grant>,
     own: Option<Own>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Lack {
+    recall: f64,
+    cces: f64,
+    prbs: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -178,9 +188,10 @@ impl Report {
     fn of(report: &RadioReport) -> Report {
         let (scope, unexplained) = match report.scope {
             Scope::Everyone => (Whose::Everyone, None),
-            Scope::EveryoneBut { unexplained } => (Whose::Partly, Some(unexplained)),
+            Scope::EveryoneBut { unexplained, .. } => (Whose::Partly, Some(unexplained)),
             Scope::Own => (Whose::Own, None),
         };
+        let lack = |missed: Missed| Lack { recall: missed.recall, cces: missed.cces, prbs: missed.prbs };
         Report {
             carrier: report.carrier.0,
             numerology: report.slot.numerology.mu(),
@@ -189,6 +200,7 @@ impl Report {
             time_ms: report.time.as_nanos() as f64 / 1e6,
             scope,
             unexplained,
+            missed: report.missed().map(lack),
             carrier_prbs: report.carrier_prbs,
             idle_prbs: report.idle_prbs(),
             cfi: report.cfi,
@@ -209,10 +221,15 @@ impl Report {
         if slot.subframe() != subframe_index {
             return Err(format!("`slot` {} is not in subframe {subframe_index}", self.slot));
         }
+        let missed = self.missed.map(|Lack { recall, cces, prbs }| Missed { recall, cces, prbs });
+        if missed.is_some_and(|missed| !missed.is_possible()) {
+            return Err("`missed` has a number below 0, or a `recall` above 1".to_owned());
+        }
         let scope = match (self.scope, self.unexplained) {
+            (Whose::Partly, Some(unexplained @ 1..)) => Scope::EveryoneBut { unexplained, missed },
+            _ if missed.is_some() => return Err("`missed` goes with the scope `partly`".to_owned()),
             (Whose::Everyone, None) => Scope::Everyone,
             (Whose::Own, None) => Scope::Own,
-            (Whose::Partly, Some(unexplained @ 1..)) => Scope::EveryoneBut { unexplained },
             _ => return Err("`unexplained` goes with the scope `partly`, and is at least 1".to_owned()),
         };
         let end = self.dcis.iter().filter(|dci| matches!(dci.dir, Way::Down)).map(|dci| dci.prb.end()).max();
@@ -346,13 +363,20 @@ mod tests {
             report(1, None, BitLayer::Transport),
             RadioReport {
                 slot: Slot { numerology: Numerology::KHZ_30, index: 423 },
-                scope: Scope::EveryoneBut { unexplained: 2 },
+                scope: Scope::EveryoneBut {
+                    unexplained: 2,
+                    missed: Some(Missed { recall: 0.625, cces: 1.875, prbs: 7.5 }),
+                },
                 carrier_prbs: Some(273),
                 cfi: None,
                 dcis: vec![wide],
                 ..report(2, None, BitLayer::Physical)
             },
             RadioReport { scope: Scope::Own, carrier_prbs: None, ..report(3, Some(own), BitLayer::Physical) },
+            RadioReport {
+                scope: Scope::EveryoneBut { unexplained: 1, missed: None },
+                ..report(4, None, BitLayer::Physical)
+            },
         ];
         assert_eq!(from_line(&to_line(211, &reports)).unwrap(), reports);
     }
@@ -375,6 +399,11 @@ mod tests {
             assert!(line.contains("[[7,7]]"), "{line}");
             line.replace("[[7,7]]", ranges)
         };
+        let missed = |scope: &str, unexplained: &str, recall: f64, cces: i8| {
+            let said = format!("\"missed\":{{\"recall\":{recall},\"cces\":{cces},\"prbs\":2}}");
+            with_prbs("[]")
+                .replace("\"scope\":\"everyone\",", &format!("\"scope\":\"{scope}\",{unexplained}{said},"))
+        };
         for (line, says) in [
             ("", "column 0"),
             ("{\"subframe_index\":1}", "missing field `reports`"),
@@ -384,6 +413,9 @@ mod tests {
             (&with_prbs("[]").replace("\"slot\":1", "\"slot\":2"), "`slot` 2 is not in subframe 1"),
             (&with_prbs("[]").replace("\"numerology\":0", "\"numerology\":9"), "`numerology` is 9"),
             (&with_prbs("[]").replace("everyone", "partly"), "`unexplained` goes with the scope `partly`"),
+            (&missed("everyone", "", 0.5, 1), "`missed` goes with the scope `partly`"),
+            (&missed("partly", "\"unexplained\":1,", 1.5, 1), "a `recall` above 1"),
+            (&missed("partly", "\"unexplained\":1,", 0.5, -1), "a number below 0"),
             (&with_prbs("[[0,5],[270,275]]"), "[270,275] is no range of PRBs between 0 and 274"),
         ] {
             let refusal = from_line(line).unwrap_err().to_string();

@@ -21,7 +21,7 @@ pub enum BitLayer {
 }
 
 /// Whose grants a report holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Scope {
     /// Every grant that the cell gave: a PRB without one is idle.
     #[default]
@@ -32,9 +32,32 @@ pub enum Scope {
         ///
         /// Source: TS 36.211 §6.8.1
         unexplained: u16,
+        /// How much that may be; `None` if the reporter does not tell.
+        missed: Option<Missed>,
     },
     /// Only the device's own grants, as its modem logs them. A PRB without one may be somebody else's.
     Own,
+}
+
+/// How much of a slot was not read, as far as the reporter can tell. All of it is expected, not counted: the numbers are
+/// right on average over many slots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Missed {
+    /// Part of the messages that this cell sends which can be read in a slot that was heard like this one: 0…1. The slot's
+    /// own messages do not count, so that slots with few messages do not pass for well heard ones.
+    pub recall: f64,
+    /// Control channel elements that hold a message that was not read.
+    pub cces: f64,
+    /// Downlink PRB pairs that those messages grant.
+    pub prbs: f64,
+}
+
+impl Missed {
+    /// Whether the numbers can be true: none is negative, infinite or no number, and `recall` is at most 1.
+    pub fn is_possible(&self) -> bool {
+        (0.0..=1.0).contains(&self.recall)
+            && [self.cces, self.prbs].iter().all(|amount| amount.is_finite() && *amount >= 0.0)
+    }
 }
 
 /// What a device knows about its own side of one carrier, without decoding the grants of others.
@@ -97,6 +120,31 @@ impl RadioReport {
         }
     }
 
+    /// Downlink PRB pairs that are granted to nobody, as far as this report can tell: what the grants leave, less what
+    /// unread messages are expected to grant. That lies between none and all that the grants leave. `None` if the report
+    /// does not hold everyone's grants, does not have the carrier's width, or does not tell how much it missed.
+    ///
+    /// Source: PBE-CC §4.2.1 Eq. 4
+    #[inline]
+    pub fn idle_estimate(&self) -> Option<f64> {
+        match self.scope {
+            Scope::Everyone => self.idle_prbs().map(f64::from),
+            Scope::EveryoneBut { missed, .. } => {
+                let left = self.carrier_prbs?.saturating_sub(self.granted_prbs().len());
+                Some((f64::from(left) - missed?.prbs).max(0.0))
+            }
+            Scope::Own => None,
+        }
+    }
+
+    /// What was missed, if the report tells.
+    pub fn missed(&self) -> Option<Missed> {
+        match self.scope {
+            Scope::EveryoneBut { missed, .. } => missed,
+            Scope::Everyone | Scope::Own => None,
+        }
+    }
+
     /// Downlink PRB pairs that the grants of this report name.
     #[inline]
     pub fn granted_prbs(&self) -> PrbSet {
@@ -135,9 +183,19 @@ mod tests {
             layer: BitLayer::Physical,
         };
         assert_eq!(report.idle_prbs(), Some(40));
-        for scope in [Scope::Own, Scope::EveryoneBut { unexplained: 1 }] {
-            assert_eq!(RadioReport { scope, ..report.clone() }.idle_prbs(), None);
+        let partly = |missed| Scope::EveryoneBut { unexplained: 1, missed };
+        let missed = |prbs| Some(Missed { recall: 0.5, cces: 1.0, prbs });
+        for (scope, estimate) in [
+            (Scope::Own, None),
+            (partly(None), None),
+            (partly(missed(0.0)), Some(40.0)),
+            (partly(missed(12.5)), Some(27.5)),
+            (partly(missed(99.0)), Some(0.0)),
+        ] {
+            let report = RadioReport { scope, ..report.clone() };
+            assert_eq!((report.idle_prbs(), report.idle_estimate()), (None, estimate), "{scope:?}");
         }
+        assert_eq!(report.idle_estimate(), Some(40.0));
         assert_eq!(RadioReport { carrier_prbs: None, ..report }.idle_prbs(), None);
     }
 }

@@ -12,7 +12,7 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`]; and a name that neither a scenario nor a file has, or a file that cannot be read.
     pub fn named(argument: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
-        Scenario::load(&text(argument)?, argument, sets)
+        Scenario::load(&Scenario::text_of(argument)?, argument, sets)
     }
 
     /// The variants of the scenario that `argument` names, with these keys set; itself if it has none.
@@ -20,24 +20,28 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::named`] and [`Scenario::load_variants`].
     pub fn named_variants(argument: &str, sets: &[(String, String)]) -> Result<Vec<Scenario>, ScenarioError> {
-        Scenario::load_variants(&text(argument)?, argument, sets)
+        Scenario::load_variants(&Scenario::text_of(argument)?, argument, sets)
     }
-}
 
-/// The text of the scenario that `argument` names.
-fn text(argument: &str) -> Result<String, ScenarioError> {
-    if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
-        return Ok((*text).to_owned());
+    /// The text of the scenario that `argument` names.
+    ///
+    /// # Errors
+    /// A name that neither a scenario nor a file has, or a file that cannot be read.
+    pub fn text_of(argument: &str) -> Result<String, ScenarioError> {
+        if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
+            return Ok((*text).to_owned());
+        }
+        let path = Path::new(argument);
+        if !path.exists() {
+            let reason =
+                format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
+            return Err(ScenarioError::new("", "", reason));
+        }
+        std::fs::read_to_string(path).map_err(|error| {
+            let reason = format!("cannot read `{argument}` ({error}); give a scenario as a TOML file");
+            ScenarioError::new("", "", reason)
+        })
     }
-    let path = Path::new(argument);
-    if !path.exists() {
-        let reason = format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
-        return Err(ScenarioError::new("", "", reason));
-    }
-    std::fs::read_to_string(path).map_err(|error| {
-        let reason = format!("cannot read `{argument}` ({error}); give a scenario as a TOML file");
-        ScenarioError::new("", "", reason)
-    })
 }
 
 /// A hint at the name that the user may have meant.

@@ -12,7 +12,7 @@ const EPOCH: i64 = 3_600_000_000_000;
 
 /// A device's clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DeviceClock {
+pub struct DeviceClock {
     ahead_nanos: i64,
     /// Nanoseconds gained per nanosecond.
     drift: f64,
@@ -21,7 +21,8 @@ pub(crate) struct DeviceClock {
 }
 
 impl DeviceClock {
-    pub(crate) fn new(config: &ClockConfig) -> DeviceClock {
+    /// A clock of this offset, drift and step.
+    pub fn new(config: &ClockConfig) -> DeviceClock {
         let nanos = |ms: f64| (ms * 1e6).round() as i64;
         DeviceClock {
             ahead_nanos: EPOCH + nanos(config.offset_ms),
@@ -38,12 +39,12 @@ impl DeviceClock {
     }
 
     /// What the clock would show at `now` if it were never set. It has no steps, so timers can use it.
-    pub(crate) fn steady(&self, now: Time) -> Time {
+    pub fn steady(&self, now: Time) -> Time {
         ahead(now, self.drifted(now))
     }
 
     /// The first true instant at which the steady clock shows `shown` or more.
-    pub(crate) fn when(&self, shown: Time) -> Time {
+    pub fn when(&self, shown: Time) -> Time {
         if shown == Time::NEVER {
             return Time::NEVER;
         }

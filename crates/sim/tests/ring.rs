@@ -66,11 +66,29 @@ fn where_little_is_heard_or_nothing_pbe_falls_back() {
 }
 
 #[test]
-fn where_only_quiet_subframes_are_read_whole_pbe_falls_back() {
+fn where_only_quiet_subframes_are_read_whole_pbe_falls_back_if_it_uses_no_others() {
     let busy = BUSY.replace("duration_s = 1.5", "duration_s = 3").replace("prbs = 15", "prbs = 6");
-    let (_, notes) = run(&with(&busy, Some("{ snr_db = 2, fading = 'etu', doppler_hz = 70 }")), "pbe", 1);
+    let scenario = with(&busy, Some("{ snr_db = 2, fading = 'etu', doppler_hz = 70 }"));
+    let (_, notes) = run(&scenario, "pbe:unread=refused", 1);
     let state = notes.flows[0].states.last().expect("states are recorded");
     assert!(state.starts_with("Fallback."), "nine of ten reports lack grants: {:?}", notes.flows[0].states);
+}
+
+#[test]
+fn reports_that_say_what_they_missed_are_nearly_as_good_as_whole_ones() {
+    let busy = BUSY.replace("duration_s = 1.5", "duration_s = 3");
+    let flow = |decoder: Option<&str>, scheme| run(&with(&busy, decoder), scheme, 1).1.flows[0].clone();
+    let perfect = flow(None, "pbe").mbps(1.0, 3.0);
+    for (snr_db, least) in [(4, 0.92), (2, 0.85)] {
+        let decoder = format!("{{ snr_db = {snr_db} }}");
+        let decoded = flow(Some(&decoder), "pbe");
+        let part = decoded.mbps(1.0, 3.0) / perfect;
+        let queueing_ms = decoded.queueing_delay_ms(0.95, 1.0, 3.0);
+        println!("{snr_db} dB: {part:.3} of the rate, {queueing_ms:.1} ms, {:?}", decoded.states);
+        assert!(part >= least && part < 1.05, "at {snr_db} dB, {part:.3} of the rate is carried");
+        assert!(queueing_ms <= 40.0, "at {snr_db} dB, the queue is {queueing_ms:.1} ms");
+        assert!(decoded.states.iter().all(|state| !state.starts_with("Fallback")), "{:?}", decoded.states);
+    }
 }
 
 #[test]

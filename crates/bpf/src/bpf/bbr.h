@@ -189,13 +189,11 @@ AP_FN void ibbr_leave_probe_rtt(struct ibbr *b, ap_u64 now)
 enum { IBBR_ROUND = 1, IBBR_LIMITED = 2, IBBR_EXPIRED = 4 };
 
 /* `least` is a rate that explains what is acknowledged, if BtlBw does not; `cwnd`, the most that can be at once. */
-AP_CALL int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a, ap_u64 least, ap_u64 cwnd)
+AP_FN int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a, ap_u64 least, ap_u64 cwnd)
 {
 	ap_u64 expected;
 	int seen;
 
-	if (!b || !a)
-		return 0;
 	seen = a->prior_delivered >= b->next_round ? IBBR_ROUND : 0;
 	if (seen) {
 		b->rounds++;
@@ -429,10 +427,13 @@ AP_FN int ibbr_observe(struct ibbr *b, const struct ibbr_ack *a, ap_u64 rate)
 }
 
 /* An ACK of new packets. The losses that it shows come first. */
-AP_FN void ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
+AP_CALL int ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 {
-	int seen = ibbr_learn(b, a, 0, b->cwnd);
+	int seen;
 
+	if (!b || !a)
+		return 0;
+	seen = ibbr_learn(b, a, 0, b->cwnd);
 	if (b->tuning.finds_policers)
 		ibbr_find_policer(b, a, seen);
 	if (seen & IBBR_ROUND && !(seen & IBBR_LIMITED) && !b->is_full) {
@@ -450,6 +451,7 @@ AP_FN void ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 		b->next_round = a->delivered;
 	b->lost_at_last_ack = b->lost;
 	b->from_idle = 0;
+	return 0;
 }
 
 /* Packets were declared lost; with `is_silence`, all that were outstanding. `next` is the number of the next packet. */

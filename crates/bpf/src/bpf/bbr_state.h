@@ -66,69 +66,69 @@ struct ibbr_probe {
 	ap_u64 while_growing;
 };
 
+/* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
 struct ibbr {
-	struct ibbr_tuning tuning;
-	struct ibbr_probe probe;
 	ap_u64 mss;
-	/* The answer: bytes, and bit/s. */
-	ap_u64 cwnd;
-	ap_u64 pacing;
 	ap_u64 state;
-	/*
-	 * The phases in which the next cycles begin, less one if above zero: digits to base IBBR_PHASES - 1, the next one
-	 * last; and how many began.
-	 */
-	ap_u64 random;
-	ap_u64 draws;
-
-	ap_u64 phase;
-	ap_u64 phase_since;
-	/* ProbeRTT: AP_NONE until the window has drained */
-	ap_u64 probe_until;
-	ap_u64 probe_round_done;
-	ap_u64 rtt_probed;
-	/* BtlBw when the last probe began */
-	ap_u64 probed_from;
-
 	/* the model */
+	ap_u64 rounds;
+	ap_u64 next_round;
+	ap_u64 held_since;
+	ap_u64 held_until;
 	struct ap_window btlbw;
 	/* AP_NONE before the first sample */
 	ap_u64 rtprop;
 	ap_u64 rtprop_at;
 	/* if it is sliding */
 	struct ap_window least;
-	ap_u64 rounds;
-	ap_u64 next_round;
-	ap_u64 held_since;
-	ap_u64 held_until;
-	/* the end of Startup */
-	ap_u64 baseline;
-	ap_u64 flat_rounds;
-	ap_u64 is_full;
 	/* bunches of ACKs */
 	ap_u64 epoch;
 	ap_u64 epoch_acked;
 	ap_u64 buckets[2];
-	ap_u64 bucket;
-	ap_u64 bucket_rounds;
-	/* the policer; AP_NONE: it samples none, has seen none, obeys none */
+	ap_u32 bucket;
+	ap_u32 bucket_rounds;
+	ap_u32 conserving;
+	ap_u32 recovery_began;
+	/*
+	 * The phases in which the next cycles begin, less one if above zero: digits to base IBBR_PHASES - 1, the next one
+	 * last; and how many began.
+	 */
+	ap_u64 random;
+	ap_u64 draws;
+	/* The policer: its rate, and for how many rounds that was obeyed; AP_NONE: it has seen none, obeys none */
+	ap_u64 lt_rate;
+	ap_u64 lt_obeyed;
+	struct ibbr_tuning tuning;
+
+	/* From here on, while it controls. The answer: bytes, and bit/s. */
+	ap_u64 cwnd;
+	ap_u64 pacing;
+	ap_u64 phase;
+	ap_u64 phase_since;
+	/* BtlBw when the last probe began */
+	ap_u64 probed_from;
+	struct ibbr_probe probe;
+	ap_u64 is_full;
+	/* the window */
+	ap_u64 prior_cwnd;
+	ap_u64 recovery_end;
+	ap_u64 lost;
+	ap_u64 lost_at_last_ack;
+	ap_u64 from_idle;
+	ap_u64 has_seen_rtt;
+	ap_u64 was_idle;
+	ap_u64 rtt_probed;
+	/* ProbeRTT: AP_NONE until the window has drained */
+	ap_u64 probe_until;
+	ap_u64 probe_round_done;
+	/* the end of Startup */
+	ap_u64 baseline;
+	ap_u64 flat_rounds;
+	/* the policer; AP_NONE: it samples none */
 	ap_u64 lt_since;
 	ap_u64 lt_delivered;
 	ap_u64 lt_lost;
 	ap_u64 lt_rounds;
-	ap_u64 lt_rate;
-	ap_u64 lt_obeyed;
-	/* the window */
-	ap_u64 prior_cwnd;
-	ap_u64 recovery_end;
-	ap_u64 conserving;
-	ap_u64 recovery_began;
-
-	ap_u64 lost;
-	ap_u64 lost_at_last_ack;
-	ap_u64 was_idle;
-	ap_u64 from_idle;
-	ap_u64 has_seen_rtt;
 };
 
 #endif

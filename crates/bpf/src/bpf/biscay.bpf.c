@@ -74,22 +74,20 @@ AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_
 	part->den = own;
 }
 
-/* What the radio says, for this part of it. */
-AP_FN void read_radio(struct biscay_radio *r, ap_u64 now, const struct split_part *part)
+/* What the radio says: what was told, if that `is_heard`, for this part of it. */
+AP_FN void hear_radio(struct biscay_radio *r, int is_heard, const struct ap_told *told, const struct split_part *part)
 {
-	struct ap_told told;
-
 	r->bandwidth = AP_NONE;
 	r->burst = 0;
 	r->share_num = part->num;
 	r->share_den = part->den;
-	if (!read_told(&feed, now, &told))
+	if (!is_heard)
 		return;
-	r->bandwidth = told.bandwidth;
-	r->burst = told.burst;
-	if (told.share_num && told.share_num <= told.share_den && told.share_den < (1 << 24)) {
-		r->share_num = told.share_num;
-		r->share_den = told.share_den;
+	r->bandwidth = told->bandwidth;
+	r->burst = told->burst;
+	if (AP_RARE(told->share_num) && told->share_num <= told->share_den && told->share_den < (1 << 24)) {
+		r->share_num = told->share_num;
+		r->share_den = told->share_den;
 	}
 }
 
@@ -101,7 +99,7 @@ AP_FN ap_u64 biscay_rtt(const struct biscay *b)
 /* Gives the answer to the kernel. In FALLBACK, BBR does. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
 {
-	if (f->b.state == BISCAY_FALLBACK) {
+	if (AP_RARE(f->b.state == BISCAY_FALLBACK)) {
 		if (f->last_state != BISCAY_FALLBACK) {
 			__sync_fetch_and_add(&totals.fallbacks, 1);
 			if (f->b.cellular == AP_NONE)
@@ -112,7 +110,7 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 		f->last_state = BISCAY_FALLBACK;
 		return;
 	}
-	if (f->last_state == BISCAY_FALLBACK) {
+	if (AP_RARE(f->last_state == BISCAY_FALLBACK)) {
 		__sync_fetch_and_add(&totals.returns, 1);
 		f->cwnd = f->pacing = 0;
 	}
@@ -141,7 +139,7 @@ AP_FN void note_sent(struct flow *f, struct tcp_sock *tp, ap_u64 now, ap_u64 wir
 	if (!bytes)
 		return;
 	f->bytes_sent = sent;
-	if (f->b.state == BISCAY_STARTUP)
+	if (AP_RARE(f->b.state == BISCAY_STARTUP))
 		bytes = ap_scaled(ap_min(bytes, AP_MOST_BYTES), wire, ap_max(tp->mss_cache, 1));
 	biscay_on_sent(&f->b, now, bytes, 0, app_limited);
 }
@@ -198,14 +196,18 @@ int biscay_cong_control(ap_u64 *ctx)
 {
 	struct sock *sk = (struct sock *)ctx[0];
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	ap_u64 now = now_of(tp), wire;
 	const struct rate_sample *rs = sample_of(ctx);
 	struct split_part part;
+	struct ap_told told;
 	struct biscay_radio radio;
 	struct biscay_ack ack = {};
+	struct flow *f;
 	ap_u32 step;
+	int is_heard;
 
+	is_heard = read_told(&feed, now, &told);
+	f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	if (!f) {
 		bare_ack(sk, rs);
 		return 0;
@@ -214,15 +216,15 @@ int biscay_cong_control(ap_u64 *ctx)
 	wire = wire_bytes(sk, tp);
 	f->b.mss = wire;
 	sharing(sk, f, &part, now);
-	read_radio(&radio, now, &part);
+	hear_radio(&radio, is_heard, &told, &part);
 	f->radio = radio;
 	note_sent(f, tp, now, wire);
-	if (rs->losses > 0)
+	if (AP_RARE(rs->losses > 0))
 		biscay_on_loss(&f->b, (ap_u64)(ap_u32)rs->losses * wire, 0, &radio);
 	step = tp->delivered - f->last_delivered;
 	f->last_delivered = tp->delivered;
 	f->delivered += step;
-	if (rs->acked_sacked > 0) {
+	if (AP_USUAL(rs->acked_sacked > 0)) {
 		ack.now = now;
 		ack.acked = rs->acked_sacked * wire;
 		ack.prior_inflight = rs->prior_in_flight * wire;
@@ -241,7 +243,7 @@ int biscay_cong_control(ap_u64 *ctx)
 		biscay_on_ack(&f->b, &ack, &radio);
 	}
 	apply(sk, tp, f, wire);
-	if (f->b.state == BISCAY_FALLBACK)
+	if (AP_RARE(f->b.state == BISCAY_FALLBACK))
 		fall_back(sk, f, rs, &ack, wire);
 	return 0;
 }
@@ -298,6 +300,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 	ap_u64 now = now_of(tp), wire;
 	struct biscay_radio radio;
 	struct split_part part;
+	struct ap_told told;
 	struct flow *f;
 
 	if (is_as_noted(tp, now))
@@ -308,7 +311,7 @@ int biscay_min_tso_segs(ap_u64 *ctx)
 	f->counted.sends++;
 	wire = wire_bytes(sk, tp);
 	sharing(sk, f, &part, now);
-	read_radio(&radio, now, &part);
+	hear_radio(&radio, read_told(&feed, now, &told), &told, &part);
 	note_sent(f, tp, now, wire);
 	if (radio.bandwidth != f->radio.bandwidth || radio.share_den != f->radio.share_den ||
 	    radio.share_num != f->radio.share_num) {

@@ -89,7 +89,7 @@ AP_FN void biscay_on_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, int is_fir
 /* To be called when the bandwidth in use, or the part of it, may have changed. */
 AP_FN void biscay_divide(struct biscay *b)
 {
-	if (b->cellular == b->share_of[0] && b->share_num == b->share_of[1] && b->share_den == b->share_of[2])
+	if (AP_USUAL(b->cellular == b->share_of[0] && b->share_num == b->share_of[1] && b->share_den == b->share_of[2]))
 		return;
 	b->share_of[0] = b->cellular;
 	b->share_of[1] = b->share_num;
@@ -157,7 +157,7 @@ AP_FN ap_u64 biscay_window(const struct biscay *b)
 	ap_u64 share = b->share;
 	ap_u64 extra;
 
-	if (b->is_draining)
+	if (AP_RARE(b->is_draining))
 		return biscay_drained(b);
 	extra = ap_bytes_in(share, biscay_options(b)->slack) + (biscay_options(b)->bunching ? biscay_extra_acked(b) : 0) + biscay_options(b)->packets * b->mss;
 	extra = (ap_min(extra, AP_MOST_BYTES) * b->extra + BISCAY_ONE / 2) / BISCAY_ONE;
@@ -169,7 +169,7 @@ AP_FN int biscay_count_rounds(struct biscay *b, const struct biscay_ack *a)
 {
 	int begins = a->prior_delivered >= b->next_round;
 
-	if (begins) {
+	if (AP_RARE(begins)) {
 		b->next_round = a->delivered;
 		b->rounds++;
 		if (b->round_least != AP_NONE)
@@ -205,33 +205,30 @@ AP_FN void biscay_go_on_draining(struct biscay *b, const struct biscay_ack *a, a
 	b->drained_at = a->now;
 }
 
-AP_CALL int biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap_u64 drained)
+AP_FN void biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap_u64 drained)
 {
 	ap_u64 period, seen;
 
-	if (!b || !a)
-		return 0;
 	period = biscay_options(b)->rtt_window / 2;
 	if (a->rtt != AP_NONE)
 		ap_window_update(&b->least, a->now, a->rtt, biscay_options(b)->rtt_window, 0);
-	if (b->is_draining) {
+	if (AP_RARE(b->is_draining)) {
 		biscay_go_on_draining(b, a, drained);
-		return 0;
+		return;
 	}
 	seen = ap_max(b->least.seen ? b->least.at[0] : a->now, b->drained_at);
-	if (b->state != BISCAY_BISCAY || !period)
-		return 0;
-	if (seen != b->period_of) {
+	if (AP_RARE(b->state != BISCAY_BISCAY || !period))
+		return;
+	if (AP_RARE(seen != b->period_of)) {
 		b->period_of = seen;
 		b->period_end = (seen / period + 1) * period;
 	}
-	if (a->now >= b->period_end) {
+	if (AP_RARE(a->now >= b->period_end)) {
 		b->is_draining = 1;
 		b->drain_until = a->now + BISCAY_LONGEST_DRAIN;
 		b->drain_ends_with = AP_NONE;
 		b->drain_least = AP_NONE;
 	}
-	return 0;
 }
 
 /* Watches slow start: what the path carries while every packet meets a queue. */
@@ -255,17 +252,15 @@ AP_FN void biscay_watch_start(struct biscay *b, const struct biscay_ack *a)
 }
 
 /* BBR's model of the path: the greatest delivery rate of ten rounds, and bunches of ACKs. */
-AP_CALL int biscay_observe(struct biscay *b, const struct biscay_ack *a, int round_began, ap_u64 carried)
+AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int round_began, ap_u64 carried)
 {
 	ap_u64 known, rate, expected, extra;
 
-	if (!b || !a)
-		return 0;
 	known = b->btlbw.seen ? b->btlbw.value[0] : 0;
 	if (a->rate != AP_NONE && (!a->app_limited || a->rate >= known))
 		ap_window_update(&b->btlbw, b->rounds, a->rate, BISCAY_BTLBW_ROUNDS, 1);
 	rate = ap_max(b->btlbw.seen ? b->btlbw.value[0] : 0, carried);
-	if (round_began && ++b->bucket_rounds >= 5) {
+	if (AP_RARE(round_began) && ++b->bucket_rounds >= 5) {
 		b->bucket_rounds = 0;
 		b->bucket = !b->bucket;
 		b->buckets[b->bucket & 1] = 0;
@@ -280,18 +275,15 @@ AP_CALL int biscay_observe(struct biscay *b, const struct biscay_ack *a, int rou
 	/* In FALLBACK the window is BBR's; otherwise BBR would know only that what was in flight was within it. */
 	extra = ap_min(ap_less(b->epoch_acked, expected), b->state == BISCAY_FALLBACK ? a->cwnd : a->prior_inflight);
 	b->buckets[b->bucket & 1] = ap_max(b->buckets[b->bucket & 1], extra);
-	return 0;
 }
 
 /* Updates the bandwidth in use. It falls only while there is a queue: without one, low grants are low demand. */
-AP_CALL int biscay_update_cellular(struct biscay *b, ap_u64 now, const struct biscay_radio *r)
+AP_FN void biscay_update_cellular(struct biscay *b, ap_u64 now, const struct biscay_radio *r)
 {
 	ap_u64 sampled;
 
-	if (!b || !r)
-		return 0;
 	sampled = r->bandwidth;
-	if (sampled == AP_NONE) {
+	if (AP_RARE(sampled == AP_NONE)) {
 		b->cellular = AP_NONE;
 	} else {
 		sampled = ap_min(sampled, AP_MOST_RATE);
@@ -302,7 +294,6 @@ AP_CALL int biscay_update_cellular(struct biscay *b, ap_u64 now, const struct bi
 		b->cellular = sampled;
 	}
 	biscay_divide(b);
-	return 0;
 }
 
 AP_FN void biscay_size_extra(struct biscay *b)
@@ -375,24 +366,22 @@ AP_FN int biscay_has_held(struct biscay *b, ap_u64 now, int holds)
 	return ap_less(now, b->since) >= biscay_options(b)->lag;
 }
 
-AP_CALL int biscay_step(struct biscay *b, const struct biscay_ack *a, const struct biscay_radio *r)
+AP_FN void biscay_step(struct biscay *b, const struct biscay_ack *a, const struct biscay_radio *r)
 {
 	ap_u64 share, wired;
 
-	if (!b || !a || !r)
-		return 0;
 	share = biscay_flow_share(b);
-	if (b->state == BISCAY_STARTUP) {
+	if (AP_RARE(b->state == BISCAY_STARTUP)) {
 		biscay_slow_start(b, a, r);
 		if (biscay_is_reliable(b, share))
 			biscay_enter(b, a->now);
 		else if (b->lost_in_startup || (biscay_options(b)->startup != 0 && biscay_start_is_over(b)))
 			biscay_enter_fallback(b, a->now);
-	} else if (b->state == BISCAY_BISCAY && share == AP_NONE) {
+	} else if (AP_RARE(b->state == BISCAY_BISCAY && share == AP_NONE)) {
 		biscay_enter_fallback(b, a->now);
-	} else if (b->state == BISCAY_BISCAY) {
+	} else if (AP_USUAL(b->state == BISCAY_BISCAY)) {
 		b->own_cwnd = biscay_window(b);
-		wired = b->queue && share > ap_scaled(b->end_to_end, 100 + biscay_options(b)->margin, 100);
+		wired = AP_RARE(b->queue) && share > ap_scaled(b->end_to_end, 100 + biscay_options(b)->margin, 100);
 		if (a->app_limited)
 			b->since = AP_NONE;
 		else if (!b->is_draining && biscay_has_held(b, a->now, wired))
@@ -405,25 +394,21 @@ AP_CALL int biscay_step(struct biscay *b, const struct biscay_ack *a, const stru
 			b->own_cwnd = biscay_window(b);
 		}
 	}
-	return 0;
 }
 
-AP_CALL int biscay_update_control(struct biscay *b, const struct biscay_radio *r)
+AP_FN void biscay_update_control(struct biscay *b, const struct biscay_radio *r)
 {
 	ap_u64 known, gain, pacing;
 
-	if (!b || !r)
-		return 0;
-	if (b->silenced)
+	if (AP_RARE(b->silenced))
 		b->own_cwnd = biscay_floor(b);
 	b->cwnd = ap_max(b->own_cwnd, b->mss);
-	if (b->smoothed == AP_NONE)
-		return 0;
+	if (AP_RARE(b->smoothed == AP_NONE))
+		return;
 	gain = b->state == BISCAY_STARTUP ? biscay_options(b)->pacing_startup : biscay_options(b)->pacing;
 	known = b->state == BISCAY_BISCAY ? b->share : biscay_burst(b, r);
 	pacing = ap_max(ap_rate_of(b->own_cwnd, b->smoothed), known);
 	b->pacing = ap_max(ap_over_100(pacing * ap_min(gain, 400) + 50), 1000);
-	return 0;
 }
 
 /* An ACK of new packets. The losses that it shows come first. */
@@ -433,7 +418,7 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 	ap_u64 drained, carried;
 	int was_draining, round_began;
 
-	if (b->silenced) {
+	if (AP_RARE(b->silenced)) {
 		b->silenced = 0;
 		b->unsettled_until = ap_max(b->unsettled_until, a->now + biscay_options(b)->lag);
 	}
@@ -444,9 +429,9 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 	was_draining = !!b->is_draining;
 	drained = was_draining ? biscay_drained(b) : 0;
 	biscay_update_least(b, a, drained);
-	if (b->state == BISCAY_STARTUP && b->least.seen)
+	if (AP_RARE(b->state == BISCAY_STARTUP) && b->least.seen)
 		biscay_watch_start(b, a);
-	if (was_draining && !b->is_draining)
+	if (AP_RARE(was_draining) && !b->is_draining)
 		b->unsettled_until = ap_max(b->unsettled_until, a->now + biscay_options(b)->lag);
 	carried = b->state == BISCAY_STARTUP ? biscay_burst(b, r) : 0;
 	carried = ap_max(carried, b->share);
@@ -456,13 +441,13 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 		b->unsettled_until = ap_max(b->unsettled_until, a->now + biscay_options(b)->lag);
 	biscay_update_cellular(b, a->now, r);
 	b->acked_in_round += a->acked;
-	if (round_began && biscay_standing(b) != AP_NONE) {
+	if (AP_RARE(round_began) && biscay_standing(b) != AP_NONE) {
 		if (b->state == BISCAY_BISCAY)
 			biscay_size_extra(b);
 		b->acked_in_round = b->lost_in_round = 0;
 	}
 	b->end_to_end = b->btlbw.seen ? b->btlbw.value[0] : 0;
-	if (round_began && !a->app_limited && b->state == BISCAY_STARTUP && !b->path_is_full) {
+	if (AP_RARE(round_began) && !a->app_limited && b->state == BISCAY_STARTUP && !b->path_is_full) {
 		if (b->end_to_end >= ap_scaled(b->baseline, 5, 4)) {
 			b->baseline = b->end_to_end;
 			b->flat_rounds = 0;

@@ -21,7 +21,7 @@ AP_FN int read_told(struct ap_feed *feed, ap_u64 now, struct ap_told *out)
 		out->burst = told->burst;
 		out->share_num = told->share_num;
 		out->share_den = told->share_den;
-		if (seen->sequence != before)
+		if (AP_RARE(seen->sequence != before))
 			continue;
 		/* A time in the future is of a feeder that has no clock: it is not believed. */
 		return out->time && out->time <= now + AP_MS && now <= out->time + AP_FEED_MAX_AGE;

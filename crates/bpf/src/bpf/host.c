@@ -70,14 +70,17 @@ void ap_host_morc_ack(struct morc *m, const struct morc_ack *a)
 	morc_on_ack(m, a);
 }
 
-void ap_host_morc_acked(struct morc *m, ap_u64 now, const struct pcc_packets *acked, ap_u32 were_lost)
+void ap_host_morc_acked(struct morc *m, const struct pcc_packets *acked, ap_u32 were_lost)
 {
-	morc_on_acked(m, now, acked, were_lost);
+	morc_on_acked(m, acked, were_lost, 0, AP_NONE);
 }
 
 void ap_host_morc_after_ack(struct morc *m, const struct morc_ack *a)
 {
-	morc_after_ack(m, a);
+	struct pcc_packets none = {};
+
+	morc_on_acked(m, &none, 0, a->newest, a->rtt);
+	morc_report(m);
 }
 
 void ap_host_morc_lost(struct morc *m, const struct pcc_packets *lost)

@@ -152,9 +152,9 @@ int morc_cong_control(ap_u64 *ctx)
 	f->m.mss = wire;
 	note_sent(f, tp, now, wire);
 	settle(f, tp, wire, &lost, &acked);
-	if (lost.count)
+	if (AP_RARE(lost.count))
 		morc_on_lost(&f->m, &lost);
-	if (rs->acked_sacked > 0) {
+	if (AP_USUAL(rs->acked_sacked > 0)) {
 		ack.now = now;
 		ack.acked = rs->acked_sacked * wire;
 		ack.rtt = rs->rtt_us > 0 ? (ap_u64)rs->rtt_us * AP_US : AP_NONE;
@@ -163,14 +163,14 @@ int morc_cong_control(ap_u64 *ctx)
 		f->m.rtt_min = f->m.is_known ? ap_min(f->m.rtt_min, ack.rtt) : ap_min(ack.smoothed, ack.rtt);
 		ack.least = f->m.rtt_min;
 		ack.rate = AP_NONE;
-		if (f->m.phase == MORC_STARTING && rs->delivered > 0 && rs->interval_us > 0)
+		if (AP_RARE(f->m.phase == MORC_STARTING) && rs->delivered > 0 && rs->interval_us > 0)
 			ack.rate = ap_rate_of((ap_u64)(ap_u32)rs->delivered * wire, (ap_u64)rs->interval_us * AP_US);
 		ack.newest = ap_less(f->settled, 1);
 		ack.newest_sent = ack.rtt == AP_NONE ? 0 : ap_less(now, ack.rtt);
 		ack.app_limited = rs->is_app_limited != 0;
 		morc_on_ack(&f->m, &ack);
-		morc_on_acked(&f->m, now, &acked, 0);
-		morc_after_ack(&f->m, &ack);
+		morc_on_acked(&f->m, &acked, 0, ack.newest, ack.rtt);
+		morc_report(&f->m);
 	}
 	apply(sk, tp, f, wire);
 	note_interval(tp, f, now);

@@ -231,33 +231,33 @@ AP_FN int morc_hear(struct morc *m, const struct morc_ack *a)
 	int changed, is_empty, is_over;
 
 	m->now = a->now;
-	if (m->emptied == AP_NONE)
+	if (AP_RARE(m->emptied == AP_NONE))
 		m->emptied = a->now;
-	if (m->last_look == AP_NONE) {
+	if (AP_RARE(m->last_look == AP_NONE)) {
 		m->last_look = a->now;
 		m->look_due = a->now + MORC_LEAST_LOOK;
 	}
 	m->heard += a->acked;
 	m->silent |= a->app_limited;
-	if (a->rtt == AP_NONE)
+	if (AP_RARE(a->rtt == AP_NONE))
 		return 0;
 	ap_window_update(&m->rtts, a->now, a->rtt, m->rtts_length, 0);
 	m->least = m->rtts.value[0];
 	m->queue = ap_less(a->rtt, m->least);
 	m->queue_sum += m->queue;
 	m->samples++;
-	changed = a->now >= m->look_due && morc_look(m);
+	changed = AP_RARE(a->now >= m->look_due) && morc_look(m);
 	m->crest = ap_max(m->crest, m->queue);
 	is_empty = m->queue <= ap_max(m->target / 8, MORC_LEAST_EMPTIED);
 
-	if (m->phase == MORC_STARTING) {
+	if (AP_RARE(m->phase == MORC_STARTING)) {
 		received = a->rate == AP_NONE ? m->received : a->rate;
 		if (m->queue <= m->target || !received)
 			return 0;
 		morc_drain(m, received);
 		return 1;
 	}
-	if (m->phase == MORC_ADJUSTING) {
+	if (AP_USUAL(m->phase == MORC_ADJUSTING)) {
 		if (is_empty) {
 			m->emptied = a->now;
 			morc_empty(m);
@@ -399,7 +399,7 @@ AP_FN void morc_init(struct morc *m, const struct ap_morc_tuning *t, ap_u64 mss)
 }
 
 /* Gives the learner the reports of intervals whose packets are all accounted for. */
-AP_CALL int morc_report(struct morc *m)
+AP_CALL int morc_report_all(struct morc *m)
 {
 	struct pcc *p = &m->intervals;
 	struct pcc_report report;
@@ -418,6 +418,15 @@ AP_CALL int morc_report(struct morc *m)
 		m->realign |= morc_learn(m, &report);
 	}
 	return 0;
+}
+
+/* The same; with most ACKs, there is none. */
+AP_FN void morc_report(struct morc *m)
+{
+	struct pcc *p = &m->intervals;
+
+	if (AP_RARE(p->count && pcc_is_complete(&p->at[PCC_AT(p->head)])))
+		morc_report_all(m);
 }
 
 /* The packet `number` is about to leave: it may begin an interval. */
@@ -489,25 +498,27 @@ AP_CALL int morc_on_lost(struct morc *m, const struct pcc_packets *lost)
 	return 0;
 }
 
-/* Packets of an ACK that morc_on_ack has heard. */
-AP_CALL int morc_on_acked(struct morc *m, ap_u64 now, const struct pcc_packets *acked, int were_lost)
+/*
+ * An ACK that morc_on_ack has heard: packets that it acknowledges, and, if it acknowledges packets that were never lost, the
+ * newest one and its round-trip time, or AP_NONE.
+ */
+AP_FN void morc_on_acked(struct morc *m, const struct pcc_packets *acked, int were_lost, ap_u64 newest, ap_u64 rtt)
 {
 	struct pcc *p = &m->intervals;
 	ap_u64 i;
 
-	if (!m || !acked)
-		return 0;
 	for (i = 0; i < PCC_INTERVALS; i++) {
 		struct pcc_interval *it = &p->at[PCC_AT(p->head + i)];
 
 		if (i >= p->count)
 			break;
-		pcc_acked(it, now, acked, were_lost);
+		pcc_acked(it, m->now, acked, were_lost);
+		if (rtt != AP_NONE)
+			pcc_rtt(it, newest, rtt);
 	}
-	return 0;
 }
 
-/* Hears an ACK. Then come its packets, by morc_on_acked, and morc_after_ack. */
+/* Hears an ACK. Then come its packets, by morc_on_acked, and morc_report. */
 AP_FN void morc_on_ack(struct morc *m, const struct morc_ack *a)
 {
 	m->realign |= !m->is_known;
@@ -516,19 +527,6 @@ AP_FN void morc_on_ack(struct morc *m, const struct morc_ack *a)
 	m->rtt_min = a->least;
 	m->variation = a->variation;
 	m->realign |= morc_hear(m, a);
-}
-
-AP_FN void morc_after_ack(struct morc *m, const struct morc_ack *a)
-{
-	struct pcc *p = &m->intervals;
-	ap_u64 i;
-
-	for (i = 0; i < PCC_INTERVALS; i++) {
-		if (a->rtt == AP_NONE || i >= p->count)
-			break;
-		pcc_rtt(&p->at[PCC_AT(p->head + i)], a->newest, a->rtt);
-	}
-	morc_report(m);
 }
 
 #endif

@@ -60,25 +60,48 @@ struct morc_ack {
 	ap_u64 app_limited;
 };
 
+/* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
 struct morc {
 	/* The answer: bytes, and bit/s. */
 	ap_u64 cwnd;
 	ap_u64 pacing;
 	ap_u64 phase;
-	struct ap_morc_tuning tuning;
 
 	/* The path, and the frame. */
 	ap_u64 mss;
 	ap_u64 rtt;
 	ap_u64 rtt_min;
 	ap_u64 variation;
-	ap_u64 is_known;
-	ap_u64 realign;
+	ap_u32 is_known;
+	ap_u32 realign;
 	ap_u64 last_sent;
 	ap_u64 last_bytes;
 	ap_u64 last_limited;
 
-	/* slow start; start_rate is zero before its first interval */
+	/* the ear; AP_NONE before the first ACK */
+	ap_u64 now;
+	ap_u64 emptied;
+	ap_u64 last_look;
+	ap_u64 look_due;
+	ap_u64 heard;
+	ap_u64 queue_sum;
+	ap_u64 samples;
+	ap_u64 silent;
+	/* AP_NONE before the first sample */
+	ap_u64 least;
+	ap_u64 queue;
+	ap_u64 crest;
+	ap_u64 target;
+	struct ap_window rtts;
+	ap_u64 rtts_length;
+	/* the rival; its window in MORC_PART of a byte, AP_NONE without one */
+	ap_u64 rival;
+	ap_u64 failed;
+	ap_u64 overflowed;
+	struct ap_morc_tuning tuning;
+	struct pcc intervals;
+
+	/* From here on, what intervals and looks need. Slow start; start_rate is zero before its first interval. */
 	ap_u64 start_rate;
 	ap_u64 start_unknown;
 	ap_u64 start_short;
@@ -87,45 +110,23 @@ struct morc {
 	ap_u64 since;
 	ap_u64 drain_from;
 	ap_u64 drain_least;
-	/* the ear; AP_NONE before the first ACK */
-	ap_u64 last_look;
-	ap_u64 look_due;
-	ap_u64 heard;
+	/* looks */
 	ap_u64 heard_before;
 	ap_u64 span_before;
-	ap_u64 queue_sum;
-	ap_u64 samples;
-	ap_u64 silent;
 	ap_u64 was_silent;
 	/* The target; `dry` in thousandths, `full` AP_NONE if no buffer overflowed. */
 	ap_u64 dry;
 	ap_u64 full;
-	/* the rival; its window in MORC_PART of a byte, AP_NONE without one */
-	ap_u64 failed;
-	ap_u64 rival;
-	ap_u64 crest;
 	ap_u64 last_cut;
-
-	struct ap_window rtts;
-	ap_u64 rtts_length;
 	struct ap_window best;
-	/* AP_NONE before the first sample */
-	ap_u64 least;
-	ap_u64 now;
-	ap_u64 emptied;
 	ap_u64 resumed;
-	ap_u64 target;
-	ap_u64 queue;
 	ap_u64 received;
 	ap_u64 base;
 	ap_u64 rate;
 	ap_u64 boost;
 	ap_u64 arrived;
 	ap_u64 is_limited;
-	ap_u64 overflowed;
 	ap_u64 mean_loss;
-
-	struct pcc intervals;
 };
 
 #endif

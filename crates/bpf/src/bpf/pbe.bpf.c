@@ -47,6 +47,11 @@ struct flow {
 	/* Of the option on its data; and whether its time stamps are in microseconds. */
 	ap_u32 option_bytes;
 	ap_u32 has_us;
+	/* The answer that the kernel has, and the size of packets in it. */
+	ap_u32 packets;
+	ap_u32 wire;
+	ap_u64 cwnd;
+	ap_u64 part;
 	/* What it told last. */
 	struct pbe_fed told;
 	struct pbe p;
@@ -73,12 +78,17 @@ AP_FN void write_header(const struct flow *f, unsigned char *contents)
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire, ap_u32 before)
 {
 	int is_bbr = pbe_is_steered_by_bbr(&f->p);
-	ap_u64 cwnd = is_bbr ? pbe_bbr_cwnd(&f->p) : f->p.cwnd, payload;
+	ap_u64 cwnd = is_bbr ? pbe_bbr_cwnd(&f->p) : f->p.cwnd;
 
-	tp->snd_cwnd = ap_min(ap_max(cwnd / wire, 2), tp->snd_cwnd_clamp);
-	payload = ((ap_u64)(tp->mss_cache - f->option_bytes) << 16) / ap_max(wire, 1);
-	pace(sk, is_bbr ? pbe_bbr_pacing(&f->p) : f->p.pacing, payload);
-	if (f->p.phase == before)
+	if (AP_RARE(f->wire != wire))
+		f->part = ((ap_u64)(tp->mss_cache - f->option_bytes) << 16) / ap_max(wire, 1);
+	if (f->cwnd != cwnd || f->wire != wire)
+		f->packets = ap_max(cwnd / wire, 2);
+	f->cwnd = cwnd;
+	f->wire = wire;
+	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
+	pace(sk, is_bbr ? pbe_bbr_pacing(&f->p) : f->p.pacing, f->part);
+	if (AP_USUAL(f->p.phase == before))
 		return;
 	if (f->p.phase == PBE_FALLBACK) {
 		__sync_fetch_and_add(&totals.fallbacks, 1);
@@ -152,11 +162,11 @@ int pbe_cong_control(ap_u64 *ctx)
 	wire = wire_bytes(sk, tp);
 	f->p.mss = f->p.bbr.mss = wire;
 	phase = f->p.phase;
-	if (rs->losses > 0)
+	if (AP_RARE(rs->losses > 0))
 		pbe_on_loss(&f->p, (ap_u64)(ap_u32)rs->losses * wire, 0, f->delivered);
 	f->delivered += (ap_u32)(tp->delivered - f->last_delivered);
 	f->last_delivered = tp->delivered;
-	if (rs->acked_sacked > 0) {
+	if (AP_USUAL(rs->acked_sacked > 0)) {
 		/* Rounds and recovery are counted by what had been delivered when a packet left. */
 		before = rs->prior_mstamp ? f->delivered - (ap_u32)(tp->delivered - rs->prior_delivered) : 0;
 		a.bbr.acked = rs->acked_sacked * wire;

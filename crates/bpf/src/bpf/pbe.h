@@ -123,10 +123,10 @@ AP_FN void pbe_check_control(struct pbe *p)
 	p->pacing = ap_scaled(p->guard.found, 9, 10);
 }
 
-AP_CALL int pbe_update_control(struct pbe *p)
+AP_FN void pbe_control(struct pbe *p)
 {
-	if (!p || pbe_is_steered_by_bbr(p))
-		return 0;
+	if (pbe_is_steered_by_bbr(p))
+		return;
 	if (p->phase == PBE_DRAIN) {
 		pbe_drain_control(p);
 	} else if (p->phase == PBE_CHECK) {
@@ -139,7 +139,14 @@ AP_CALL int pbe_update_control(struct pbe *p)
 		p->pacing = p->rate;
 	}
 	/* A rate is never zero: one packet every 100 ms keeps asking for feedback. */
-	p->pacing = ap_max(p->pacing, ap_rate_of(p->mss, 100 * AP_MS));
+	p->pacing = ap_max(p->pacing, p->mss * 8 * 10);
+}
+
+/* The same, between two ACKs. */
+AP_CALL int pbe_update_control(struct pbe *p)
+{
+	if (p)
+		pbe_control(p);
 	return 0;
 }
 
@@ -206,14 +213,11 @@ AP_FN void pbe_fall_back(struct pbe *p, ap_u64 now)
 }
 
 /* Fresh feedback came. */
-AP_CALL int pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed *told)
+AP_FN void pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed *told)
 {
-	ap_u64 now, reported;
+	ap_u64 now = a->bbr.now, reported;
 	int activated;
 
-	if (!p || !a || !told)
-		return 0;
-	now = a->bbr.now;
 	activated = p->fed.is_told && p->fed.activations != told->activations;
 	pbe_remember(p, told);
 	p->heard = now;
@@ -239,23 +243,20 @@ AP_CALL int pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fe
 		if (pbe_guard_held(&p->guard, now, reported, ibbr_btlbw(&p->bbr)))
 			pbe_resume(p, &a->bbr);
 	}
-	return 0;
 }
 
 /* Compares what the receiver reports with what the path delivers. */
-AP_CALL int pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
+AP_FN void pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
 {
 	ap_u64 reported;
 	int verdict;
 
-	if (!p || !a)
-		return 0;
 	if (p->phase != PBE_START && p->phase != PBE_WIRELESS && p->phase != PBE_CHECK) {
 		pbe_guard_interrupt(&p->guard);
-		return 0;
+		return;
 	}
 	if (p->bbr.rtprop == AP_NONE || !p->tuning.guard)
-		return 0;
+		return;
 	reported = p->phase == PBE_START ? p->rate : pbe_or_zero(p->fed.capacity);
 	verdict = pbe_guard_ack(&p->guard, &a->bbr, round_start, p->bbr.rtprop, reported);
 	if (verdict == PBE_DO_CHECK) {
@@ -267,7 +268,6 @@ AP_CALL int pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
 		ibbr_forget_probe(&p->bbr);
 		p->phase = PBE_HELD;
 	}
-	return 0;
 }
 
 /* Sets the limits of probes from what the receiver reports. */
@@ -322,7 +322,7 @@ AP_FN void pbe_on_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_f
 		pbe_fall_back(p, a->bbr.now);
 	pbe_update_rate(p, a->bbr.now);
 	pbe_watch(p, a, round_start);
-	pbe_update_control(p);
+	pbe_control(p);
 }
 
 /* Feedback that no packet caused: the request of a download brings it. */

@@ -210,7 +210,9 @@ AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
 	if (find_option(ctx, option, is_passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) > 0 && sk)
 		h = bpf_sk_storage_get(&heard, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h) {
-		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~(PARSE_UNKNOWN | WRITE));
+		/* Another program that follows the connection has asked for the same, or may have. */
+		if (!(ctx->bpf_sock_ops_cb_flags & ~(PARSE_UNKNOWN | WRITE)))
+			bpf_sock_ops_cb_flags_set(ctx, 0);
 		return;
 	}
 	h->fed.capacity = h->fed.fair_share = h->fed.radio_delay = AP_NONE;
@@ -234,9 +236,12 @@ AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
 			return 0;
 		return PBE_OPTION_OFFER;
 	}
+	/* Other programs may have asked for the packets of a connection whose peer does not know the option. */
+	h = sk ? bpf_sk_storage_get(&heard, sk, 0, 0) : 0;
+	if (!h)
+		return 0;
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len) {
-		h = sk ? bpf_sk_storage_get(&heard, sk, 0, 0) : 0;
-		if (!h || !h->is_sender)
+		if (!h->is_sender)
 			return 0;
 		/* All data leaves room for it, but not what was cut before. */
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || (int)(ctx->snd_una - h->first) >= 0)
@@ -258,7 +263,7 @@ AP_FN void write_option(struct bpf_sock_ops *ctx)
 		bpf_store_hdr_opt(ctx, option, PBE_OPTION_OFFER, 0);
 		return;
 	}
-	if (!sk)
+	if (!sk || !bpf_sk_storage_get(&heard, sk, 0, 0))
 		return;
 	begin_option(option, PBE_OPTION_SHORT);
 	if (ctx->skb_len > header_bytes(ctx)) {

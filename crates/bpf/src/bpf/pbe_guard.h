@@ -53,7 +53,7 @@ AP_FN int pbe_guard_held(struct pbe_guard *g, ap_u64 now, ap_u64 reported, ap_u6
 AP_FN ap_u64 pbe_promised(ap_u64 rate, ap_u64 span)
 {
 	if (span < AP_SECOND)
-		return rate * span / (AP_BIT_NS_PER_BYTE / PBE_BYTE);
+		return ap_over_7812500(rate * span);
 	return ap_bytes_in_long(rate, span) * PBE_BYTE;
 }
 

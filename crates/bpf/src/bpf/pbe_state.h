@@ -64,10 +64,10 @@ struct pbe_guard {
 	ap_u64 rtts;
 	ap_u64 rtt_count;
 	ap_u64 app_limited;
-	/* The most that the path delivered lately; and since when how much was delivered, AP_NONE: not counted. */
-	struct ap_window peak;
+	/* Since when how much was delivered, AP_NONE: not counted; and the most that the path delivered lately. */
 	ap_u64 counted_since;
 	ap_u64 counted;
+	struct ap_window peak;
 	/* parts of PBE_ROUND */
 	ap_u64 evidence;
 	/* A check */
@@ -84,8 +84,8 @@ struct pbe_guard {
 	ap_u64 lied;
 };
 
+/* What every ACK needs comes first, as in struct ibbr. */
 struct pbe {
-	struct ap_pbe_tuning tuning;
 	ap_u64 mss;
 	ap_u32 phase;
 	ap_u32 silenced;
@@ -99,10 +99,11 @@ struct pbe {
 	/* The rate of the start and wireless states. */
 	ap_u64 rate;
 	/* A start: it began at AP_NONE if it waits for its first ACK. */
-	ap_u64 ramp_from;
 	ap_u64 ramp_began;
+	ap_u64 ramp_from;
 	ap_u64 ramp_span;
 	ap_u64 drain_until;
+	struct ap_pbe_tuning tuning;
 	struct ibbr bbr;
 	struct pbe_guard guard;
 };

@@ -23,29 +23,30 @@
 
 enum pcc_role { PCC_WAITING, PCC_STEP };
 
+/* Two lines of a processor's cache: an ACK looks at those of each interval that waits for it. */
 struct pcc_interval {
-	/* The trial: rate, and whether slow start waits for it. */
-	ap_u64 rate;
-	ap_u64 role;
-	ap_u64 begin;
-	/* When it is long enough. */
-	ap_u64 due;
-	/* AP_NONE while it is being sent */
-	ap_u64 closed;
 	/* Its packets are those from `first` to before `end`. */
 	ap_u64 first;
 	ap_u64 end;
-	ap_u64 sent;
-	ap_u64 sent_bytes;
 	ap_u64 acked;
 	ap_u64 acked_bytes;
-	ap_u64 lost;
 	/* When ACKs came, AP_NONE if none did; and the bytes after the first instant. */
 	ap_u64 first_ack;
 	ap_u64 last_ack;
 	ap_u64 after_first;
-	ap_u64 rtts;
 	ap_u64 rtt_sum;
+	ap_u32 rtts;
+	/* The trial: whether slow start waits for it, and its rate. */
+	ap_u32 role;
+	ap_u64 lost;
+	/* AP_NONE while it is being sent */
+	ap_u64 closed;
+	ap_u64 sent;
+	ap_u64 sent_bytes;
+	ap_u64 begin;
+	/* When it is long enough. */
+	ap_u64 due;
+	ap_u64 rate;
 };
 
 /* The intervals, oldest first; the last one is being sent. */

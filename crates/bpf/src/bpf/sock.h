@@ -107,7 +107,7 @@ static __attribute__((noinline, unused)) int begin_interval(struct counted *c, a
 /* The flows that sent in the last interval, this one included. Notes that this one sends. */
 AP_FN ap_u64 count_flows(struct counted *c, ap_u64 now)
 {
-	if (now >= c->until)
+	if (AP_RARE(now >= c->until))
 		begin_interval(c, now);
 	/* Flows that have just begun are seen at once, those that ended, after an interval. */
 	return ap_max(ap_max(totals.active[(c->interval - 1) & 3], totals.active[c->interval & 3]), 1);

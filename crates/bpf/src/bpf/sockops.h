@@ -40,11 +40,17 @@ enum {
 	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
 	BPF_SOCK_OPS_WRITE_HDR_OPT_CB = 15,
 };
-enum { PARSE_UNKNOWN = 0x20, WRITE = 0x40 };
+enum { STATE = 4, PARSE_UNKNOWN = 0x20, WRITE = 0x40 };
 enum { BPF_LOAD_HDR_OPT_TCP_SYN = 1 };
 enum { BPF_WRITE_HDR_TCP_CURRENT_MSS = 1, BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2 };
 enum { SOL_TCP = 6, TCP_WINDOW_CLAMP = 10, TCP_CONGESTION = 13, TCP_SAVE_SYN = 27 };
 enum { FLAG_FIN = 1, FLAG_SYN = 2, FLAG_ACK = 16 };
+
+/*
+ * What a program asks of a connection ends for all when one of them takes the flag back. So a program that follows a
+ * connection asks for its changes of state too, which are few, and says by that that it is there.
+ */
+#define FOLLOWS STATE
 
 static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value, int length) = (void *)49;
 static long (*const bpf_sock_ops_cb_flags_set)(void *ctx, int flags) = (void *)59;

@@ -133,7 +133,7 @@ int window_relay(struct bpf_sock_ops *ctx)
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 		/* To be called with each packet that leaves. */
-		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | WRITE);
+		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | WRITE | FOLLOWS);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
 		if (ctx->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS && !(ctx->skb_tcp_flags & FLAG_SYN))

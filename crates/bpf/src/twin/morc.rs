@@ -149,7 +149,7 @@ impl Morc {
     pub fn on_ack(&mut self, ack: &MorcAck, packets: impl Iterator<Item = (Packets, bool)>) {
         sys::morc_ack(&mut self.words, ack);
         for (acked, were_lost) in packets {
-            sys::morc_acked(&mut self.words, ack.now, &acked, were_lost);
+            sys::morc_acked(&mut self.words, &acked, were_lost);
         }
         sys::morc_after_ack(&mut self.words, ack);
     }

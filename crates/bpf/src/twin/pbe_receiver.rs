@@ -140,7 +140,7 @@ mod tests {
         fn full_subframes_are_counted_across_the_words(idle in prop::collection::vec(0u16..=20, 1..2_500), delay_ms in 0u64..1_200) {
             let mut explained = Explained::new(0.1);
             for (subframe, &idle) in idle.iter().enumerate() {
-                explained.on_report(subframe as u64, idle, 100);
+                explained.on_report(subframe as u64, f64::from(idle), 100);
             }
             // A sender, and a cell that is elsewhere: one late packet in a row, over a span of nothing, is enough.
             let spec = SchemeSpec::parse("pbe:npkt_least_ms=0").unwrap();

@@ -20,7 +20,7 @@ unsafe extern "C" {
     fn ap_host_morc_init(state: *mut u64, tuning: *const MorcTuning, mss: u64);
     fn ap_host_morc_sent(state: *mut u64, now: u64, sent: *const Packets, app_limited: u32);
     fn ap_host_morc_ack(state: *mut u64, ack: *const MorcAck);
-    fn ap_host_morc_acked(state: *mut u64, now: u64, acked: *const Packets, were_lost: u32);
+    fn ap_host_morc_acked(state: *mut u64, acked: *const Packets, were_lost: u32);
     fn ap_host_morc_after_ack(state: *mut u64, ack: *const MorcAck);
     fn ap_host_morc_lost(state: *mut u64, lost: *const Packets);
     fn ap_host_morc_after_loss(state: *mut u64);
@@ -267,9 +267,9 @@ pub fn morc_ack(state: &mut [u64], ack: &MorcAck) {
 }
 
 /// `morc_on_acked`.
-pub fn morc_acked(state: &mut [u64], now: u64, acked: &Packets, were_lost: bool) {
+pub fn morc_acked(state: &mut [u64], acked: &Packets, were_lost: bool) {
     // SAFETY: as in `morc_sent`.
-    unsafe { ap_host_morc_acked(state.as_mut_ptr(), now, acked, were_lost.into()) };
+    unsafe { ap_host_morc_acked(state.as_mut_ptr(), acked, were_lost.into()) };
 }
 
 /// `morc_after_ack`.

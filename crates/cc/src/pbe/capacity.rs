@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 use airpace_core::Direction;
 use airpace_radio::{BitLayer, Dci, OwnRadio, PrbSet, RadioReport};
 
+use super::new_data::NewData;
+use super::unread::{MILLI, Shared, heard};
 use super::users::{UserFilter, Users, Weights};
 
 /// The longest average, in subframes. It bounds the memory, whatever a header says.
@@ -117,9 +119,12 @@ impl Averages {
 struct Sample {
     subframe: u64,
     carrier_prbs: u64,
-    own_prbs: u64,
+    /// Of the device's grants that were read.
+    read_prbs: u64,
+    /// Of those, for blocks that were sent before, and for blocks of which this is not known.
     retransmitted_prbs: u64,
-    idle_prbs: u64,
+    unsure_prbs: u64,
+    shared: Shared,
     /// PRBs, bits and blocks of own grants whose size is known.
     rated_prbs: u64,
     rated_bits: u64,
@@ -135,8 +140,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     carrier_prbs: u64,
-    own_prbs: u64,
-    idle_prbs: u64,
+    shared: Shared,
     rated_prbs: u64,
     rated_bits: u64,
     rated_blocks: u64,
@@ -185,27 +189,28 @@ impl Carrier {
         }
     }
 
-    /// Takes in one slot of a report that holds everyone's grants; `idle_prbs` PRBs are granted to nobody. Users are
-    /// counted over the last `users_window` subframes.
-    pub fn on_report(&mut self, report: &RadioReport, idle_prbs: u16, own: &OwnRadio, users_window: u64) {
+    /// Takes in one slot of a report, in which the PRBs are `shared` like this. Users are counted over the last
+    /// `users_window` subframes that were heard.
+    pub fn on_report(&mut self, report: &RadioReport, shared: Shared, own: &OwnRadio, users_window: u64) {
         self.layer = report.layer;
         self.slots = report.slot.numerology.slots_per_subframe() as f64;
-        self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW));
-        let sample = Sample::new(report, idle_prbs, own, &mut self.new_data);
+        self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW), heard(report));
+        let sample = Sample::new(report, shared, own, &mut self.new_data);
         let carrier_prbs = sample.carrier_prbs;
         if carrier_prbs > 0 {
-            let share = sample.own_prbs as f64 * self.claimants() / carrier_prbs as f64;
+            let share = prbs(shared.own) * self.claimants() / carrier_prbs as f64;
             self.long_term_share += (share - self.long_term_share) / (LONG_TERM_SUBFRAMES * self.slots);
         }
         let recent = RECENT_SUBFRAMES * self.slots;
-        self.recently_idle_prbs += (sample.idle_prbs as f64 * self.slots - self.recently_idle_prbs) / recent;
-        if sample.own_prbs > 0 {
+        self.recently_idle_prbs += (prbs(shared.idle) * self.slots - self.recently_idle_prbs) / recent;
+        if sample.read_prbs > sample.unsure_prbs {
             // Each grant counts by its size. A device that uses its whole capacity gets large blocks, which fail more
             // often. The size is that of the whole grant, even if only one of its codewords is sent again.
             let band = carrier_prbs.max(1) as f64;
-            let weight = sample.own_prbs as f64 / band;
+            let weight = sample.read_prbs as f64 / band;
             let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
-            let (again, own) = (sample.retransmitted_prbs as f64, sample.own_prbs as f64);
+            let (again, own) =
+                (sample.retransmitted_prbs as f64, (sample.read_prbs - sample.unsure_prbs) as f64);
             self.new_prbs = self.new_prbs * keep + weight * (own - again);
             self.retransmitted_prbs = self.retransmitted_prbs * keep + weight * again;
         }
@@ -247,8 +252,8 @@ impl Carrier {
         let granted = sums.rated_prbs > 0;
         let mut averages = Averages {
             bits_per_prb: self.bits_per_prb(),
-            own_prbs: sums.own_prbs as f64 / count,
-            idle_prbs: sums.idle_prbs as f64 / count,
+            own_prbs: prbs(sums.shared.own) / count,
+            idle_prbs: prbs(sums.shared.idle) / count,
             recently_idle_prbs: self.recently_idle_prbs,
             carrier_prbs: sums.carrier_prbs as f64 / count,
             users: self.claimants(),
@@ -292,42 +297,20 @@ impl Carrier {
     }
 }
 
-/// Tells new data from retransmissions: new data toggles the new-data indicator of the HARQ process. If the indicators
-/// are not known, the reporter's own mark counts.
-///
-/// Source: PBE-CC §4.2.1
-#[derive(Clone, Copy, Debug, Default)]
-struct NewData {
-    /// Last indicator of every process and codeword.
-    last: [[Option<bool>; 2]; 16],
-}
-
-impl NewData {
-    /// How many blocks of the grant are new, and how many were sent before.
-    fn split(&mut self, dci: &Dci) -> (u64, u64) {
-        let mut process = dci.harq.map(|harq| &mut self.last[usize::from(harq & 15)]);
-        let (mut new, mut again) = (0, 0);
-        for codeword in (0..2).filter(|&codeword| dci.is_sent(codeword)) {
-            let ndi = dci.ndi[codeword];
-            let before = process.as_mut().and_then(|process| std::mem::replace(&mut process[codeword], ndi));
-            if dci.retransmission[codeword] || ndi.is_some() && before == ndi {
-                again += 1;
-            } else {
-                new += 1;
-            }
-        }
-        (new, again)
-    }
+/// PRBs from thousandths of them.
+fn prbs(milli: u64) -> f64 {
+    milli as f64 / MILLI as f64
 }
 
 impl Sample {
-    fn new(report: &RadioReport, idle_prbs: u16, own: &OwnRadio, new_data: &mut NewData) -> Sample {
+    fn new(report: &RadioReport, shared: Shared, own: &OwnRadio, new_data: &mut NewData) -> Sample {
         let mut sample = Sample {
             subframe: report.slot.subframe(),
             carrier_prbs: u64::from(report.carrier_prbs.unwrap_or(0)),
-            own_prbs: 0,
+            read_prbs: 0,
             retransmitted_prbs: 0,
-            idle_prbs: u64::from(idle_prbs),
+            unsure_prbs: 0,
+            shared,
             rated_prbs: 0,
             rated_bits: 0,
             rated_blocks: 0,
@@ -336,6 +319,7 @@ impl Sample {
             promised_millibits: own.bits_per_prb.map_or(0, |bits| libm::round(bits * 1e3) as u64),
             sinr_millidb: own.sinr_db.map(|sinr_db| libm::round(sinr_db * 1e3) as i64),
         };
+        new_data.on_report(report);
         let mut granted = PrbSet::EMPTY;
         for dci in &report.dcis {
             if dci.rnti != own.rnti || dci.direction != Direction::Downlink {
@@ -343,10 +327,11 @@ impl Sample {
             }
             granted = granted.union(dci.prbs);
             let prbs = u64::from(dci.prbs.len());
-            let (new, again) = new_data.split(dci);
-            if again > 0 {
+            let blocks = new_data.split(dci);
+            sample.unsure_prbs += prbs * blocks.unknown / blocks.all().max(1);
+            if blocks.again > 0 || blocks.unknown > 0 && has_reserved_mcs(dci) {
                 // They take PRBs, but a reserved MCS does not tell the number of bits.
-                sample.retransmitted_prbs += prbs * again / (new + again);
+                sample.retransmitted_prbs += prbs * blocks.again / blocks.all();
             } else if dci.bits().0 > 0 {
                 sample.rated_prbs += prbs;
                 sample.rated_bits += dci.bits().0;
@@ -354,17 +339,25 @@ impl Sample {
                 sample.rated_grants += 1;
             }
         }
-        sample.own_prbs = u64::from(granted.len());
-        sample.retransmitted_prbs = sample.retransmitted_prbs.min(sample.own_prbs);
+        sample.read_prbs = u64::from(granted.len());
+        sample.retransmitted_prbs = sample.retransmitted_prbs.min(sample.read_prbs);
+        sample.unsure_prbs = sample.unsure_prbs.min(sample.read_prbs - sample.retransmitted_prbs);
         sample
     }
+}
+
+/// Whether the MCS of a block only says how it is sent again.
+///
+/// Source: TS 36.213 §7.1.7.1
+fn has_reserved_mcs(dci: &Dci) -> bool {
+    dci.mcs.iter().flatten().any(|&mcs| mcs > 28)
 }
 
 impl Sums {
     fn add(&mut self, sample: &Sample) {
         self.carrier_prbs += sample.carrier_prbs;
-        self.own_prbs += sample.own_prbs;
-        self.idle_prbs += sample.idle_prbs;
+        self.shared.own += sample.shared.own;
+        self.shared.idle += sample.shared.idle;
         self.rated_prbs += sample.rated_prbs;
         self.rated_bits += sample.rated_bits;
         self.rated_blocks += sample.rated_blocks;
@@ -376,8 +369,8 @@ impl Sums {
 
     fn remove(&mut self, sample: &Sample) {
         self.carrier_prbs -= sample.carrier_prbs;
-        self.own_prbs -= sample.own_prbs;
-        self.idle_prbs -= sample.idle_prbs;
+        self.shared.own -= sample.shared.own;
+        self.shared.idle -= sample.shared.idle;
         self.rated_prbs -= sample.rated_prbs;
         self.rated_bits -= sample.rated_bits;
         self.rated_blocks -= sample.rated_blocks;

@@ -11,6 +11,7 @@ use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport};
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
 use super::translation::{BlockSize, Translation};
+use super::unread::{MILLI, Unread};
 use super::users::{UserFilter, Weights};
 
 /// How long the others wait for a late carrier, in subframes.
@@ -31,6 +32,11 @@ const MISSING_SUBFRAMES: u64 = 20;
 ///
 /// Chosen: far above the share that a working decoder misses.
 const UNREAD_SHARE: f64 = 0.5;
+/// The same for reports that tell how much they missed: of the messages, the share that could not be read. Above, estimates
+/// rest on next to nothing. Of the device's own grants, so much more may be missed than these reports expect.
+///
+/// Chosen: at that share one message of ten is read, some of each user in a tenth of a second.
+const DEAF_SHARE: f64 = 0.9;
 /// The number of own grants over which that share is averaged.
 const UNREAD_GRANTS: f64 = 16.0;
 /// The number of reports over which it is averaged.
@@ -48,6 +54,8 @@ pub struct Measure {
     /// Whether a carrier counts as missing if most of its reports, or most of the device's own grants, were not read
     /// whole.
     pub unread_test: bool,
+    /// Whether reports that lack grants are used if they tell how much they missed.
+    pub estimates: bool,
     /// Subframes over which users are counted; `None` for RTprop.
     pub users_window: Option<u64>,
     /// What Eq. 5 is applied to.
@@ -82,29 +90,47 @@ struct Listened {
     last: u64,
     /// Share of the device's own recent grants that were not read: the device got data without a grant that was read.
     unread_grants: f64,
-    /// Share of the recent reports that do not hold everyone's grants.
+    /// The share that reports expected to miss.
+    expected_unread: f64,
+    /// Share of the recent reports that do not hold everyone's grants, less what their messages could be read.
     unread_reports: f64,
+    /// The last report that lacked something told how much.
+    tells: bool,
+    unread: Unread,
     carrier: Carrier,
 }
 
 impl Listened {
     fn new(id: CarrierId, carrier: Carrier) -> Listened {
-        Listened { id, active: false, last: 0, unread_grants: 0.0, unread_reports: 0.0, carrier }
+        Listened {
+            id,
+            active: false,
+            last: 0,
+            unread_grants: 0.0,
+            expected_unread: 0.0,
+            unread_reports: 0.0,
+            tells: false,
+            unread: Unread::default(),
+            carrier,
+        }
     }
 
-    /// Compares what was read with what was sent to the device.
-    fn compare(&mut self, report: &RadioReport, own: &OwnRadio) {
+    /// Compares what was read with what was sent to the device. `unread` is the part that the report expects to miss.
+    fn compare(&mut self, report: &RadioReport, own: &OwnRadio, unread: f64) {
         if own.decoded.is_none() {
             return;
         }
         let is_read =
             report.dcis.iter().any(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink);
         self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / UNREAD_GRANTS;
+        self.expected_unread += (unread - self.expected_unread) / UNREAD_GRANTS;
     }
 
-    /// Whether so much was not read that the rest says nothing about the carrier.
+    /// Whether so much was not read, or more was not read than reports tell, that the rest says nothing about the
+    /// carrier.
     fn is_unread(&self) -> bool {
-        self.unread_grants > UNREAD_SHARE || self.unread_reports > UNREAD_SHARE
+        let most = if self.tells { DEAF_SHARE } else { UNREAD_SHARE };
+        self.unread_reports > most || self.unread_grants > UNREAD_SHARE + self.expected_unread
     }
 }
 
@@ -172,7 +198,7 @@ impl Carriers {
     }
 
     /// Takes in one slot of one carrier. Returns false for a report that is of no use: one without the device's own
-    /// side, or one that does not hold everyone's grants and so does not tell which PRBs are idle.
+    /// side, or one that does not hold everyone's grants, and neither tells which PRBs are idle nor how many may be.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(own) = &report.own else { return false };
         let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
@@ -185,11 +211,17 @@ impl Carriers {
             }
         };
         let listened = &mut self.carriers[at];
-        listened.compare(report, own);
-        let idle_prbs = report.idle_prbs();
-        let unread = if idle_prbs.is_some() { 0.0 } else { 1.0 };
+        let missed = report.missed().filter(|_| self.measure.estimates);
+        let expected = missed.map_or(0.0, |missed| 1.0 - missed.recall);
+        listened.compare(report, own, expected);
+        let is_of_use = missed.is_some() || report.idle_prbs().is_some();
+        let unread = if is_of_use { expected } else { 1.0 };
         listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
-        let Some(idle_prbs) = idle_prbs else { return false };
+        if unread > 0.0 {
+            listened.tells = missed.is_some();
+        }
+        let shared = listened.unread.share(report, own);
+        let Some(shared) = shared.filter(|_| is_of_use) else { return false };
         let subframe = report.slot.subframe();
         if own.active && !self.carriers[at].active {
             self.carriers[at].carrier = Carrier::new(self.measure.filter, self.measure.weights);
@@ -202,9 +234,10 @@ impl Carriers {
         listened.last = subframe;
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
-            listened.carrier.on_report(report, idle_prbs, own, users_window);
+            listened.carrier.on_report(report, shared, own, users_window);
             // PRBs in which the device could receive nothing are of no use to it: it waits, although they are idle.
-            let usable_prbs = if own.bits_per_prb.is_none_or(|bits| bits > 0.0) { idle_prbs } else { 0 };
+            let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
+            let usable_prbs = if can_use { shared.idle as f64 / MILLI as f64 } else { 0.0 };
             self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
         }
         self.newest = self.newest.max(subframe);

@@ -15,7 +15,7 @@ pub const LONGEST: u64 = 1_024;
 /// One subframe, summed over the active carriers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Subframe {
-    idle_prbs: u32,
+    idle_prbs: f64,
     carrier_prbs: u32,
     is_reported: bool,
 }
@@ -37,7 +37,7 @@ impl Explained {
     }
 
     /// Takes in a subframe of an active carrier.
-    pub fn on_report(&mut self, subframe: u64, idle_prbs: u16, carrier_prbs: u16) {
+    pub fn on_report(&mut self, subframe: u64, idle_prbs: f64, carrier_prbs: u16) {
         if subframe > self.newest {
             let first = (self.newest + 1).max(subframe.saturating_sub(LONGEST - 1));
             for skipped in first..=subframe {
@@ -48,7 +48,7 @@ impl Explained {
             return;
         }
         let entry = self.entry_mut(subframe);
-        entry.idle_prbs += u32::from(idle_prbs);
+        entry.idle_prbs += idle_prbs;
         entry.carrier_prbs += u32::from(carrier_prbs);
         entry.is_reported = true;
     }
@@ -79,7 +79,7 @@ impl Explained {
     fn is_full(&self, subframe: u64) -> bool {
         let entry = self.subframes[(subframe % LONGEST) as usize];
         let most_idle = f64::from(entry.carrier_prbs) * self.idle_share;
-        entry.is_reported && f64::from(entry.idle_prbs) <= most_idle
+        entry.is_reported && entry.idle_prbs <= most_idle
     }
 
     /// The newest subframe, and a bit for each of the last [`LONGEST`]: whether it was full. Subframe n is bit n modulo
@@ -102,7 +102,7 @@ mod tests {
     fn reported(idle: impl Fn(u64) -> u16) -> Explained {
         let mut explained = Explained::new(0.1);
         for subframe in 0..3_000 {
-            explained.on_report(subframe, idle(subframe), 100);
+            explained.on_report(subframe, f64::from(idle(subframe)), 100);
         }
         explained
     }
@@ -125,8 +125,8 @@ mod tests {
     fn a_subframe_is_full_if_all_carriers_together_are() {
         let mut explained = Explained::new(0.1);
         for subframe in 0..500 {
-            explained.on_report(subframe, 0, 100);
-            explained.on_report(subframe, 50, 100);
+            explained.on_report(subframe, 0.0, 100);
+            explained.on_report(subframe, 50.0, 100);
         }
         assert!(explained.leaves_more_than(MOST, Duration::from_millis(100)));
     }
@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn what_was_not_reported_explains_nothing() {
         let mut explained = Explained::new(0.1);
-        explained.on_report(0, 0, 100);
-        explained.on_report(5_000, 0, 100);
-        explained.on_report(4_999, 0, 100);
-        explained.on_report(3, 0, 100);
+        explained.on_report(0, 0.0, 100);
+        explained.on_report(5_000, 0.0, 100);
+        explained.on_report(4_999, 0.0, 100);
+        explained.on_report(3, 0.0, 100);
         assert!(explained.leaves_more_than(MOST, Duration::from_millis(30)));
         assert!(!explained.leaves_more_than(MOST, Duration::from_millis(29)));
     }

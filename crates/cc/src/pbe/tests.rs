@@ -1,13 +1,14 @@
 //! The receiver's parts over hand-made reports.
 
 use airpace_core::{Bits, Bytes, Ecn, Rate, Time};
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
+use airpace_radio::{BitLayer, CarrierId, Dci, Missed, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::bottleneck::{Bottleneck, Evidence, Rules};
 use super::capacity::Carrier;
 use super::carriers::{Carriers, CellState, Measure};
 use super::feedback::{Feedback, Header};
 use super::receiver::PbeReceiver;
+use super::unread::{Shared, Unread};
 use super::users::{UserFilter, Weights};
 use super::*;
 use crate::controller::{Arrival, Inspect, Receiver};
@@ -55,10 +56,14 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
     }
 }
 
+fn shared(report: &RadioReport) -> Shared {
+    Unread::default().share(report, report.own.as_ref().unwrap()).unwrap()
+}
+
 fn carrier_of(reports: &[RadioReport], window: u64) -> Carrier {
     let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
     for report in reports {
-        carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
+        carrier.on_report(report, shared(report), report.own.as_ref().unwrap(), 40);
         carrier.advance(report.slot.subframe(), window);
     }
     carrier
@@ -124,7 +129,7 @@ fn with_weights_users_count_by_what_a_prb_carries_to_them() {
     let averages = |weights: Weights| {
         let mut carrier = Carrier::new(UserFilter::Both, weights);
         for report in &reports {
-            carrier.on_report(report, report.idle_prbs().unwrap(), report.own.as_ref().unwrap(), 40);
+            carrier.on_report(report, shared(report), report.own.as_ref().unwrap(), 40);
             carrier.advance(report.slot.subframe(), 40);
         }
         carrier.averages().unwrap()
@@ -314,7 +319,9 @@ fn stale_telemetry_says_so() {
 #[test]
 fn reports_that_lack_grants_are_refused_and_counted() {
     let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
-    for (ms, scope) in (0..).zip([Scope::Own, Scope::EveryoneBut { unexplained: 1 }, Scope::Own]) {
+    for (ms, scope) in
+        (0..).zip([Scope::Own, Scope::EveryoneBut { unexplained: 1, missed: None }, Scope::Own])
+    {
         // If it counted as everyone's report, it would show an idle cell.
         receiver.on_radio(&RadioReport { scope, ..report(0, ms, &[(100, 5)]) });
     }
@@ -330,7 +337,8 @@ fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again(
     for (preset, is_believed) in [("pbe", false), ("pbe@paper", true)] {
         let mut receiver = PbeReceiver::new(tuning(preset), Bytes(1500));
         let mut is_fresh_at = |ms: u64, is_whole: bool| {
-            let scope = if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 2 } };
+            let scope =
+                if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 2, missed: None } };
             // What can be read whole are the subframes in which hardly anything is sent.
             receiver
                 .on_radio(&RadioReport { scope, ..report(0, ms, &[(100, if is_whole { 5 } else { 95 })]) });
@@ -348,6 +356,84 @@ fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again(
         }
         assert!(is_fresh_at(600, true), "{preset}: all reports were whole for 0.2 s");
     }
+}
+
+/// Something was not read; so many of its messages can be.
+fn partly(recall: f64, prbs: f64) -> Scope {
+    Scope::EveryoneBut { unexplained: 2, missed: Some(Missed { recall, cces: 2.0, prbs }) }
+}
+
+#[test]
+fn what_is_not_read_makes_careful_and_not_blind() {
+    // Two users take all of the cell; of their messages every second is read.
+    let told = |unread: &str, scope: fn(bool) -> Scope| {
+        let mut receiver = PbeReceiver::new(tuning(unread), Bytes(1500));
+        for ms in 0..200 {
+            let all: &[(u16, u16)] = &[(100, 50), (7, 50)];
+            let (grants, is_whole) = match ms % 4 {
+                0 => (all, true),
+                1 => (&all[..1], false),
+                2 => (&all[1..], false),
+                _ => (&all[..0], false),
+            };
+            receiver.on_radio(&RadioReport { scope: scope(is_whole), ..report(0, ms, grants) });
+        }
+        let mut seen = Inspect::default();
+        receiver.feedback(Time::from_millis(200));
+        receiver.inspect(&mut seen);
+        let value = |name| seen.values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        (value("users_n").unwrap(), value("idle_prbs").unwrap(), value("own_prbs").unwrap())
+    };
+    let estimated = |is_whole| if is_whole { Scope::Everyone } else { partly(0.5, 62.5) };
+    let (users, idle, own) = told("pbe", estimated);
+    assert!(users == 2.0 && idle < 12.0, "{users} users, {idle} PRBs idle");
+    assert!((own - 50.0).abs() < 12.0, "with its share of what was not read, {own} PRBs are its own");
+    let blind = |_| Scope::Everyone;
+    let (_, idle, own) = told("pbe", blind);
+    assert!(
+        (idle, own) == (50.0, 25.0),
+        "taken for whole, such reports show a half empty cell: {idle}, {own}"
+    );
+    let (_, idle, _) = told("pbe:unread=refused", estimated);
+    assert_eq!(idle, 0.0, "only whole reports count");
+}
+
+#[test]
+fn users_outlast_a_fade_but_not_for_ever() {
+    let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
+    let mut users_after = |subframes: std::ops::Range<u64>, grants: &[(u16, u16)], scope: Scope| {
+        for n in subframes {
+            let report = RadioReport { scope, ..report(0, n, grants) };
+            carrier.on_report(&report, shared(&report), report.own.as_ref().unwrap(), 40);
+        }
+        carrier.users()
+    };
+    assert_eq!(users_after(0..50, &[(100, 20), (7, 40)], Scope::Everyone), 2);
+    assert_eq!(users_after(50..250, &[], partly(0.0, 50.0)), 2, "200 subframes in which nothing was heard");
+    assert_eq!(
+        users_after(250..500, &[], partly(0.0, 50.0)),
+        1,
+        "after ten times the window it is forgotten"
+    );
+    assert_eq!(users_after(500..550, &[(100, 20), (7, 40)], partly(0.5, 9.0)), 2);
+    assert_eq!(
+        users_after(550..591, &[(100, 20)], Scope::Everyone),
+        1,
+        "whoever is not served while all is heard"
+    );
+}
+
+#[test]
+fn who_hears_next_to_nothing_has_no_telemetry() {
+    let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+    let mut is_fresh_at = |ms: u64, recall: f64| {
+        receiver.on_radio(&RadioReport { scope: partly(recall, 20.0), ..report(0, ms, &[(100, 30)]) });
+        Feedback::read(receiver.feedback(Time::from_millis(ms)).as_bytes()).unwrap().fresh
+    };
+    assert!((0..500).all(|ms| is_fresh_at(ms, 0.4)), "of ten messages four are read");
+    assert!((500..600).all(|ms| is_fresh_at(ms, 0.0)), "a fade is bridged");
+    (600..800).for_each(|ms| _ = is_fresh_at(ms, 0.0));
+    assert!(!is_fresh_at(800, 0.0), "but not if it lasts");
 }
 
 #[test]

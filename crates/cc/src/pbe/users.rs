@@ -71,12 +71,17 @@ pub struct Users {
     grants: VecDeque<Grant>,
     tally: BTreeMap<Rnti, Tally>,
     others: u32,
+    /// The last subframe, and how much of it was heard.
+    last: Option<(u64, f64)>,
+    /// Subframes that were not heard so far.
+    unheard: f64,
 }
 
 /// What one user got in one subframe.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
-    subframe: u64,
+    /// Its subframe, less those before it that were not heard.
+    at: f64,
     rnti: Rnti,
     prbs: u16,
     /// PRBs of grants whose bits are known, and those bits.
@@ -94,12 +99,15 @@ struct Tally {
 impl Users {
     /// No user seen yet.
     pub fn new(filter: UserFilter) -> Users {
-        Users { filter, grants: VecDeque::new(), tally: BTreeMap::new(), others: 0 }
+        let (grants, tally) = (VecDeque::new(), BTreeMap::new());
+        Users { filter, grants, tally, others: 0, last: None, unheard: 0.0 }
     }
 
-    /// Takes in one subframe, and forgets what is `window` subframes old. `own` is not counted among the others.
-    pub fn on_subframe(&mut self, report: &RadioReport, own: Rnti, window: u64) {
-        let now = report.slot.subframe();
+    /// Takes in one subframe, and forgets what is `window` subframes old. `own` is not counted among the others. If only
+    /// a part of the subframe's messages could be read, `heard`, it counts as that part of a subframe: who was there
+    /// before a fade is still there after it.
+    pub fn on_subframe(&mut self, report: &RadioReport, own: Rnti, window: u64, heard: f64) {
+        let now = self.heard_at(report, heard);
         for (at, dci) in report.dcis.iter().enumerate() {
             let counts =
                 dci.direction == Direction::Downlink && dci.rnti != own && dci.rnti.0 < FIRST_COMMON_RNTI;
@@ -115,16 +123,28 @@ impl Users {
             let rated = rated.fold((0u16, 0), |(prbs, bits), other| {
                 (prbs.saturating_add(other.prbs.len()), bits + other.bits().0)
             });
-            self.add(Grant { subframe: now, rnti: dci.rnti, prbs, rated });
+            self.add(Grant { at: now, rnti: dci.rnti, prbs, rated });
         }
         while let Some(&grant) = self.grants.front() {
-            if grant.subframe + window > now {
+            if grant.at + window as f64 > now {
                 break;
             }
             self.grants.pop_front();
             self.remove(&grant);
         }
         self.others = self.tally.values().filter(|tally| self.filter.passes(tally)).count() as u32;
+    }
+
+    /// The report's subframe, less those that were not heard. Subframes without a report were heard as the worse of those
+    /// around them.
+    fn heard_at(&mut self, report: &RadioReport, heard: f64) -> f64 {
+        let subframe = report.slot.subframe();
+        let (last, heard_last) = self.last.unwrap_or((subframe, 1.0));
+        let between = subframe.saturating_sub(last).saturating_sub(1);
+        self.unheard += between as f64 * (1.0 - heard.min(heard_last));
+        self.unheard += (1.0 - heard) / report.slot.numerology.slots_per_subframe() as f64;
+        self.last = Some((subframe, heard));
+        subframe as f64 - self.unheard
     }
 
     /// Users that share the carrier. The device itself always counts.

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::SchemeSpec;
+use airpace_eval::seeds::Seeds;
 use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, report, shell};
 use airpace_sim::Prepared;
 use anyhow::{Context, bail};
@@ -17,7 +18,6 @@ use super::scenario::Sets;
 use super::{Verdict, complete, scenario};
 use crate::called;
 use crate::results;
-use crate::seeds::Seeds;
 use crate::terminal::{self, Paint};
 
 /// Options of every command that runs something.

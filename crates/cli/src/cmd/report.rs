@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use airpace_eval::{RunFolder, report};
+use airpace_eval::{RunFolder, report, shell};
+use anyhow::bail;
 use serde_json::json;
 
 use super::Verdict;
@@ -22,6 +23,10 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    if let Ok(Some(sweep)) = airpace_eval::sweep::manifest(&args.folder) {
+        let folder = shell::quote(&args.folder.to_string_lossy());
+        bail!("this is a sweep; its own command makes the page again: {} --out {folder}", sweep.command);
+    }
     let folder = RunFolder::open(&args.folder)?;
     let is_complete = folder.manifest()?.complete;
     let page = report::write(&args.folder)?;

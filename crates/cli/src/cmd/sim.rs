@@ -5,7 +5,6 @@ mod ack_trace;
 use std::io::Write;
 use std::path::PathBuf;
 
-use airpace_cc::scheme::{SCHEMES, choices};
 use airpace_cc::{SchemeError, SchemeSpec};
 use anyhow::bail;
 
@@ -75,10 +74,5 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 }
 
 fn scheme(word: &str) -> Result<Schemes, SchemeError> {
-    let texts = match word {
-        "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
-        "presets" => choices(),
-        one => vec![one.to_owned()],
-    };
-    texts.iter().map(|text| SchemeSpec::parse(text)).collect::<Result<_, _>>().map(Schemes)
+    SchemeSpec::named(word).map(Schemes)
 }

@@ -50,3 +50,44 @@ fn schemes_are_compared_over_both_transports_beside_the_simulators_own_spread() 
         assert!((1..=101).contains(&rows), "{transport}: looked at {rows} times in a second");
     }
 }
+
+#[test]
+fn the_kernel_s_tcp_is_compared_and_its_run_opens() {
+    let shell = Shell::new();
+    if !can_emulate(&shell) {
+        return;
+    }
+    shell.write("link.toml", LINK);
+    // Linux's own, and one that is loaded for the run.
+    for scheme in ["cubic", "morc"] {
+        let words = ["agree", "link.toml", "--transport", "kernel", "--scheme", scheme, "--again", "0"];
+        let done = shell.run(&[&words[..], &["--spread", "0", "--out", scheme, "--json"]].concat());
+        let is_refused =
+            ["run as root", "kernel's part", "mount -t bpf", "left out of this build", "/dev/net/tun"];
+        if done.code == Some(2) && is_refused.iter().any(|why| done.err.contains(why)) {
+            return airpace_testing::skipped(&format!("`{scheme}` cannot run here: {}", done.err.trim()));
+        }
+        assert!([Some(0), Some(1), Some(3)].contains(&done.code), "{}{}", done.out, done.err);
+        let row: Value = serde_json::from_str(done.out.trim()).expect("a row of the one flow");
+        assert_eq!((&row["transport"], &row["flow"]), (&"kernel".into(), &"phone".into()));
+        let [simulated, carried] = [0, 1].map(|at| row["throughput_mbps"][at].as_f64().unwrap());
+        assert!(simulated > 0.0 && carried > 0.0, "bytes came by the simulator and by the kernel: {row}");
+        let table = format!("{scheme}/packets/scenario=link/scheme={scheme}%20over%20kernel/seed=1");
+        let rows: i64 = std::fs::read_dir(shell.path(&table))
+            .unwrap_or_else(|error| panic!("{table}: {error}"))
+            .map(|part| {
+                SerializedFileReader::new(std::fs::File::open(part.unwrap().path()).unwrap()).unwrap()
+            })
+            .map(|part| part.metadata().file_metadata().num_rows())
+            .sum();
+        assert!(rows > 10, "{rows} packets");
+        assert_eq!(manifest(&shell, scheme)["complete"], true);
+        std::fs::remove_file(shell.path(&format!("{scheme}/report.html"))).expect("there was a page");
+        let opened = shell.run(&["report", scheme]);
+        assert_eq!(opened.code, Some(0), "{}", opened.err);
+        assert!(shell.read(&format!("{scheme}/report.html")).contains(&format!("{scheme} over kernel")));
+        // It is gone from the kernel with the run.
+        let left = shell.run(&["kernel", "status"]);
+        assert!(!left.out.contains("morc"), "{}", left.out);
+    }
+}

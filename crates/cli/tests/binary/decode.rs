@@ -11,9 +11,10 @@ use super::{Done, Shell, recordings};
 /// Makes a recording of a small cell, `NAME.sigmf-meta`, and a file of what was sent in it, `NAME.truth`.
 pub fn record(shell: &Shell, name: &str, more: &[&str]) {
     let truth = format!("{name}.truth");
-    let words = ["encode", "competitor", "--out", name, "--truth", &truth, "--snr", "20", "--seconds", "0.2"];
+    let words = ["encode", "competitor", "--out", name, "--truth", &truth, "--seconds", "0.2"];
     let small = ["--set", "cell.prbs=25", "--set", "cell.crs_ports=2", "--sfn", "1020"];
-    shell.run(&[&words[..], &small, more].concat()).fine();
+    let clear: &[&str] = if more.contains(&"--snr") { &[] } else { &["--snr", "20"] };
+    shell.run(&[&words[..], &small, clear, more].concat()).fine();
 }
 
 pub fn lines(text: &str) -> Vec<Value> {

@@ -33,6 +33,7 @@ mod runs;
 mod samples;
 mod screens;
 mod sims;
+mod sweeps;
 mod tools;
 mod traces;
 mod transfer;

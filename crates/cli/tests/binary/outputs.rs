@@ -40,6 +40,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("man", "out"),
     ("sample", "out"),
     ("emu", "out"),
+    ("sweep", "out"),
     ("emu link", "out"),
     ("emu delay", "out"),
     ("emu loss", "out"),

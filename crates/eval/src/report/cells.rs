@@ -1,7 +1,5 @@
 //! Which users got the PRBs: over the whole run, and PRB by PRB around the time of the greatest change.
 
-use std::path::Path;
-
 use airpace_core::Direction;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt8Type, UInt16Type};
@@ -13,7 +11,7 @@ use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::Carrier;
 use crate::summary::RunSummary;
-use crate::tables::read::{Part, Words};
+use crate::tables::read::{Part, Source, Words};
 
 /// Subframes of the map.
 const MAP_SUBFRAMES: usize = 200;
@@ -49,7 +47,7 @@ struct PrbMap {
 
 /// Reads one direction of the cell of a run; `None` if the last hop is not a cell.
 pub(super) fn read(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     direction: Direction,
     intervals: Intervals,
@@ -59,7 +57,7 @@ pub(super) fn read(
         return Ok(None);
     }
     let users = users(run);
-    let part = Part::of(root, "prbs", run);
+    let part = source.part("prbs", run)?;
     let mut prbs = vec![vec![0_u64; intervals.count()]; users.len()];
     let changes = Intervals::of(run.duration_s, (run.duration_s * 1e3 / CHANGE_MS) as usize);
     let mut others = vec![0_i64; changes.count()];

@@ -1,7 +1,5 @@
 //! The course of a flow's packets over time: of simulated runs from `packets`, of emulated runs from `departures`.
 
-use std::path::Path;
-
 use airpace_core::DeviceId;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt16Array, UInt32Array};
@@ -12,7 +10,7 @@ use crate::emulation::Flows;
 use crate::error::EvalError;
 use crate::summary::RunSummary;
 use crate::tables::departures;
-use crate::tables::read::Part;
+use crate::tables::read::Source;
 
 /// The course of a flow's packets.
 #[derive(Serialize)]
@@ -31,12 +29,12 @@ pub(super) struct PacketCourse {
 
 /// The courses of all flows of a simulated run.
 pub(super) fn of_packets(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     intervals: Intervals,
 ) -> Result<Vec<PacketCourse>, EvalError> {
     let mut counts: Vec<Counts> = run.flows.iter().map(|_| Counts::new(intervals)).collect();
-    Part::of(root, "packets", run).for_each(&PacketColumns::NAMES, |batch| {
+    source.part("packets", run)?.for_each(&PacketColumns::NAMES, |batch| {
         let columns = PacketColumns::of(batch);
         for row in 0..batch.num_rows() {
             if let Some(counts) = counts.get_mut(usize::from(columns.flow.value(row))) {
@@ -50,13 +48,13 @@ pub(super) fn of_packets(
 
 /// The courses of all flows of an emulated run.
 pub(super) fn of_departures(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     intervals: Intervals,
 ) -> Result<Vec<PacketCourse>, EvalError> {
     let flows = run.flows.iter().map(|flow| (flow.flow.clone(), (DeviceId(flow.device), flow.direction)));
     let mut counts: Vec<Counts> = run.flows.iter().map(|_| Counts::new(intervals)).collect();
-    departures::read(&Part::of(root, "departures", run), &Flows::of(flows), |flow, departed| {
+    departures::read(&source.part("departures", run)?, &Flows::of(flows), |flow, departed| {
         let counts = &mut counts[flow];
         match departed.out_ms {
             _ if departed.duplicate => {}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use airpace_core::Direction;
 use serde::Serialize;
 
+use super::Material;
 use super::agreement::AgreementData;
 use super::cells::{self, CellCourse};
 use super::emulation::{self, LinkRow};
@@ -15,9 +16,9 @@ use super::transfers::TransferTable;
 use crate::direction;
 use crate::error::EvalError;
 use crate::expect::Verdict;
-use crate::folder::{Manifest, ManifestScenario, ReplayedTrace, RunFolder};
+use crate::folder::{Manifest, ManifestScenario, ReplayedTrace};
 use crate::metrics::JainWindow;
-use crate::summary::{NotJudged, RunSummary, Summary};
+use crate::summary::{NotJudged, RunSummary};
 use crate::{folder, shell, wire};
 
 /// Everything that the page shows of one scenario.
@@ -87,12 +88,11 @@ struct JainCourse {
 
 impl ScenarioData {
     pub(super) fn read(
-        folder: &RunFolder,
-        manifest: &Manifest,
+        material: Material<'_>,
         scenario: &ManifestScenario,
-        summary: &Summary,
         budget: Budget,
     ) -> Result<ScenarioData, EvalError> {
+        let Material { manifest, summary, tables, agreement } = material;
         let runs: Vec<&RunSummary> =
             summary.runs.iter().filter(|run| run.scenario == scenario.name).collect();
         let shown: Vec<&RunSummary> =
@@ -102,14 +102,14 @@ impl ScenarioData {
         let is_emulated = manifest.emulation.is_some();
         let (mut courses, mut capacities, mut cells) = (Vec::new(), Vec::new(), Vec::new());
         for run in &shown {
-            let truth = series::capacities(folder.root(), run, intervals)?;
+            let truth = series::capacities(tables, run, intervals)?;
             courses.extend(match is_emulated {
-                true => series::emulated_flows(folder.root(), run, intervals)?,
-                false => series::flows(folder.root(), run, intervals, &truth)?,
+                true => series::emulated_flows(tables, run, intervals)?,
+                false => series::flows(tables, run, intervals, &truth)?,
             });
             capacities.extend(truth);
             for direction in directions(run) {
-                cells.extend(cells::read(folder.root(), run, direction, intervals, budget.grants)?);
+                cells.extend(cells::read(tables, run, direction, intervals, budget.grants)?);
             }
         }
         let schemes: Vec<&str> = shown.iter().map(|run| run.scheme.as_str()).collect();
@@ -138,7 +138,7 @@ impl ScenarioData {
             rows: rows(&runs, &columns),
             links: emulation::links(runs.first().copied(), scenario, &columns),
             columns,
-            agreement: folder.agreement()?.filter(|_| is_emulated).map(AgreementData::of),
+            agreement: agreement.cloned().filter(|_| is_emulated).map(AgreementData::of),
             transfers: TransferTable::of(&runs),
             expectations: summary
                 .expectations

@@ -1,7 +1,5 @@
 //! The course of a run over time, in as many intervals as a figure can show.
 
-use std::path::Path;
-
 use airpace_core::Direction;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -13,7 +11,7 @@ use crate::direction;
 use crate::error::EvalError;
 use crate::metrics::nearest_rank;
 use crate::summary::{FlowSummary, RunSummary, Summary};
-use crate::tables::read::{Part, Words};
+use crate::tables::read::{Source, Words};
 
 /// How much of a run the page may hold, so that the page stays below 8 MB for any number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,13 +179,13 @@ const MOST_STAYS: usize = 600;
 
 /// Reads the courses of all flows of a run.
 pub(super) fn flows(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     intervals: Intervals,
     capacities: &[CapacityCourse],
 ) -> Result<Vec<FlowCourse>, EvalError> {
-    let packets = packets::of_packets(root, run, intervals)?;
-    let controllers = controllers(root, run, intervals)?;
+    let packets = packets::of_packets(source, run, intervals)?;
+    let controllers = controllers(source, run, intervals)?;
     let flows = run.flows.iter().zip(packets).zip(controllers).enumerate();
     let course = |(index, ((flow, packets), controller)): (
         usize,
@@ -202,24 +200,24 @@ pub(super) fn flows(
 
 /// Reads the courses of all flows of an emulated run. Nothing is known of their controllers.
 pub(super) fn emulated_flows(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     intervals: Intervals,
 ) -> Result<Vec<FlowCourse>, EvalError> {
-    let courses = packets::of_departures(root, run, intervals)?.into_iter().enumerate();
+    let courses = packets::of_departures(source, run, intervals)?.into_iter().enumerate();
     let course = |(index, packets)| FlowCourse::of(run, index, packets, ControllerCourse::default(), None);
     Ok(courses.map(course).collect())
 }
 
 /// Reads what the last hop could have carried for each device of a run, in each direction.
 pub(super) fn capacities(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     intervals: Intervals,
 ) -> Result<Vec<CapacityCourse>, EvalError> {
     let mut sides: Vec<((u16, Direction), Vec<u64>)> = Vec::new();
     let columns = ["time_ms", "device", "direction", "capacity_bytes"];
-    Part::of(root, "capacity", run).for_each(&columns, |batch| {
+    source.part("capacity", run)?.for_each(&columns, |batch| {
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let device = batch["device"].as_primitive::<UInt16Type>();
         let bytes = batch["capacity_bytes"].as_primitive::<UInt32Type>();
@@ -261,11 +259,11 @@ struct ControllerCourse {
 }
 
 fn controllers(
-    root: &Path,
+    source: Source<'_>,
     run: &RunSummary,
     intervals: Intervals,
 ) -> Result<Vec<ControllerCourse>, EvalError> {
-    let part = Part::of(root, "controller", run);
+    let part = source.part("controller", run)?;
     let names: Vec<String> = part
         .columns()?
         .into_iter()

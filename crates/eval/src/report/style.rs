@@ -1,5 +1,7 @@
 //! How a scheme looks in every figure.
 
+use std::collections::BTreeMap;
+
 use airpace_sim::SchemeSpec;
 use serde::Serialize;
 
@@ -14,6 +16,20 @@ const PALETTE: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9
 
 /// Greys for background users.
 const GREYS: [&str; 4] = ["#8c959f", "#6e7781", "#afb8c1", "#57606a"];
+
+/// Markers as paths in a box of 14 by 14, for the page and for whoever else draws a run.
+pub(super) const MARKERS: [(&str, &str); 7] = [
+    ("circle", "M7 1A6 6 0 1 1 6.99 1Z"),
+    ("rect", "M2 2H12V12H2Z"),
+    (
+        "roundRect",
+        "M4.5 1.5H9.5A3 3 0 0 1 12.5 4.5V9.5A3 3 0 0 1 9.5 12.5H4.5A3 3 0 0 1 1.5 9.5V4.5A3 3 0 0 1 4.5 1.5Z",
+    ),
+    ("triangle", "M7 1L13 13H1Z"),
+    ("diamond", "M7 0L14 7L7 14L0 7Z"),
+    ("pin", "M7 14L2.4 7.6A5 5 0 1 1 11.6 7.6Z"),
+    ("arrow", "M7 1L13 13L7 9.5L1 13Z"),
+];
 
 /// Colour, marker and line of one choice of scheme.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,6 +76,19 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     styles
 }
 
+/// The colours of text and grounds on paper, as `web/report.css` has them.
+pub(super) fn paper() -> BTreeMap<&'static str, &'static str> {
+    let value = |name: &str| {
+        let mark = format!("--{name}: ");
+        let of = |block: &str| {
+            let rules = super::STYLE.split_once(block)?.1.split_once('}')?.0;
+            Some(rules.split_once(&mark)?.1.split_once(';')?.0)
+        };
+        of(":root.paper {").or_else(|| of(":root {")).expect("the style sheet has every colour of paper")
+    };
+    ["text", "muted", "faint", "surface", "capacity"].map(|name| (name, value(name))).into()
+}
+
 /// The colours for everything that has no colour of its own.
 pub(super) fn palette() -> Vec<Shade> {
     PALETTE.map(Shade::of).into()
@@ -87,6 +116,20 @@ mod tests {
         assert_eq!(styles[3].colour, Shade::of("#808080"), "a scheme of another version is grey");
         assert_eq!((&styles[4].colour, styles[4].source), (&styles[3].colour, ""), "a program is no scheme");
         assert_ne!(styles[4].summary, styles[3].summary);
+    }
+
+    #[test]
+    fn colours_of_paper_are_those_of_the_style_sheet() {
+        let paper = paper();
+        assert_eq!((paper["text"], paper["capacity"]), ("#000000", "#e9edf1"));
+    }
+
+    #[test]
+    fn every_scheme_has_a_marker_that_there_is() {
+        for scheme in SCHEMES {
+            let marker = scheme.style.marker;
+            assert!(MARKERS.iter().any(|(name, _)| *name == marker), "{}: no marker `{marker}`", scheme.name);
+        }
     }
 
     #[test]

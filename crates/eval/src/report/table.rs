@@ -11,13 +11,13 @@ use crate::summary::{FlowSummary, RunSummary, by_scheme};
 /// One column: the metric's path in `summary.json`, its heading and unit.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Column {
-    path: &'static str,
+    pub(super) path: &'static str,
     heading: &'static str,
     unit: &'static str,
     /// Whether more is better, less is better, or neither.
     better: Option<Better>,
     #[serde(skip)]
-    shown: &'static Shown,
+    pub(super) shown: &'static Shown,
 }
 
 #[derive(Clone, Copy, Serialize)]

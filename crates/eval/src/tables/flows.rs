@@ -13,10 +13,11 @@
 //!
 //! Metrics are those of [`crate::metrics`], but for those by the name of a state and the list of single transfers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{Field, Schema};
+use serde::{Deserialize, Serialize};
 
 use super::memory::Batches;
 use crate::direction;
@@ -26,40 +27,135 @@ use crate::summary::{FlowSummary, RunSummary};
 /// What is a metric of a summary, but no number.
 const LIST: &str = "transfers.each";
 
+/// The names of the columns in front of the metrics.
+const FIRST: [&str; 9] =
+    ["scenario", "scheme", "seed", "flow", "index", "device", "direction", "flow_scheme", "greedy"];
+
+/// A flow of a run, without the run's own names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowRow {
+    /// What the scenario calls the flow.
+    pub flow: String,
+    /// Its index in the scenario.
+    pub index: u16,
+    /// The index of its device.
+    pub device: u16,
+    /// `down` to its device or `up` from it.
+    pub direction: String,
+    /// The scheme that it ran.
+    pub scheme: String,
+    /// Whether it takes all that it can get.
+    pub greedy: bool,
+    /// A value for each of [`metric_names`]; `None` where there is nothing to measure.
+    #[serde(with = "as_text")]
+    pub values: Vec<Option<f64>>,
+}
+
+impl FlowRow {
+    /// The numbers of a flow.
+    pub fn of(flow: &FlowSummary) -> FlowRow {
+        let values = metrics().into_iter().zip(numbers(&flow.metrics));
+        FlowRow {
+            flow: flow.flow.clone(),
+            index: flow.index,
+            device: flow.device,
+            direction: direction::word(flow.direction).to_owned(),
+            scheme: flow.scheme.clone(),
+            greedy: flow.greedy,
+            values: values.filter(|(metric, _)| metric != LIST).map(|(_, value)| value).collect(),
+        }
+    }
+}
+
+/// The metrics of the table, each the name of a column.
+pub fn metric_names() -> &'static [String] {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    NAMES.get_or_init(|| metrics().into_iter().filter(|metric| metric != LIST).collect())
+}
+
+/// Whether the table has a column of this name.
+pub fn is_column(name: &str) -> bool {
+    FIRST.contains(&name) || metric_names().iter().any(|metric| metric == name)
+}
+
+/// A column: its name, whether it has gaps, and its cells.
+pub(crate) type Column = (String, bool, ArrayRef);
+
+/// The columns that say which flow it is, from `flow` on, and the metrics.
+pub(crate) fn columns<'a>(rows: impl Iterator<Item = &'a FlowRow> + Clone) -> Vec<Column> {
+    let text = |name: &str, of: fn(&FlowRow) -> &str| -> Column {
+        (name.to_owned(), false, Arc::new(StringArray::from_iter_values(rows.clone().map(of))))
+    };
+    let number = |name: &str, of: fn(&FlowRow) -> u16| -> Column {
+        (name.to_owned(), false, Arc::new(UInt16Array::from_iter_values(rows.clone().map(of))))
+    };
+    let greedy: BooleanArray = rows.clone().map(|row| Some(row.greedy)).collect();
+    let mut columns = vec![
+        text("flow", |row| &row.flow),
+        number("index", |row| row.index),
+        number("device", |row| row.device),
+        text("direction", |row| &row.direction),
+        text("flow_scheme", |row| &row.scheme),
+        ("greedy".to_owned(), false, Arc::new(greedy) as ArrayRef),
+    ];
+    for (at, metric) in metric_names().iter().enumerate() {
+        let column: Float64Array = rows.clone().map(|row| row.values[at]).collect();
+        columns.push((metric.clone(), true, Arc::new(column)));
+    }
+    columns
+}
+
+/// A table of these columns.
+pub(crate) fn table(columns: Vec<Column>) -> RecordBatch {
+    let field = |(name, nullable, cells): &Column| Field::new(name, cells.data_type().clone(), *nullable);
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let cells = columns.into_iter().map(|(_, _, cells)| cells).collect();
+    RecordBatch::try_new(schema, cells).expect("a cell for each row and column")
+}
+
 /// The flows of these runs, one run after the other.
 pub fn of(runs: &[RunSummary]) -> Batches {
-    let rows: Vec<(&RunSummary, &FlowSummary)> =
-        runs.iter().flat_map(|run| run.flows.iter().map(move |flow| (run, flow))).collect();
-    let text = |of: &dyn Fn(&RunSummary, &FlowSummary) -> String| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(rows.iter().map(|(run, flow)| of(run, flow))))
+    let rows: Vec<(&RunSummary, FlowRow)> =
+        runs.iter().flat_map(|run| run.flows.iter().map(move |flow| (run, FlowRow::of(flow)))).collect();
+    let text = |of: fn(&RunSummary) -> &str| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|(run, _)| of(run))))
     };
-    let number = |of: &dyn Fn(&FlowSummary) -> u16| -> ArrayRef {
-        Arc::new(UInt16Array::from_iter_values(rows.iter().map(|(_, flow)| of(flow))))
-    };
-    let seeds: ArrayRef = Arc::new(UInt64Array::from_iter_values(rows.iter().map(|(run, _)| run.seed)));
-    let greedy: ArrayRef = Arc::new(rows.iter().map(|(_, flow)| Some(flow.greedy)).collect::<BooleanArray>());
-    let mut columns = vec![
-        ("scenario".to_owned(), false, text(&|run, _| run.scenario.clone())),
-        ("scheme".to_owned(), false, text(&|run, _| run.scheme.clone())),
-        ("seed".to_owned(), false, seeds),
-        ("flow".to_owned(), false, text(&|_, flow| flow.flow.clone())),
-        ("index".to_owned(), false, number(&|flow| flow.index)),
-        ("device".to_owned(), false, number(&|flow| flow.device)),
-        ("direction".to_owned(), false, text(&|_, flow| direction::word(flow.direction).to_owned())),
-        ("flow_scheme".to_owned(), false, text(&|_, flow| flow.scheme.clone())),
-        ("greedy".to_owned(), false, greedy),
+    let seeds = UInt64Array::from_iter_values(rows.iter().map(|(run, _)| run.seed));
+    let mut all = vec![
+        ("scenario".to_owned(), false, text(|run| &run.scenario)),
+        ("scheme".to_owned(), false, text(|run| &run.scheme)),
+        ("seed".to_owned(), false, Arc::new(seeds) as ArrayRef),
     ];
-    let values: Vec<Vec<Option<f64>>> = rows.iter().map(|(_, flow)| numbers(&flow.metrics)).collect();
-    for (at, metric) in metrics().into_iter().enumerate().filter(|(_, metric)| metric != LIST) {
-        let column: Float64Array = values.iter().map(|row| row[at]).collect();
-        columns.push((metric, true, Arc::new(column)));
+    all.extend(columns(rows.iter().map(|(_, row)| row)));
+    let batch = table(all);
+    Batches { schema: batch.schema(), batches: vec![batch] }
+}
+
+/// Numbers as one text: the shortest that give the same numbers again, and `-` where there is none.
+mod as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(values: &[Option<f64>], to: S) -> Result<S::Ok, S::Error> {
+        let word = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+        to.serialize_str(&values.iter().map(word).collect::<Vec<_>>().join(" "))
     }
-    let field = |(name, nullable, column): &(String, bool, ArrayRef)| -> Field {
-        let of: DataType = column.data_type().clone();
-        Field::new(name, of, *nullable)
-    };
-    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
-    let columns = columns.into_iter().map(|(_, _, column)| column).collect();
-    let batch = RecordBatch::try_new(schema.clone(), columns).expect("a cell for each row and column");
-    Batches { schema, batches: vec![batch] }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<f64>>, D::Error> {
+        let text = String::deserialize(from)?;
+        let number = |word: &str| match word {
+            "-" => Ok(None),
+            word => match word.parse::<f64>() {
+                Ok(number) if number.is_finite() => Ok(Some(number)),
+                _ => Err(D::Error::custom(format!("`{word}` is no number"))),
+            },
+        };
+        let values = text.split(' ').map(number).collect::<Result<Vec<_>, _>>()?;
+        let wanted = super::metric_names().len();
+        match values.len() == wanted {
+            true => Ok(values),
+            false => Err(D::Error::custom(format!("{} numbers, not {wanted}", values.len()))),
+        }
+    }
 }

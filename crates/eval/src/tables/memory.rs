@@ -129,9 +129,13 @@ fn key(run: &RunSummary) -> Key {
     (run.scenario.clone(), run.scheme.clone(), run.seed)
 }
 
+/// How many columns say which run a row is of.
+pub(super) const KEYS: usize = 3;
+
 /// The columns of a table of several runs.
 fn keyed_schema(fields: &[Field]) -> SchemaRef {
-    let keys = [Words::field("scenario"), Words::field("scheme"), <u64 as Cell>::field("seed")];
+    let keys: [Field; KEYS] =
+        [Words::field("scenario"), Words::field("scheme"), <u64 as Cell>::field("seed")];
     Arc::new(Schema::new(fields.iter().cloned().chain(keys).collect::<Vec<_>>()))
 }
 

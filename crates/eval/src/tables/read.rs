@@ -1,7 +1,7 @@
 //! Reads tables back, batch by batch. A run folder may come from anybody: a malformed table is an error, not a panic.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
+use super::memory::{self, Batches, Memory};
 use super::{fields, partition};
 use crate::error::EvalError;
 use crate::facts::RunFacts;
@@ -25,13 +26,42 @@ use crate::summary::RunSummary;
 const MOST_ROWS_PER_BYTE: u64 = 1_000;
 const ROWS_OF_ANY: u64 = 1 << 20;
 
+/// Where the tables of runs are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    /// In the run folder with this root.
+    Folder(&'a Path),
+    Memory(&'a Memory),
+}
+
+impl Source<'_> {
+    /// The part of `table` that `run` filled. A table that memory did not keep is an error.
+    pub(crate) fn part(self, table: &'static str, run: &RunSummary) -> Result<Part, EvalError> {
+        match self {
+            Source::Folder(root) => Ok(Part::of(root, table, run)),
+            Source::Memory(memory) => {
+                let rows = memory.table(table, std::slice::from_ref(run));
+                let rows = rows.ok_or(EvalError::NotKept { table })?;
+                Ok(Part { table, path: PathBuf::from(table), rows: Some(rows) })
+            }
+        }
+    }
+}
+
 /// One run's part of one table.
 pub(crate) struct Part {
-    pub(super) table: &'static str,
-    pub(super) path: std::path::PathBuf,
+    table: &'static str,
+    /// The file; the table's name if its rows are in memory.
+    path: PathBuf,
+    rows: Option<Batches>,
 }
 
 impl Part {
+    /// A part that is a file.
+    pub(crate) fn file(table: &'static str, path: PathBuf) -> Part {
+        Part { table, path, rows: None }
+    }
+
     /// The part of `table` that `run` wrote below `root`.
     pub(crate) fn of(root: &Path, table: &'static str, run: &RunSummary) -> Part {
         let facts = RunFacts {
@@ -46,7 +76,7 @@ impl Part {
 
     /// The part of `table` that a run with these facts wrote below `root`.
     pub(crate) fn of_facts(root: &Path, table: &'static str, facts: &RunFacts) -> Part {
-        Part { table, path: partition(root, table, facts).join("part.parquet") }
+        Part::file(table, partition(root, table, facts).join("part.parquet"))
     }
 
     /// Whether the run has this table.
@@ -56,6 +86,11 @@ impl Part {
 
     /// The names of its columns.
     pub(crate) fn columns(&self) -> Result<Vec<String>, EvalError> {
+        if let Some(rows) = &self.rows {
+            // Behind its own columns are those that say which run it is.
+            let own = rows.schema.fields().len().saturating_sub(memory::KEYS);
+            return Ok(rows.schema.fields().iter().take(own).map(|field| field.name().clone()).collect());
+        }
         Ok(self.open()?.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
@@ -66,6 +101,13 @@ impl Part {
         columns: &[&str],
         mut each: impl FnMut(&RecordBatch) -> Result<(), String>,
     ) -> Result<(), EvalError> {
+        if let Some(rows) = &self.rows {
+            self.check_types(columns, &rows.schema)?;
+            return rows
+                .batches
+                .iter()
+                .try_for_each(|batch| each(batch).map_err(|reason| self.malformed(reason)));
+        }
         let builder = self.open()?;
         self.check_types(columns, builder.schema())?;
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
@@ -195,4 +237,14 @@ impl Words {
     pub(crate) fn word(&self, row: usize) -> &str {
         &self.words[self.rows[row]]
     }
+}
+
+/// A Parquet file with all of its columns as they are: their types, and the rows.
+pub(crate) fn whole(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), EvalError> {
+    let part = Part { table: "results", path: path.to_owned(), rows: None };
+    let builder = part.open()?;
+    let schema = builder.schema().clone();
+    let reader = builder.build().map_err(EvalError::table(path))?;
+    let rows = reader.collect::<Result<Vec<_>, ArrowError>>();
+    Ok((schema, rows.map_err(|error| EvalError::table(path)(ParquetError::from(error)))?))
 }

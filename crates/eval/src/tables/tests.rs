@@ -229,7 +229,7 @@ fn prbs_of_an_older_version_are_read_as_wide_as_those_of_this_one() {
     file.write_group(columns).unwrap();
     file.finish().unwrap();
 
-    let part = read::Part { table: "prbs", path };
+    let part = read::Part::file("prbs", path);
     let mut first = vec![];
     part.for_each(&["first_prb", "mcs"], |batch| {
         first.extend_from_slice(batch["first_prb"].as_primitive::<UInt16Type>().values());
@@ -315,7 +315,7 @@ fn columns_that_do_not_lie_in_their_file_are_refused() {
         let folder = Temporary::new("places");
         write(&folder.0, 20).unwrap();
         let path = partition(&folder.0, "packets", &facts()).join("part.parquet");
-        let part = read::Part { table: "packets", path: path.clone() };
+        let part = read::Part::file("packets", path.clone());
         say_otherwise(&path, |column| column);
         part.for_each(&["bytes"], |_| Ok(())).unwrap_or_else(|error| panic!("unchanged: {error}"));
         say_otherwise(&path, change);

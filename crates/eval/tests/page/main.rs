@@ -5,12 +5,13 @@ mod browser;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "other tests read whole folders")]
 mod common;
+mod sweep;
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use airpace_eval::report;
+use airpace_eval::{RunFolder, report};
 use airpace_sim::SCHEMES;
 use airpace_testing::has_program;
 use browser::Browser;
@@ -78,6 +79,28 @@ fn nothing_collides_or_runs_over_with_every_scheme() {
             }
         }
     }
+}
+
+#[test]
+fn figures_alone_are_drawn_and_nothing_else() {
+    let folder = Temporary::new("page-alone");
+    let Some(browser) = Browser::find(&folder.0) else { return };
+    with_every_scheme(&folder.0, STORY, &[1]);
+    let run = RunFolder::open(&folder.0).unwrap();
+    let only = ["course".to_owned(), "delay-cdf".to_owned()];
+    let page = report::page(&report::data(&run, &only).unwrap());
+    for facts in browser.measure(&page, &WIDTHS, false) {
+        assert_eq!(facts["overflow"], 0, "wider than {}", facts["width"]);
+        let figures = list(&facts, "figures");
+        let ids: Vec<&str> = figures.iter().filter_map(|figure| figure["id"].as_str()).collect();
+        assert_eq!(ids, ["story.course", "story.delay-cdf"]);
+        assert!(
+            figures.iter().all(|figure| figure["drawn"] == true && figure["fits"] == true),
+            "{figures:?}"
+        );
+    }
+    let refused = report::data(&run, &["tables".to_owned()]).unwrap_err().to_string();
+    assert!(refused.contains("throughput-delay"), "{refused}");
 }
 
 #[test]

@@ -196,8 +196,8 @@ impl Heard {
         let lack = match (&report.own, report.scope) {
             (None, _) => Some(Lack::Device),
             (_, Scope::Own) => Some(Lack::Others),
-            (_, Scope::EveryoneBut { .. }) => Some(Lack::Unread),
-            (_, Scope::Everyone) => None,
+            (_, Scope::EveryoneBut { missed: None, .. }) => Some(Lack::Unread),
+            (_, Scope::EveryoneBut { missed: Some(_), .. } | Scope::Everyone) => None,
         };
         self.own.store(report.own.as_ref().map_or(0, |own| u64::from(own.rnti.0) + 1), Ordering::Relaxed);
         let came_ns = came.as_nanos().max(1);
@@ -306,7 +306,7 @@ mod tests {
             heard.hear(begin + MS * subframe, &report(subframe.into(), Scope::Everyone));
         }
         let bystander = RadioReport { own: None, ..report(1, Scope::Everyone) };
-        let partly = report(1, Scope::EveryoneBut { unexplained: 1 });
+        let partly = report(1, Scope::EveryoneBut { unexplained: 1, missed: None });
         let cases = [
             (&report(1, Scope::Own), Lack::Others, State::Fresh),
             (&partly, Lack::Unread, State::Fresh),

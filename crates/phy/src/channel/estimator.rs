@@ -5,10 +5,12 @@
 //!     ─▶ smoothed over frequency, as far as echoes allow ─▶ channel ─▶ what does not fit is noise
 //! ```
 
+mod narrow;
 mod spread;
 
 use num_complex::Complex32;
 
+use self::narrow::Narrow;
 use self::spread::{FIRST_SPREAD, Spread, distance};
 use super::wiener::{Key, PAIRS, STEP, Weights, spread_s};
 use super::{Channel, Hints, LEAST_NOISE};
@@ -27,6 +29,7 @@ pub struct Estimator {
     /// For ports 0 and 1, and for ports 2 and 3.
     weights: [(Key, Weights); 2],
     spread: Spread,
+    narrow: Narrow,
     statistics: Statistics,
     hints: Hints,
     channel: Channel,
@@ -160,6 +163,7 @@ impl Estimator {
                 .collect(),
             ports: vec![port; cell.ports.count()],
             spread: Spread::new(weights.clone()),
+            narrow: Narrow::new(2 * places),
             weights: [weights.clone(), weights],
             statistics: Statistics::default(),
             hints: Hints::default(),
@@ -183,6 +187,7 @@ impl Estimator {
         self.forget();
         self.statistics = Statistics { level: self.statistics.level, ..Statistics::default() };
         self.spread.restart();
+        self.narrow.restart();
     }
 
     /// What was learnt so far about how the channel behaves.
@@ -259,6 +264,14 @@ impl Estimator {
             let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
             self.turn(number, symbol, angle(turn) * f64::from(share));
         }
+        for (port, raw) in self.work.raw.iter_mut().enumerate().take(self.ports.len()) {
+            let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
+            let comb = &self.ports[port].combs[pilots.comb];
+            if comb.residual.is_some() {
+                self.narrow.observe(pilots.comb, raw, &comb.gains);
+            }
+            self.narrow.mend(pilots.comb, raw);
+        }
         for port in 0..self.ports.len() {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
             let (comb, smoothing) = (pilots.comb, self.weights[port / 2].1.own(pilots.comb));
@@ -322,6 +335,8 @@ impl Estimator {
         if self.channel.power.is_finite() {
             self.statistics.power += 0.2 * (self.channel.power - self.statistics.power);
         }
+        let lowest = self.lowest();
+        self.narrow.weigh(lowest, &mut self.channel.weights);
         self.channel.noise = self.statistics.noise.unwrap_or_default();
         if self.statistics.is_odd {
             self.channel.noise = self.channel.noise.max(misfit.0 / misfit.1.max(1.0));

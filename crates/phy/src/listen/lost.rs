@@ -1,6 +1,9 @@
-//! A cell that was followed and lost. At the end of the samples, the listener need not read its PBCH again.
+//! A cell that was followed and lost.
+//!
+//! A cell that fades is not gone. For a while the listener takes no other cell, however loud others are, and looks for
+//! the lost one where it would be by now. At the end of the samples, it need not read the PBCH of the lost cell again.
 
-use super::LONGEST_GAP_S;
+use super::{KEPT_S, LONGEST_GAP_S, Lock};
 use crate::cell::Cell;
 use crate::pbch::Mib;
 use crate::sync::broadcast::Broadcast;
@@ -15,13 +18,73 @@ pub(super) struct LostCell {
     /// Number of the raw sample at which the frame began, and the frame's number.
     frame_start: f64,
     sfn: u16,
+    /// Raw samples per subframe, by the drift of the clock.
+    subframe: f64,
+    cfo_hz: f64,
+    /// The raw sample at which it was lost.
+    lost_at: f64,
+    /// The signal to noise ratio that it usually had, in dB.
+    usual_db: f32,
 }
 
+/// For so many seconds no other cell is taken.
+///
+/// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. The samples since the loss are
+/// still kept when the time is over, so that a handover costs no subframe.
+const HELD_S: f64 = 0.15;
+
+/// A cell with less than this signal to noise ratio is not held: a stronger one is worth more.
+///
+/// Chosen: below 3 dB, half of the messages on one CCE are lost.
+const HELD_DB: f32 = 3.0;
+
 impl LostCell {
-    /// Lost at `place`, whose first raw sample has number `start`.
-    pub(super) fn new(cell: Cell, place: &Place, start: f64, rate_hz: u64) -> LostCell {
-        let frame_start = start - place.number as f64 * rate_hz as f64 / 1000.0;
-        LostCell { cell, rate_hz, frame_start, sfn: place.sfn }
+    /// Lost at `place`, whose subframe of `subframe` raw samples begins with raw sample number `start`.
+    pub(super) fn new(cell: Cell, place: &Place, start: f64, subframe: f64, rate_hz: u64) -> LostCell {
+        let frame_start = start - place.number as f64 * subframe;
+        LostCell {
+            cell,
+            rate_hz,
+            frame_start,
+            sfn: place.sfn,
+            subframe,
+            cfo_hz: place.cfo_hz,
+            lost_at: start,
+            usual_db: 0.0,
+        }
+    }
+
+    /// With the signal to noise ratio that it usually had.
+    pub(super) fn with_ratio(self, usual_db: f32) -> LostCell {
+        LostCell { usual_db, ..self }
+    }
+
+    /// Its identity.
+    pub(super) fn pci(&self) -> u16 {
+        self.cell.pci
+    }
+
+    /// Whether only this cell is taken, once all raw samples before `next` were searched. A cell that is `asked` for has
+    /// no other beside it, however weak it is.
+    pub(super) fn is_held(&self, next: i64, asked: Option<u16>) -> bool {
+        let is_asked_for = asked == Some(self.cell.pci);
+        let most_s = if is_asked_for { KEPT_S as f64 } else { HELD_S };
+        (is_asked_for || self.usual_db >= HELD_DB)
+            && next as f64 - self.lost_at < most_s * self.rate_hz as f64
+    }
+
+    /// Where the cell is if it went on as before and no samples are missing: the last frame that began before raw
+    /// sample `next`.
+    pub(super) fn expected(&self, next: i64) -> Lock {
+        let frame = 10.0 * self.subframe;
+        let frames = libm::floor((next as f64 - self.frame_start) / frame);
+        Lock {
+            cell: self.cell,
+            cfo_hz: self.cfo_hz,
+            frame_start: self.frame_start + frames * frame,
+            sfn: (i64::from(self.sfn) + frames as i64).rem_euclid(1024) as u16,
+            after: next.max(0) as u64,
+        }
     }
 
     /// The broadcast of a candidate that is this cell again; a frame of the candidate begins at raw sample
@@ -54,7 +117,7 @@ mod tests {
             phich_resource: PhichResource::One,
         };
         let place = Place { sfn: 1022, number: 5, start: 0.0, cfo_hz: 0.0, drift: 0.0 };
-        let lost = LostCell::new(cell, &place, 1_009_600.0, 1_920_000);
+        let lost = LostCell::new(cell, &place, 1_009_600.0, 1920.0, 1_920_000);
         let again = Candidate {
             pci: 301,
             cp: CyclicPrefix::Normal,
@@ -75,6 +138,18 @@ mod tests {
         assert_eq!(sfn(&again, 1_000_000.0 + 3.0 * frame - 5_000.0), Some(1), "some samples are missing");
         assert_eq!(sfn(&again, 1_000_000.0 - frame + 40.0), Some(1021));
         assert_eq!(sfn(&again, 1_000_000.0 + ten_seconds), None, "its clock may be anywhere");
+        let faint = lost.with_ratio(2.0);
+        let lost = lost.with_ratio(20.0);
+        let expected = lost.expected(1_000_000 + 57_700);
+        assert_eq!((expected.frame_start, expected.sfn), (1_057_600.0, 1));
+        assert_eq!(
+            [1_010_000, 1_290_000, 1_300_000].map(|next| lost.is_held(next, None)),
+            [true, true, false]
+        );
+        assert_eq!(
+            [None, Some(5), Some(301)].map(|asked| faint.is_held(1_300_000, asked)),
+            [false, false, true]
+        );
         let others = [
             Candidate { pci: 302, ..again },
             Candidate { cp: CyclicPrefix::Extended, ..again },

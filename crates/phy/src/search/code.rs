@@ -30,8 +30,10 @@ pub struct Code {
     /// Two choices of bits that name the word: one from the first bit on, one from the last bit back. A wrong bit at
     /// one end of a CCE spoils only one of them.
     guesses: Vec<Guess>,
-    /// The differences between words that noise confuses.
+    /// The differences between words that noise confuses, by the difference of their masks.
     mistakes: Vec<Mistake>,
+    /// The differences of masks that occur, one bit each, and how many mistakes come before every 64 of them.
+    masks: Vec<(u64, u16)>,
 }
 
 /// A difference between two words that are coded into nearly the same bits.
@@ -65,8 +67,17 @@ impl Code {
         let matcher = RateMatcher::new(len);
         let rows: Vec<Circle> = (0..len).map(|bit| circle_of(&matcher, 1 << bit, len)).collect();
         let circle = nibbles(len, |bit| rows[bit], xor);
-        let mistakes = mistakes(usize::from(size), len);
-        let mut code = Code { size, matcher, circle, guesses: Vec::new(), mistakes };
+        let mut mistakes = mistakes(usize::from(size), len);
+        mistakes.sort_by_key(|mistake| mistake.mask);
+        let mut masks = vec![(0u64, 0u16); 1 << 10];
+        mistakes
+            .iter()
+            .for_each(|mistake| masks[usize::from(mistake.mask) / 64].0 |= 1 << (mistake.mask % 64));
+        for (block, (_, before)) in masks.iter_mut().enumerate() {
+            let count = mistakes.partition_point(|mistake| usize::from(mistake.mask) / 64 < block);
+            *before = u16::try_from(count).unwrap_or(u16::MAX);
+        }
+        let mut code = Code { size, matcher, circle, guesses: Vec::new(), mistakes, masks };
         let forwards = code.guess(&rows, 0..BITS_PER_CCE);
         let backwards = code.guess(&rows, (0..BITS_PER_CCE).rev());
         code.guesses = [forwards, backwards].into_iter().flatten().collect();
@@ -120,9 +131,17 @@ impl Code {
         })
     }
 
-    /// The differences between words that noise confuses.
-    pub fn mistakes(&self) -> &[Mistake] {
-        &self.mistakes
+    /// The differences between words that noise confuses and whose masks differ by `mask`.
+    #[inline]
+    pub fn mistakes(&self, mask: u16) -> &[Mistake] {
+        let (masks, before) = self.masks[usize::from(mask) / 64];
+        if masks >> (mask % 64) & 1 == 0 {
+            return &[];
+        }
+        let from = &self.mistakes[usize::from(before)..];
+        let first = from.iter().position(|mistake| mistake.mask == mask).unwrap_or(from.len());
+        let count = from[first..].iter().take_while(|mistake| mistake.mask == mask).count();
+        &from[first..first + count]
     }
 
     /// Chooses the first independent bits among those at `order`; `None` if a CCE does not determine the word.
@@ -288,9 +307,10 @@ mod tests {
             let coded: u32 = code.cces(mistake.word).take(1).map(|bits| bits.count_ones()).sum();
             coded <= MOST_DIFFERENT
         };
-        assert!(code.mistakes().len() >= code.len() && code.mistakes().iter().all(light));
+        assert!(code.mistakes.len() >= code.len() && code.mistakes.iter().all(light));
         let word = 0x0123_4567_89AB;
-        let mistake = code.mistakes()[100];
+        let mistake = code.mistakes[100];
+        assert!(code.mistakes(mistake.mask).contains(&mistake));
         let masks = [word, word ^ mistake.word].map(|word| code.open(word).expect("a payload").1);
         assert_eq!(masks[0] ^ masks[1], mistake.mask, "the CRC is linear");
     }

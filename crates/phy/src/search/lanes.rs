@@ -75,18 +75,29 @@ impl Lanes {
         for (lane, word) in used.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
             let len = word.len();
             lens[lane] = len;
-            let scale = scale(word);
-            // The first turn is quantised, the others repeat it.
+            let mut values = [0i8; 3 * MAX_WORD_BITS];
+            self.arch.dispatch(Quantise { word: word.as_flattened(), out: &mut values });
+            let (values, _) = values.as_chunks::<3>();
             let lead = (len - RUNWAY % len) % len;
-            for (step, from) in steps.iter_mut().zip(word.iter().cycle().skip(lead)).take(len) {
-                for (values, value) in step.iter_mut().zip(from) {
-                    values[lane] = quantised(*value, scale);
+            for (step, from) in steps.iter_mut().zip(values[..len].iter().cycle().skip(lead)).take(len) {
+                for (to, value) in step.iter_mut().zip(from) {
+                    to[lane] = *value;
                 }
             }
-            for at in len..steps.len() {
-                let (done, rest) = steps.split_at_mut(at);
-                for (to, from) in rest[0].iter_mut().zip(&done[at - len]) {
-                    to[lane] = from[lane];
+        }
+        // All other turns repeat the first. Words of one length do so together.
+        let shortest = lens[..used.len()].iter().copied().filter(|len| *len > 0).min().unwrap_or(longest);
+        if shortest == longest {
+            for at in if longest > 0 { longest..steps.len() } else { 0..0 } {
+                steps[at] = steps[at - longest];
+            }
+        } else {
+            for (lane, &len) in lens.iter().enumerate().filter(|(_, len)| **len > 0) {
+                for at in len..steps.len() {
+                    let (done, rest) = steps.split_at_mut(at);
+                    for (to, from) in rest[0].iter_mut().zip(&done[at - len]) {
+                        to[lane] = from[lane];
+                    }
                 }
             }
         }
@@ -94,15 +105,34 @@ impl Lanes {
     }
 }
 
+/// Brings the soft values of a word to a few bits.
+struct Quantise<'a> {
+    word: &'a [i16],
+    out: &'a mut [i8],
+}
+
+impl WithSimd for Quantise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let scale = scale(self.word);
+        for (out, value) in self.out.iter_mut().zip(self.word) {
+            *out = quantised(*value, scale);
+        }
+    }
+}
+
 /// The factor that scales the soft values of a word to a few bits.
-fn scale(word: &[[i16; 3]]) -> f32 {
-    let values = word.as_flattened();
+#[inline(always)]
+fn scale(values: &[i16]) -> f32 {
     // Bits that were not sent say nothing about the others.
     let sent = values.iter().filter(|&&value| value != 0).count();
     let sum: u32 = values.iter().map(|value| u32::from(value.unsigned_abs())).sum();
     TYPICAL * sent as f32 / sum.max(1) as f32
 }
 
+#[inline(always)]
 fn quantised(value: i16, scale: f32) -> i8 {
     // Half is rounded away from zero; a cast of a float saturates.
     let scaled = (f32::from(value) * scale).clamp(-LOUDEST, LOUDEST);
@@ -246,7 +276,7 @@ mod tests {
         if len == 0 {
             return Decoded { word: 0, bites: true };
         }
-        let scale = scale(word);
+        let scale = scale(word.as_flattened());
         let mut metrics = [i8::MAX; STATES];
         let mut decisions = Vec::new();
         let around = word.iter().cycle().skip((len - RUNWAY % len) % len).take(RUNWAY + longest + RUNWAY);

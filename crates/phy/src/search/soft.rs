@@ -38,6 +38,13 @@ const MOST_SHARE: f32 = 0.6;
 const FAINTEST: f32 = 0.5;
 const LOUDEST_SENT: f32 = 2.0;
 
+/// The amplitudes with which messages are looked for in noise, relative to the reference signals.
+const AMPLITUDES: [f32; 2] = [1.0, FAINTEST];
+
+/// What was heard in a place must not be less likely with a message of any of these amplitudes than with noise alone by
+/// more than this factor, e^6.
+const LEAST_PRESENCE: f32 = -6.0;
+
 /// At most this many bits of a clear CCE are wrong on average.
 const CLEAR_WRONG: f32 = 0.002;
 
@@ -50,6 +57,10 @@ pub(super) struct Weights {
     loss: [i16; SURE + 1],
     /// How likely the sign that was heard is wrong.
     wrong: [f32; SURE + 1],
+    /// How much a bit of this size tells, in bits: 1 less the entropy of its sign.
+    information: [f32; SURE + 1],
+    /// ln cosh of half the ratio, times the amplitudes of [`AMPLITUDES`].
+    present: [[f32; 2]; SURE + 1],
 }
 
 impl Default for Weights {
@@ -65,6 +76,15 @@ impl Default for Weights {
             loss: std::array::from_fn(|soft| bits(soft, 1.0) - bits(soft, -1.0)),
             wrong: std::array::from_fn(|soft| {
                 (1.0 / (1.0 + libm::exp(soft as f64 / f64::from(SOFT_PER_NAT)))) as f32
+            }),
+            information: std::array::from_fn(|soft| {
+                let wrong = 1.0 / (1.0 + libm::exp(soft as f64 / f64::from(SOFT_PER_NAT)));
+                let entropy = |p: f64| if p > 0.0 { -p * libm::log2(p) } else { 0.0 };
+                (1.0 - entropy(wrong) - entropy(1.0 - wrong)) as f32
+            }),
+            present: std::array::from_fn(|soft| {
+                let half = soft as f64 / f64::from(SOFT_PER_NAT) / 2.0;
+                AMPLITUDES.map(|amplitude| libm::log(libm::cosh(f64::from(amplitude) * half)) as f32)
             }),
         }
     }
@@ -91,6 +111,13 @@ struct SoftCce {
     expected: f32,
     /// A smaller sum is no more than noise.
     least: f32,
+    /// How many of its bits are wrong on average.
+    wrong: f32,
+    /// How many bits its soft values tell.
+    information: f32,
+    /// By how many nats a message of each of [`AMPLITUDES`] explains it better than noise does. Zero where `least` is
+    /// used instead.
+    presence: [f32; 2],
 }
 
 /// How a CCE agrees with the bits that it may have.
@@ -164,17 +191,26 @@ impl SoftRegion {
             let hard =
                 |half: &[Soft]| half.iter().rev().fold(0u64, |bits, value| bits << 1 | u64::from(*value < 0));
             let (low, high) = soft.split_at(64);
-            let (mut most, mut wrong) = (0, 0.0);
+            let (mut most, mut wrong, mut information, mut present) = (0, 0.0, 0.0, [0.0; 2]);
             for value in soft {
                 let size = usize::from(value.unsigned_abs()).min(SURE);
                 most += i32::from(self.weights.agrees[size]);
                 wrong += self.weights.wrong[size];
+                information += self.weights.information[size];
+                for (sum, part) in present.iter_mut().zip(self.weights.present[size]) {
+                    *sum += part;
+                }
             }
             let heard: f32 = llrs.iter().map(|llr| llr.abs()).sum();
             let expected = observation.expected.get(at).copied().unwrap_or(mean);
             let share = heard / BITS_PER_CCE as f32 / expected;
             let noise = NOISE_SHARE / (expected / 2.0).sqrt();
-            let least = if noise < MOST_SHARE { noise * expected } else { 0.0 };
+            let is_told = noise < MOST_SHARE;
+            let least = if is_told { noise * expected } else { 0.0 };
+            let presence = std::array::from_fn(|at| {
+                let silence = AMPLITUDES[at] * AMPLITUDES[at] * expected / 4.0 * BITS_PER_CCE as f32;
+                if is_told || !silence.is_finite() { 0.0 } else { present[at] - silence }
+            });
             self.cces.push(SoftCce {
                 hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
                 most,
@@ -184,6 +220,9 @@ impl SoftRegion {
                 expected: expected * BITS_PER_CCE as f32,
                 least: least * BITS_PER_CCE as f32,
                 is_clear: wrong < CLEAR_WRONG,
+                wrong,
+                information,
+                presence,
             });
         }
     }
@@ -205,7 +244,20 @@ impl SoftRegion {
 
     /// Whether more was heard in CCEs than noise.
     pub fn is_loud(&self, cces: std::ops::Range<usize>) -> bool {
-        self.cces[cces].iter().map(|cce| cce.heard - cce.least).sum::<f32>() >= 0.0
+        let cces = &self.cces[cces];
+        let presence = |at: usize| cces.iter().map(|cce| cce.presence[at]).sum::<f32>();
+        cces.iter().map(|cce| cce.heard - cce.least).sum::<f32>() >= 0.0
+            && presence(0).max(presence(1)) >= LEAST_PRESENCE
+    }
+
+    /// How many bits the soft values of CCEs tell.
+    pub fn information(&self, cces: std::ops::Range<usize>) -> f32 {
+        self.cces[cces].iter().map(|cce| cce.information).sum()
+    }
+
+    /// How many bits of a CCE are wrong on average.
+    pub fn expected_wrong(&self, cce: usize) -> f32 {
+        self.cces[cce].wrong
     }
 
     /// Whether hardly any bit of a CCE can be wrong.
@@ -247,9 +299,11 @@ impl SoftRegion {
     /// they do not stand for the same bit.
     pub fn repeats(&self, bits: std::ops::Range<usize>, period: usize) -> f32 {
         let soft = &self.soft[bits];
-        let (mut sum, mut all) = (0i64, 0i64);
+        let (mut sum, mut all) = (0i32, 0i32);
+        // No place has more than 576 bits: no sum is above 2^30.
+        let size = |soft: &Soft| i32::from(*soft).clamp(-1023, 1023);
         for (a, b) in soft.iter().zip(&soft[period.min(soft.len())..]) {
-            let product = i64::from(i32::from(*a) * i32::from(*b));
+            let product = size(a) * size(b);
             sum += product;
             all += product.abs();
         }
@@ -305,7 +359,29 @@ mod tests {
         assert!(loud(0.0, 9.0) <= 10, "noise is told from messages");
         assert_eq!([loud(0.6, 9.0), loud(1.0, 9.0), loud(0.6, 14.0)], [200; 3], "messages are heard");
         assert_eq!(loud(0.7, 5.0), 200, "also half as strong as they are");
-        assert_eq!(loud(0.0, 4.0), 200, "where noise is loud nothing is told");
+        assert_eq!(loud(0.0, -4.0), 200, "where noise is louder than messages nothing is told");
+    }
+
+    /// A single CCE may hold a message of half the amplitude, which sounds like noise. Several tell more.
+    #[test]
+    fn loud_noise_is_known_over_several_cces() {
+        let mut rng = airpace_core::Streams::new(2).stream("phy.noise");
+        let mut loud = |amplitude: f32, snr_db: f32, cces: usize| {
+            let ratio = libm::exp10f(snr_db / 10.0);
+            let mut is_loud = |_: &usize| {
+                let bit = |_| 2.0 * ratio * amplitude + 2.0 * ratio.sqrt() * rng.normal() as f32;
+                let llrs = (0..cces * BITS_PER_CCE).map(bit).collect();
+                let mut region = SoftRegion::default();
+                region.load(&Observation { cfi: 1, llrs, snr_db, ..Observation::default() });
+                region.is_loud(0..cces)
+            };
+            (0..200).filter(&mut is_loud).count()
+        };
+        for (snr_db, cces, most) in [(4.0, 2, 50), (4.0, 4, 10), (2.0, 4, 60), (2.0, 8, 10)] {
+            let noise = loud(0.0, snr_db, cces);
+            assert!(noise <= most, "noise of {cces} CCEs at {snr_db} dB: {noise} of 200");
+            assert_eq!([0.6, 1.0].map(|amplitude| loud(amplitude, snr_db, cces)), [200; 2]);
+        }
     }
 
     #[test]

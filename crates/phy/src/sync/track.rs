@@ -147,6 +147,11 @@ impl Tracker {
         &self.place
     }
 
+    /// Samples of a subframe, by the clock as it drifts.
+    pub fn subframe_samples(&self) -> f64 {
+        self.numerology.subframe_samples() as f64 + self.place.drift
+    }
+
     /// What the channel estimate knows, on the antenna that hears the cell best.
     pub fn estimator(&self) -> &Estimator {
         self.antennas.estimator()

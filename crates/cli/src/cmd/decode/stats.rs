@@ -167,6 +167,14 @@ impl Stats {
                 thousands(work.by_trellis),
                 thousands(work.trellis),
             )?;
+            if work.given_up > 0 {
+                writeln!(
+                    out,
+                    "search: cut off in {} subframes: {} words were too many to decode",
+                    thousands(work.cut),
+                    thousands(work.given_up),
+                )?;
+            }
         }
         if let Some([median, most, mean]) = self.cost.summary() {
             writeln!(

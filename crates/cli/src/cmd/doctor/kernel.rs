@@ -14,9 +14,9 @@ pub fn line() -> Finding {
         detail: match ready {
             Ok(()) => {
                 let who = if is_root { "" } else { "; loading needs root" };
+                let [biscay, morc, pbe] = SCHEMES;
                 format!(
-                    "this kernel takes {} as congestion controls: `airpace kernel`{who}",
-                    SCHEMES.join(" and ")
+                    "this kernel takes {biscay}, {morc} and {pbe} as congestion controls: `airpace kernel`{who}"
                 )
             }
             Err(error) => format!("{error}; `airpace sim` and `airpace emu` do without it"),

@@ -204,7 +204,7 @@ fn a_writer_that_dies_tells_too_little_or_comes_back_is_seen_on_both_sides() {
 
         let too_little = [
             (Told { scope: Scope::Own, ..EVERYONE }, "this device's own grants only"),
-            (Told { scope: Scope::EveryoneBut { unexplained: 2 }, ..EVERYONE }, "not read"),
+            (Told { scope: Scope::EveryoneBut { unexplained: 2, missed: None }, ..EVERYONE }, "not read"),
             (Told { has_own_side: false, ..EVERYONE }, "which device reports"),
         ];
         for (told, why) in too_little {

@@ -115,7 +115,7 @@ fn a_download_of_pbe_falls_back_and_returns_on_paths_of_every_length() {
         (20, None),
         (40, None),
         (20, Some(Scope::Own)),
-        (20, Some(Scope::EveryoneBut { unexplained: 2 })),
+        (20, Some(Scope::EveryoneBut { unexplained: 2, missed: None })),
     ] {
         let mut flow = Flow::begin("pbe", false, delay_ms);
         assert!(!is_fallback(flow.state()), "with reports of everybody: {}", flow.state());

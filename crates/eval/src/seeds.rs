@@ -1,7 +1,10 @@
 //! Seeds as users type them: `1`, `1..5` (both ends included), `1,3,7`, or a mixture.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+
+use crate::shell::seeds_text;
 
 /// More runs of each scheme than this are taken for a typing mistake.
 const MOST: usize = 10_000;
@@ -11,6 +14,20 @@ const MOST: usize = 10_000;
 pub struct Seeds(Vec<u64>);
 
 impl Seeds {
+    /// These seeds, each once.
+    ///
+    /// # Errors
+    /// None, or too many.
+    pub fn of(seeds: impl IntoIterator<Item = u64>) -> Result<Seeds, String> {
+        let mut known = BTreeSet::new();
+        let seeds: Vec<u64> = seeds.into_iter().filter(|seed| known.insert(*seed)).take(MOST + 1).collect();
+        match seeds.len() {
+            0 => Err("no seed: give at least one".to_owned()),
+            1..=MOST => Ok(Seeds(seeds)),
+            _ => Err(format!("more than {MOST} seeds; give fewer")),
+        }
+    }
+
     /// The seeds.
     pub fn as_slice(&self) -> &[u64] {
         &self.0
@@ -52,14 +69,7 @@ impl FromStr for Seeds {
 
 impl fmt::Display for Seeds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_run = self.0.len() > 1 && self.0.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
-        match (is_run, self.0.as_slice()) {
-            (true, [first, .., last]) => write!(f, "{first}..{last}"),
-            (_, seeds) => {
-                let words: Vec<_> = seeds.iter().map(u64::to_string).collect();
-                f.write_str(&words.join(","))
-            }
-        }
+        f.write_str(&seeds_text(&self.0))
     }
 }
 

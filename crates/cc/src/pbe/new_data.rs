@@ -1,0 +1,140 @@
+//! Which of the device's blocks are new data, and which are sent again.
+
+use airpace_radio::{Dci, RadioReport};
+
+/// A process is used again after this many subframes at the earliest. In less than twice this time, it cannot have been used
+/// in between.
+///
+/// Source: TS 36.213 §10.1 (the answer comes four subframes later), TS 36.321 §5.3.2
+const HARQ_SUBFRAMES: u64 = 8;
+
+/// What a grant's blocks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// New data.
+    pub new: u64,
+    /// Sent before.
+    pub again: u64,
+    /// Either: grants of the process in between may not have been read.
+    pub unknown: u64,
+}
+
+impl Blocks {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.new + self.again + self.unknown
+    }
+}
+
+/// A grant of a process, for one codeword.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    ndi: Option<bool>,
+    at: u64,
+}
+
+/// Tells new data from retransmissions: new data toggles the new-data indicator of the HARQ process. If the indicators
+/// are not known, the reporter's own mark counts.
+///
+/// Source: PBE-CC §4.2.1
+///
+/// Differs: between two grants of a process that were read, others may lie that were not. The indicator then tells nothing,
+/// and the grant counts as neither.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewData {
+    /// Last grant of every process and codeword.
+    last: [[Option<Past>; 2]; 16],
+    /// The last subframe in which, or before which, something was not read.
+    lacking: Option<u64>,
+    newest: u64,
+}
+
+impl NewData {
+    /// Takes the next report, before its grants.
+    pub fn on_report(&mut self, report: &RadioReport) {
+        let subframe = report.slot.subframe();
+        // A reporter that lacks grants lacks whole subframes too.
+        if report.missed().is_some() || self.lacking.is_some() && subframe > self.newest + 1 {
+            self.lacking = Some(subframe);
+        }
+        self.newest = self.newest.max(subframe);
+    }
+
+    /// What the blocks of one of the device's grants are. `subframe` is that of the report that was taken last.
+    pub fn split(&mut self, dci: &Dci) -> Blocks {
+        let now = self.newest;
+        let lacking = self.lacking;
+        let mut process = dci.harq.map(|harq| &mut self.last[usize::from(harq & 15)]);
+        let mut blocks = Blocks::default();
+        for codeword in (0..2).filter(|&codeword| dci.is_sent(codeword)) {
+            let ndi = dci.ndi[codeword];
+            let past = Past { ndi, at: now };
+            let before = process.as_mut().and_then(|process| process[codeword].replace(past));
+            let is_unsure = lacking.is_some_and(|lacking| {
+                before.is_none_or(|before| {
+                    now - before.at >= 2 * HARQ_SUBFRAMES && lacking >= before.at + HARQ_SUBFRAMES
+                })
+            });
+            if is_unsure {
+                blocks.unknown += 1;
+            } else if dci.retransmission[codeword]
+                || ndi.is_some() && before.is_some_and(|before| before.ndi == ndi)
+            {
+                blocks.again += 1;
+            } else {
+                blocks.new += 1;
+            }
+        }
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpace_core::Time;
+    use airpace_radio::{BitLayer, CarrierId, Missed, Scope, Slot};
+
+    const NEW: Blocks = Blocks { new: 1, again: 0, unknown: 0 };
+    const AGAIN: Blocks = Blocks { new: 0, again: 1, unknown: 0 };
+    const UNKNOWN: Blocks = Blocks { new: 0, again: 0, unknown: 1 };
+
+    /// Takes a report of a subframe, whole or not; then a grant of process 3 with this indicator.
+    fn split(new_data: &mut NewData, subframe: u64, is_whole: bool, ndi: bool) -> Blocks {
+        let missed = Some(Missed { recall: 0.5, cces: 1.0, prbs: 4.0 });
+        let scope = if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 1, missed } };
+        new_data.on_report(&RadioReport {
+            carrier: CarrierId(0),
+            slot: Slot::subframe_of_lte(subframe),
+            time: Time::ZERO,
+            scope,
+            carrier_prbs: Some(50),
+            cfi: None,
+            dcis: Vec::new(),
+            own: None,
+            layer: BitLayer::Physical,
+        });
+        let dci = Dci { harq: Some(3), mcs: [Some(9), None], ndi: [Some(ndi), None], ..Dci::default() };
+        new_data.split(&dci)
+    }
+
+    #[test]
+    fn new_data_toggles_the_indicator() {
+        let mut new_data = NewData::default();
+        assert_eq!(split(&mut new_data, 0, true, true), NEW);
+        assert_eq!(split(&mut new_data, 8, true, true), AGAIN);
+        assert_eq!(split(&mut new_data, 100, true, true), AGAIN, "nothing was missed in between");
+        assert_eq!(split(&mut new_data, 101, true, false), NEW);
+    }
+
+    #[test]
+    fn where_a_grant_may_be_missing_in_between_nothing_is_known() {
+        let mut new_data = NewData::default();
+        assert_eq!(split(&mut new_data, 0, false, true), UNKNOWN, "nor of what was there before");
+        assert_eq!(split(&mut new_data, 8, false, true), AGAIN, "there is no room for another");
+        assert_eq!(split(&mut new_data, 15, false, false), NEW);
+        assert_eq!(split(&mut new_data, 31, false, false), UNKNOWN);
+        assert_eq!(split(&mut new_data, 32, true, true), NEW);
+        assert_eq!(split(&mut new_data, 60, true, true), UNKNOWN, "subframes without a report lack it all");
+    }
+}

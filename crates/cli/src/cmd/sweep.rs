@@ -1,0 +1,371 @@
+//! `airpace sweep`: any key of a scenario × schemes × seeds, and one dataset of all numbers.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use airpace_eval::numbers::shown;
+use airpace_eval::seeds::Seeds;
+use airpace_eval::sweep::{self, Axis, Cell, Plan, Runner, Spec, Sweep, SweepOutcome, Todo};
+use airpace_eval::tables::flows::{FlowRow, metric_names};
+use airpace_eval::{EvalError, Host, shell};
+use airpace_sim::Scenario;
+use anyhow::bail;
+use indicatif::{DecimalBytes, HumanDuration};
+use serde_json::{Map, Value, json};
+
+use super::matrix::command_as_typed;
+use super::{Verdict, complete, doctor};
+use crate::called;
+use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
+
+/// Runs a scenario for every combination of keys' values, schemes and seeds.
+///
+/// Writes a folder: one Parquet dataset with a row per flow of each run, failures.json, and report.html with heat maps.
+/// Interrupted, the same command goes on where it was: runs that ended are found by a hash of version, scenario, scheme and
+/// seed. The same matrix gives the same bytes, whatever --jobs. A run that fails is listed, and the others go on; the exit
+/// code is then 1.
+#[derive(clap::Args)]
+#[command(
+    before_help = "Example: airpace sweep stationary-idle --set cell.prbs=25,50,100 --set flow.0.rtt_ms=10..300/8 \
+                   --scheme pbe,bbr --seeds 1..20\n         airpace sweep FILE.toml --dry-run"
+)]
+pub struct Args {
+    /// A scenario: a name from `airpace list scenarios`, or a TOML file; or the TOML file of a sweep.
+    #[arg(add = complete::scenario())]
+    what: String,
+    /// Values of a key: `25,50,100`; `1..4` for whole numbers; `10..300/8` for eight from 10 to 300; `1..100/5log`.
+    #[arg(long, value_name = "KEY=VALUES", value_parser = axis, add = complete::key())]
+    set: Vec<Axis>,
+    /// Schemes, parted by commas, as for `airpace sim`; `all` is every scheme [default: those of the scenario]
+    #[arg(long = "scheme", value_name = "SCHEMES", value_delimiter = ',', add = complete::schemes())]
+    schemes: Vec<String>,
+    /// Seeds of the random numbers: `1`, `1..20` (both included) or `1,3,7`. [default: 1]
+    #[arg(long, value_name = "SEEDS")]
+    seeds: Option<Seeds>,
+    /// How many runs at once; results do not depend on it. [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// The sweep's folder; runs of an earlier sweep in it are used again. [default: sweeps/NAME-HASH, the same for the same matrix]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Writes nothing: says how many runs there are, and makes a few of them to estimate time and size.
+    #[arg(long)]
+    dry_run: bool,
+    /// Prints one JSON object per flow of each run instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Prints results only: no progress, no words about what was kept where.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let spec = Spec::read(&args.what, args.set.clone(), &args.schemes, args.seeds.clone())?;
+    let folder = match &args.out {
+        Some(folder) => folder.clone(),
+        None => sweep::usual_folder(&spec)?,
+    };
+    check_inputs(args, &spec, &folder)?;
+    let jobs = args.jobs.map_or_else(doctor::cores, usize::from);
+    let plan = Plan::new(spec)?;
+    if args.dry_run {
+        return estimate(args, &plan, &folder, jobs, out);
+    }
+    let host = Host { program: called::lasting_name().to_owned(), ..Host::here(&command_as_typed(), jobs) };
+    let sweep = Sweep::open(plan, &folder, host)?;
+    warn_of_impossible(&sweep);
+    let ran = run_with_progress(&sweep, args.quiet);
+    if let Err(EvalError::Stopped { .. }) = ran {
+        bail!(stopped(&sweep, args));
+    }
+    ran?;
+    finish(sweep, args, &folder, out)
+}
+
+/// The results, as text and as files.
+fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let mut spans: Vec<Span> = sweep.plan().spec().schemes.iter().map(|scheme| Span::of(scheme)).collect();
+    let outcome = {
+        let out = &mut *out;
+        let mut told = |plan: &Plan, cell: Cell, flows: &[FlowRow]| {
+            spans[cell.scheme].add(flows);
+            if !args.json {
+                return Ok(());
+            }
+            let written = flows.iter().try_for_each(|flow| writeln!(out, "{}", object(plan, cell, flow)));
+            let path = PathBuf::from("standard output");
+            written.map_err(|source| EvalError::Write { doing: "write to", path, source })
+        };
+        sweep.finish(&mut told)?
+    };
+    if !args.json {
+        table(&spans).write(out, Paint::stdout())?;
+        writeln!(out, "{}", fit("Least … most of all points and seeds; of the scenario's first flow."))?;
+    }
+    let words: &mut dyn Write = if args.json { &mut std::io::stderr() } else { out };
+    if outcome.failed > 0 {
+        let list = folder.join("failures.json");
+        let line = format!("{} failed; they are in {}", count(outcome.failed, "run"), list.display());
+        writeln!(words, "{}", Paint::stdout().bad(&fit(&line)))?;
+    }
+    if !args.quiet {
+        writeln!(words, "\n{}", fit(&counted(outcome)))?;
+        writeln!(words, "Sweep folder: {}", folder.display())?;
+        writeln!(words, "Dataset:      {}", folder.join("results").display())?;
+        writeln!(words, "Report:       {}", folder.join("report.html").display())?;
+    }
+    Ok(if outcome.failed == 0 { Verdict::Fine } else { Verdict::Failed })
+}
+
+fn counted(outcome: SweepOutcome) -> String {
+    let SweepOutcome { cells, failed, earlier } = outcome;
+    let now = cells - failed - earlier;
+    let earlier =
+        if earlier > 0 { format!(", {} found from before", thousands(earlier)) } else { String::new() };
+    format!("{}: {} made now{earlier}.", count(cells, "run"), thousands(now))
+}
+
+/// The least and the most of a scheme's numbers.
+struct Span {
+    scheme: String,
+    runs: u64,
+    ends: Vec<Option<(f64, f64)>>,
+}
+
+/// The columns of the table: heading and metric.
+const COLUMNS: [(&str, &str); 3] =
+    [("Mbit/s", "throughput_mbps"), ("queueing p95", "queueing_delay_ms.p95"), ("loss %", "loss_rate")];
+
+impl Span {
+    fn of(scheme: &str) -> Span {
+        Span { scheme: scheme.to_owned(), runs: 0, ends: vec![None; COLUMNS.len()] }
+    }
+
+    fn add(&mut self, flows: &[FlowRow]) {
+        self.runs += 1;
+        let Some(flow) = flows.first() else { return };
+        for (ends, (_, metric)) in self.ends.iter_mut().zip(COLUMNS) {
+            let place = metric_names().iter().position(|name| name == metric);
+            if let Some(value) = place.and_then(|place| flow.values[place]) {
+                let (least, most) = ends.unwrap_or((value, value));
+                *ends = Some((least.min(value), most.max(value)));
+            }
+        }
+    }
+
+    fn text(&self, column: usize) -> String {
+        let shown = shown(COLUMNS[column].1);
+        match self.ends[column] {
+            None => "–".to_owned(),
+            Some((least, most)) => format!("{} … {}", shown.text(Some(least)), shown.text(Some(most))),
+        }
+    }
+}
+
+fn table(spans: &[Span]) -> Table {
+    let heads: Vec<&str> =
+        ["scheme", "runs"].into_iter().chain(COLUMNS.iter().map(|(head, _)| *head)).collect();
+    let mut table = Table::new(&heads, 1);
+    for span in spans {
+        let numbers = (0..COLUMNS.len()).map(|column| span.text(column));
+        table.row([span.scheme.clone(), thousands(span.runs)].into_iter().chain(numbers).collect());
+    }
+    table
+}
+
+/// A flow of a run as `--json` prints it: what was set, which run and flow it is, and every metric by its name.
+fn object(plan: &Plan, cell: Cell, flow: &FlowRow) -> Value {
+    let set = plan.sets(cell.point).into_iter().map(|(key, value)| (key, value_of(&value)));
+    let mut object = json!({
+        "cell": cell.index,
+        "set": Value::Object(set.collect()),
+        "scheme": plan.spec().schemes[cell.scheme],
+        "seed": cell.seed,
+        "flow": flow.flow,
+    });
+    let metrics = metric_names().iter().zip(&flow.values).map(|(name, value)| (name.clone(), json!(value)));
+    object.as_object_mut().expect("it is one").extend(metrics.collect::<Map<_, _>>());
+    object
+}
+
+/// A value of a key in JSON.
+fn value_of(text: &str) -> Value {
+    match text.parse::<toml::Value>() {
+        Ok(value) => json!(value),
+        Err(_) => json!(text),
+    }
+}
+
+/// Runs what is to do until its end or Ctrl-C. On a terminal, a bar shows the progress.
+fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), EvalError> {
+    let interrupted = super::on_interrupt().map_err(|error| EvalError::Sweep(format!("{error:#}")))?;
+    let bar = terminal::progress(is_quiet);
+    let before = sweep.progress().done;
+    bar.set_length(sweep.todo().missing.len() as u64);
+    let ran = sweep.run(&|at| {
+        bar.set_position(at.done - before);
+        let failed = if at.failed > 0 { format!(", {} failed", thousands(at.failed)) } else { String::new() };
+        bar.set_message(format!("{} of {} runs{failed}", thousands(at.done), thousands(at.cells)));
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish_and_clear();
+    ran
+}
+
+fn warn_of_impossible(sweep: &Sweep) {
+    if let Some((point, reason)) = sweep.todo().first_impossible() {
+        let (of, set) = (sweep.plan().cells(), set_text(&sweep.plan().sets(point)));
+        let runs = thousands(sweep.todo().impossible);
+        terminal::say(format_args!(
+            "{runs} of {} cannot be made, the first with {set}: {reason}",
+            thousands(of)
+        ));
+    }
+}
+
+fn set_text(sets: &[(String, String)]) -> String {
+    sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn stopped(sweep: &Sweep, args: &Args) -> String {
+    let at = sweep.progress();
+    let mut text = format!(
+        "stopped; {} of {} runs are done and kept in `{}`. The same command goes on",
+        thousands(at.done),
+        thousands(at.cells),
+        sweep.root().display()
+    );
+    if at.failed > 0 && args.out.is_some() {
+        let _ = write!(text, "; {} failed so far", count(at.failed, "run"));
+    }
+    text
+}
+
+/// How long an estimate may take before no further run is begun for it.
+///
+/// Chosen: as long as people wait for an answer.
+const MOST_SECONDS: Duration = Duration::from_secs(10);
+
+/// How many runs are made for an estimate at most.
+const SAMPLES: usize = 16;
+
+/// Bytes of the dataset for each flow of a run.
+///
+/// Chosen: 82 were measured over 20,000 short runs of five schemes; numbers of longer runs have more digits.
+const DATASET_BYTES: u64 = 120;
+
+/// Says what the sweep would be, and writes nothing.
+fn estimate(
+    args: &Args,
+    plan: &Plan,
+    folder: &Path,
+    jobs: usize,
+    out: &mut dyn Write,
+) -> anyhow::Result<Verdict> {
+    let todo = Todo::of(plan, folder.is_dir().then_some(folder), jobs)?;
+    let (cells, missing) = (plan.cells(), todo.missing.len());
+    let mut runner = Runner::new(plan);
+    let (mut lengths, mut bytes, mut flows) = (vec![], 0, 0);
+    let started = Instant::now();
+    // Spread over the matrix, so that all keys and schemes have their part.
+    for sample in 0..SAMPLES.min(missing) {
+        let number = todo.missing[(2 * sample + 1) * missing / (2 * SAMPLES.min(missing))];
+        let began = Instant::now();
+        let record = runner.run(number, &|_| false).expect("nobody stops it");
+        lengths.push(began.elapsed().as_secs_f64());
+        bytes += record.line().len() as u64;
+        flows += record.result.map_or(0, |flows| flows.len()) as u64;
+        if started.elapsed() > MOST_SECONDS {
+            break;
+        }
+    }
+    let samples = lengths.len().max(1);
+    let seconds = lengths.iter().sum::<f64>() / samples as f64 * missing as f64 / jobs as f64;
+    let size = (bytes + flows * DATASET_BYTES) / samples as u64 * missing as u64;
+    if args.json {
+        let axes: Map<String, Value> = (plan.spec().set.iter())
+            .map(|axis| (axis.key.clone(), axis.values.iter().map(|value| value_of(value)).collect()))
+            .collect();
+        let told = json!({
+            "cells": cells, "points": plan.points(), "schemes": plan.spec().schemes, "seeds": plan.spec().seeds,
+            "set": axes, "missing": missing, "impossible": todo.impossible, "jobs": jobs,
+            "sampled_runs": lengths.len(), "estimated_s": seconds, "estimated_bytes": size, "folder": folder,
+        });
+        writeln!(out, "{told}")?;
+        return Ok(Verdict::Fine);
+    }
+    let (spec, width) = (plan.spec(), columns());
+    writeln!(out, "{}", hang("scenario  ", &spec.scenario, 10, width))?;
+    for axis in &spec.set {
+        writeln!(out, "{}", hang(&format!("{}  ", axis.key), &axis.values.join(", "), 4, width))?;
+    }
+    writeln!(out, "{}", hang("schemes   ", &spec.schemes.join(", "), 10, width))?;
+    writeln!(out, "{}", hang("seeds     ", &shell::seeds_text(&spec.seeds), 10, width))?;
+    let impossible = match todo.impossible {
+        0 => String::new(),
+        some => format!(", {} cannot be made", thousands(some)),
+    };
+    let done = cells - missing as u64 - todo.impossible;
+    let runs = format!(
+        "{} = {} points × {} schemes × {} seeds; {} found from before{impossible}, {} to do",
+        count(cells, "run"),
+        thousands(plan.points()),
+        spec.schemes.len(),
+        spec.seeds.len(),
+        thousands(done),
+        thousands(missing as u64)
+    );
+    writeln!(out, "{}", fit(&runs))?;
+    if let Some((point, reason)) = todo.first_impossible() {
+        writeln!(
+            out,
+            "{}",
+            fit(&format!("the first that cannot: {}: {reason}", set_text(&plan.sets(point))))
+        )?;
+    }
+    if missing > 0 {
+        let about = format!(
+            "about {} with {}, and {} on disk; estimated from {} made for it",
+            HumanDuration(Duration::from_secs_f64(seconds)),
+            count(jobs as u64, "job"),
+            DecimalBytes(size),
+            count(lengths.len() as u64, "run")
+        );
+        writeln!(out, "{}", fit(&about))?;
+    }
+    writeln!(out, "{}", fit(&format!("folder: {}", folder.display())))?;
+    Ok(Verdict::Fine)
+}
+
+/// Returns an error if something that is read lies where the sweep writes.
+fn check_inputs(args: &Args, spec: &Spec, folder: &Path) -> anyhow::Result<()> {
+    let Ok(folder) = folder.canonicalize() else { return Ok(()) };
+    let base = Scenario::load(&spec.text, &spec.scenario, &[])?;
+    let named = [Path::new(&args.what), Path::new(&spec.scenario)];
+    let values = spec.set.iter().flat_map(|axis| &axis.values).map(Path::new);
+    for input in named.into_iter().chain(base.files()).chain(values) {
+        if input.is_file() && input.canonicalize().is_ok_and(|input| input.starts_with(&folder)) {
+            bail!(
+                "`{}` is read, and lies in the folder into which the sweep writes: move it, or give --out another folder",
+                input.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// One `--set`: a key's dotted path and its values.
+fn axis(text: &str) -> Result<Axis, String> {
+    match text.split_once('=') {
+        Some((key, values)) if !key.trim().is_empty() => Axis::parse(key.trim(), values),
+        _ => Err("give KEY=VALUES, for example cell.prbs=25,50,100 or flow.0.rtt_ms=10..300/8".to_owned()),
+    }
+}

@@ -1,0 +1,232 @@
+//! The page of a sweep: heat maps of any two keys, one for each scheme.
+//!
+//! The page holds means over seeds, computed here, for every point, scheme and flow; of a sweep with more than
+//! [`MOST_ENTRIES`] of them, those at the first value of all keys but the two with which the page begins.
+
+use serde::Serialize;
+
+use super::series::significant;
+use super::style::{SchemeStyle, styles};
+use super::table::{Column, columns};
+use super::{STYLE, embedded, fill, policy};
+use crate::numbers::Spread;
+use crate::tables::flows::{FlowRow, metric_names};
+
+const PAGE: &str = include_str!("../../../../web/sweep.html");
+const SCRIPT: &str = concat!(
+    include_str!("../../../../web/chart.js"),
+    include_str!("../../../../web/look.js"),
+    include_str!("../../../../web/files.js"),
+    include_str!("../../../../web/sweep.js"),
+);
+
+/// How many points × schemes × flows a page holds.
+///
+/// Chosen: some megabytes, which a browser opens at once.
+const MOST_ENTRIES: usize = 20_000;
+
+/// How many failures a page lists.
+const MOST_FAILURES: usize = 100;
+
+/// The first of the report's columns that the page offers.
+const METRICS: usize = 8;
+
+/// What a sweep says of itself.
+pub(crate) struct About {
+    pub(crate) version: String,
+    pub(crate) command: String,
+    pub(crate) scenario: String,
+    pub(crate) about: String,
+    pub(crate) source: String,
+    pub(crate) schemes: Vec<String>,
+    pub(crate) seeds: usize,
+    pub(crate) cells: u64,
+    /// Keys and their values as text.
+    pub(crate) axes: Vec<(String, Vec<String>)>,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Failure<'a> {
+    pub(crate) cell: u64,
+    pub(crate) scheme: &'a str,
+    pub(crate) seed: u64,
+    /// What was set.
+    pub(crate) set: String,
+    pub(crate) reason: &'a str,
+}
+
+/// What the page shows, while the runs are gone through.
+pub(crate) struct SweepPage {
+    about: About,
+    columns: Vec<Column>,
+    /// The place of each column among a row's values.
+    places: Vec<usize>,
+    /// For each axis, the indices of the values that the page shows.
+    shown: Vec<Vec<usize>>,
+    flows: Vec<String>,
+    entries: Vec<Entry>,
+    is_cut: bool,
+}
+
+/// The means of one flow at one point under one scheme.
+struct Entry {
+    scheme: usize,
+    /// Among the points that are shown.
+    point: usize,
+    flow: usize,
+    values: Vec<Option<f64>>,
+    texts: Vec<String>,
+    /// How many seeds failed.
+    failed: usize,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    version: &'a str,
+    command: &'a str,
+    scenario: &'a str,
+    about: &'a str,
+    source: &'a str,
+    schemes: Vec<SchemeStyle>,
+    seeds: usize,
+    cells: u64,
+    failed: usize,
+    points: usize,
+    axes: Vec<AxisData<'a>>,
+    is_cut: bool,
+    metrics: &'a [Column],
+    flows: &'a [String],
+    /// Per metric, then scheme, point and flow, each of which the page shows: the last changes fastest.
+    means: Vec<Vec<Option<f64>>>,
+    texts: Vec<Vec<&'a str>>,
+    /// In the same order: how many seeds failed; null where nothing ran at all.
+    failed_seeds: Vec<Option<usize>>,
+    failures: &'a [Failure<'a>],
+}
+
+#[derive(Serialize)]
+struct AxisData<'a> {
+    key: &'a str,
+    /// Those that are shown.
+    values: Vec<&'a str>,
+    /// How many there are.
+    count: usize,
+}
+
+impl SweepPage {
+    pub(crate) fn new(about: About) -> SweepPage {
+        let columns: Vec<Column> = columns().into_iter().take(METRICS).collect();
+        let place = |column: &Column| metric_names().iter().position(|name| name == column.path);
+        let places = columns.iter().map(|column| place(column).expect("a metric")).collect();
+        let all: Vec<Vec<usize>> = about.axes.iter().map(|(_, values)| (0..values.len()).collect()).collect();
+        let room = MOST_ENTRIES / about.schemes.len().max(1);
+        let count = |shown: &[Vec<usize>]| shown.iter().map(Vec::len).product::<usize>();
+        let mut shown = all.clone();
+        if count(&shown) > room {
+            let swept: Vec<usize> = (0..all.len()).filter(|axis| all[*axis].len() > 1).take(2).collect();
+            for (axis, places) in shown.iter_mut().enumerate() {
+                if !swept.contains(&axis) {
+                    places.truncate(1);
+                }
+            }
+        }
+        // Two keys with hundreds of values each are more than a map can show.
+        if count(&shown) > room {
+            shown.iter_mut().for_each(Vec::clear);
+        }
+        let is_cut = shown != all;
+        SweepPage { about, columns, places, shown, flows: vec![], entries: vec![], is_cut }
+    }
+
+    /// Adds what came of all seeds of a scheme at a point, where each axis is at one of its `places`.
+    pub(crate) fn add(&mut self, scheme: usize, places: &[usize], ended: &[&[FlowRow]], failed: usize) {
+        let mut point = 0;
+        for (shown, place) in self.shown.iter().zip(places) {
+            let Some(at) = shown.iter().position(|known| known == place) else { return };
+            point = point * shown.len() + at;
+        }
+        let mut indices: Vec<(u16, &str)> = ended
+            .iter()
+            .flat_map(|flows| flows.iter().map(|flow| (flow.index, flow.flow.as_str())))
+            .collect();
+        indices.sort_unstable();
+        indices.dedup();
+        if indices.is_empty() {
+            indices.push((0, self.flows.first().map_or("", String::as_str)));
+        }
+        let found: Vec<(u16, String)> =
+            indices.into_iter().map(|(index, label)| (index, label.to_owned())).collect();
+        for (index, label) in found {
+            let flow = self.flows.iter().position(|known| *known == label);
+            let flow = flow.unwrap_or_else(|| {
+                self.flows.push(label.clone());
+                self.flows.len() - 1
+            });
+            let of = |column: usize| {
+                let place = self.places[column];
+                let rows = ended.iter().filter_map(|flows| flows.iter().find(|flow| flow.index == index));
+                Spread::of(rows.map(|row| row.values[place]))
+            };
+            let spreads: Vec<Option<Spread>> = (0..self.columns.len()).map(of).collect();
+            let text = |(column, spread): (&Column, &Option<Spread>)| {
+                column.shown.text(spread.map(|spread| spread.mean))
+            };
+            self.entries.push(Entry {
+                scheme,
+                point,
+                flow,
+                texts: self.columns.iter().zip(&spreads).map(text).collect(),
+                values: spreads.iter().map(|spread| spread.map(|spread| significant(spread.mean))).collect(),
+                failed,
+            });
+        }
+    }
+
+    /// The page.
+    pub(crate) fn render(&self, failed: usize, failures: &[Failure<'_>]) -> String {
+        let points: usize = self.shown.iter().map(Vec::len).product();
+        let (schemes, flows) = (self.about.schemes.len(), self.flows.len());
+        let room = schemes * points * flows;
+        let place = |entry: &Entry| (entry.scheme * points + entry.point) * flows + entry.flow;
+        let mut means = vec![vec![None; room]; self.columns.len()];
+        let mut texts = vec![vec!["–"; room]; self.columns.len()];
+        let mut failed_seeds = vec![None; room];
+        for entry in &self.entries {
+            let at = place(entry);
+            for (column, (value, text)) in entry.values.iter().zip(&entry.texts).enumerate() {
+                means[column][at] = *value;
+                texts[column][at] = text;
+            }
+            failed_seeds[at] = Some(entry.failed);
+        }
+        let axes = self.about.axes.iter().zip(&self.shown).map(|((key, values), shown)| AxisData {
+            key,
+            values: shown.iter().map(|at| values[*at].as_str()).collect(),
+            count: values.len(),
+        });
+        let names: Vec<&str> = self.about.schemes.iter().map(String::as_str).collect();
+        let data = Data {
+            version: &self.about.version,
+            command: &self.about.command,
+            scenario: &self.about.scenario,
+            about: &self.about.about,
+            source: &self.about.source,
+            schemes: styles(&names),
+            seeds: self.about.seeds,
+            cells: self.about.cells,
+            failed,
+            points: self.about.axes.iter().map(|(_, values)| values.len()).product(),
+            axes: axes.collect(),
+            is_cut: self.is_cut,
+            metrics: &self.columns,
+            flows: &self.flows,
+            means,
+            texts,
+            failed_seeds,
+            failures: &failures[..failures.len().min(MOST_FAILURES)],
+        };
+        let json = embedded(&serde_json::to_string(&data).expect("plain data with text keys"));
+        fill(PAGE, &[("policy", &policy(&[SCRIPT])), ("style", STYLE), ("data", &json), ("script", SCRIPT)])
+    }
+}

@@ -1,0 +1,213 @@
+//! The results as one Parquet dataset, with a partition per scheme: `results/scheme=pbe/part.parquet`.
+//!
+//! | column | type | meaning |
+//! | --- | --- | --- |
+//! | `cell` | u64 | the run's number in the matrix |
+//! | `scenario` | text | the scenario |
+//! | `seed` | u64 | the seed |
+//! | one per key of `--set` | whole number, number, bool or text | its value in this run; called as the key: `cell.prbs` |
+//! | `flow` to `greedy`, one per metric | | as in [`crate::tables::flows`] |
+//! | `key` | text | the run's key |
+//!
+//! Rows are in the order of the runs. A run that failed has none.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use airpace_files::Whole;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{Field, Schema};
+
+use super::axis::{Axis, Kind, text_of};
+use super::plan::{Cell, Plan};
+use super::record::Key;
+use crate::error::EvalError;
+use crate::tables::flows::{self, Column, FlowRow};
+use crate::tables::memory::Batches;
+use crate::tables::{ParquetFile, ROWS_PER_GROUP, percent_encoded, read};
+
+/// The folder's name.
+pub(super) const RESULTS: &str = "results";
+/// What a partition's folder begins with.
+const SCHEME: &str = "scheme=";
+/// The file of a partition.
+const PART: &str = "part.parquet";
+
+/// A run that came to its end.
+pub(super) struct Ended {
+    pub(super) cell: Cell,
+    pub(super) key: Key,
+    pub(super) flows: Vec<FlowRow>,
+}
+
+/// One scheme's partition, while it is written.
+pub(super) struct Partition<'a> {
+    plan: &'a Plan,
+    scenario: &'a str,
+    file: ParquetFile,
+    ended: Vec<Ended>,
+    rows: usize,
+}
+
+impl<'a> Partition<'a> {
+    /// Begins the partition of the scheme of this index.
+    pub(super) fn create(
+        root: &Path,
+        plan: &'a Plan,
+        scenario: &'a str,
+        scheme: usize,
+    ) -> Result<Self, EvalError> {
+        let path = part(root, &plan.spec().schemes[scheme]);
+        let folder = path.parent().unwrap_or(root);
+        fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
+        let file = Whole::replace(&path).map_err(EvalError::write("make the file", &path))?;
+        let columns = columns(plan, scenario, &[]);
+        let field = |(name, nullable, cells): &Column| Field::new(name, cells.data_type().clone(), *nullable);
+        let file = ParquetFile::new(file, columns.iter().map(field).collect())?;
+        Ok(Partition { plan, scenario, file, ended: vec![], rows: 0 })
+    }
+
+    /// Adds a run; they come in their order.
+    pub(super) fn add(&mut self, run: Ended) -> Result<(), EvalError> {
+        self.rows += run.flows.len();
+        self.ended.push(run);
+        if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<(), EvalError> {
+        let ended = std::mem::take(&mut self.ended);
+        self.rows = 0;
+        let cells = columns(self.plan, self.scenario, &ended).into_iter().map(|(_, _, cells)| cells);
+        self.file.write_group(cells.collect())
+    }
+
+    /// Writes the rest and gives the file its name.
+    pub(super) fn finish(mut self) -> Result<(), EvalError> {
+        if !self.ended.is_empty() {
+            self.write()?;
+        }
+        self.file.finish()
+    }
+}
+
+fn part(root: &Path, scheme: &str) -> PathBuf {
+    root.join(RESULTS).join(format!("{SCHEME}{}", percent_encoded(scheme))).join(PART)
+}
+
+fn columns(plan: &Plan, scenario: &str, ended: &[Ended]) -> Vec<Column> {
+    let rows = || ended.iter().flat_map(|run| run.flows.iter().map(move |flow| (run, flow)));
+    let number = |of: fn(&Ended) -> u64| -> ArrayRef {
+        Arc::new(UInt64Array::from_iter_values(rows().map(|(run, _)| of(run))))
+    };
+    let scenarios = StringArray::from_iter_values(rows().map(|_| scenario));
+    let mut columns = vec![
+        ("cell".to_owned(), false, number(|run| run.cell.index)),
+        ("scenario".to_owned(), false, Arc::new(scenarios) as ArrayRef),
+        ("seed".to_owned(), false, number(|run| run.cell.seed)),
+    ];
+    let places: Vec<Vec<usize>> = rows().map(|(run, _)| plan.places(run.cell.point)).collect();
+    for (at, axis) in plan.spec().set.iter().enumerate() {
+        let cells = values(axis, places.iter().map(|places| places[at]));
+        columns.push((axis.key.clone(), false, cells));
+    }
+    columns.extend(flows::columns(rows().map(|(_, flow)| flow).collect::<Vec<_>>().into_iter()));
+    let keys = StringArray::from_iter_values(rows().map(|(run, _)| run.key.to_string()));
+    columns.push(("key".to_owned(), false, Arc::new(keys)));
+    columns
+}
+
+/// The values of an axis at these places, as a column.
+fn values(axis: &Axis, places: impl Iterator<Item = usize>) -> ArrayRef {
+    let values = &axis.values;
+    match axis.kind() {
+        Kind::Whole => {
+            let values: Vec<i64> = values.iter().map(|value| value.parse().unwrap_or_default()).collect();
+            Arc::new(Int64Array::from_iter_values(places.map(|place| values[place])))
+        }
+        Kind::Number => {
+            let values: Vec<f64> = values.iter().map(|value| value.parse().unwrap_or_default()).collect();
+            Arc::new(Float64Array::from_iter_values(places.map(|place| values[place])))
+        }
+        Kind::Truth => Arc::new(places.map(|place| Some(values[place] == "true")).collect::<BooleanArray>()),
+        Kind::Text => {
+            let values: Vec<String> = values.iter().map(|value| text_of(value)).collect();
+            Arc::new(StringArray::from_iter_values(places.map(|place| &values[place])))
+        }
+    }
+}
+
+/// Removes the partitions of schemes that the matrix does not have, which another matrix in this folder had.
+///
+/// # Errors
+/// Something in `results/` that no sweep writes: readers would take it for results.
+pub(super) fn remove_others(root: &Path, schemes: &[String]) -> Result<(), EvalError> {
+    let folder = root.join(RESULTS);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(EvalError::write("look into", &folder))?,
+    };
+    let own: Vec<PathBuf> = schemes.iter().map(|scheme| part(root, scheme)).collect();
+    let mut strangers: Vec<PathBuf> = vec![];
+    let mut others = vec![];
+    for entry in entries {
+        let path = entry.map_err(EvalError::write("look into", &folder))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_folder = path.symlink_metadata().is_ok_and(|about| about.is_dir());
+        if !name.starts_with(SCHEME) || !is_folder {
+            strangers.push(path);
+            continue;
+        }
+        let is_own = own.contains(&path.join(PART));
+        for entry in fs::read_dir(&path).map_err(EvalError::write("look into", &path))? {
+            let entry = entry.map_err(EvalError::write("look into", &path))?;
+            let is_ours =
+                entry.file_name() == PART || airpace_files::unfinished(&entry.file_name()) == Some(PART);
+            match is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                true if is_own && entry.file_name() == PART => {}
+                true => others.push(entry.path()),
+                false => strangers.push(entry.path()),
+            }
+        }
+    }
+    strangers.sort();
+    if let [first, rest @ ..] = &strangers[..] {
+        return Err(EvalError::Strangers { path: first.clone(), more: rest.len() });
+    }
+    for file in others {
+        fs::remove_file(&file).map_err(EvalError::write("remove", &file))?;
+        // Goes only if nothing else is in it.
+        let _ = fs::remove_dir(file.parent().unwrap_or(root));
+    }
+    Ok(())
+}
+
+/// The whole dataset in memory, with the column `scheme` behind `scenario`.
+///
+/// # Errors
+/// A file that cannot be read, or that no sweep wrote.
+pub(super) fn read(root: &Path, schemes: &[String]) -> Result<Batches, EvalError> {
+    let mut batches: Vec<RecordBatch> = vec![];
+    let mut schema = None;
+    for scheme in schemes {
+        let path = part(root, scheme);
+        let malformed = |reason: String| EvalError::Malformed { path: path.clone(), reason };
+        let (fields, rows) = read::whole(&path)?;
+        let at = fields.index_of("scenario").map_err(|error| malformed(error.to_string()))? + 1;
+        let mut fields: Vec<Field> = fields.fields().iter().map(|field| field.as_ref().clone()).collect();
+        fields.insert(at, Field::new("scheme", arrow_schema::DataType::Utf8, false));
+        let own = Arc::new(Schema::new(fields));
+        if *schema.get_or_insert_with(|| own.clone()) != own {
+            return Err(malformed("its columns are not those of the other schemes".to_owned()));
+        }
+        for batch in rows {
+            let mut columns = batch.columns().to_vec();
+            let words = StringArray::from_iter_values(std::iter::repeat_n(scheme, batch.num_rows()));
+            columns.insert(at, Arc::new(words));
+            let batch = RecordBatch::try_new(own.clone(), columns);
+            batches.push(batch.map_err(|error| malformed(error.to_string()))?);
+        }
+    }
+    Ok(Batches { schema: schema.unwrap_or_else(|| Arc::new(Schema::empty())), batches })
+}

@@ -1,0 +1,292 @@
+//! The runs of a sweep, in their order: points (the last key of `--set` changes fastest), then schemes, then seeds.
+//!
+//! A point is one value for each key. Runs are numbered from 0, and nothing is listed: there may be millions of them. A run
+//! is a pure function of its scenario, scheme and seed, and is known by the hash of all that it depends on ([`Key`]).
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use airpace_sim::{Prepared, Scenario, SchemeSpec};
+use sha2::{Digest, Sha256};
+
+use super::record::{Key, Record};
+use super::spec::Spec;
+use crate::error::EvalError;
+use crate::folder::ManifestChoice;
+use crate::judge::Judge;
+use crate::matrix::run_judged;
+use crate::summary::RunSummary;
+use crate::tables::flows::FlowRow;
+
+/// A run of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Its number.
+    pub index: u64,
+    /// The number of its point.
+    pub point: u64,
+    /// The index of its scheme.
+    pub scheme: usize,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// The hash of a point's scenario and of the files that it names.
+pub type PointDigest = [u8; 32];
+
+/// A sweep that can be run: its schemes were read.
+pub struct Plan {
+    spec: Spec,
+    schemes: Vec<SchemeSpec>,
+    /// What a scheme stands for, with every option.
+    prints: Vec<String>,
+    /// Hashes of files that scenarios name: each is read once.
+    files: Mutex<BTreeMap<PathBuf, Result<PointDigest, String>>>,
+}
+
+impl Plan {
+    /// Reads the schemes.
+    ///
+    /// # Errors
+    /// A spec that was not made by [`Spec::read`] and cannot be; a scenario that asks for files which only `sim` writes.
+    pub fn new(spec: Spec) -> Result<Plan, EvalError> {
+        spec.check()?;
+        let parse =
+            |text: &String| SchemeSpec::parse(text).map_err(|error| EvalError::Sweep(error.to_string()));
+        let schemes = spec.schemes.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let print = |scheme: &SchemeSpec| {
+            serde_json::to_string(&ManifestChoice::new(scheme)).expect("plain data with text keys")
+        };
+        Ok(Plan { prints: schemes.iter().map(print).collect(), schemes, spec, files: Mutex::default() })
+    }
+
+    /// What is swept.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// How many runs there are.
+    pub fn cells(&self) -> u64 {
+        self.spec.cells()
+    }
+
+    /// How many points there are.
+    pub fn points(&self) -> u64 {
+        self.cells() / (self.spec.schemes.len() * self.spec.seeds.len()) as u64
+    }
+
+    /// The run of this number, which is below [`Plan::cells`].
+    pub fn cell(&self, index: u64) -> Cell {
+        let (seeds, schemes) = (self.spec.seeds.len() as u64, self.spec.schemes.len() as u64);
+        let (above, seed) = (index / seeds, index % seeds);
+        Cell {
+            index,
+            point: above / schemes,
+            scheme: (above % schemes) as usize,
+            seed: self.spec.seeds[seed as usize],
+        }
+    }
+
+    /// The number of the first run of a point under a scheme; those of the other seeds follow.
+    pub(super) fn first_of(&self, point: u64, scheme: usize) -> u64 {
+        (point * self.spec.schemes.len() as u64 + scheme as u64) * self.spec.seeds.len() as u64
+    }
+
+    /// For each axis, the index of its value at this point.
+    pub fn places(&self, point: u64) -> Vec<usize> {
+        let mut rest = point;
+        let mut places: Vec<usize> = (self.spec.set.iter().rev())
+            .map(|axis| {
+                let place = rest % axis.values.len() as u64;
+                rest /= axis.values.len() as u64;
+                place as usize
+            })
+            .collect();
+        places.reverse();
+        places
+    }
+
+    /// The keys that are set at this point, and their values.
+    pub fn sets(&self, point: u64) -> Vec<(String, String)> {
+        let axes = self.spec.set.iter().zip(self.places(point));
+        axes.map(|(axis, place)| (axis.key.clone(), axis.values[place].clone())).collect()
+    }
+
+    /// The scenario of a point.
+    fn scenario(&self, point: u64) -> Result<Scenario, String> {
+        let scenario = Scenario::load(&self.spec.text, &self.spec.scenario, &self.sets(point));
+        let scenario = scenario.map_err(|error| error.to_string())?;
+        match scenario.device.iter().position(|device| device.reports.is_some()) {
+            Some(device) => Err(format!(
+                "device.{device}.reports: only `airpace sim` writes that file; leave the key out"
+            )),
+            None => Ok(scenario),
+        }
+    }
+
+    /// The hash of a point.
+    ///
+    /// # Errors
+    /// Why it cannot be run: a key or a value that does not fit, a file that cannot be read.
+    pub fn digest(&self, point: u64) -> Result<PointDigest, String> {
+        self.digest_of(&self.scenario(point)?)
+    }
+
+    fn digest_of(&self, scenario: &Scenario) -> Result<PointDigest, String> {
+        let mut hash = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        part(b"airpace sweep 1");
+        part(env!("CARGO_PKG_VERSION").as_bytes());
+        part(scenario.to_toml().as_bytes());
+        for file in scenario.files() {
+            let known = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned();
+            let digest = known.unwrap_or_else(|| {
+                let digest = digest_of_file(file);
+                let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+                files.insert(file.to_owned(), digest.clone());
+                digest
+            });
+            part(&digest?);
+        }
+        Ok(hash.finalize().into())
+    }
+
+    /// The hashes of all points, in their order, on this many threads.
+    pub fn scan(&self, jobs: usize) -> Vec<Result<PointDigest, String>> {
+        let points = self.points() as usize;
+        let next = AtomicUsize::new(0);
+        let all: Mutex<Vec<Option<Result<PointDigest, String>>>> = Mutex::new(vec![None; points]);
+        /// Points that a thread takes at once.
+        const TAKE: usize = 64;
+        let work = || {
+            loop {
+                let first = next.fetch_add(TAKE, Ordering::Relaxed);
+                if first >= points {
+                    return;
+                }
+                let of = |point| Some(self.digest(point as u64));
+                let found: Vec<_> = (first..points.min(first + TAKE)).map(of).collect();
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                all[first..first + found.len()].clone_from_slice(&found);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..jobs.clamp(1, points.div_ceil(TAKE)) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.into_iter().map(|each| each.expect("every point was looked at")).collect()
+    }
+
+    /// The key of a run whose point has this hash.
+    pub fn key(&self, digest: &PointDigest, cell: Cell) -> Key {
+        let mut hash = Sha256::new();
+        hash.update(digest);
+        let print = self.prints[cell.scheme].as_bytes();
+        hash.update((print.len() as u64).to_le_bytes());
+        hash.update(print);
+        hash.update(cell.seed.to_le_bytes());
+        let whole: [u8; 32] = hash.finalize().into();
+        let mut half = [0; 16];
+        half.copy_from_slice(&whole[..16]);
+        Key(half)
+    }
+}
+
+/// The longest file that is hashed: as many bytes as a trace may have.
+const MOST_BYTES: u64 = 256 << 20;
+
+fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
+    let refused = |error: std::io::Error| format!("cannot read {}: {error}; check the path", file.display());
+    let opened = std::fs::File::open(file).map_err(refused)?;
+    if !opened.metadata().map_err(refused)?.is_file() {
+        return Err(format!("{} is no plain file, which a sweep would read again and again", file.display()));
+    }
+    let mut bytes = vec![];
+    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("{} is longer than {} MiB", file.display(), MOST_BYTES >> 20));
+    }
+    Ok(Sha256::digest(&bytes).into())
+}
+
+/// A point whose files were read: its hash and its scenario. Or why it cannot be run.
+type Ground = Result<(PointDigest, Prepared), String>;
+
+/// Runs the runs of a plan one after the other. It keeps the last point's scenario, so that runs should come in their order.
+pub struct Runner<'a> {
+    plan: &'a Plan,
+    ground: Option<(u64, Ground)>,
+}
+
+impl<'a> Runner<'a> {
+    /// A runner of this plan.
+    pub fn new(plan: &'a Plan) -> Runner<'a> {
+        Runner { plan, ground: None }
+    }
+
+    /// The record of a run. `tell` receives the part of the run's time that has passed; `None` if it said stop. The key of a
+    /// run that could not be prepared is 0.
+    pub fn run(&mut self, index: u64, tell: &dyn Fn(f64) -> bool) -> Option<Record> {
+        let cell = self.plan.cell(index);
+        let plan = self.plan;
+        if self.ground.as_ref().is_none_or(|(point, _)| *point != cell.point) {
+            let prepared = |scenario: Scenario| {
+                let digest = plan.digest_of(&scenario)?;
+                Ok((digest, scenario.prepare().map_err(|error| error.to_string())?))
+            };
+            self.ground = Some((cell.point, plan.scenario(cell.point).and_then(prepared)));
+        }
+        let (_, ground) = self.ground.as_ref().expect("it was put there");
+        let (digest, prepared) = match ground {
+            Ok(ready) => ready,
+            Err(reason) => return Some(Record { key: Key([0; 16]), result: Err(reason.clone()) }),
+        };
+        let key = plan.key(digest, cell);
+        let run = || measure(prepared, &plan.schemes[cell.scheme], cell.seed, tell);
+        let result = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(None)) => return None,
+            Ok(Ok(Some(run))) => Ok(run.flows.iter().map(FlowRow::of).collect()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(panic) => {
+                Err(format!("the simulator crashed: {}; this is a mistake in airpace", said(&*panic)))
+            }
+        };
+        Some(Record { key, result })
+    }
+}
+
+/// The numbers of one run; `None` if `tell` said stop.
+fn measure(
+    prepared: &Prepared,
+    scheme: &SchemeSpec,
+    seed: u64,
+    tell: &dyn Fn(f64) -> bool,
+) -> Result<Option<RunSummary>, EvalError> {
+    let facts = crate::facts::of(prepared.scenario(), scheme, seed);
+    let mut judge = Judge::new(&facts, None)?;
+    let run = |recorder: &mut dyn airpace_event::Recorder, progress: &mut airpace_sim::Progress<'_>| {
+        let ran = airpace_sim::run_prepared(prepared, scheme, seed, recorder, progress);
+        ran.map(drop).map_err(|error| error.to_string())
+    };
+    match run_judged(&facts, &mut judge, &run, tell) {
+        Ok(true) => Ok(Some(RunSummary::new(&facts, judge.finish()?))),
+        Ok(false) => Ok(None),
+        Err(reason) => Err(EvalError::Sweep(reason)),
+    }
+}
+
+/// The text of a panic.
+fn said(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}

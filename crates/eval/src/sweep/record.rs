@@ -1,0 +1,128 @@
+//! What is kept of a run: its key, and a row per flow.
+//!
+//! A record is a line of text: the key in 32 hexadecimal digits, a space, and JSON. Numbers are written as the shortest text
+//! that gives the same number again.
+
+use std::fmt;
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tables::flows::FlowRow;
+
+/// What a run is known by: a hash of the version, the scenario with every key set, the files that it names, scheme and
+/// seed. Half of a SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(pub [u8; 16]);
+
+/// Digits of a key.
+pub(super) const DIGITS: usize = 32;
+
+impl Key {
+    /// Reads what [`Key`] displays.
+    pub fn parse(text: &str) -> Option<Key> {
+        if text.len() != DIGITS || !text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        u128::from_str_radix(text, 16).ok().map(|number| Key(number.to_be_bytes()))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// A run that came to its end, or the reason why it did not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Which run.
+    pub key: Key,
+    /// A row per flow; or why there is none, as a sentence.
+    pub result: Result<Vec<FlowRow>, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Written {
+    Flows(Vec<FlowRow>),
+    Failed(String),
+}
+
+/// More flows of a run are not read.
+const MOST_FLOWS: usize = 1_000;
+
+impl Record {
+    /// The line, with its end.
+    pub fn line(&self) -> String {
+        let written = match &self.result {
+            Ok(flows) => Written::Flows(flows.clone()),
+            Err(reason) => Written::Failed(reason.clone()),
+        };
+        let json = serde_json::to_string(&written).expect("plain data with text keys");
+        let mut line = String::with_capacity(DIGITS + 2 + json.len());
+        writeln!(line, "{} {json}", self.key).expect("memory takes any text");
+        line
+    }
+
+    /// Reads a line, without its end.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(line: &str) -> Result<Record, String> {
+        let (key, json) = line.split_once(' ').ok_or("it has no space behind its key")?;
+        let key = Key::parse(key).ok_or("it does not begin with a key of 32 hexadecimal digits")?;
+        let written = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let result = match written {
+            Written::Flows(flows) if flows.len() > MOST_FLOWS => {
+                return Err(format!("it has {} flows; {MOST_FLOWS} are the most", flows.len()));
+            }
+            Written::Flows(flows) => Ok(flows),
+            Written::Failed(reason) => Err(reason),
+        };
+        Ok(Record { key, result })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tables::flows::metric_names;
+
+    proptest! {
+        #[test]
+        fn a_record_is_read_as_it_was_written(
+            key in any::<[u8; 16]>(),
+            label in "[^\\n]{0,12}",
+            value in prop::option::of(-1e12..1e12_f64),
+            reason in "[ -~\\n]{0,20}",
+        ) {
+            let mut values = vec![None; metric_names().len()];
+            values[0] = value;
+            let row = FlowRow { flow: label, values, ..FlowRow::default() };
+            for result in [Ok(vec![row.clone()]), Err(reason.clone())] {
+                let record = Record { key: Key(key), result };
+                let line = record.line();
+                prop_assert_eq!(line.matches('\n').count(), 1, "one line");
+                prop_assert_eq!(Record::parse(line.trim_end_matches('\n')), Ok(record));
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_says_why() {
+        for line in ["", "abc {}", "0123456789abcdef0123456789abcdef", "0123456789ABCDEF0123456789abcdef {}"]
+        {
+            assert!(Record::parse(line).is_err(), "{line}");
+        }
+        let key = Key([1; 16]);
+        let few = format!(
+            "{key} {{\"flows\":[{{\"flow\":\"a\",\"index\":0,\"device\":0,\"direction\":\"down\",\"scheme\":\"pbe\",\
+             \"greedy\":true,\"values\":\"1 2\"}}]}}"
+        );
+        assert!(Record::parse(&few).unwrap_err().contains("2 numbers"), "{:?}", Record::parse(&few));
+    }
+}

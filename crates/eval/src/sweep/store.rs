@@ -1,0 +1,232 @@
+//! The runs that came to their end, in the folder `cells/` of a sweep: a line each ([`Record`]), in files that only grow.
+//!
+//! Every process that works on a sweep begins a file of its own, and writes a line when a run has ended. If it is killed, at
+//! most the last line is torn; such a line is left out, and its run is made again. Runs of other matrices may be among them:
+//! a run is found by its key.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use airpace_files::{Inside, new_file};
+
+use super::record::{DIGITS, Key, Record};
+use crate::error::EvalError;
+
+/// The folder's name.
+pub(super) const CELLS: &str = "cells";
+/// The end of the names of its files.
+const ENDING: &str = ".log";
+/// The longest line that is read.
+///
+/// Chosen: a thousand flows with their metrics, several times over.
+const MOST_LINE: u64 = 1 << 22;
+
+/// Where a record stands.
+#[derive(Clone, Copy)]
+struct Place {
+    key: Key,
+    file: u32,
+    offset: u64,
+    bytes: u32,
+}
+
+/// The records of a folder, found by their keys.
+pub(super) struct Index {
+    files: Vec<(PathBuf, File)>,
+    /// Sorted by key, each once.
+    places: Vec<Place>,
+}
+
+impl Index {
+    /// Looks through all records below the folder of a sweep.
+    pub(super) fn read(root: &Path) -> Result<Index, EvalError> {
+        let mut index = Index { files: vec![], places: vec![] };
+        for path in logs(root)? {
+            index.add(path)?;
+        }
+        index.places.sort_by_key(|place| place.key);
+        index.places.dedup_by_key(|place| place.key);
+        Ok(index)
+    }
+
+    fn add(&mut self, path: PathBuf) -> Result<(), EvalError> {
+        let file = airpace_files::open(&path).map_err(EvalError::read(&path))?;
+        let mut reader = BufReader::with_capacity(1 << 16, file.try_clone().map_err(EvalError::read(&path))?);
+        let number = self.files.len() as u32;
+        let (mut line, mut offset) = (vec![], 0_u64);
+        for count in 1_u64.. {
+            line.clear();
+            let read = reader.by_ref().take(MOST_LINE).read_until(b'\n', &mut line);
+            let bytes = read.map_err(EvalError::read(&path))?;
+            if line.last() != Some(&b'\n') {
+                if bytes as u64 == MOST_LINE {
+                    return Err(malformed(&path, format!("line {count} has more than {MOST_LINE} bytes")));
+                }
+                // The end, or a line that its process did not live to complete.
+                break;
+            }
+            let key =
+                line.get(..DIGITS).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(Key::parse);
+            let key = key.ok_or_else(|| malformed(&path, format!("line {count} has no key")))?;
+            self.places.push(Place { key, file: number, offset, bytes: bytes as u32 });
+            offset += bytes as u64;
+        }
+        self.files.push((path, file));
+        Ok(())
+    }
+
+    fn find(&self, key: Key) -> Option<&Place> {
+        let at = self.places.binary_search_by_key(&key, |place| place.key).ok()?;
+        Some(&self.places[at])
+    }
+
+    /// Whether this run came to its end.
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// The record of a run; `None` if there is none.
+    pub(super) fn record(&self, key: Key) -> Result<Option<Record>, EvalError> {
+        let Some(place) = self.find(key) else { return Ok(None) };
+        let (path, file) = &self.files[place.file as usize];
+        let mut line = vec![0; place.bytes as usize];
+        file.read_exact_at(&mut line, place.offset).map_err(EvalError::read(path))?;
+        let text = std::str::from_utf8(&line).map_err(|error| malformed(path, error.to_string()))?;
+        let record = Record::parse(text.trim_end_matches('\n'));
+        record.map(Some).map_err(|reason| malformed(path, format!("run {key}: {reason}")))
+    }
+}
+
+fn malformed(path: &Path, reason: String) -> EvalError {
+    let reason = format!("{reason} (remove this file; its runs are made again)");
+    EvalError::Malformed { path: path.to_owned(), reason }
+}
+
+/// The files of records, in the order of their names.
+fn logs(root: &Path) -> Result<Vec<PathBuf>, EvalError> {
+    let folder = root.join(CELLS);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
+        entries => entries.map_err(EvalError::read(&folder))?,
+    };
+    let mut found = vec![];
+    for entry in entries {
+        let path = entry.map_err(EvalError::read(&folder))?.path();
+        if number_of(&path).is_some() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn number_of(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_suffix(ENDING)?.parse().ok()
+}
+
+/// The file into which this process writes records, and the right to do so.
+pub(super) struct Log {
+    root: PathBuf,
+    /// Begun with the first record.
+    out: Mutex<Option<Out>>,
+    /// Locked as long as this process works on the sweep.
+    _lock: File,
+}
+
+/// The file, and where its last whole line ends.
+struct Out {
+    path: PathBuf,
+    file: File,
+    end: u64,
+}
+
+impl Log {
+    /// Claims the folder of a sweep.
+    pub(super) fn claim(root: &Path) -> Result<Log, EvalError> {
+        let lock = Inside::open(root).and_then(|inside| inside.change(&format!("{CELLS}/lock")));
+        let lock = lock.map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => EvalError::Busy { path: root.to_owned() },
+            _ => EvalError::write("make a file in", root)(error),
+        })?;
+        Ok(Log { root: root.to_owned(), out: Mutex::default(), _lock: lock })
+    }
+
+    /// Adds a record.
+    pub(super) fn add(&self, record: &Record) -> Result<(), EvalError> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        if out.is_none() {
+            let last = logs(&self.root)?.iter().filter_map(|path| number_of(path)).max().unwrap_or(0);
+            let path = self.root.join(CELLS).join(format!("{:04}{ENDING}", last + 1));
+            let file = new_file(&path).map_err(EvalError::write("make the file", &path))?;
+            *out = Some(Out { path, file, end: 0 });
+        }
+        let Out { path, file, end } = out.as_mut().expect("it was begun");
+        let line = record.line();
+        if let Err(error) = file.write_all_at(line.as_bytes(), *end) {
+            // The disk is full. No other line may follow a torn one.
+            let _ = file.set_len(*end);
+            return Err(EvalError::write("write", path)(error));
+        }
+        *end += line.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(byte: u8) -> Record {
+        Record { key: Key([byte; 16]), result: Ok(vec![]) }
+    }
+
+    #[test]
+    fn records_are_found_again_whoever_wrote_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for bytes in [[3, 1], [2, 3]] {
+            let log = Log::claim(folder.path()).unwrap();
+            for byte in bytes {
+                log.add(&record(byte)).unwrap();
+            }
+        }
+        let index = Index::read(folder.path()).unwrap();
+        assert_eq!(index.files.len(), 2, "a file for each process");
+        for byte in 1..=3 {
+            assert_eq!(index.record(Key([byte; 16])).unwrap(), Some(record(byte)));
+        }
+        assert!(!index.has(Key([4; 16])));
+        assert_eq!(index.record(Key([4; 16])).unwrap(), None);
+    }
+
+    #[test]
+    fn a_torn_line_is_left_out_and_a_foreign_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::claim(folder.path()).unwrap();
+        log.add(&record(1)).unwrap();
+        log.add(&record(2)).unwrap();
+        let path = folder.path().join("cells/0001.log");
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+        let index = Index::read(folder.path()).unwrap();
+        assert!(index.has(Key([1; 16])) && !index.has(Key([2; 16])), "the torn line's run is made again");
+        fs::write(&path, "something else\n").unwrap();
+        let said = Index::read(folder.path()).err().unwrap().to_string();
+        assert!(said.contains("line 1 has no key (remove this file"), "{said}");
+        fs::write(&path, format!("{} []\n", Key([1; 16]))).unwrap();
+        let said = Index::read(folder.path()).unwrap().record(Key([1; 16])).unwrap_err().to_string();
+        assert!(said.contains("remove this file"), "{said}");
+    }
+
+    #[test]
+    fn two_processes_do_not_work_on_one_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Log::claim(folder.path()).unwrap();
+        let said = Log::claim(folder.path()).err().unwrap().to_string();
+        assert!(said.contains("another sweep writes into"), "{said}");
+        drop(first);
+        Log::claim(folder.path()).unwrap();
+    }
+}

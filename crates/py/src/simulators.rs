@@ -1,0 +1,257 @@
+//! Simulators that run until their agents' next turn and then wait for them. Each is on a thread of its own. While it waits
+//! for actions, it takes no processor.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use airpace_cc::SchemeSpec;
+use airpace_cc::scheme::{Ends, Setup};
+use airpace_core::{Direction, Time};
+use airpace_event::Discard;
+use airpace_sim::{DeviceClock, Prepared, Scenario};
+use numpy::{PyArray1, PyArray3, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::raise;
+use crate::steered::{Ask, Lever, NUMBERS, Observation, Steered, Turns};
+
+/// A simulator that waits for its agents.
+struct Simulator {
+    act: Sender<Vec<f64>>,
+    /// It has one owner at a time; Python wants to be sure of that.
+    see: Mutex<Receiver<Vec<Observation>>>,
+    steps: u64,
+}
+
+/// Several simulators of one scenario.
+#[pyclass(module = "airpace")]
+pub struct Simulators {
+    prepared: Arc<Prepared>,
+    /// By agent: the clock of its sender, where that is a device's.
+    clocks: Vec<Option<DeviceClock>>,
+    labels: Vec<String>,
+    lever: Lever,
+    start: f64,
+    step: Duration,
+    steps: u64,
+    all: Vec<Option<Simulator>>,
+}
+
+/// Observations, and whether the scenario is over.
+type Steps<'py> = (Bound<'py, PyArray3<f32>>, Bound<'py, PyArray1<bool>>);
+
+#[pymethods]
+impl Simulators {
+    #[new]
+    #[pyo3(signature = (scenario, *, count, flows, set, others, lever, start, step_ms))]
+    #[allow(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
+    fn new(
+        scenario: &str,
+        count: usize,
+        flows: Option<Vec<usize>>,
+        mut set: Vec<(String, String)>,
+        others: &str,
+        lever: &str,
+        start: f64,
+        step_ms: f64,
+    ) -> PyResult<Simulators> {
+        let named = Scenario::named(scenario, &set).map_err(raise::value)?;
+        let agents = agents(scenario, &named, flows)?;
+        // Only these flows are the agents'.
+        for (other, of) in named.flow.iter().enumerate() {
+            if of.scheme.is_none() && !agents.contains(&other) {
+                set.push((format!("flow.{other}.scheme"), others.to_owned()));
+            }
+        }
+        let named = Scenario::named(scenario, &set).map_err(raise::value)?;
+        let prepared = named.prepare().map_err(raise::value)?;
+        let lever =
+            Lever::named(lever).ok_or_else(|| raise::value(format!("no action is called `{lever}`")))?;
+        // A flow begins up to a millisecond late, and the last step must end before the run does.
+        let starts = agents.iter().map(|agent| named.flow[*agent].start_s);
+        let start_s = starts.fold(f64::INFINITY, f64::min);
+        let steps = ((named.duration().as_secs_f64() - start_s - 0.002) * 1e3 / step_ms).floor();
+        if steps.is_nan() || steps < 2.0 {
+            let reason =
+                format!("step_ms={step_ms}: the flow runs for less than two steps; give a shorter one");
+            return Err(raise::value(reason));
+        }
+        let clock = |agent: &usize| {
+            let flow = &named.flow[*agent];
+            let of_device = || DeviceClock::new(&named.device[usize::from(flow.device)].clock);
+            (flow.direction == Direction::Uplink).then(of_device)
+        };
+        Ok(Simulators {
+            clocks: agents.iter().map(clock).collect(),
+            labels: agents.iter().map(|agent| named.flow[*agent].label.clone()).collect(),
+            prepared: Arc::new(prepared),
+            lever,
+            start,
+            step: Duration::from_secs_f64(step_ms / 1e3),
+            steps: steps as u64,
+            all: (0..count).map(|_| None).collect(),
+        })
+    }
+
+    /// The labels of the agents' flows.
+    #[getter]
+    fn labels(&self) -> Vec<String> {
+        self.labels.clone()
+    }
+
+    /// Begins anew where `mask` says so, with these seeds. Returns what each agent sees after its first step.
+    fn reset<'py>(
+        &mut self,
+        py: Python<'py>,
+        mask: PyReadonlyArray1<'py, bool>,
+        seeds: Vec<u64>,
+    ) -> PyResult<Bound<'py, PyArray3<f32>>> {
+        let mask = mask.as_slice()?;
+        for (at, _) in mask.iter().enumerate().filter(|(_, wanted)| **wanted) {
+            let seed = seeds.get(at).copied().unwrap_or(0);
+            let simulator = self.begin(seed);
+            if let Some(place) = self.all.get_mut(at) {
+                *place = Some(simulator);
+            }
+        }
+        let seen = self.see(py, mask)?;
+        Ok(seen.0)
+    }
+
+    /// Sets rates or windows where `mask` says so, and goes on for a step. What is not meant sees zeros. The actions
+    /// are those of all agents of the first simulator, then those of the second.
+    fn step<'py>(
+        &mut self,
+        py: Python<'py>,
+        mask: PyReadonlyArray1<'py, bool>,
+        actions: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Steps<'py>> {
+        let (mask, actions) = (mask.as_slice()?, actions.as_slice()?);
+        if actions.len() != self.all.len() * self.labels.len() {
+            let wanted = self.all.len() * self.labels.len();
+            return Err(raise::value(format!("{} actions; give {wanted}, one per agent", actions.len())));
+        }
+        let of_each = actions.chunks(self.labels.len());
+        for ((simulator, wanted), actions) in self.all.iter_mut().zip(mask).zip(of_each) {
+            if !wanted {
+                continue;
+            }
+            let Some(simulator) = simulator else {
+                return Err(raise::failed("an episode is over or has not begun: call reset() first"));
+            };
+            // If it has ended, that shows when it should tell what it saw.
+            let _ = simulator.act.send(actions.to_vec());
+        }
+        self.see(py, mask)
+    }
+}
+
+/// The flows that agents steer: those that are named, or all that have no scheme of their own.
+fn agents(scenario: &str, named: &Scenario, flows: Option<Vec<usize>>) -> PyResult<Vec<usize>> {
+    let count = named.flow.len();
+    let mut agents = match flows {
+        None => (0..count).filter(|at| named.flow[*at].scheme.is_none()).collect(),
+        Some(flows) => flows,
+    };
+    // Controllers are made in the order of the flows.
+    agents.sort_unstable();
+    if agents.is_empty() {
+        return Err(raise::value(format!(
+            "no flow to steer: those of `{scenario}` have schemes of their own"
+        )));
+    }
+    for (at, flow) in agents.iter().enumerate() {
+        match named.flow.get(*flow) {
+            None => {
+                return Err(raise::value(format!(
+                    "flow={flow}: `{scenario}` has {count} flows; count from 0"
+                )));
+            }
+            Some(of) if of.scheme.is_some() => {
+                return Err(raise::value(format!(
+                    "flow={flow} of `{scenario}` has a scheme of its own; steer another"
+                )));
+            }
+            Some(_) if agents[..at].contains(flow) => {
+                return Err(raise::value(format!("flow={flow} is named twice; it has one agent")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(agents)
+}
+
+impl Simulators {
+    /// A simulator on its thread. It ends when it is dropped.
+    fn begin(&self, seed: u64) -> Simulator {
+        let (act, hear) = channel();
+        let (tell, see) = channel();
+        let turns =
+            Turns::new(self.lever, self.step, self.start, self.labels.len(), Ask::Outside { tell, hear });
+        let (prepared, clocks) = (self.prepared.clone(), self.clocks.clone());
+        std::thread::spawn(move || {
+            let turns = Arc::new(turns);
+            let its = turns.clone();
+            let made = AtomicUsize::new(0);
+            let make = move |setup: &Setup| {
+                // The controllers of a run's flows are made in the flows' order.
+                let agent = made.fetch_add(1, Ordering::Relaxed);
+                let clock = clocks.get(agent).copied();
+                let clock = clock.ok_or("a flow that opens connections anew cannot be steered")?;
+                let steered = Steered::new(&its, agent, setup.mss, clock);
+                Ok(Ends { controller: Box::new(steered), receiver: None })
+            };
+            if let Ok(spec) = SchemeSpec::own("agent", Arc::new(make)) {
+                let mut go_on = |_: Time| match turns.have_left.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                };
+                // Whatever it says, the agents see that nothing more comes.
+                let _ = airpace_sim::run_prepared(&prepared, &spec, seed, &mut Discard, &mut go_on);
+            }
+        });
+        Simulator { act, see: Mutex::new(see), steps: 0 }
+    }
+
+    /// What each agent of `mask` sees at the end of its step, and whether its episode is over.
+    fn see<'py>(&mut self, py: Python<'py>, mask: &[bool]) -> PyResult<Steps<'py>> {
+        let (all, steps, agents) = (&mut self.all, self.steps, self.labels.len());
+        let seen = py.detach(|| {
+            let mut rows = vec![];
+            for (simulator, wanted) in all.iter_mut().zip(mask) {
+                let waiting = simulator.as_mut().filter(|_| *wanted);
+                rows.push(match waiting {
+                    None => Some((vec![[0.0; NUMBERS]; agents], false)),
+                    Some(waiting) => {
+                        let see = waiting.see.get_mut().unwrap_or_else(PoisonError::into_inner);
+                        see.recv().ok().map(|seen| {
+                            waiting.steps += 1;
+                            (seen, waiting.steps >= steps)
+                        })
+                    }
+                });
+            }
+            rows
+        });
+        let mut rows = vec![];
+        let mut over = vec![];
+        for (at, row) in seen.into_iter().enumerate() {
+            let Some((row, is_over)) = row else {
+                self.all[at] = None;
+                return Err(raise::failed(
+                    "the simulator ended early: the scenario cannot be run, or its flows stop",
+                ));
+            };
+            if is_over {
+                self.all[at] = None;
+            }
+            rows.push(row.iter().map(|seen| seen.to_vec()).collect());
+            over.push(is_over);
+        }
+        let rows = PyArray3::from_vec3(py, &rows).map_err(raise::failed)?;
+        Ok((rows, PyArray1::from_vec(py, over)))
+    }
+}

@@ -1,0 +1,123 @@
+//! Properties that must hold for any folder of a sweep, any line of a record and any words of a matrix.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use airpace_eval::Host;
+use airpace_eval::sweep::{self, Axis, Plan, Record, Spec, Sweep};
+use tempfile::TempDir;
+
+use super::choices::Choices;
+use super::folder::{Files, collect, placed, spoil};
+
+/// One phone over a wire, for a short run.
+const STORY: &str =
+    "name = \"story\"\nduration_s = 0.1\n[internet]\nrate_mbps = 10\nbuffer.ms = 50\n[[flow]]\nrtt_ms = 20\n";
+
+fn spec() -> Spec {
+    Spec {
+        scenario: "story.toml".to_owned(),
+        text: STORY.to_owned(),
+        set: vec![Axis::parse("flow.0.rtt_ms", "20,30").expect("an axis")],
+        schemes: vec!["reno".to_owned()],
+        seeds: vec![1],
+    }
+}
+
+/// Makes what is missing in the folder of this sweep, and all files anew.
+fn make(root: &Path) -> Result<(), airpace_eval::EvalError> {
+    let sweep = Sweep::open(Plan::new(spec())?, root, Host::default())?;
+    sweep.run(&|_| ControlFlow::Continue(()))?;
+    sweep.finish(&mut |_, _, _| Ok(())).map(drop)
+}
+
+/// The files of a valid folder.
+fn sound() -> &'static Files {
+    static SOUND: OnceLock<Files> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        make(folder.path()).expect("it runs");
+        let mut files = vec![];
+        collect(folder.path(), Path::new(""), &mut files);
+        files
+    })
+}
+
+thread_local! {
+    /// The folder that is damaged and repaired again.
+    static FOLDER: TempDir = placed(sound());
+}
+
+/// What a stranger may have written: it is read, or refused with words.
+pub fn sweep(input: &[u8]) {
+    let mut choices = Choices(input);
+    match choices.byte() % 4 {
+        0 => words(&String::from_utf8_lossy(choices.0)),
+        1 => record(&String::from_utf8_lossy(choices.0)),
+        2 => matrix(&mut choices),
+        _ => folder(&mut choices),
+    }
+}
+
+/// Values of a key are read as they are written.
+fn words(text: &str) {
+    match Axis::parse("key", text) {
+        Ok(axis) => {
+            let typed = axis.to_string();
+            let again = Axis::parse("key", typed.strip_prefix("key=").expect("its key"));
+            assert_eq!(again, Ok(axis), "{typed}");
+        }
+        Err(reason) => assert!(reason.starts_with("--set key: "), "{reason}"),
+    }
+}
+
+/// A record that is read says the same when it is written again.
+fn record(line: &str) {
+    if let Ok(record) = Record::parse(line) {
+        assert_eq!(Record::parse(record.line().trim_end_matches('\n')), Ok(record));
+    }
+}
+
+/// A changed matrix is refused with words, or its first and last runs have a point.
+fn matrix(choices: &mut Choices<'_>) {
+    let sound = serde_json::to_vec(&spec()).expect("plain data");
+    let text = spoil(
+        Path::new("spec.json"),
+        &sound,
+        &vec![(Path::new("spec.json").to_owned(), sound.clone())],
+        choices,
+    );
+    let Ok(spec) = serde_json::from_slice::<Spec>(&text) else { return };
+    match Plan::new(spec) {
+        Ok(plan) => {
+            for number in [0, plan.cells() - 1] {
+                let cell = plan.cell(number);
+                assert!(cell.point < plan.points());
+                if let Err(reason) = plan.digest(cell.point) {
+                    assert!(reason.len() > 10, "{reason}");
+                }
+            }
+        }
+        Err(error) => assert!(error.to_string().len() > 10, "{error}"),
+    }
+}
+
+/// A folder in which some files are damaged can be opened and made again, or the error has words.
+fn folder(choices: &mut Choices<'_>) {
+    FOLDER.with(|folder| {
+        for _ in 0..1 + choices.byte() % 2 {
+            let (name, bytes) = &sound()[choices.below(sound().len())];
+            fs::write(folder.path().join(name), spoil(name, bytes, sound(), choices)).expect("a file");
+        }
+        for error in [sweep::results(folder.path()).err(), make(folder.path()).err()].into_iter().flatten() {
+            assert!(error.to_string().len() > 10, "{error}");
+        }
+        let entries = fs::read_dir(folder.path().join("cells")).expect("a folder");
+        entries.for_each(|entry| fs::remove_file(entry.expect("an entry").path()).expect("a file"));
+        for (name, bytes) in sound() {
+            fs::write(folder.path().join(name), bytes).expect("a file");
+        }
+    });
+}

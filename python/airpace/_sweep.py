@@ -1,0 +1,271 @@
+"""Sweeps: any key of a scenario, schemes and seeds, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from airpace import _airpace
+from airpace._airpace import Table
+from airpace._progress import Bar
+from airpace._simulate import Progress, Value, _toml
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+#: The values of a key: one, several, or text as behind `--set` of `airpace sweep`: `"25,50,100"`, `"10..300/8"`.
+Values: TypeAlias = "Value | Iterable[Value]"
+
+#: How long a worker of a cluster is busy with one task. Shorter tasks cost the scheduler time, longer ones are lost as
+#: a whole if a worker dies.
+TASK_S = 10.0
+
+#: The most runs of one task.
+MOST_RUNS = 1000
+
+
+class Sweep:
+    """What came of a sweep: one table of all numbers, and the runs that failed.
+
+    The folder has the same as files: `results/` is a Parquet dataset with a partition per scheme, and `report.html`
+    shows heat maps.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Opens a folder of a sweep that is complete."""
+        self._table, manifest = _airpace.open_sweep(folder)
+        self._folder = folder
+        self._manifest: dict[str, Any] = json.loads(manifest)
+
+    @property
+    def results(self) -> Table:
+        """The numbers: a row per flow of a run, without those that failed.
+
+        Columns are `cell`, `scenario`, `scheme`, `seed`, one per key that was set (`cell.prbs`), the flow's, and one
+        per metric, called as in a scenario's `[[expect]]`. Rows are in the order of schemes, then of points, then of
+        seeds.
+        """
+        return self._table
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The runs that failed: `cell`, `scheme`, `seed`, `set` and `reason`."""
+        failures: list[dict[str, Any]] = json.loads((self._folder / "failures.json").read_text(encoding="utf-8"))
+        return failures
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._folder
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What was swept, by which version and command."""
+        return self._manifest
+
+    def __len__(self) -> int:
+        """How many runs there are, those that failed among them."""
+        return int(self._manifest["cells"])
+
+    def __repr__(self) -> str:
+        """Size and folder."""
+        return f"<airpace.Sweep of {len(self)} runs, {self._manifest['failed']} failed, in {self._folder}>"
+
+
+def sweep(
+    what: str | os.PathLike[str],
+    *,
+    set: Mapping[str, Values] | None = None,  # noqa: A002 - as `--set` of the program
+    schemes: str | Iterable[str] = (),
+    seeds: int | Iterable[int] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    client: Client | None = None,
+    progress: bool | Progress | None = None,
+) -> Sweep:
+    """Runs a scenario for every combination of keys' values, schemes and seeds, as `airpace sweep` does.
+
+    The folder is that of the program, byte for byte. A call that was interrupted goes on where it was if it is made
+    again: runs that ended are found in the folder, by a hash of version, scenario, scheme and seed.
+
+    Args:
+        what: A name of `scenarios()`, a scenario's TOML file, or the TOML file of a sweep, as `airpace sweep` takes it.
+        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": [25, 50, 100]}`. Text is read
+            as behind `--set`: `"10..300/8"` are eight numbers from 10 to 300. The last key changes fastest.
+        schemes: Names of schemes, as for `simulate`. A controller written in Python cannot be swept: nothing tells
+            whether its code has changed since a run.
+        seeds: Seeds of the random numbers; 1 if not given.
+        out: The folder. If not given, `sweeps/NAME-HASH`, which is the same for the same matrix.
+        jobs: How many runs at once on this machine; one per core if not given. Not used with `client`.
+        client: A `dask.distributed.Client`: its workers make the runs. They need this version of airpace, and the
+            traces that the scenario names, under the same names. Results come back over the network: they need no
+            folder in common. Runs of a worker that dies are made by others; a run that kills its workers is listed as
+            failed.
+        progress: Whether to show how far the sweep is, or a function that is told now and then: the part that is done
+            (0 to 1), the runs that are done, and all runs. If not given, it is shown on a terminal.
+
+    Raises:
+        ValueError: A scenario, scheme or key that does not exist or does not fit, or a matrix that is too large.
+        OSError: A file or folder that cannot be read or written; the disk may be full. What had ended is kept.
+        RuntimeError: The cluster is gone. What had ended is kept.
+        KeyboardInterrupt: Ctrl-C. What had ended is kept.
+    """
+    words = [schemes] if isinstance(schemes, str) else list(schemes)
+    for word in words:
+        if not isinstance(word, str):
+            raise ValueError(
+                f"{word!r} is no name of a scheme; a sweep takes names, as `airpace list schemes` lists them"
+            )
+    numbers = None if seeds is None else [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    for seed in numbers or ():
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"{seed} is no seed; give whole numbers from 0 to 2**64 - 1")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs={jobs}: give at least 1")
+    tell = progress if callable(progress) else None
+    if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
+        tell = Bar(sys.stderr)
+    session = _airpace.SweepSession(
+        os.fspath(what),
+        set=[(key, _values(key, values)) for key, values in (set or {}).items()],
+        schemes=[part for word in words for part in word.split(",")],
+        seeds=numbers,
+        jobs=jobs,
+        out=None if out is None else Path(out),
+        command=f"airpace.sweep({os.fspath(what)!r}, …)",
+    )
+    try:
+        if client is None:
+            session.run(tell)
+        else:
+            _on_cluster(session, client, tell)
+        session.finish()
+    finally:
+        session.close()
+        if isinstance(tell, Bar):
+            tell.close()
+    return Sweep(session.folder)
+
+
+def open_sweep(path: str | os.PathLike[str]) -> Sweep:
+    """Opens the folder of a sweep: one that `airpace sweep` or `sweep` wrote.
+
+    Raises `ValueError` if it is none or not complete, and `OSError` if it cannot be read.
+    """
+    return Sweep(Path(path))
+
+
+def _values(key: str, values: Values) -> str | list[str]:
+    """Values as the native half takes them: text as it is typed behind `--set`, or a list."""
+    if isinstance(values, str):
+        return values
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, bool | int | float | dict):
+        return [_toml(key, values)]
+    return [_toml(key, value) for value in values]
+
+
+@functools.lru_cache(maxsize=4)
+def _plan(spec: str) -> _airpace.SweepPlan:
+    """The plan, which a worker reads once."""
+    return _airpace.SweepPlan(spec)
+
+
+def _run(spec: str, cells: list[int]) -> tuple[bytes, float]:
+    """A task of a worker: makes these runs. Returns their records, and the seconds that they took."""
+    began = time.monotonic()
+    lines = _plan(spec).run(cells)
+    return lines, time.monotonic() - began
+
+
+class _Tasks:
+    """The tasks of a sweep: how many runs the next one has, and which those are."""
+
+    def __init__(self, session: _airpace.SweepSession) -> None:
+        self._session = session
+        self._next = 0
+        self._seconds_per_run: float | None = None
+        self._again: list[list[int]] = []
+
+    def took(self, runs: int, seconds: float) -> None:
+        """Notes how long a task took."""
+        per_run = seconds / max(runs, 1)
+        known = self._seconds_per_run
+        self._seconds_per_run = per_run if known is None else 0.8 * known + 0.2 * per_run
+
+    def parted(self, cells: list[int]) -> None:
+        """Has these runs made again, each by itself."""
+        self._again.extend([cell] for cell in cells)
+
+    def take(self) -> list[int]:
+        """The runs of the next task; none if all were taken."""
+        if self._again:
+            return self._again.pop()
+        # Which runs are in a task decides nothing but how long it takes.
+        count = 1 if self._seconds_per_run is None else int(TASK_S / max(self._seconds_per_run, 1e-6))
+        cells = self._session.batch(self._next, min(max(count, 1), MOST_RUNS))
+        self._next += len(cells)
+        return cells
+
+
+def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress | None) -> None:
+    """Has the workers of a Dask cluster make the runs."""
+    try:
+        from distributed import as_completed
+    except ImportError as missing:
+        raise ImportError("a sweep on a cluster needs Dask: pip install 'airpace[dask]'") from missing
+
+    tasks = _Tasks(session)
+    running: dict[Future, list[int]] = {}
+    ended = as_completed()
+
+    def fill() -> None:
+        """Keeps a few tasks waiting for each thread, so that none is idle, and the rest here."""
+        threads = sum(client.nthreads().values())
+        while len(running) < max(3 * threads, 2):
+            cells = tasks.take()
+            if not cells:
+                return
+            future = client.submit(_run, session.spec, cells, pure=False)
+            running[future] = cells
+            ended.add(future)
+
+    try:
+        fill()
+        while running:
+            future = next(ended)
+            cells = running.pop(future)
+            if future.status == "finished":
+                lines, seconds = future.result()
+                session.add(cells, lines)
+                tasks.took(len(cells), seconds)
+            elif future.status == "error":
+                # Its workers died, one after the other, or cannot do it. One run may be the reason.
+                if len(cells) > 1:
+                    tasks.parted(cells)
+                else:
+                    session.fail(cells[0], _reason(future))
+            else:
+                raise RuntimeError("the cluster is gone; what had ended is kept, and the same call goes on")
+            done, _, all_cells = session.progress()
+            if tell is not None:
+                tell(done / all_cells, done, all_cells)
+            fill()
+    finally:
+        if running:
+            client.cancel(list(running))
+
+
+def _reason(future: Future) -> str:
+    """Why a task failed, as a sentence."""
+    error = future.exception()
+    if type(error).__name__ == "KilledWorker":
+        return "the workers that ran it died, one after the other; they may have had too little memory"
+    return f"the worker could not do it: {type(error).__name__}: {error}"

@@ -1,0 +1,117 @@
+"""Figures of the cell: which users got the PRBs."""
+
+from __future__ import annotations
+
+from matplotlib import rc_context
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch
+
+from airpace._run import Run
+from airpace.plots._data import Dict, Scene, nothing
+from airpace.plots._look import STYLE, Drawing, drawing, legend
+
+#: Colours of the palette for devices, and for the control channel.
+DEVICES, CONTROL = (0, 1, 2, 5), 3
+
+
+@rc_context(STYLE)
+def prb_share(
+    run: Run,
+    *,
+    scenario: str | None = None,
+    schemes: str | None = None,
+    direction: str | None = None,
+    width: str | float = "column",
+    height: float | None = None,
+) -> Drawing:
+    """Who got the cell under one scheme: part of all PRBs of all carriers, over the run.
+
+    `direction` is `down` or `up`; without it, that of the first flow.
+    """
+    scene = Scene(run, scenario, schemes)
+    cell = cell_of(scene, direction)
+    figure = drawing(width, height or 2.1)
+    axes = figure.add_subplot()
+    shown = [at for at, user in enumerate(cell["users"]) if user != "idle"]
+    shares = [cell["share_percent"][at] for at in shown]
+    colours = [owner_colour(scene, cell, cell["users"][at]) for at in shown]
+    names = [owner_name(scene, cell["users"][at]) for at in shown]
+    axes.stackplot(scene.times(shares[0]), *shares, colors=colours, labels=names, linewidth=0)
+    axes.set_ylim(0, 100)
+    axes.set_xlim(0, scene.data["duration_s"])
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel("% of PRBs")
+    legend(figure, grows=height is None)
+    return figure
+
+
+@rc_context(STYLE)
+def prb_map(
+    run: Run,
+    *,
+    scenario: str | None = None,
+    schemes: str | None = None,
+    direction: str | None = None,
+    width: str | float = "page",
+    height: float | None = None,
+) -> Drawing:
+    """Each subframe of the cell under one scheme, around the moment when most changed; idle PRBs are left empty.
+
+    Blocks that are sent again are paler. `direction` is `down` or `up`; without it, that of the first flow.
+    """
+    scene = Scene(run, scenario, schemes)
+    cell = cell_of(scene, direction)
+    found, carriers = cell["map"], cell["carriers"]
+    figure = drawing(width, height or 0.7 + 1.4 * len(carriers))
+    panels = figure.subplots(len(carriers), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, carrier in zip(panels, carriers, strict=True):
+        boxes, colours = [], []
+        for subframe, of, first, count, owner, _, again in found["grants"]:
+            if of == carrier["carrier"]:
+                left, right = found["start_ms"] + subframe, found["start_ms"] + subframe + 0.9
+                boxes.append([(left, first), (right, first), (right, first + count), (left, first + count)])
+                colour = owner_colour(scene, cell, found["owners"][owner])
+                colours.append((colour, 0.55 if again else 1.0))
+        axes.add_collection(PolyCollection(boxes, facecolors=colours, linewidths=0))
+        axes.set_ylim(0, carrier["prbs"])
+        axes.set_yticks([0, carrier["prbs"] // 2, carrier["prbs"]])
+        axes.set_ylabel("PRB" if len(carriers) == 1 else f"PRB, carrier {carrier['carrier']}")
+    panels[-1].set_xlim(found["start_ms"], found["start_ms"] + found["subframes"])
+    panels[-1].set_xlabel("subframe (ms)")
+    devices = [user for user in cell["users"] if user.startswith("device")]
+    signs = [
+        Patch(facecolor=owner_colour(scene, cell, user), label=owner_name(scene, user))
+        for user in (*devices, "background", "control")
+    ]
+    legend(figure, grows=height is None, below=signs)
+    return figure
+
+
+def cell_of(scene: Scene, direction: str | None) -> Dict:
+    """The cell under the only scheme, in a direction."""
+    way = direction or scene.data["flows"][0]["direction"]
+    for cell in scene.data["cells"]:
+        if cell["scheme"] == scene.one() and cell["direction"] == way:
+            known: Dict = cell
+            return known
+    raise nothing(f"cell in direction `{way}`")
+
+
+def owner_colour(scene: Scene, cell: Dict, owner: str) -> str:
+    """Devices have colours. Background users are grey, so that the devices' PRBs stand out."""
+    if owner == "control":
+        return scene.look.palette(CONTROL)
+    if owner.startswith("device") and owner in cell["users"]:
+        return scene.look.palette(DEVICES[cell["users"].index(owner) % len(DEVICES)])
+    _, _, number = owner.partition(" ")
+    return scene.look.greys[(int(number) if number.isdigit() else 0) % len(scene.look.greys)]
+
+
+def owner_name(scene: Scene, owner: str) -> str:
+    """A user's name, with that of its flow."""
+    if owner == "background":
+        return "background users"
+    for flow in scene.data["flows"]:
+        if owner == f"device {flow['device']}":
+            return f"{owner} ({flow['flow']})"
+    return owner

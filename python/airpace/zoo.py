@@ -1,0 +1,117 @@
+"""An environment for several learning agents, as PettingZoo knows them: an agent per flow, all of them at once.
+
+>>> import airpace.zoo
+>>> env = airpace.zoo.CongestionParallelEnv("two-flows", action="window")
+>>> seen, _ = env.reset(seed=1)
+>>> actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+>>> seen, rewards, terminations, truncations, infos = env.step(actions)
+
+Agents are called as their flows are labelled. Actions, observations and rewards of each are those of `airpace.gym`; a
+reward is of the agent's own flow. All agents act at the same instants: the first step begins with the first packet of
+any of them. An agent whose flow begins later, or has ended, sees that nothing happens, and what it does has no effect.
+All agents are there until the scenario ends; then all are truncated at once, and `agents` is empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from airpace._simulate import Value
+
+try:
+    import numpy as np
+    import numpy.typing as npt
+    from gymnasium import spaces
+    from gymnasium.utils import seeding
+    from pettingzoo import ParallelEnv
+
+    from airpace._steering import Floats, Reward, Steering, mbps_less_delay
+except ImportError as error:
+    raise ImportError("airpace.zoo needs PettingZoo: pip install 'pettingzoo>=1.25' 'gymnasium>=1.1'") from error
+
+__all__ = ["CongestionParallelEnv", "mbps_less_delay"]
+
+
+class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[misc]  # PettingZoo has no types
+    """Flows of a scenario, each steered by an agent of its own."""
+
+    metadata: dict[str, Any] = {"name": "airpace_congestion_v0", "render_modes": []}  # noqa: RUF012 - as its base class
+
+    def __init__(
+        self,
+        scenario: str | os.PathLike[str] = "two-flows",
+        *,
+        action: str = "rate",
+        most: float | None = None,
+        step_ms: float = 50.0,
+        reward: Reward = mbps_less_delay,
+        flows: Iterable[int] | None = None,
+        others: str = "cubic",
+        set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
+    ) -> None:
+        """Steers flows of a scenario.
+
+        Args:
+            scenario: A name of `airpace.scenarios()`, or a TOML file.
+            action: `rate` or `window`.
+            most: The largest action; 200 Mbit/s or 5000 packets if not given.
+            step_ms: How long an action holds, in simulated milliseconds, 1 to 10000.
+            reward: What a step of a flow is worth.
+            flows: The agents' flows, from 0 in the order of the scenario; without it, all that have no scheme of
+                their own.
+            others: The scheme of the other flows that have none of their own.
+            set: Keys of the scenario and their values, as for `airpace.simulate`.
+        """
+        self._steering = Steering(scenario, 1, action, most, step_ms, flows, others, set)
+        self._reward = reward
+        self._one = np.ones(1, dtype=np.bool_)
+        self._random, _ = seeding.np_random()
+        self.possible_agents = list(self._steering.simulators.labels)
+        self.agents: list[str] = []
+        # Spaces draw random numbers, so each agent has its own.
+        self.action_spaces = {agent: deepcopy(self._steering.action_space) for agent in self.possible_agents}
+        self.observation_spaces = {agent: deepcopy(self._steering.observation_space) for agent in self.possible_agents}
+
+    def action_space(self, agent: str) -> spaces.Box:
+        """The actions of an agent."""
+        return self.action_spaces[agent]
+
+    def observation_space(self, agent: str) -> spaces.Box:
+        """What an agent can see."""
+        return self.observation_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
+        """Begins an episode, and takes its first step at low rates."""
+        if seed is not None:
+            self._random, _ = seeding.np_random(seed)
+        drawn = int(self._random.integers(2**63)) if seed is None else seed
+        seen = self._steering.simulators.reset(self._one, [drawn])[0]
+        self.agents = list(self.possible_agents)
+        return self._of_each(seen), {agent: {"seed": drawn} for agent in self.agents}
+
+    def step(
+        self, actions: Mapping[str, npt.ArrayLike]
+    ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Goes on for a step of all agents."""
+        missing = [agent for agent in self.agents if agent not in actions]
+        if missing or not self.agents:
+            what = f"no action for {', '.join(missing)}" if missing else "the episode is over or has not begun"
+            raise ValueError(f"{what}; {'all agents act at once' if missing else 'call reset() first'}")
+        wide = [self._steering.bounded(actions[agent]) for agent in self.agents]
+        seen, over = self._steering.simulators.step(self._one, np.concatenate(wide))
+        rewards = {agent: float(self._reward(row)) for agent, row in zip(self.agents, seen[0], strict=True)}
+        observed = self._of_each(seen[0])
+        terminations = dict.fromkeys(self.agents, False)
+        truncations = dict.fromkeys(self.agents, bool(over[0]))
+        infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        if over[0]:
+            self.agents = []
+        return observed, rewards, terminations, truncations, infos
+
+    def _of_each(self, seen: Floats) -> dict[str, Floats]:
+        return dict(zip(self.agents, seen, strict=True))
