@@ -31,8 +31,9 @@ pub struct Antenna {
     estimator: Estimator,
     /// What the estimator knew before the subframe.
     before: Learnt,
-    /// Averages of products of neighbours and of powers, as in [`Hints`].
+    /// Averages of products of neighbours, of their squares, and of powers, as in [`Hints`].
     neighbours: Complex32,
+    squares: f32,
     power: f32,
     /// Subframes behind the averages, up to [`WATCHED`].
     watched: f32,
@@ -47,6 +48,11 @@ const LEAST_SHARE: f32 = 0.03;
 
 /// The share by which the mean of a symbol changes the estimate of DC.
 const DC_SHARE: f32 = 0.1;
+
+/// By this factor, the square of an average must exceed that of an average of independent values.
+///
+/// Chosen: once averages run over all their subframes, chance reaches it once in 2000.
+const STEADY: f32 = 4.0;
 
 /// Subframes over which averages run.
 ///
@@ -67,6 +73,7 @@ impl Antennas {
                 before: estimator.learnt(),
                 estimator,
                 neighbours: Complex32::default(),
+                squares: 0.0,
                 power: 0.0,
                 watched: 0.0,
                 weight: 1.0,
@@ -217,13 +224,16 @@ impl Antenna {
         self.watched = (self.watched + 1.0).min(WATCHED);
         let share = 1.0 / self.watched;
         self.neighbours += (hints.neighbours - self.neighbours) * share;
+        self.squares += (hints.neighbours.norm_sqr() - self.squares) * share;
         self.power += (hints.power - self.power) * share;
     }
 
-    /// Whether its reference signals are more than noise.
+    /// Whether its reference signals are more than noise: neighbours are alike, and in the same way in all subframes. What a
+    /// dead antenna gives may lie on a few subcarriers, of which chance makes more than of many.
     fn hears(&self) -> bool {
         let coherence = self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE);
-        coherence > self.estimator.hints().of_noise() / self.watched.max(1.0).sqrt()
+        let is_steady = self.neighbours.norm_sqr() * self.watched > STEADY * self.squares;
+        is_steady && coherence > self.estimator.hints().of_noise() / self.watched.max(1.0).sqrt()
     }
 }
 
