@@ -160,8 +160,7 @@ fn no_antenna_makes_it_worse_than_the_better_one_alone() {
             let other = decode(&[other], &sent);
             let best = alone.recall.max(other.recall);
             println!("{name}: {both:?}, alone {:.4} and {:.4}", alone.recall, other.recall);
-            // Of 484 messages: ten may differ by chance and by what the worse antenna adds.
-            assert!(both.recall + 0.0207 >= best, "{name}: {both:?} with, {best} without");
+            assert!(both.recall + 0.005 >= best, "{name}: {both:?} with, {best} without");
             assert!(both.invented <= 1, "{name}: {} were never sent", both.invented);
         }
     }
