@@ -23,8 +23,11 @@ AP_FN int read_told(struct ap_feed *feed, ap_u64 now, struct ap_told *out)
 		out->share_den = told->share_den;
 		if (AP_RARE(seen->sequence != before))
 			continue;
-		/* A time in the future is of a feeder that has no clock: it is not believed. */
-		return out->time && out->time <= now + AP_MS && now <= out->time + AP_FEED_MAX_AGE;
+		/*
+		 * A time in the future is of a feeder that has no clock, and is not believed. But `now` is when the kernel
+		 * began with an ACK, or to send, and a process may be held up meanwhile.
+		 */
+		return out->time && out->time <= now + AP_FEED_MAX_AGE && now <= out->time + AP_FEED_MAX_AGE;
 	}
 	return 0;
 }

@@ -315,11 +315,11 @@ fn estimate(
     };
     let done = cells - missing as u64 - todo.impossible;
     let runs = format!(
-        "{} = {} points × {} schemes × {} seeds; {} found from before{impossible}, {} to do",
+        "{} = {} × {} × {}; {} found from before{impossible}, {} to do",
         count(cells, "run"),
-        thousands(plan.points()),
-        spec.schemes.len(),
-        spec.seeds.len(),
+        count(plan.points(), "point"),
+        count(spec.schemes.len() as u64, "scheme"),
+        count(spec.seeds.len() as u64, "seed"),
         thousands(done),
         thousands(missing as u64)
     );
