@@ -49,6 +49,8 @@ const SPAN: Duration = Duration::from_millis(600);
 /// A flow whose memory leaves the processor's cache between two ACKs, and one whose memory stays there.
 const RATES_MBPS: [f64; 2] = [200.0, 2_000.0];
 const MSS: u32 = 1448;
+/// Packets leave at so many times the rate.
+const PACE: f64 = 1.1;
 
 /// Sends for a while. Returns nothing: the kernel counts.
 fn send(part: &Part, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
@@ -58,6 +60,8 @@ fn send(part: &Part, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
     set_tcp_congestion(&socket, scheme)?;
     // As over a network: an ACK for two packets of 1500 bytes.
     socket2::SockRef::from(&socket).set_tcp_mss(MSS)?;
+    // And as packets leave at the same pace for all, ACKs come at the same: after a pause, an ACK costs twice as much.
+    machine::pace_at_most(&socket, Rate::from_mbps(PACE * mbps))?;
     connect(&socket, &listener.local_addr()?)?;
     let mut sender = TcpStream::from(socket);
     let (mut receiver, _) = listener.accept()?;

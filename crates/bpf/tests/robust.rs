@@ -9,10 +9,11 @@ use std::process::Command;
 mod machine;
 
 use airpace_bpf::kernel::{Kernel, LoadError, Part};
+use airpace_core::Rate;
 use airpace_testing::skipped;
 use machine::{
     Feeding, Flow, InKernel, Namespace, all_move, biscay, connected, feed_until, load, may_open, mbps, morc,
-    pair, pbe, run, turn, wait_until, wire,
+    pace_at_most, pair, pbe, run, turn, wait_until, wire,
 };
 use rustix::net::sockopt::tcp_congestion;
 
@@ -95,6 +96,29 @@ fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
         drop(feeding);
     }
     before.comes_again();
+}
+
+/// What a program allows its socket (`SO_MAX_PACING_RATE`) bounds each scheme, and BBR in its place.
+#[test]
+fn a_socket_s_own_limit_bounds_the_pacing_rate() {
+    let _turn = turn();
+    for part in [biscay(), morc(), pbe()] {
+        let Some(kernel) = load(&part) else { return };
+        let Some(namespace) = Namespace::new("limited") else { return };
+        let feeding = feeding(&part, &kernel);
+        namespace.inside(|| {
+            let listener = TcpListener::bind(LOOPBACK).unwrap();
+            let sender = connected(Some(part.name()), listener.local_addr().unwrap()).unwrap();
+            pace_at_most(&sender, Rate::from_mbps(80.0)).unwrap();
+            let flow = Flow::of(sender, listener.accept().unwrap().0);
+            for _ in 0..10 {
+                flow.goes_on();
+                let bps = shown(&namespace, "pacing_rate ").expect("the flow has a pacing rate");
+                assert!(bps > 0.0 && bps <= 80.0e6, "{}: {bps} bit/s", part.name());
+            }
+        });
+        drop(feeding);
+    }
 }
 
 /// BISCAY alone has use for a feed that says one number.

@@ -67,8 +67,10 @@ pub static SCHEME: Scheme = Scheme {
         Preset {
             name: "window",
             summary: "download from an unmodified sender: the receiver advertises bandwidth × RTT as its window",
-            // A receiver cannot observe how the sender's ACKs are bunched. More slack replaces that.
-            set: &[("relay", "window"), ("cwnd_slack_ms", "20")],
+            // Chosen: what a radio adds to the least delay without any queue, as PBE-CC has it (§4.2.2): three
+            // retransmissions of eight subframes, and 3 ms. Below that a receiver tells no queue from the radio, and it does
+            // not see how its ACKs are bunched on their way.
+            set: &[("relay", "window"), ("cwnd_slack_ms", "27")],
         },
     ],
     options: OPTIONS,

@@ -67,10 +67,13 @@ AP_FN ap_u64 payload_part(const struct tcp_sock *tp, ap_u64 wire)
 	return ((ap_u64)tp->mss_cache << 16) / ap_max(wire, 1);
 }
 
-/* `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. */
+/*
+ * `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. No more than the program that
+ * has the socket allows (SO_MAX_PACING_RATE).
+ */
 AP_FN void pace(struct sock *sk, ap_u64 rate, ap_u64 part)
 {
-	sk->sk_pacing_rate = ap_max(((rate >> 3) * part) >> 16, 1);
+	sk->sk_pacing_rate = ap_min(ap_max(((rate >> 3) * part) >> 16, 1), sk->sk_max_pacing_rate);
 }
 
 /* Adds what the flow counted to the totals: not with every ACK, as all processors share them. */

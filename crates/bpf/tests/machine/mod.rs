@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,28 @@ pub fn connected(scheme: Option<&str>, to: SocketAddr) -> std::io::Result<TcpStr
     }
     connect(&socket, &to)?;
     Ok(TcpStream::from(socket))
+}
+
+/// `SOL_SOCKET` and `SO_MAX_PACING_RATE`.
+///
+/// Source: Linux include/uapi/asm-generic/socket.h
+const SOCKET: i32 = 1;
+const MAX_PACING_RATE: i32 = 47;
+
+#[allow(unsafe_code)]
+mod sys {
+    unsafe extern "C" {
+        pub fn setsockopt(fd: i32, level: i32, name: i32, value: *const u32, length: u32) -> i32;
+    }
+}
+
+/// Has the kernel pace a socket at `most` and no faster, whatever its congestion control says: in payload.
+#[allow(unsafe_code)]
+pub fn pace_at_most(socket: &impl AsRawFd, most: Rate) -> std::io::Result<()> {
+    let bytes = u32::try_from(most.as_bps() / 8).map_err(std::io::Error::other)?;
+    // SAFETY: the system reads four bytes of `bytes`, which lives until it returns.
+    let code = unsafe { sys::setsockopt(socket.as_raw_fd(), SOCKET, MAX_PACING_RATE, &raw const bytes, 4) };
+    if code == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// A flow over the loopback that goes on until it is dropped.
