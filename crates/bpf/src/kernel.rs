@@ -239,7 +239,10 @@ pub enum LoadError {
     )]
     NoPins,
     /// There is one already.
-    #[error("the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it")]
+    #[error(
+        "the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it, where the {PINS_ROOT} is seen \
+         that it was loaded with (`ip netns exec` hides it; `nsenter --net=/run/netns/NAME` does not)"
+    )]
     Exists(&'static str),
     /// Something else.
     #[error("the kernel does not take the programs ({what}): {error}; {said}")]

@@ -132,8 +132,12 @@ pub fn widen() -> io::Result<()> {
 pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
     sockopt::set_tcp_congestion(socket, name).map_err(|error| {
         let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let remedy = match name {
+            "biscay" | "morc" | "pbe" => format!("`airpace kernel load {name}` adds it"),
+            _ => format!("`modprobe tcp_{name}` may add it"),
+        };
         io::Error::other(format!(
-            "the kernel does not take `{name}`: {error}; it has {}. `modprobe tcp_{name}` may add it",
+            "the kernel does not take `{name}`: {error}; it has {}. {remedy}",
             here.unwrap_or_default().trim()
         ))
     })

@@ -183,9 +183,28 @@ pub fn unload(scheme: Option<&str>, out: &mut dyn Write) -> anyhow::Result<Verdi
         }
     }
     if !is_any {
-        writeln!(out, "Nothing is loaded.")?;
+        writeln!(out, "{}", nothing_loaded(""))?;
     }
     Ok(Verdict::Fine)
+}
+
+/// Says that nothing is loaded; or that something is, which is not seen from here.
+fn nothing_loaded(remedy: &str) -> String {
+    let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    unseen(&here.unwrap_or_default()).map_or_else(
+        || format!("Nothing is loaded{remedy}."),
+        |name| {
+            format!(
+                "The kernel has `{name}`, but it was loaded with another /sys/fs/bpf than is seen here: `ip netns exec` hides that, \
+                 `nsenter --net=/run/netns/NAME` does not."
+            )
+        },
+    )
+}
+
+/// The first scheme of ours among the kernel's congestion controls.
+fn unseen(available: &str) -> Option<&str> {
+    available.split_whitespace().find(|name| [BISCAY, MORC, PBE].contains(name))
 }
 
 /// Mbit/s that were told last, and how many milliseconds ago.
@@ -306,7 +325,18 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if as_json {
         writeln!(out, "{}", json!({ "loaded": schemes }))?;
     } else if schemes.is_empty() {
-        writeln!(out, "Nothing is loaded; `airpace kernel load` does it.")?;
+        writeln!(out, "{}", nothing_loaded("; `airpace kernel load` does it"))?;
     }
     Ok(Verdict::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unseen;
+
+    #[test]
+    fn a_scheme_that_the_kernel_has_is_told_from_its_own() {
+        assert_eq!(unseen("reno cubic bbr\n"), None);
+        assert_eq!(unseen("reno cubic morc bbr\n"), Some("morc"));
+    }
 }
