@@ -28,6 +28,7 @@ const HEADERS: &[&str] = &[
     "kernel.h",
     "sock.h",
     "scheme.h",
+    "shown.h",
     "sockops.h",
     "fallback.h",
 ];

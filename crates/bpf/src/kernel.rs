@@ -11,6 +11,7 @@
 //!                            shares    need beside them, and the links of the programs that count them and that note who
 //!                            counter   makes each socket
 //!                            owners
+//!                            flows     reading it goes through the flows and says how each is
 //!                            relay     bounds the windows of downloads, and takes the bounds back (only the relay)
 //!                            lift
 //! ```
@@ -19,6 +20,7 @@ mod asked;
 mod counted;
 mod pinned;
 mod relay;
+mod shown;
 
 use std::fs;
 use std::io;
@@ -35,11 +37,12 @@ use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
 pub use asked::readiness;
-use asked::{has_pins, is_locked, sample_argument};
+use asked::{is_locked, pins, sample_argument};
 pub use counted::{Cost, Totals};
 pub use pinned::{Pinned, unload};
 use pinned::{read_host, read_totals};
 use relay::Relay;
+pub use shown::Shown;
 
 /// The name by which sockets choose BISCAY.
 pub const BISCAY: &str = "biscay";
@@ -183,6 +186,10 @@ const BOUNDS: &str = "relay";
 const DOWNLOADS: &str = "pbe_downloads";
 const ROOM: &str = "pbe_room";
 
+/// The program that goes through the flows, and the file that shows them.
+const SHOW: &str = "show_flows";
+const FLOWS: &str = "flows";
+
 /// The file of a scheme without a link.
 const OPS: &str = "ops";
 
@@ -198,9 +205,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
-/// Where the kernel's file system for programs and maps is mounted, and where the pinned parts lie in it.
+/// Where the kernel's file system for programs and maps is mounted.
 const PINS_ROOT: &str = "/sys/fs/bpf";
-const PINS: &str = "/sys/fs/bpf/airpace";
 
 /// Why a scheme cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +228,7 @@ pub enum LoadError {
     TooOld(&'static str),
     /// The caller may not.
     #[error(
-        "the kernel does not let this user load programs: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; \
+        "the kernel does not let this user load programs, or see those that are: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; \
          without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
     )]
     Privileges,
@@ -240,8 +246,8 @@ pub enum LoadError {
     NoPins,
     /// There is one already.
     #[error(
-        "the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it, where the {PINS_ROOT} is seen \
-         that it was loaded with (`ip netns exec` hides it; `nsenter --net=/run/netns/NAME` does not)"
+        "the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it, where {PINS_ROOT} is that \
+         with which it was loaded"
     )]
     Exists(&'static str),
     /// Something else.
@@ -434,13 +440,15 @@ impl Kernel {
     /// # Errors
     /// If there is no file system for it at `/sys/fs/bpf`, or something is pinned there already.
     pub fn pin(&mut self) -> Result<(), LoadError> {
-        if !has_pins() {
-            return Err(LoadError::NoPins);
-        }
-        let folder = Path::new(PINS).join(self.name);
-        fs::create_dir_all(&folder).map_err(|error| LoadError::File { path: folder.clone(), error })?;
+        let folder = pins().ok_or(LoadError::NoPins)?.join(self.name);
+        // Nothing is left behind half.
+        self.pin_into(&folder).inspect_err(|_| drop(unload(self.name)))
+    }
+
+    fn pin_into(&mut self, folder: &Path) -> Result<(), LoadError> {
+        fs::create_dir_all(folder).map_err(|error| LoadError::File { path: folder.to_owned(), error })?;
         let name = self.name;
-        let refused = |error| refused(name, "pin", error);
+        let refused = |what| move |error| refused(name, what, error);
         for mut map in self.object.maps_mut() {
             let map_name = map.name().to_string_lossy().into_owned();
             let pinned = match map_name.strip_prefix(".data.") {
@@ -448,12 +456,14 @@ impl Kernel {
                 None if map_name == name && !self.has_links => OPS,
                 None => continue,
             };
-            map.pin(folder.join(pinned)).map_err(refused)?;
+            map.pin(folder.join(pinned)).map_err(refused("pin"))?;
         }
         for mut program in self.object.progs_mut().filter(|program| program.name() == ROOM) {
-            program.pin(folder.join("room")).map_err(refused)?;
+            program.pin(folder.join("room")).map_err(refused("pin"))?;
         }
+        let mut shown = self.show().map(Some).map_err(refused("show flows"))?;
         let links = [
+            (&mut shown, FLOWS),
             (&mut self.options, "options"),
             (&mut self.owners, "owners"),
             (&mut self.counter, "counter"),
@@ -462,16 +472,25 @@ impl Kernel {
         ];
         for (link, file) in links {
             if let Some(link) = link {
-                link.pin(folder.join(file)).map_err(refused)?;
+                link.pin(folder.join(file)).map_err(refused("pin"))?;
             }
         }
         self.relay.stay();
         let Some(link) = &mut self.link else { return Ok(()) };
         if self.has_links {
-            return link.pin(folder.join("link")).map_err(refused);
+            return link.pin(folder.join("link")).map_err(refused("pin"));
         }
         link.disconnect();
         Ok(())
+    }
+
+    /// What goes through the flows when it is read.
+    fn show(&self) -> libbpf_rs::Result<Link> {
+        let absent = || libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound));
+        let found = self.object.progs_mut().find(|found| found.name() == SHOW).ok_or_else(absent)?;
+        let at_sockets = if self.name == RELAY { "downloads" } else { "flows" };
+        let flows = self.object.maps().find(|map| map.name() == at_sockets);
+        found.attach_iter(flows.ok_or_else(absent)?.as_fd())
     }
 
     /// The array for a feeder.

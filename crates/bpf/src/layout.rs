@@ -45,6 +45,23 @@ pub struct TotalsWords {
     pub elsewhere: AtomicU64,
 }
 
+/// `struct ap_shown`: no array, but lines of a file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ShownWords {
+    pub local: [u8; 16],
+    pub remote: [u8; 16],
+    pub scheme: [u8; 16],
+    pub netns: u32,
+    pub family: u32,
+    pub local_port: u16,
+    pub remote_port: u16,
+    pub state: u32,
+    pub rate: u64,
+    pub window: u64,
+    pub rtt: u64,
+}
+
 /// `struct ap_shares`.
 #[repr(C)]
 pub struct SharesWords {

@@ -283,7 +283,7 @@ mod tests {
             panic!("{all:?}");
         };
         assert_eq!(layout, 2);
-        use crate::layout::{CellWords, FeedWords, HostWords, SharesWords, TotalsWords};
+        use crate::layout::{CellWords, FeedWords, HostWords, SharesWords, ShownWords, TotalsWords};
         use std::mem::offset_of;
         assert_eq!(feed, size_of::<FeedWords>() as u64);
         assert_eq!(told, offset_of!(FeedWords, told) as u64);
@@ -324,6 +324,8 @@ mod tests {
         assert_eq!([pbe[4], cell[1]], cells.map(|size| size as u64));
         assert_eq!(2 * cell[0], cell[1] - 16);
         assert_eq!(cell[2], size_of::<PbeArrival>() as u64);
+        let shown = [size_of::<ShownWords>(), offset_of!(ShownWords, rate)];
+        assert_eq!(cell[3..], shown.map(|size| size as u64));
     }
 
     #[test]

@@ -98,10 +98,11 @@ fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
     before.comes_again();
 }
 
-/// What a program allows its socket (`SO_MAX_PACING_RATE`) bounds each scheme, and BBR in its place.
+/// What a program allows its socket (`SO_MAX_PACING_RATE`) bounds each scheme as long as it does.
 #[test]
 fn a_socket_s_own_limit_bounds_the_pacing_rate() {
     let _turn = turn();
+    let before = InKernel::settled();
     for part in [biscay(), morc(), pbe()] {
         let Some(kernel) = load(&part) else { return };
         let Some(namespace) = Namespace::new("limited") else { return };
@@ -110,15 +111,22 @@ fn a_socket_s_own_limit_bounds_the_pacing_rate() {
             let listener = TcpListener::bind(LOOPBACK).unwrap();
             let sender = connected(Some(part.name()), listener.local_addr().unwrap()).unwrap();
             pace_at_most(&sender, Rate::from_mbps(80.0)).unwrap();
-            let flow = Flow::of(sender, listener.accept().unwrap().0);
+            // The second is dropped first: the flow's receiver waits for the end of the connection.
+            let also = sender.try_clone().unwrap();
+            let (flow, limited) = (Flow::of(sender, listener.accept().unwrap().0), also);
             for _ in 0..10 {
                 flow.goes_on();
                 let bps = shown(&namespace, "pacing_rate ").expect("the flow has a pacing rate");
                 assert!(bps > 0.0 && bps <= 80.0e6, "{}: {bps} bit/s", part.name());
             }
+            pace_at_most(&limited, Rate::from_mbps(8_000.0)).unwrap();
+            wait_until("a rate above the old limit", || {
+                shown(&namespace, "pacing_rate ").is_some_and(|bps| bps > 80.0e6)
+            });
         });
         drop(feeding);
     }
+    before.comes_again();
 }
 
 /// BISCAY alone has use for a feed that says one number.

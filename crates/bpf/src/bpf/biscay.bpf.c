@@ -16,6 +16,7 @@
  */
 #include "fallback.h"
 #include "biscay.h"
+#include "shown.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -39,7 +40,6 @@ struct flow {
 	ap_u64 bytes_sent;
 	/* The answer that the kernel has, and the size of packets in it. */
 	ap_u64 cwnd;
-	ap_u64 pacing;
 	ap_u64 part;
 	ap_u32 packets;
 	ap_u32 wire;
@@ -66,12 +66,11 @@ AP_FN enum who who_controls(const struct flow *f)
  */
 AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_u64 now)
 {
-	ap_u64 own = count_flows(&f->counted, now);
-
-	if (host_part(sk, part, now))
+	note_flow(&f->counted, now);
+	if (AP_USUAL(host_part(sk, part, now)))
 		return;
 	part->num = 1;
-	part->den = own;
+	part->den = count_flows(&f->counted);
 }
 
 /* What the radio says: what was told, if that `is_heard`, for this part of it. */
@@ -112,7 +111,7 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 	}
 	if (AP_RARE(f->last_state == BISCAY_FALLBACK)) {
 		__sync_fetch_and_add(&totals.returns, 1);
-		f->cwnd = f->pacing = 0;
+		f->cwnd = 0;
 	}
 	f->last_state = f->b.state;
 	if (f->b.cwnd != f->cwnd || f->wire != wire) {
@@ -123,10 +122,8 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
 	if (f->wire != wire)
 		f->part = payload_part(tp, wire);
-	if (f->b.pacing && (f->b.pacing != f->pacing || f->wire != wire)) {
-		f->pacing = f->b.pacing;
-		pace(sk, f->pacing, f->part);
-	}
+	if (f->b.pacing)
+		pace(sk, f->b.pacing, f->part);
 	f->wire = wire;
 }
 
@@ -361,6 +358,14 @@ void biscay_cwnd_event(ap_u64 *ctx)
 }
 
 AP_COMMON_PROGRAMS(biscay)
+
+SEC("iter/bpf_sk_storage_map")
+int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	const struct flow *f = ctx->value;
+
+	return f ? show_sender(ctx, f->b.state, biscay_rtt(&f->b)) : 0;
+}
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops biscay = {

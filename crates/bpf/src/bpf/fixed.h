@@ -243,10 +243,20 @@ AP_CALL int ap_window_change(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u
 	return 0;
 }
 
-/* Takes in a value. Most change nothing: they are worse than all three, and none of the three is too old. */
+/* Whether a value that is worse than all three changes nothing: none of them is too old, or stands for another one. */
+AP_FN int ap_window_stays(const struct ap_window *w, ap_u64 now, ap_u64 length)
+{
+	ap_u64 age = ap_less(now, w->at[0]);
+
+	if (AP_USUAL(age <= length / 4))
+		return 1;
+	return age <= length && w->at[1] != w->at[0] && (age <= length / 2 || w->at[2] != w->at[1]);
+}
+
+/* Takes in a value. Most change nothing, and the call of a function costs more than to see that. */
 AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
 {
-	if (AP_USUAL(w->seen && !ap_as_good(value, w->value[2], greatest) && ap_less(now, w->at[0]) <= length / 4))
+	if (AP_USUAL(w->seen && !ap_as_good(value, w->value[2], greatest) && ap_window_stays(w, now, length)))
 		return;
 	ap_window_change(w, now, value, length, greatest);
 }

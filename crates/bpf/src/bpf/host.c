@@ -335,7 +335,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 }
 
 /* Sizes and offsets of what is shared, for a test. */
-void ap_host_layout(ap_u64 out[31])
+void ap_host_layout(ap_u64 out[33])
 {
 	out[0] = AP_LAYOUT;
 	out[1] = sizeof(struct ap_feed);
@@ -368,4 +368,6 @@ void ap_host_layout(ap_u64 out[31])
 	out[28] = sizeof(struct ap_pbe_told);
 	out[29] = __builtin_offsetof(struct ap_pbe_feed, full);
 	out[30] = sizeof(struct pbe_arrival);
+	out[31] = sizeof(struct ap_shown);
+	out[32] = __builtin_offsetof(struct ap_shown, rate);
 }

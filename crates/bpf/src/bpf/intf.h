@@ -107,6 +107,28 @@ struct ap_totals {
 	ap_u64 elsewhere;
 };
 
+/* How one flow is, as a program tells of each: `flows`. */
+struct ap_shown {
+	/* Addresses in network order, ports in the host's. */
+	unsigned char local[16];
+	unsigned char remote[16];
+	/* Of the control that its socket has now: what another has left says nothing. */
+	char scheme[16];
+	/* The inode of its network namespace. */
+	ap_u32 netns;
+	ap_u32 family;
+	unsigned short local_port;
+	unsigned short remote_port;
+	/* The number of the scheme's state. */
+	ap_u32 state;
+	/* Payload that leaves, in bytes per second; of a download that is bounded, packets in bit/s. AP_NONE if unknown. */
+	ap_u64 rate;
+	/* Bytes. AP_NONE if none is set. */
+	ap_u64 window;
+	/* The least round-trip time in ns; AP_NONE if unknown. */
+	ap_u64 rtt;
+};
+
 /* No more flows of a device count. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
 #define AP_MOST_FLOWS 4096
 

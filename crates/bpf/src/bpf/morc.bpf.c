@@ -11,6 +11,7 @@
  */
 #include "scheme.h"
 #include "morc.h"
+#include "shown.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -23,9 +24,9 @@ struct flow {
 	ap_u64 settled;
 	ap_u32 last_sent;
 	ap_u32 last_delivered;
-	/* The answer that the kernel has. */
+	/* The answer that the kernel has, and the size of packets in it. */
 	ap_u64 cwnd;
-	ap_u64 pacing;
+	ap_u64 part;
 	ap_u32 packets;
 	ap_u32 wire;
 	struct morc m;
@@ -47,10 +48,10 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 		f->packets = ap_max(f->m.cwnd / wire, 2);
 	}
 	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
-	if (f->m.pacing != f->pacing || f->wire != wire) {
-		f->pacing = f->m.pacing;
-		pace(sk, f->pacing, payload_part(tp, wire));
-	}
+	if (f->wire != wire)
+		f->part = payload_part(tp, wire);
+	if (f->m.pacing)
+		pace(sk, f->m.pacing, f->part);
 	f->wire = wire;
 }
 
@@ -147,7 +148,7 @@ int morc_cong_control(ap_u64 *ctx)
 		return 0;
 	}
 	f->counted.acks++;
-	count_flows(&f->counted, now);
+	note_flow(&f->counted, now);
 	wire = wire_bytes(sk, tp);
 	f->m.mss = wire;
 	note_sent(f, tp, now, wire);
@@ -225,6 +226,14 @@ void morc_cwnd_event(ap_u64 *ctx)
 }
 
 AP_COMMON_PROGRAMS(morc)
+
+SEC("iter/bpf_sk_storage_map")
+int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	const struct flow *f = ctx->value;
+
+	return f ? show_sender(ctx, f->m.phase, f->m.is_known ? f->m.rtt_min : AP_NONE) : 0;
+}
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops morc = {

@@ -73,6 +73,7 @@ AP_FN void write_header(const struct flow *f, unsigned char *contents)
 }
 
 #include "pbe_exchange.h"
+#include "shown.h"
 
 /* Gives the answer to the kernel, and counts who steers. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire, ap_u32 before)
@@ -158,7 +159,7 @@ int pbe_cong_control(ap_u64 *ctx)
 	}
 	f->counted.acks++;
 	a.bbr.now = now_of(tp);
-	count_flows(&f->counted, a.bbr.now);
+	note_flow(&f->counted, a.bbr.now);
 	wire = wire_bytes(sk, tp);
 	f->p.mss = f->p.bbr.mss = wire;
 	phase = f->p.phase;
@@ -260,6 +261,14 @@ void pbe_release(ap_u64 *ctx)
 }
 
 AP_COMMON_PROGRAMS(pbe)
+
+SEC("iter/bpf_sk_storage_map")
+int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	const struct flow *f = ctx->value;
+
+	return f ? show_sender(ctx, f->p.phase, f->least) : 0;
+}
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops pbe = {

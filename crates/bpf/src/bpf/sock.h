@@ -69,7 +69,7 @@ AP_FN ap_u64 payload_part(const struct tcp_sock *tp, ap_u64 wire)
 
 /*
  * `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. No more than the program that
- * has the socket allows (SO_MAX_PACING_RATE).
+ * has the socket allows (SO_MAX_PACING_RATE), which may change at any time: to be called with each answer.
  */
 AP_FN void pace(struct sock *sk, ap_u64 rate, ap_u64 part)
 {
@@ -107,11 +107,16 @@ static __attribute__((noinline, unused)) int begin_interval(struct counted *c, a
 	return 0;
 }
 
-/* The flows that sent in the last interval, this one included. Notes that this one sends. */
-AP_FN ap_u64 count_flows(struct counted *c, ap_u64 now)
+/* Notes that this flow sends. */
+AP_FN void note_flow(struct counted *c, ap_u64 now)
 {
 	if (AP_RARE(now >= c->until))
 		begin_interval(c, now);
+}
+
+/* The flows that sent in the last interval, this one included. */
+AP_FN ap_u64 count_flows(const struct counted *c)
+{
 	/* Flows that have just begun are seen at once, those that ended, after an interval. */
 	return ap_max(ap_max(totals.active[(c->interval - 1) & 3], totals.active[c->interval & 3]), 1);
 }

@@ -16,6 +16,7 @@
  * (tcp_select_window)
  */
 #include "scheme.h"
+#include "shown.h"
 #include "sockops.h"
 #include "window.h"
 
@@ -141,6 +142,22 @@ int window_relay(struct bpf_sock_ops *ctx)
 		break;
 	}
 	return 1;
+}
+
+/* How a download is. */
+enum { DOWNLOAD_FREE, DOWNLOAD_BOUND };
+
+SEC("iter/bpf_sk_storage_map")
+int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	const struct download *d = ctx->value;
+	struct sock *sk = ctx->sk;
+	const struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
+
+	if (!tp || !d)
+		return 0;
+	return show_flow(ctx, tp, d->clamp ? DOWNLOAD_BOUND : DOWNLOAD_FREE, d->clamp ? d->w.held : AP_NONE,
+			 d->clamp ? d->clamp : AP_NONE, ap_window_best(&d->w.least));
 }
 
 /* Source: Linux net/ipv4/tcp_ipv4.c (struct bpf_iter__tcp) */

@@ -1,7 +1,7 @@
 //! What this machine's kernel can do.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::{Btf, types};
@@ -22,23 +22,35 @@ pub fn readiness() -> Result<(), LoadError> {
     if is_locked() {
         return Err(LoadError::Lockdown);
     }
-    if !has_pins() {
+    if pins().is_none() {
         return Err(LoadError::NoPins);
     }
     let types = Btf::from_vmlinux().map_err(|error| refused(BISCAY, "types", error))?;
     sample_argument(&types).map(drop)
 }
 
-/// Whether the file system is there.
+/// Source: Linux include/uapi/linux/magic.h (BPF_FS_MAGIC)
+const BPF_FS: u32 = 0xCAFE_4A11;
+
+/// The folder of what stays in the kernel; `None` if the file system for it is nowhere. `ip netns exec` hides that, but not from
+/// the process that called it: what is seen by the nearest process above this one counts.
+pub(super) fn pins() -> Option<PathBuf> {
+    let own = PathBuf::from(PINS_ROOT);
+    let seen = ancestors().map(|pid| PathBuf::from(format!("/proc/{pid}/root{PINS_ROOT}")));
+    let is_there = |root: &PathBuf| rustix::fs::statfs(root).is_ok_and(|found| found.f_type as u32 == BPF_FS);
+    std::iter::once(own).chain(seen).find(is_there).map(|root| root.join("airpace"))
+}
+
+/// The processes above this one, the nearest first.
 ///
-/// Source: man-pages proc_pid_mounts(5), fstab(5)
-pub(super) fn has_pins() -> bool {
-    fs::read_to_string("/proc/self/mounts").is_ok_and(|mounts| {
-        mounts.lines().any(|mount| {
-            let words: Vec<&str> = mount.split(' ').collect();
-            words.get(1..3) == Some(&[PINS_ROOT, "bpf"])
-        })
-    })
+/// Source: man-pages proc_pid_status(5)
+fn ancestors() -> impl Iterator<Item = u32> {
+    let parent = |of: &str| {
+        let status = fs::read_to_string(format!("/proc/{of}/status")).ok()?;
+        let pid: u32 = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        (pid != 0).then_some(pid)
+    };
+    std::iter::successors(parent("self"), move |pid| parent(&pid.to_string()))
 }
 
 /// Whether the kernel keeps its memory even from root.

@@ -1,15 +1,19 @@
 //! Schemes that stay in the kernel when the program that loaded them is gone.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use libbpf_rs::{Link, MapCore, MapHandle, Program};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::relay::Relay;
-use super::{BOUNDS, LoadError, OPS, PINS, Totals, refused};
+use super::shown::{self, Shown};
+use super::{BOUNDS, FLOWS, LoadError, OPS, Totals, pins, refused};
 use crate::feed::{CellFeed, Feed, now};
 use crate::layout::{HostWords, SharesWords, TotalsWords};
 use crate::mapped::Mapped;
@@ -19,6 +23,7 @@ use crate::room::Room;
 pub struct Pinned {
     scheme: &'static str,
     folder: PathBuf,
+    opened: File,
     feed: Option<MapHandle>,
     host: Option<MapHandle>,
     shares: Option<MapHandle>,
@@ -31,9 +36,13 @@ impl Pinned {
     /// # Errors
     /// If the caller may not.
     pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
-        let folder = Path::new(PINS).join(scheme);
-        if !["link", OPS, BOUNDS].iter().any(|file| folder.join(file).exists()) {
-            return Ok(None);
+        let Some(folder) = pins().map(|pins| pins.join(scheme)) else { return Ok(None) };
+        match fs::metadata(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(LoadError::Privileges);
+            }
+            _ if !["link", OPS, BOUNDS].iter().any(|file| folder.join(file).exists()) => return Ok(None),
+            _ => {}
         }
         let open = |name| {
             MapHandle::from_pinned_path(folder.join(name)).map_err(|error| refused(scheme, "open", error))
@@ -41,7 +50,9 @@ impl Pinned {
         let open_if = |name, condition| folder.join(condition).exists().then(|| open(name)).transpose();
         let (feed, host) = (open_if("feed", "feed")?, open_if("host", "counter")?);
         let (shares, totals) = (open_if("shares", "owners")?, open("totals")?);
-        Ok(Some(Pinned { scheme, folder, feed, host, shares, totals }))
+        let failed = |error| LoadError::File { path: folder.clone(), error };
+        let opened = File::open(&folder).map_err(failed)?;
+        Ok(Some(Pinned { scheme, folder, opened, feed, host, shares, totals }))
     }
 
     /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
@@ -66,9 +77,30 @@ impl Pinned {
         Ok(Some(Room::of(program)))
     }
 
-    /// Whether it has not been unloaded since.
+    /// Whether it has not been unloaded since, nor loaded anew.
     pub fn is_there(&self) -> bool {
-        self.folder.exists()
+        let [opened, present] = [self.opened.metadata(), fs::metadata(&self.folder)];
+        opened.is_ok_and(|opened| present.is_ok_and(|present| present.ino() == opened.ino()))
+    }
+
+    /// Makes this process its only feeder for as long as this value lives. Returns whether there was no other.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn be_its_feeder(&self) -> io::Result<bool> {
+        match flock(&self.opened, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How each of its flows is, in every network namespace.
+    ///
+    /// # Errors
+    /// If the caller may not.
+    pub fn flows(&self) -> io::Result<Vec<Shown>> {
+        shown::read(&self.folder.join(FLOWS), self.scheme)
     }
 
     /// The array for a feeder; `None` if the scheme needs none.
@@ -112,7 +144,8 @@ impl Pinned {
 /// # Errors
 /// If the caller may not.
 pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
-    let folder = Path::new(PINS).join(scheme);
+    let Some(pins) = pins() else { return Ok(false) };
+    let folder = pins.join(scheme);
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| LoadError::File { path, error }
@@ -138,8 +171,8 @@ pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
     }
     fs::remove_dir(&folder).map_err(failed(&folder))?;
     // Other schemes may lie there still.
-    match fs::remove_dir(PINS) {
-        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(failed(Path::new(PINS))(error)),
+    match fs::remove_dir(&pins) {
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(failed(&pins)(error)),
         _ => Ok(true),
     }
 }

@@ -488,9 +488,9 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
 
 /// Sizes and offsets of what both sides share.
 #[cfg(test)]
-pub fn layout() -> [u64; 31] {
-    let mut out = [0; 31];
-    // SAFETY: C writes thirty-one numbers.
+pub fn layout() -> [u64; 33] {
+    let mut out = [0; 33];
+    // SAFETY: C writes thirty-three numbers.
     unsafe { ap_host_layout(out.as_mut_ptr()) };
     out
 }

@@ -143,6 +143,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let more = spread(args, schemes, &is_interrupted)?;
     // By label: why the figures of a run must not be used.
     let unfit: Mutex<Vec<(String, Vec<String>)>> = Mutex::new(vec![]);
+    let bar = terminal::progress(is_silent);
+    bar.set_length(1_000 * matrix.schemes.len() as u64);
+    let tell = |said: &str| {
+        if !is_silent {
+            bar.suspend(|| terminal::say(said));
+        }
+    };
     let simulate = |scenario: &Scenario,
                     scheme: &SchemeSpec,
                     seed: u64,
@@ -153,7 +160,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
                 .map(drop)
                 .map_err(|error| error.to_string());
         };
-        let play = wire::Play { scenario, prepared: &prepared[0], scheme, over, seed, folder: &folder };
+        let play =
+            wire::Play { scenario, prepared: &prepared[0], scheme, over, seed, folder: &folder, tell: &tell };
         let unfit_because = play
             .run(args.again, &is_interrupted, recorder, progress)
             .map_err(|error| format!("{error:#}"))?;
@@ -161,8 +169,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         unfit.push((scheme.text().to_owned(), unfit_because));
         Ok(())
     };
-    let bar = terminal::progress(is_silent);
-    bar.set_length(1_000 * matrix.schemes.len() as u64);
     let outcome = matrix.run_with(&simulate, &|at| {
         bar.set_message(at.scheme.to_owned());
         bar.set_position((1_000.0 * (at.job as f64 + at.fraction)) as u64);

@@ -7,9 +7,13 @@ mod feed;
 #[cfg(feature = "bpf")]
 pub mod loaded;
 #[cfg(feature = "bpf")]
+mod netns;
+#[cfg(feature = "bpf")]
 mod run;
 #[cfg(feature = "bpf")]
 mod source;
+#[cfg(feature = "bpf")]
+mod status;
 
 use std::io::Write;
 
@@ -49,8 +53,11 @@ enum What {
         #[arg(long)]
         default: bool,
         /// Makes it the default in this network namespace (`ip netns`) instead.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", conflicts_with = "default")]
         netns: Option<String>,
+        /// Prints one JSON object.
+        #[arg(long)]
+        json: bool,
     },
     /// Removes a scheme. Flows that use it keep it until they end.
     #[command(before_help = "Example: airpace kernel unload morc")]
@@ -58,8 +65,11 @@ enum What {
         /// `biscay`, `biscay@window`, `morc` or `pbe`; without it, whatever is loaded.
         #[arg(value_parser = ["biscay", "biscay@window", "morc", "pbe"])]
         scheme: Option<String>,
+        /// Prints one JSON object.
+        #[arg(long)]
+        json: bool,
     },
-    /// Says what is loaded, what its flows did and how old the feed is.
+    /// Says what is loaded, how its flows are and how old the feed is.
     #[command(before_help = "Example: airpace kernel status")]
     Status {
         /// Prints one JSON object.
@@ -71,8 +81,8 @@ enum What {
     Run {
         #[arg(value_parser = ["biscay", "morc", "pbe"])]
         scheme: String,
-        /// The program and its arguments, behind `--`.
-        #[arg(last = true, required = true, value_name = "CMD")]
+        /// The program and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
         command: Vec<std::ffi::OsString>,
     },
     /// Tells BISCAY what the radio grants, or PBE-CC what it could get, until its input ends or Ctrl-C.
@@ -96,18 +106,16 @@ struct Source {
     #[arg(long, value_name = "FROM")]
     from: Option<String>,
     /// This bandwidth in Mbit/s all the time.
-    #[arg(long, value_name = "RATE", value_parser = super::positive)]
+    #[arg(long, value_name = "RATE", value_parser = bandwidth)]
     mbps: Option<f64>,
 }
 
-/// Where a scheme becomes the default.
-#[cfg(feature = "bpf")]
-#[derive(Clone, Copy)]
-enum Standard<'a> {
-    /// In the network namespace of this program.
-    Here,
-    /// In this one.
-    Namespace(&'a str),
+/// What the programs count with at most: 2³⁴ bit/s.
+const MOST_MBPS: f64 = 17_179.0;
+
+fn bandwidth(text: &str) -> Result<f64, String> {
+    let mbps = super::positive(text)?;
+    if mbps <= MOST_MBPS { Ok(mbps) } else { Err(format!("give a number up to {MOST_MBPS}")) }
 }
 
 fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
@@ -118,12 +126,12 @@ fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
 #[cfg(feature = "bpf")]
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.what {
-        What::Load { scheme, default, netns } => {
-            let place = netns.as_deref().map(Standard::Namespace).or(default.then_some(Standard::Here));
-            loaded::load(scheme, place, out)
+        What::Load { scheme, default, netns, json } => {
+            let named = netns.clone().map(netns::Place::Named);
+            loaded::load(scheme, named.or(default.then_some(netns::Place::Here)), *json, out)
         }
-        What::Unload { scheme } => loaded::unload(scheme.as_deref(), out),
-        What::Status { json } => loaded::status(*json, out),
+        What::Unload { scheme, json } => loaded::unload(scheme.as_deref(), *json, out),
+        What::Status { json } => status::status(*json, out),
         What::Run { scheme, command } => run::run(scheme, command),
         What::Feed { scheme, source: Source { from, mbps } } => match (scheme.as_str(), from) {
             (airpace_bpf::kernel::PBE, Some(from)) => feed::pbe(from, out),

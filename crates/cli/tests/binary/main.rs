@@ -26,6 +26,7 @@ mod emu_truth;
 mod encode;
 mod fetch;
 mod install;
+mod kernel;
 mod outputs;
 mod proxy;
 mod radio;

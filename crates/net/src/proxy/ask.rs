@@ -96,6 +96,21 @@ impl Refusal {
             Refusal::TimedOut => "504 Gateway Timeout",
         }
     }
+
+    /// What a browser shows.
+    fn in_words(self) -> &'static str {
+        match self {
+            Refusal::NotUnderstood => "airpace proxy does not understand this request.\n",
+            Refusal::NotAllowed => "airpace proxy may not connect to this address.\n",
+            Refusal::NoSuchThing => {
+                "airpace proxy carries connections: ask it by CONNECT (curl --proxytunnel) or by SOCKS 5.\n"
+            }
+            Refusal::Refused => "The server refuses the connection.\n",
+            Refusal::Unreachable => "The server cannot be reached, or its name is not known.\n",
+            Refusal::Failed => "airpace proxy cannot make the connection.\n",
+            Refusal::TimedOut => "The server does not answer.\n",
+        }
+    }
 }
 
 /// What the client is told when its connection is made, or is not.
@@ -109,8 +124,13 @@ pub fn answer(language: Language, result: Result<(), Refusal>) -> Vec<u8> {
         (Language::Http, Ok(())) => b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec(),
         (Language::Http, Err(why)) => {
             let allow = if why == Refusal::NoSuchThing { "Allow: CONNECT\r\n" } else { "" };
-            let status = why.of_http();
-            format!("HTTP/1.1 {status}\r\n{allow}Content-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
+            let (status, said) = (why.of_http(), why.in_words());
+            let length = said.len();
+            format!(
+                "HTTP/1.1 {status}\r\n{allow}Content-Type: text/plain\r\nContent-Length: {length}\r\n\
+                 Connection: close\r\n\r\n{said}"
+            )
+            .into_bytes()
         }
     }
 }

@@ -24,6 +24,7 @@ use super::super::emu::telemetry::Telemetry;
 use super::inside::{self, Look};
 use super::kernel::{InKernel, fed_by, needed};
 use super::over::Over;
+use crate::terminal::count;
 
 /// The port of the first flow, at both ends; those of further flows follow.
 const FIRST_PORT: u16 = 7_001;
@@ -43,6 +44,8 @@ pub struct Play<'a> {
     pub seed: u64,
     /// The run folder.
     pub folder: &'a Path,
+    /// Hears what is to be said meanwhile.
+    pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Play<'_> {
@@ -71,6 +74,12 @@ impl Play<'_> {
                 break (played, insides);
             }
             tries_left -= 1;
+            (self.tell)(&format!(
+                "airpace: {}: {}; the run is made again, {} at most",
+                self.scheme.text(),
+                played.audit.unfit_because.join("; "),
+                count(u64::from(tries_left) + 1, "time")
+            ));
         };
         let mut data = Data { scenario: self.scenario, connections: &connections, recorder, packets: vec![] };
         data.packets.resize(self.scenario.flow.len(), 0);
@@ -263,6 +272,7 @@ fn attend(
             Some(0) => {}
             Some(code) => bail!("a program of a flow ended with {code}"),
             None if far.contains(&number) => {}
+            None if is_interrupted.load(Ordering::Relaxed) => bail!("interrupted before the flows had ended"),
             None => bail!("a program of a flow did not end"),
         }
     }

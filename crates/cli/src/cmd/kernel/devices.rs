@@ -27,10 +27,10 @@ impl Devices {
         Devices { room, attached: BTreeMap::new(), looked: None }
     }
 
-    /// Attaches the program to what is new, from time to time. Returns whether it was time.
-    pub fn look(&mut self) -> bool {
+    /// Attaches the program to what is new, from time to time.
+    pub fn look(&mut self) {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
-            return false;
+            return;
         }
         self.looked = Some(Instant::now());
         let present = present();
@@ -47,7 +47,6 @@ impl Devices {
             }
             self.attached.insert(device, attached.ok());
         }
-        true
     }
 }
 

@@ -27,52 +27,93 @@ use crate::cmd::{Verdict, on_interrupt};
 /// Chosen: as often as a radio reports.
 const PERIOD: Duration = Duration::from_millis(1);
 
-fn pinned(name: &'static str) -> anyhow::Result<Pinned> {
-    let pinned = Pinned::open(name)?;
-    pinned.with_context(|| format!("{name} is not loaded; `airpace kernel load {name}` does it"))
-}
+/// How often a feeder looks whether what it feeds is still there.
+const LOOK: Duration = Duration::from_millis(100);
 
 const NO_ARRAY: &str = "what is loaded has no array for a feeder; unload it and load it again";
 const NOT_MAPPED: &str = "the kernel does not map its array; feed as root";
 
-/// The array of BISCAY, or of its relay.
-fn open_biscay(name: &'static str) -> anyhow::Result<Feed> {
-    pinned(name)?.feed().context(NOT_MAPPED)?.context(NO_ARRAY)
+/// A loaded scheme that this process alone feeds.
+struct Fed {
+    name: &'static str,
+    pinned: Pinned,
+    looked: Instant,
+}
+
+impl Fed {
+    fn open(name: &'static str) -> anyhow::Result<Fed> {
+        let pinned = Pinned::open(name)?;
+        let pinned =
+            pinned.with_context(|| format!("{name} is not loaded; `airpace kernel load {name}` does it"))?;
+        ensure!(
+            pinned.be_its_feeder()?,
+            "another `airpace kernel feed` tells {name} already; end that one first"
+        );
+        Ok(Fed { name, pinned, looked: Instant::now() })
+    }
+
+    /// Fails if nobody would hear what is told from now on.
+    fn look(&mut self) -> anyhow::Result<()> {
+        if self.looked.elapsed() < LOOK {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let name = self.name;
+        ensure!(
+            self.pinned.is_there(),
+            "{name} was unloaded since: nobody is told any more; if it is loaded again, feed it anew"
+        );
+        Ok(())
+    }
+}
+
+/// BISCAY's side, or that of its relay.
+struct Device {
+    fed: Fed,
+    feed: Feed,
+}
+
+impl Device {
+    fn open(name: &'static str) -> anyhow::Result<Device> {
+        let fed = Fed::open(name)?;
+        let feed = fed.pinned.feed().context(NOT_MAPPED)?.context(NO_ARRAY)?;
+        Ok(Device { fed, feed })
+    }
+
+    fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
+        self.feed.tell(told);
+        self.fed.look()
+    }
 }
 
 /// The phone's side of PBE-CC.
 struct Phone {
-    pinned: Pinned,
+    fed: Fed,
     feed: CellFeed,
     devices: Devices,
 }
 
 impl Phone {
     fn open() -> anyhow::Result<Phone> {
-        let pinned = pinned(PBE)?;
-        let feed = pinned.cell().context(NOT_MAPPED)?.context(NO_ARRAY)?;
-        let devices = Devices::new(pinned.room()?.context(NO_ARRAY)?);
-        Ok(Phone { pinned, feed, devices })
+        let fed = Fed::open(PBE)?;
+        let feed = fed.pinned.cell().context(NOT_MAPPED)?.context(NO_ARRAY)?;
+        let devices = Devices::new(fed.pinned.room()?.context(NO_ARRAY)?);
+        Ok(Phone { fed, feed, devices })
     }
 
     /// Tells how the cell is, and cares for new devices.
     fn tell(&mut self, cell: &Cell) -> anyhow::Result<()> {
         self.feed.tell(cell);
-        if self.devices.look() {
-            ensure!(self.pinned.is_there(), "pbe was unloaded: nobody is told any more");
-        }
-        Ok(())
+        self.devices.look();
+        self.fed.look()
     }
 }
 
 /// Tells BISCAY, or its relay, this bandwidth.
 pub fn biscay_constant(name: &'static str, mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut feed = open_biscay(name)?;
+    let mut device = Device::open(name)?;
     let told = Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
-    constant(name, mbps, out, || {
-        feed.tell(&told);
-        Ok(())
-    })
+    constant(name, mbps, out, || device.tell(&told))
 }
 
 /// Tells PBE-CC's senders this capacity.
@@ -114,13 +155,12 @@ fn tell_biscay(
     from: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let mut feed = open_biscay(name)?;
+    let mut device = Device::open(name)?;
     let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
     let mut feeder = Feeder::new(direction, &tuning);
     let tell = |told: &Told, age| {
         let bandwidth = told.bandwidth.filter(|_| age <= tuning.stale_after);
-        feed.tell(&Told { bandwidth, ..*told });
-        Ok(())
+        device.tell(&Told { bandwidth, ..*told })
     };
     run(from, Need::Own, move |report| feeder.report(report), trace, tell, out)
 }

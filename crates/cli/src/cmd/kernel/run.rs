@@ -9,14 +9,18 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use airpace_bpf::choose::Chooser;
 use airpace_bpf::kernel::{Pinned, SCHEMES};
 use anyhow::{Context, bail, ensure};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-use crate::cmd::{Verdict, on_interrupt};
+use crate::cmd::Verdict;
+use crate::terminal::say;
 
 /// Runs the command, and ends with its status.
 pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
@@ -28,17 +32,41 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
         Pinned::open(scheme)?.is_some(),
         "`{scheme}` is not loaded; `airpace kernel load {scheme}` does it"
     );
-    // Ctrl-C reaches the program too; this one ends after it, and leaves nothing behind.
-    on_interrupt()?;
+    // From here on, nothing ends this program before the one that it runs, and nothing is left behind.
+    let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT]).context("cannot listen to signals")?;
     let group = Group::enter()?;
     let folder = File::open(&group.path).with_context(|| group.path.display().to_string())?;
     let chooser = Chooser::attach(folder.as_fd(), scheme)?;
-    let status = Command::new(program).args(arguments).status();
+    let started = Command::new(program).args(arguments).spawn();
+    let mut child = started.with_context(|| format!("cannot run {}", Path::new(program).display()))?;
+    pass_on(signals, &child)?;
+    let status = child.wait().with_context(|| format!("cannot wait for {}", Path::new(program).display()))?;
     drop(chooser);
-    let status = status.with_context(|| format!("cannot run {}", Path::new(program).display()))?;
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
 }
+
+/// Passes on what says that the program is to end, and ends after it. A terminal's Ctrl-C reaches both without that.
+fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
+    // It names this process and no later one of the same number.
+    let process =
+        pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("cannot watch the program")?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let passed = match signal {
+                SIGTERM => Signal::TERM,
+                SIGHUP => Signal::HUP,
+                _ => continue,
+            };
+            // It may have ended by itself.
+            let _ = pidfd_send_signal(&process, passed);
+        }
+    });
+    Ok(())
+}
+
+/// The names of the programs' groups: a process's number follows.
+const PREFIX: &str = "airpace-run-";
 
 /// A place where this system's control groups can be seen, until it is dropped.
 pub struct Groups {
@@ -57,6 +85,26 @@ impl Groups {
     /// The group that all others are in: that of the whole system, or of a container that sees only its own.
     pub fn root(&self) -> &Path {
         self.mounted.path()
+    }
+
+    /// Removes what an earlier run has left: it was killed, or its program had left others behind that have ended since.
+    fn sweep(&self) {
+        let entries = fs::read_dir(self.root()).into_iter().flatten().flatten();
+        for entry in entries {
+            let name = entry.file_name();
+            let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                // The kernel keeps a group that has processes.
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+}
+
+/// Removes the control groups that earlier runs have left and that are empty, if this user may.
+pub fn sweep() {
+    if let Ok(groups) = Groups::see() {
+        groups.sweep();
     }
 }
 
@@ -79,8 +127,9 @@ struct Group {
 impl Group {
     fn enter() -> anyhow::Result<Group> {
         let groups = Groups::see()?;
+        groups.sweep();
         let before = before(groups.root()).unwrap_or_else(|_| groups.root().to_owned());
-        let path = groups.root().join(format!("airpace-run-{}", std::process::id()));
+        let path = groups.root().join(format!("{PREFIX}{}", std::process::id()));
         let group = Group { _groups: groups, path, before };
         fs::create_dir(&group.path).with_context(|| group.path.display().to_string())?;
         join(&group.path).context("a control group does not take this process")?;
@@ -101,8 +150,10 @@ fn join(group: &Path) -> io::Result<()> {
 }
 
 impl Drop for Group {
-    /// What stays is empty: the kernel keeps a group that has processes.
+    /// The kernel keeps a group that has processes.
     fn drop(&mut self) {
-        let _ = join(&self.before).and_then(|()| fs::remove_dir(&self.path));
+        if join(&self.before).and_then(|()| fs::remove_dir(&self.path)).is_err() {
+            say("airpace: what the program started goes on, and its new connections use the default again");
+        }
     }
 }

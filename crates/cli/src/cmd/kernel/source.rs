@@ -40,8 +40,9 @@ pub fn read<N>(
     stop: &AtomicBool,
     news: &Sender<N>,
 ) -> anyhow::Result<()> {
+    ensure!(!from.is_empty(), "--from names nothing: give a socket, a modem's port, a radio, a file or `-`");
     if from == "-" {
-        return reports(std::io::stdin().lock(), None, meaning, stop, news);
+        return reports(std::io::stdin().lock(), None, meaning, stop, news).context("standard input");
     }
     if radio::is_no_file(from) {
         // The words are those of `airpace send --radio`, which takes the same sources.
@@ -54,17 +55,18 @@ pub fn read<N>(
         let stream = UnixStream::connect(path).with_context(|| format!("nobody tells at {from}"))?;
         // So that Ctrl-C is seen while nothing comes.
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
-        return reports(BufReader::new(stream), None, meaning, stop, news);
+        return reports(BufReader::new(stream), None, meaning, stop, news).with_context(|| from.to_owned());
     }
     let file = File::open(path).with_context(|| format!("cannot read {from}"))?;
     let mut file = BufReader::new(file);
-    if file.fill_buf()?.starts_with(b"airpace-ack-trace") {
+    let begins = file.fill_buf().with_context(|| format!("cannot read {from}"))?;
+    if begins.starts_with(b"airpace-ack-trace") {
         let Some(trace) = trace else {
             bail!("{from}: an ACK trace has no reports of a phone's cell");
         };
         return trace(file, stop, news).with_context(|| from.to_owned());
     }
-    reports(file, Some(Pace::default()), meaning, stop, news)
+    reports(file, Some(Pace::default()), meaning, stop, news).with_context(|| from.to_owned())
 }
 
 /// Sends what the reports of a modem, a board, a decoder or another machine mean. One that goes away is looked for.

@@ -8,7 +8,7 @@
 //! namespaces, for each policy by which they share. And what it costs that a device bounds a download: per packet that its
 //! receiver sends.
 //!
-//! Each scheme sends at the same rates over the loopback. The kernel counts the time in each program
+//! Each scheme sends at the same rates, over a path with a round trip of 20 ms and over the loopback. The kernel counts the time in each program
 //! (`kernel.bpf_stats_enabled`), the same clock calls included in all.
 //!
 //! Rounds alternate: in each, every scheme sends once, and BBR twice, first and last. A scheme's figure is the median of its
@@ -20,12 +20,13 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-#[path = "../tests/machine/mod.rs"]
+mod far;
+#[path = "../../tests/machine/mod.rs"]
 mod machine;
 
 use airpace_bpf::feed::{Told, now};
@@ -39,6 +40,7 @@ use airpace_cc::biscay::Tuning;
 use airpace_cc::scheme::Options;
 use airpace_cc::{morc, pbe};
 use airpace_core::Rate;
+use far::Far;
 use machine::Group;
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
@@ -46,21 +48,46 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 const ROUNDS: usize = 15;
 const SPAN: Duration = Duration::from_millis(600);
-/// A flow whose memory leaves the processor's cache between two ACKs, and one whose memory stays there.
-const RATES_MBPS: [f64; 2] = [200.0, 2_000.0];
+/// Of many round trips, so that the start of a flow counts for little.
+const LONG_SPAN: Duration = Duration::from_millis(1_500);
+
+/// Over what is sent.
+#[derive(Clone, Copy)]
+enum Over {
+    /// A round trip takes 20 ms, as over a mobile network: many ACKs come in one.
+    Path,
+    /// A round trip takes less than the time from one ACK to the next, so each ACK ends one.
+    Loopback,
+}
+
+/// What is measured. The processor does something else between two ACKs at the lower rate, and not at the higher one.
+const PLACES: [(Over, f64); 3] = [(Over::Path, 200.0), (Over::Loopback, 200.0), (Over::Loopback, 2_000.0)];
+
+/// What a packet takes on the path in each direction.
+const DELAY: Duration = Duration::from_millis(10);
+const ENDS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const MSS: u32 = 1448;
 /// Packets leave at so many times the rate.
 const PACE: f64 = 1.1;
 
+/// A listener, and a socket that can connect to it.
+fn ends(far: Option<&Far>) -> std::io::Result<(TcpListener, OwnedFd)> {
+    let listen = |address| TcpListener::bind((address, 0));
+    let socket = || socket(AddressFamily::INET, SocketType::STREAM, None).map_err(std::io::Error::from);
+    match far {
+        Some(far) => Ok((far.ends[1].inside(|| listen(ENDS[1]))?, far.ends[0].inside(socket)?)),
+        None => Ok((listen("127.0.0.1")?, socket()?)),
+    }
+}
+
 /// Sends for a while. Returns nothing: the kernel counts.
-fn send(part: &Part, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
+fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::Result<()> {
     let scheme = part.name();
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let (listener, socket) = ends(far)?;
     set_tcp_congestion(&socket, scheme)?;
     // As over a network: an ACK for two packets of 1500 bytes.
     socket2::SockRef::from(&socket).set_tcp_mss(MSS)?;
-    // And as packets leave at the same pace for all, ACKs come at the same: after a pause, an ACK costs twice as much.
+    // And as packets leave at the same pace for all, ACKs come at the same.
     machine::pace_at_most(&socket, Rate::from_mbps(PACE * mbps))?;
     connect(&socket, &listener.local_addr()?)?;
     let mut sender = TcpStream::from(socket);
@@ -98,7 +125,8 @@ fn send(part: &Part, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
     // As much as the rate carries, in pieces of a millisecond: whatever the scheme would do on a loopback, all send the
     // same.
     let (began, mut sent) = (Instant::now(), 0.0);
-    while began.elapsed() < SPAN {
+    let span = if far.is_some() { LONG_SPAN } else { SPAN };
+    while began.elapsed() < span {
         let due = began.elapsed().as_secs_f64() * mbps * 125_000.0;
         if sent < due {
             let piece = vec![0; (mbps * 125.0) as usize];
@@ -118,13 +146,18 @@ fn send(part: &Part, kernel: &Kernel, mbps: f64) -> std::io::Result<()> {
 
 /// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK; of PBE-CC's option, per
 /// call, and calls per ACK. As both ends are here, the last three are of both.
-fn measure(part: &Part, group: &Group, mbps: f64) -> Result<[f64; 5], Box<dyn std::error::Error>> {
+fn measure(
+    part: &Part,
+    group: &Group,
+    far: Option<&Far>,
+    mbps: f64,
+) -> Result<[f64; 5], Box<dyn std::error::Error>> {
     let mut kernel = Kernel::load(part)?;
     if matches!(part, Part::Pbe(_)) {
         kernel.exchange(File::open(&group.path)?.as_fd())?;
         kernel.cell()?.tell(&Cell::idle(Rate::from_mbps(4.0 * mbps), now()));
     }
-    send(part, &kernel, mbps)?;
+    send(part, &kernel, far, mbps)?;
     let costs = kernel.costs()?;
     if kernel.totals().is_ok_and(|totals| totals.fallbacks > 0) {
         println!("{} was in FALLBACK, and BBR took its time besides", part.name());
@@ -155,7 +188,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(STATS, "1")?;
     let mut measured = Ok(());
     if is_asked("acks") {
-        measured = RATES_MBPS.iter().try_for_each(|&mbps| compare(&parts, &group, mbps));
+        measured = PLACES.iter().try_for_each(|&(over, mbps)| compare(&parts, &group, over, mbps));
     }
     drop(group);
     if is_asked("flows") {
@@ -238,14 +271,19 @@ fn counted(biscay: &Part, flows: u16) -> Option<f64> {
 }
 
 /// Measures the schemes in turns, and prints their medians.
-fn compare(parts: &[Part], group: &Group, mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
+fn compare(parts: &[Part], group: &Group, over: Over, mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
+    let (far, place) = match over {
+        Over::Path => (Some(Far::new(ENDS, DELAY).ok_or("no path")?), "a round trip of 20 ms"),
+        Over::Loopback => (None, "the loopback"),
+    };
     let mut seen = vec![vec![]; parts.len()];
     for _ in 0..ROUNDS {
         for (part, seen) in parts.iter().zip(&mut seen) {
-            seen.push(measure(part, group, mbps)?);
+            seen.push(measure(part, group, far.as_ref(), mbps)?);
         }
     }
-    println!("{mbps} Mbit/s     ns per ACK   x BBR  (half of them)  ns per send   x BBR, all");
+    println!("{mbps} Mbit/s over {place}");
+    println!("                 ns per ACK   x BBR  (half of them)  ns per send   x BBR, all");
     for (part, costs) in parts.iter().zip(&seen) {
         let over_bbr = |which: usize| {
             costs.iter().zip(&seen[0]).map(move |(cost, bbr)| cost[which] / bbr[which]).collect()

@@ -1,0 +1,126 @@
+//! Network namespaces, and the congestion control that new sockets get in each.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Those that have names, as `ip netns` lists them.
+const NAMED: &str = "/run/netns";
+
+/// The default of a network namespace.
+const DEFAULT: &str = "net/ipv4/tcp_congestion_control";
+
+/// A network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// That of this program.
+    Here,
+    /// One that has a name.
+    Named(String),
+}
+
+impl Place {
+    /// `None` for that of this program.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Place::Here => None,
+            Place::Named(name) => Some(name),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        match self {
+            Place::Here => PathBuf::from("/proc/self/ns/net"),
+            Place::Named(name) => Path::new(NAMED).join(name),
+        }
+    }
+
+    /// Opens it.
+    fn open(&self) -> anyhow::Result<File> {
+        let is_name = self.name().is_none_or(|name| !name.contains('/') && !name.is_empty());
+        ensure!(is_name, "{self} is no name of a network namespace");
+        let path = self.path();
+        File::open(&path).map_err(|error| {
+            anyhow!("no network namespace {self} ({}: {error}); `ip netns` lists them", path.display())
+        })
+    }
+
+    /// What `act` returns in it.
+    fn within<T: Send>(&self, act: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+        let Place::Named(_) = self else { return act() };
+        let namespace = self.open()?;
+        // A thread may enter another namespace and end there.
+        std::thread::scope(|scope| {
+            let entered = scope.spawn(|| {
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                    .with_context(|| format!("cannot enter the network namespace {self}; do it as root"))?;
+                act()
+            });
+            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Fails if there is no such namespace.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.open().map(drop)
+    }
+
+    /// New TCP sockets in it get this scheme from now on.
+    pub fn set_default(&self, scheme: &str) -> anyhow::Result<()> {
+        self.within(|| {
+            airpace_files::set_kernel(DEFAULT, scheme)
+                .with_context(|| format!("/proc/sys/{DEFAULT} does not take `{scheme}`; do it as root"))
+        })
+    }
+
+    fn has_default(&self, scheme: &str) -> bool {
+        let default = self.within(|| Ok(fs::read_to_string(Path::new("/proc/sys").join(DEFAULT))?));
+        default.is_ok_and(|text| text.trim() == scheme)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Here => f.write_str("this network namespace"),
+            Place::Named(name) => write!(f, "`{name}`"),
+        }
+    }
+}
+
+/// The namespaces, of this one and those with names that this user may enter, in which new sockets get a scheme.
+pub fn defaults(scheme: &str) -> Vec<Place> {
+    let identity = |place: &Place| fs::metadata(place.path()).map(|found| (found.dev(), found.ino())).ok();
+    let here = identity(&Place::Here);
+    let listed = fs::read_dir(NAMED).into_iter().flatten().flatten();
+    let mut names: Vec<String> = listed.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let named = names.into_iter().map(Place::Named).filter(|place| identity(place) != here);
+    std::iter::once(Place::Here).chain(named).filter(|place| place.has_default(scheme)).collect()
+}
+
+/// Their names, for a sentence.
+pub fn words(places: &[Place]) -> String {
+    places.iter().map(Place::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for name in ["", "a/b", "../1"] {
+            let error = Place::Named(name.to_owned()).check().unwrap_err().to_string();
+            assert!(error.contains("is no name of a network namespace"), "{error}");
+        }
+        let error = Place::Named("no-such-namespace".to_owned()).check().unwrap_err().to_string();
+        assert!(error.contains("`ip netns` lists them"), "{error}");
+        assert!(Place::Here.check().is_ok());
+    }
+}
