@@ -210,6 +210,7 @@ fn every_scheme() {
             moves(name, || feed.tell(&told));
         }
         moves(name, || {});
+        is_shown(&pinned, name);
         let totals = pinned.totals().unwrap();
         println!("{name}: {totals:?}");
         assert!(totals.acks > 0 && totals.flows > 0);
@@ -220,6 +221,20 @@ fn every_scheme() {
         assert!(set_tcp_congestion(&socket, name).is_err(), "{name} is removed");
     }
     relay_comes_and_goes(biscay("biscay@window:split=app").unwrap());
+}
+
+/// A flow is shown with its ends, as long as it has the scheme.
+fn is_shown(pinned: &Pinned, scheme: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_tcp_congestion(&socket, scheme).unwrap();
+    connect(&socket, &listener.local_addr().unwrap()).unwrap();
+    let sender = TcpStream::from(socket);
+    let ends = (sender.local_addr().unwrap(), sender.peer_addr().unwrap());
+    let is_there = || pinned.flows().unwrap().iter().any(|flow| (flow.local, flow.remote) == ends);
+    assert!(is_there(), "{scheme}: {:?}", pinned.flows());
+    set_tcp_congestion(&sender, "reno").unwrap();
+    assert!(!is_there(), "{scheme}: it has another one now");
 }
 
 /// Only the loopback is here, whose connections have no bound. So the programs are loaded, called and removed.
