@@ -312,6 +312,10 @@ impl Kernel {
         if !Path::new(BTF).exists() {
             return Err(LoadError::NoBtf);
         }
+        // The helper that reads the kernel's memory is missing then, and the verifier's words say nothing of the reason.
+        if is_locked() {
+            return Err(LoadError::Lockdown);
+        }
         let refused = |what| move |error: libbpf_rs::Error| refused(name, what, error);
         let types = Btf::from_vmlinux().map_err(refused("types"))?;
         // A kernel has BBR in itself, or in a module that has been loaded.

@@ -20,7 +20,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use airpace_bpf::feed::{Told, now};
-use airpace_bpf::kernel::{Kernel, PBE, Part, Pinned, unload};
+use airpace_bpf::kernel::{Kernel, LoadError, PBE, Part, Pinned, readiness, unload};
 use airpace_bpf::room::device_number;
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
@@ -46,9 +46,21 @@ const GROUPS: &str = "/tmp/groups";
 
 /// What the machine prints at the end.
 const DONE: &str = "airpace: every scheme has moved data";
+const LOCKED: &str = "airpace: the kernel is locked down, and says so";
 
 #[test]
 fn every_scheme_moves_data_in_the_kernel_that_is_named() {
+    boots_and_says("moves", "", DONE);
+}
+
+/// It keeps its memory even from root, and lets nobody read it by programs.
+#[test]
+fn a_kernel_that_is_locked_down_takes_no_scheme_and_is_named_as_the_reason() {
+    boots_and_says("locked", "lockdown=confidentiality", LOCKED);
+}
+
+/// Boots the kernel with these words on its command line, and expects what its first process says.
+fn boots_and_says(what: &str, words: &str, expected: &str) {
     let Some(image) = std::env::var_os(IMAGE).map(PathBuf::from) else {
         return skipped(&format!(
             "{IMAGE} names no kernel; the head of tests/other_kernels.rs says how to get one"
@@ -57,13 +69,13 @@ fn every_scheme_moves_data_in_the_kernel_that_is_named() {
     if !has_program("qemu-system-x86_64", "qemu-system-x86") {
         return;
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("other-kernels");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("other-kernels").join(what);
     fs::create_dir_all(&folder).unwrap();
     let archive = folder.join("first.cpio");
     fs::write(&archive, first_process(&folder)).unwrap();
     // On a busy machine, the emulated clock ticks too late for what the kernel expects of its timer.
     let line = format!(
-        "console=ttyS0 no_timer_check quiet panic=-1 rdinit=/first {INSIDE}=1 -- --exact inside --nocapture --ignored --test-threads=1"
+        "console=ttyS0 no_timer_check quiet panic=-1 {words} rdinit=/first {INSIDE}=1 -- --exact inside --nocapture --ignored --test-threads=1"
     );
     let output = Command::new("qemu-system-x86_64")
         .args(["-accel", "tcg", "-cpu", "max", "-m", "1024", "-smp", "1", "-display", "none", "-no-reboot"])
@@ -76,7 +88,7 @@ fn every_scheme_moves_data_in_the_kernel_that_is_named() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");
-    assert!(said.contains(DONE), "{}: {}", image.display(), String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains(expected), "{}: {}", image.display(), String::from_utf8_lossy(&output.stderr));
 }
 
 /// An archive with this program, `ip`, and their libraries.
@@ -166,20 +178,48 @@ fn inside() {
     if std::env::var_os(INSIDE).is_none() || std::process::id() != 1 {
         return skipped("this is no machine of its own");
     }
-    let outcome = std::panic::catch_unwind(every_scheme);
-    if outcome.is_ok() {
-        println!("{DONE}");
+    if let Ok(done) = std::panic::catch_unwind(in_the_machine) {
+        println!("{done}");
     }
     std::io::stdout().flush().unwrap();
     // A first process that ends stops the machine.
     let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
 }
 
-fn every_scheme() {
+/// Returns what is to be said at the end.
+fn in_the_machine() -> &'static str {
     use rustix::mount::{MountFlags, mount};
-    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("bpf", "/sys/fs/bpf")] {
+    let systems = [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("bpf", "/sys/fs/bpf"),
+        ("securityfs", "/sys/kernel/security"),
+    ];
+    for (kind, at) in systems {
         mount(kind, at, kind, MountFlags::empty(), None).unwrap();
     }
+    let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    println!("lockdown {}", lockdown.trim());
+    if lockdown.contains("[confidentiality]") {
+        is_refused();
+        return LOCKED;
+    }
+    every_scheme();
+    DONE
+}
+
+fn is_refused() {
+    assert!(matches!(readiness(), Err(LoadError::Lockdown)), "{:?}", readiness());
+    let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME)).unwrap());
+    let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME)).unwrap());
+    for part in [Part::Biscay(biscay.unwrap()), Part::Morc(morc.unwrap())] {
+        let error = Kernel::load(&part).err().expect("it takes no programs");
+        assert!(matches!(error, LoadError::Lockdown), "{}: {error}", part.name());
+    }
+}
+
+fn every_scheme() {
+    use rustix::mount::{MountFlags, mount};
     fs::create_dir_all(GROUPS).unwrap();
     mount("none", GROUPS, "cgroup2", MountFlags::empty(), None).unwrap();
     println!("kernel {}", fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());

@@ -8,8 +8,8 @@
 //! namespaces, for each policy by which they share. And what it costs that a device bounds a download: per packet that its
 //! receiver sends.
 //!
-//! Each scheme sends at the same rates, over a path with a round trip of 20 ms and over the loopback. The kernel counts the time in each program
-//! (`kernel.bpf_stats_enabled`), the same clock calls included in all.
+//! Each scheme sends at the same rates, over a path with a round trip of 20 ms and over the loopback. The kernel counts the
+//! time in each program (`kernel.bpf_stats_enabled`), the same clock calls included in all.
 //!
 //! Rounds alternate: in each, every scheme sends once, and BBR twice, first and last. A scheme's figure is the median of its
 //! quotients with BBR of the same round, and between which values half of them lie. BBR's second turn over its first says what
