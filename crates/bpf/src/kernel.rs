@@ -218,7 +218,8 @@ pub enum LoadError {
     NoPrograms,
     /// The kernel does not describe its types.
     #[error(
-        "the kernel has no {BTF}: it was built without CONFIG_DEBUG_INFO_BTF, and cannot take these programs"
+        "there is no {BTF}: /sys is not mounted, or the kernel was built without CONFIG_DEBUG_INFO_BTF and cannot take these \
+         programs; `airpace sim` and `airpace send` run the same schemes outside the kernel"
     )]
     NoBtf,
     /// Its types lack what the programs need.

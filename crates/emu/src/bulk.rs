@@ -134,6 +134,7 @@ pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
         let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let remedy = match name {
             "biscay" | "morc" | "pbe" => format!("`airpace kernel load {name}` adds it"),
+            "biscay@window" => "No socket chooses it: it bounds what this machine downloads".to_owned(),
             _ => format!("`modprobe tcp_{name}` may add it"),
         };
         io::Error::other(format!(

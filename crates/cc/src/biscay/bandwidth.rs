@@ -143,8 +143,11 @@ impl CellularBandwidth {
     }
 
     /// The last sample. It is zero if nothing was granted then, and `None` before the first window is complete.
+    ///
+    /// Chosen: it is also `None` as long as nothing was ever granted. A device that sends is granted something, so its radio
+    /// does not tell this direction's grants.
     pub fn get(&self) -> Option<Rate> {
-        self.sampled
+        self.sampled.filter(|_| self.most_in_frame > Bits::ZERO)
     }
 
     /// Takes in one report of one carrier. Returns whether it was about this device's grants.
@@ -255,6 +258,24 @@ mod tests {
             }),
             layer: BitLayer::Physical,
         }
+    }
+
+    #[test]
+    fn a_direction_of_which_nothing_is_told_is_unknown_and_one_without_grants_for_once_is_zero() {
+        let mut bandwidth = CellularBandwidth::new(Direction::Uplink, RULES);
+        for subframe in 0..1_000 {
+            let silent = RadioReport { dcis: vec![], ..report(0, subframe, 0) };
+            assert!(bandwidth.on_report(&silent));
+            assert_eq!(bandwidth.get(), None, "nothing was granted up to subframe {subframe}");
+        }
+        for subframe in 1_000..1_200 {
+            bandwidth.on_report(&report(0, subframe, 1_000));
+        }
+        assert_eq!(bandwidth.get(), Some(Rate::from_mbps(1.0)));
+        for subframe in 1_200..1_500 {
+            bandwidth.on_report(&RadioReport { dcis: vec![], ..report(0, subframe, 0) });
+        }
+        assert_eq!(bandwidth.get(), Some(Rate::ZERO));
     }
 
     /// The bandwidth in Mbit/s after each subframe. The cell grants 10 Mbit/s for 150 ms, then 20.

@@ -43,6 +43,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// Completes the names of what the kernel can load.
+pub fn in_the_kernel() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let current = current.to_string_lossy();
+        let names = [
+            ("biscay", "uploads by what the radio grants"),
+            ("biscay@window", "downloads from any server, by the advertised window"),
+            ("morc", "a learner at the sender"),
+            ("pbe", "the phone tells what its cell could give it"),
+        ];
+        let named = names.into_iter().filter(|(name, _)| name.starts_with(&*current));
+        named.map(|(name, help)| candidate(name, help)).collect()
+    })
+}
+
 /// Completes one scheme: names, presets behind `@`, options behind `:`.
 pub fn scheme() -> ArgValueCompleter {
     scheme_or(Vec::new)

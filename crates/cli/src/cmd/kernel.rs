@@ -47,7 +47,7 @@ enum What {
     #[command(before_help = "Example: airpace kernel load morc --default")]
     Load {
         /// `biscay`, `biscay@window` (downloads), `morc` or `pbe`, with options as in `airpace sim --scheme`.
-        #[arg(default_value = "biscay", value_parser = spec)]
+        #[arg(default_value = "biscay", value_parser = spec, add = super::complete::in_the_kernel())]
         scheme: Box<SchemeSpec>,
         /// Makes it the default of all new TCP sockets in this network namespace.
         #[arg(long)]

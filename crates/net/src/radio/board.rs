@@ -27,12 +27,14 @@ use crate::clock;
 /// Source: TS 36.321 Table 7.1-1
 const OWN: Rnti = Rnti(61);
 
-/// The KPIs that are read: sums of bytes by direction, and what waits in the phone.
-const SUMS: [(&str, Direction); 4] = [
-    ("lte.ul.granted_bytes", Direction::Uplink),
-    ("nr.ul.new_bytes", Direction::Uplink),
-    ("lte.dl.bytes", Direction::Downlink),
-    ("nr.dl.bytes", Direction::Downlink),
+/// The KPIs that are read: sums of bytes by direction, and what waits in the phone. A sum counts as long as the one `instead` of
+/// which it is read says nothing: many modems do not log what their MAC adds up.
+const SUMS: [SumOf; 5] = [
+    SumOf { name: "lte.ul.granted_bytes", direction: Direction::Uplink, instead: None },
+    SumOf { name: "lte.ul.bytes", direction: Direction::Uplink, instead: Some("lte.ul.granted_bytes") },
+    SumOf { name: "nr.ul.new_bytes", direction: Direction::Uplink, instead: None },
+    SumOf { name: "lte.dl.bytes", direction: Direction::Downlink, instead: None },
+    SumOf { name: "nr.dl.bytes", direction: Direction::Downlink, instead: None },
 ];
 const WAITING: &str = "lte.ul.buffer";
 
@@ -96,6 +98,15 @@ fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od
     None
 }
 
+/// A sum of bytes that a daemon may publish.
+#[derive(Clone, Copy, Debug)]
+struct SumOf {
+    name: &'static str,
+    direction: Direction,
+    /// The better one.
+    instead: Option<&'static str>,
+}
+
 /// Subscriptions, and what was told of them.
 struct Subscribed {
     sums: Vec<(Kpi, Sum)>,
@@ -110,9 +121,9 @@ impl Subscribed {
     fn to(od: &Od) -> Result<Subscribed, od::Error> {
         let mut refusal = None;
         let mut sums = vec![];
-        for (name, direction) in SUMS {
-            match od.subscribe(name) {
-                Ok(kpi) => sums.push((kpi, Sum::new(direction))),
+        for of in SUMS {
+            match od.subscribe(of.name) {
+                Ok(kpi) => sums.push((kpi, Sum::new(of))),
                 Err(error) => refusal = Some(error),
             }
         }
@@ -132,9 +143,10 @@ impl Subscribed {
             }
         }
         let newest = newest?;
+        drop_worse(self.sums.iter_mut().map(|(_, sum)| sum));
         let modem_ns = newest.modem_ns.max(self.last_modem_ns);
         let bits = |wanted| {
-            let of_way = self.sums.iter().filter(|(_, sum)| sum.direction == wanted);
+            let of_way = self.sums.iter().filter(|(_, sum)| sum.of.direction == wanted);
             of_way.map(|(_, sum)| Bits(sum.untold * 8)).sum::<Bits>()
         };
         let queue =
@@ -152,7 +164,7 @@ impl Subscribed {
 /// A sum of bytes that only grows, as long as its daemon runs.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
-    direction: Direction,
+    of: SumOf,
     sequence: u64,
     last: Option<u64>,
     /// What it grew by that was not told.
@@ -160,8 +172,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(direction: Direction) -> Sum {
-        Sum { direction, sequence: 0, last: None, untold: 0 }
+    fn new(of: SumOf) -> Sum {
+        Sum { of, sequence: 0, last: None, untold: 0 }
     }
 
     /// Takes the latest reading. Returns whether it is new. The first only says where the sum stands.
@@ -175,6 +187,17 @@ impl Sum {
         self.last = Some(total);
         self.untold += grown.unwrap_or(0);
         grown.is_some()
+    }
+}
+
+/// What is read instead of a sum that says something by now counts no more.
+fn drop_worse<'a>(sums: impl Iterator<Item = &'a mut Sum>) {
+    let mut sums: Vec<&mut Sum> = sums.collect();
+    let heard: Vec<&str> = sums.iter().filter(|sum| sum.last.is_some()).map(|sum| sum.of.name).collect();
+    for sum in &mut sums {
+        if sum.of.instead.is_some_and(|better| heard.contains(&better)) {
+            sum.untold = 0;
+        }
     }
 }
 
@@ -230,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_sum_tells_what_it_grew_by_and_nothing_twice() {
-        let mut sum = Sum::new(Direction::Uplink);
+        let mut sum = Sum::new(SUMS[0]);
         assert!(!sum.take(&reading(5, 7_000.0)), "what was granted before is not known");
         assert!(!sum.take(&reading(5, 7_000.0)));
         assert!(sum.take(&reading(6, 7_500.0)));
@@ -241,6 +264,23 @@ mod tests {
         assert!(!sum.take(&reading(11, f64::NAN)));
         assert!(sum.take(&reading(12, 150.0)));
         assert_eq!(sum.untold, 50);
+    }
+
+    #[test]
+    fn the_sum_of_blocks_counts_until_the_mac_s_own_is_heard() {
+        let mut sums = [Sum::new(SUMS[0]), Sum::new(SUMS[1])];
+        sums[1].take(&reading(1, 100.0));
+        assert!(sums[1].take(&reading(2, 900.0)));
+        drop_worse(sums.iter_mut());
+        assert_eq!(sums.map(|sum| sum.untold), [0, 800], "nothing else is there");
+        sums[0].take(&reading(3, 5_000.0));
+        sums[1].take(&reading(3, 1_000.0));
+        drop_worse(sums.iter_mut());
+        assert_eq!(sums.map(|sum| sum.untold), [0, 0]);
+        sums[0].take(&reading(4, 6_000.0));
+        sums[1].take(&reading(4, 1_900.0));
+        drop_worse(sums.iter_mut());
+        assert_eq!(sums.map(|sum| sum.untold), [1_000, 0], "nothing counts twice");
     }
 
     #[test]
@@ -259,7 +299,7 @@ mod tests {
         let mut board = Board::open(Some(folder.path().join("none"))).unwrap();
         board.take(Time::from_secs(1), &mut |_| panic!("nothing was granted"));
         let heard = board.heard();
-        while heard.problem().is_some_and(|why| why.contains("not looked for yet")) {
+        while heard.problem().is_some_and(|why| why.contains("nothing has come yet")) {
             std::thread::yield_now();
         }
         assert!(heard.problem().is_some_and(|why| why.contains("daemon")), "{:?}", heard.problem());

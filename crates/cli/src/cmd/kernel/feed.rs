@@ -19,6 +19,7 @@ use airpace_radio::RadioReport;
 use anyhow::{Context, anyhow, ensure};
 
 use super::devices::Devices;
+use super::loaded::not_loaded;
 use super::source::{PlayTrace, read, trace};
 use crate::cmd::{Verdict, on_interrupt};
 
@@ -43,8 +44,7 @@ struct Fed {
 impl Fed {
     fn open(name: &'static str) -> anyhow::Result<Fed> {
         let pinned = Pinned::open(name)?;
-        let pinned =
-            pinned.with_context(|| format!("{name} is not loaded; `airpace kernel load {name}` does it"))?;
+        let pinned = pinned.with_context(|| not_loaded(name))?;
         ensure!(
             pinned.be_its_feeder()?,
             "another `airpace kernel feed` tells {name} already; end that one first"

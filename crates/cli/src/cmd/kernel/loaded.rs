@@ -33,11 +33,14 @@ pub(super) fn load(
     default_in.iter().try_for_each(Place::check)?;
     // Its options are those of the time when it was loaded.
     let is_there = default_in.is_some() && scheme.text() == name && Pinned::open(name)?.is_some();
-    let mut doubt = None;
+    let (mut doubt, mut renewed) = (None, vec![]);
     if !is_there {
         let (mut kernel, _, uncounted) = bring_in(scheme)?;
         kernel.pin()?;
         doubt = uncounted;
+        // Where it was the default before, the kernel still gives sockets the one that was unloaded.
+        renewed = netns::defaults(name);
+        renewed.iter().try_for_each(|place| place.set_default(name))?;
     }
     if let Some(place) = &default_in {
         place.set_default(name)?;
@@ -45,7 +48,8 @@ pub(super) fn load(
     if as_json {
         let place = default_in.as_ref().map(|place| json!({ "netns": place.name() }));
         let counts = [BISCAY, RELAY].contains(&name).then_some(doubt.is_none());
-        let line = json!({ "loaded": name, "is_new": !is_there, "counts_flows_of_machine": counts, "default_in": place });
+        let line = json!({ "loaded": name, "is_new": !is_there, "counts_flows_of_machine": counts, "default_in": place,
+            "still_default_in": renewed.iter().map(Place::name).collect::<Vec<_>>() });
         writeln!(out, "{line}")?;
         return Ok(Verdict::Fine);
     }
@@ -53,6 +57,13 @@ pub(super) fn load(
         writeln!(out, "{name} was loaded already, and stays as it is.")?;
     } else {
         tell_loaded(name, doubt.as_ref(), out)?;
+    }
+    if !renewed.is_empty() {
+        writeln!(
+            out,
+            "It is the default of new TCP sockets in {} again, as it was before.",
+            netns::words(&renewed)
+        )?;
     }
     if let Some(place) = default_in {
         writeln!(
@@ -192,6 +203,11 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
         }
     }
     Ok(Verdict::Fine)
+}
+
+/// What to say if a scheme is needed that is not there, or cannot be seen.
+pub(super) fn not_loaded(name: &str) -> String {
+    nothing_loaded(Some(name), &format!("; `airpace kernel load {name}` does it"))
 }
 
 /// Says that nothing is loaded, or that what was asked for is not; or that it is, and cannot be seen from here. To be called

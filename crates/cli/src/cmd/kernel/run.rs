@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::loaded::not_loaded;
 use crate::cmd::Verdict;
 use crate::terminal::say;
 
@@ -28,10 +29,7 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
         bail!("`{scheme}` is not of the kernel's: `{}`", SCHEMES.join("`, `"));
     };
     let [program, arguments @ ..] = command else { bail!("name a program behind `--`") };
-    ensure!(
-        Pinned::open(scheme)?.is_some(),
-        "`{scheme}` is not loaded; `airpace kernel load {scheme}` does it"
-    );
+    ensure!(Pinned::open(scheme)?.is_some(), "{}", not_loaded(scheme));
     // From here on, nothing ends this program before the one that it runs, and nothing is left behind.
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT]).context("cannot listen to signals")?;
     let group = Group::enter()?;

@@ -67,10 +67,16 @@ struct Status {
 impl Status {
     fn of(name: &'static str) -> anyhow::Result<Option<Status>> {
         let Some(pinned) = Pinned::open(name)? else { return Ok(None) };
+        let flows = match pinned.flows() {
+            Ok(flows) => flows,
+            // It was unloaded meanwhile.
+            Err(_) if !pinned.is_there() => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("the flows of `{name}` cannot be read")),
+        };
         Ok(Some(Status {
             name,
             totals: pinned.totals()?,
-            flows: pinned.flows().with_context(|| format!("the flows of `{name}` cannot be read"))?,
+            flows,
             feed: fed(name, &pinned)?,
             active: pinned.active_flows()?,
             apps: pinned.active_apps()?,
@@ -152,9 +158,10 @@ impl Status {
         }
         writeln!(
             out,
-            "FALLBACK:  {}, {} of them for want of a feed; {}",
+            "FALLBACK:  {}, {} of them for want of {}; {}",
             count(totals.fallbacks, "time"),
-            totals.silences,
+            thousands(totals.silences),
+            if self.name == PBE { "feedback" } else { "a feed" },
             count(totals.returns, "return")
         )
     }
