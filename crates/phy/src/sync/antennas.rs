@@ -104,6 +104,11 @@ impl Antennas {
         heard.map(|antenna| (&antenna.grid, antenna.estimator.channel()))
     }
 
+    /// Of each antenna: the gain of each port on every subcarrier; `None` if the antenna does not hear the cell.
+    pub fn gains(&self) -> impl Iterator<Item = Option<&[Vec<Complex32>]>> {
+        self.all.iter().map(|one| (one.weight > 0.0).then(|| one.estimator.channel().gains()))
+    }
+
     /// What the symbols of this subframe tell about synchronisation, on all antennas.
     pub fn hints(&self) -> &Hints {
         &self.hints

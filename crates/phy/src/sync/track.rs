@@ -1,6 +1,9 @@
 //! Follows a cell: timing, carrier and channel from subframe to subframe.
 
+mod rebuild;
 mod settle;
+
+pub use rebuild::{Rebuilder, Reception, Signal};
 
 use num_complex::Complex32;
 
@@ -90,6 +93,8 @@ pub struct Tracker {
     found_level: f32,
     /// By how many sixths of a symbol the cell seemed to be elsewhere the last time.
     suspected: f64,
+    /// Where the last subframe was received, and the turns of the carrier until there.
+    received: (Place, f64),
 }
 
 /// Subframes from one PSS to the next.
@@ -134,6 +139,7 @@ impl Tracker {
             strayed: false,
             found_level: 0.0,
             suspected: 0.0,
+            received: (place, 0.0),
         }
     }
 
@@ -256,6 +262,7 @@ impl Tracker {
     /// Receives the next subframe, as far as its CFI.
     fn receive_subframe(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         self.receive(stream, symbols);
+        self.received = (self.place, self.turns);
         let mut heard = Observation {
             sfn: self.place.sfn,
             number: self.place.number,

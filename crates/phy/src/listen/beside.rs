@@ -1,0 +1,198 @@
+//! A cell that is stronger than the one that is asked for: it is followed beside, and taken off the samples.
+//!
+//! ```text
+//! samples ─▶ the stronger cell's tracker ─▶ what it sent ─▶ as it was received
+//!    └────────────────────── minus ◀──────────────────────────────┘ ─▶ the listener
+//! ```
+
+use num_complex::Complex32;
+
+use super::following::Following;
+use super::resent::Resender;
+use super::{LONGEST_GAP_S, Options, forget_before};
+use crate::grid::Grid;
+use crate::resample::Resampler;
+use crate::sync::Ring;
+use crate::sync::stream::Stream;
+use crate::sync::track::{Rebuilder, Reception, Signal, Step};
+
+/// The stronger cell, and the samples that have not been given on.
+pub(super) struct Beside {
+    following: Following,
+    /// Samples as they came, of each antenna.
+    raw: Vec<Ring>,
+    rate_hz: u64,
+    resender: Resender,
+    rebuilder: Rebuilder,
+    /// The last subframe that was heard, and what it sent. Its end is known better once the next was heard.
+    last: Option<(Reception, Vec<Grid>)>,
+    /// What each antenna received of the cell.
+    of_antennas: Vec<Received>,
+    /// Number of the next raw sample to give.
+    given: i64,
+    difference: Vec<Complex32>,
+    /// Subframes since it was found.
+    subframes: u64,
+}
+
+/// What an antenna received of the cell.
+struct Received {
+    /// At the rate of the cell's FFT.
+    own: Signal,
+    /// From there to the rate of the raw samples, if it is another.
+    to_raw: Option<Resampler>,
+    /// At that rate, from the next raw sample to give on.
+    raw: Vec<Complex32>,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// More samples are needed.
+    Wait,
+    /// A subframe was read.
+    More,
+    /// The cell is gone, or no more samples will come. All samples were given on.
+    Over,
+}
+
+impl Beside {
+    /// Follows a cell. `raw` are rings without samples yet, which begin where the cell was found.
+    pub(super) fn new(following: Following, raw: Vec<Ring>, options: &Options) -> Option<Beside> {
+        let numerology = following.tracker.numerology();
+        let (own_hz, rate_hz) = (u64::from(numerology.sample_rate_hz()), options.rate_hz);
+        let given = raw[0].start();
+        let received = |_: &Ring| {
+            let to_raw = match following.conversion {
+                None => None,
+                Some(_) => {
+                    Some(Resampler::new(own_hz, rate_hz, super::half_band_hz(numerology.bandwidth()))?)
+                }
+            };
+            // A conversion begins with the first raw sample.
+            let first = if to_raw.is_some() { 0 } else { given };
+            Some(Received { own: Signal { first, samples: Vec::new() }, to_raw, raw: Vec::new() })
+        };
+        Some(Beside {
+            of_antennas: raw.iter().map(received).collect::<Option<Vec<_>>>()?,
+            resender: Resender::new(*following.tracker.cell()),
+            rebuilder: Rebuilder::new(options.transform, numerology),
+            following,
+            raw,
+            rate_hz,
+            last: None,
+            given,
+            difference: Vec::new(),
+            subframes: 0,
+        })
+    }
+
+    /// The samples of each antenna that wait.
+    pub(super) fn rings_mut(&mut self) -> &mut Vec<Ring> {
+        &mut self.raw
+    }
+
+    /// Samples that are held, of all antennas.
+    pub(super) fn samples_held(&self) -> usize {
+        let of_antenna = |one: &Received| one.own.samples.len() + one.raw.len();
+        self.raw.iter().map(Ring::len).sum::<usize>() + self.of_antennas.iter().map(of_antenna).sum::<usize>()
+    }
+
+    /// For how many subframes the cell was followed.
+    pub(super) fn subframes(&self) -> u64 {
+        self.subframes
+    }
+
+    /// Reads the cell's next subframe, and gives on the samples that are done without what the cell sent.
+    pub(super) fn step(&mut self, is_finished: bool, out: &mut [Ring]) -> Progress {
+        let Following { tracker, conversion, .. } = &mut self.following;
+        let step = tracker.step(&Stream::new(&self.raw, conversion.as_ref(), is_finished));
+        if step == Step::Wait && !is_finished {
+            return Progress::Wait;
+        }
+        let next = tracker.place().start;
+        self.subframes += 1;
+        self.resender.advance();
+        let (heard, is_over) = match step {
+            Step::Wait | Step::Lost { .. } => (None, true),
+            Step::Heard(heard) => {
+                (self.resender.grids(&heard).map(|grids| (tracker.reception(), grids)), false)
+            }
+            Step::Faint => (None, false),
+            Step::Gap => {
+                let next = self.following.raw_sample(next) as i64;
+                let run = self.raw[0].run_from(next);
+                (None, run.is_some_and(|run| run.start - next > (LONGEST_GAP_S * self.rate_hz) as i64))
+            }
+        };
+        if let Some((before, grids)) = self.last.take() {
+            let then = heard.as_ref().map(|(reception, _)| reception);
+            let mut signals: Vec<_> =
+                self.of_antennas.iter_mut().map(|one| std::mem::take(&mut one.own)).collect();
+            self.rebuilder.rebuild(&grids, &before, then, &mut signals);
+            for (one, signal) in self.of_antennas.iter_mut().zip(signals) {
+                one.own = signal;
+            }
+        }
+        let done = heard.as_ref().map_or(next, |(reception, _)| reception.start());
+        self.last = heard;
+        self.give(libm::round(done) as i64, out);
+        if is_over {
+            self.pass_on(self.raw[0].end(), out);
+            return Progress::Over;
+        }
+        Progress::More
+    }
+
+    /// Gives on the samples of which the cell's are known: those before its own sample number `done`.
+    fn give(&mut self, done: i64, out: &mut [Ring]) {
+        for one in &mut self.of_antennas {
+            let samples = one.own.take_before(done);
+            match &mut one.to_raw {
+                None => one.raw.extend(samples),
+                Some(resampler) => resampler.push(&samples, &mut one.raw),
+            }
+        }
+        let count = self.of_antennas.iter().map(|one| one.raw.len()).min().unwrap_or(0);
+        let before = self.given;
+        self.pass_on(before + count as i64, out);
+        let count = (self.given - before) as usize;
+        for one in &mut self.of_antennas {
+            one.raw.drain(..count.min(one.raw.len()));
+        }
+    }
+
+    /// Gives on the raw samples before number `end`, without those of the cell as far as they are known.
+    fn pass_on(&mut self, end: i64, out: &mut [Ring]) {
+        let first = self.given;
+        while self.given < end {
+            let Some(run) = self.raw[0].run_from(self.given) else { break };
+            if run.start > self.given {
+                let until = run.start.min(end);
+                out.iter_mut().for_each(|ring| ring.skip((until - self.given) as u64));
+                self.given = until;
+                continue;
+            }
+            let until = run.end.min(end);
+            if until == self.given {
+                break;
+            }
+            let count = (until - self.given) as usize;
+            let at = (self.given - first) as usize;
+            for ((raw, one), out) in self.raw.iter().zip(&self.of_antennas).zip(out.iter_mut()) {
+                let mut of_cell = one.raw.get(at..).unwrap_or_default();
+                for piece in raw.pieces(self.given, count).into_iter().flatten() {
+                    let (here, later) = of_cell.split_at(of_cell.len().min(piece.len()));
+                    self.difference.clear();
+                    self.difference.extend(piece.iter().zip(here).map(|(sample, of_cell)| sample - of_cell));
+                    self.difference.extend_from_slice(&piece[here.len()..]);
+                    out.push(&self.difference);
+                    of_cell = later;
+                }
+            }
+            self.given = until;
+        }
+        // The tracker may have to look back by half a subframe.
+        forget_before(&mut self.raw, self.given - (self.rate_hz / 1000) as i64);
+    }
+}
