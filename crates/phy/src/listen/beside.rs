@@ -11,10 +11,11 @@ use super::following::Following;
 use super::resent::Resender;
 use super::{LONGEST_GAP_S, Options, forget_before};
 use crate::grid::Grid;
+use crate::observation::Observation;
 use crate::resample::Resampler;
 use crate::sync::Ring;
 use crate::sync::stream::Stream;
-use crate::sync::track::{Rebuilder, Reception, Signal, Step};
+use crate::sync::track::{DataReader, Rebuilder, Reception, Signal, Step};
 
 /// The stronger cell, and the samples that have not been given on.
 pub(super) struct Beside {
@@ -25,7 +26,8 @@ pub(super) struct Beside {
     resender: Resender,
     rebuilder: Rebuilder,
     /// The last subframe that was heard, and what it sent. Its end is known better once the next was heard.
-    last: Option<(Reception, Vec<Grid>)>,
+    last: Option<Said>,
+    data: DataReader,
     /// What each antenna received of the cell.
     of_antennas: Vec<Received>,
     /// Number of the next raw sample to give.
@@ -35,14 +37,24 @@ pub(super) struct Beside {
     subframes: u64,
 }
 
+/// A subframe of the cell.
+struct Said {
+    reception: Reception,
+    /// What each port sent.
+    grids: Vec<Grid>,
+    number: usize,
+    cfi: u8,
+    is_doubtful: bool,
+}
+
 /// What an antenna received of the cell.
 struct Received {
     /// At the rate of the cell's FFT.
     own: Signal,
     /// From there to the rate of the raw samples, if it is another.
     to_raw: Option<Resampler>,
-    /// At that rate, from the next raw sample to give on.
-    raw: Vec<Complex32>,
+    /// At that rate.
+    raw: Signal,
 }
 
 /// What became of a step.
@@ -71,11 +83,12 @@ impl Beside {
             };
             // A conversion begins with the first raw sample.
             let first = if to_raw.is_some() { 0 } else { given };
-            Some(Received { own: Signal { first, samples: Vec::new() }, to_raw, raw: Vec::new() })
+            Some(Received { own: Signal::new(first), to_raw, raw: Signal::new(given) })
         };
         Some(Beside {
             of_antennas: raw.iter().map(received).collect::<Option<Vec<_>>>()?,
             resender: Resender::new(*following.tracker.cell()),
+            data: DataReader::new(*following.tracker.cell()),
             rebuilder: Rebuilder::new(options.transform, numerology),
             following,
             raw,
@@ -94,7 +107,7 @@ impl Beside {
 
     /// Samples that are held, of all antennas.
     pub(super) fn samples_held(&self) -> usize {
-        let of_antenna = |one: &Received| one.own.samples.len() + one.raw.len();
+        let of_antenna = |one: &Received| one.own.samples.len() + one.raw.samples.len();
         self.raw.iter().map(Ring::len).sum::<usize>() + self.of_antennas.iter().map(of_antenna).sum::<usize>()
     }
 
@@ -116,7 +129,10 @@ impl Beside {
         let (heard, is_over) = match step {
             Step::Wait | Step::Lost { .. } => (None, true),
             Step::Heard(heard) => {
-                (self.resender.grids(&heard).map(|grids| (tracker.reception(), grids)), false)
+                let grids = self.resender.grids(&heard);
+                let Observation { number, cfi, is_doubtful, .. } = heard;
+                let said = |grids| Said { reception: tracker.reception(), grids, number, cfi, is_doubtful };
+                (grids.map(said), false)
             }
             Step::Faint => (None, false),
             Step::Gap => {
@@ -125,16 +141,10 @@ impl Beside {
                 (None, run.is_some_and(|run| run.start - next > (LONGEST_GAP_S * self.rate_hz) as i64))
             }
         };
-        if let Some((before, grids)) = self.last.take() {
-            let then = heard.as_ref().map(|(reception, _)| reception);
-            let mut signals: Vec<_> =
-                self.of_antennas.iter_mut().map(|one| std::mem::take(&mut one.own)).collect();
-            self.rebuilder.rebuild(&grids, &before, then, &mut signals);
-            for (one, signal) in self.of_antennas.iter_mut().zip(signals) {
-                one.own = signal;
-            }
+        let done = heard.as_ref().map_or(next, |said| said.reception.start());
+        if let Some(before) = self.last.take() {
+            self.rebuild(before, heard.as_ref().map(|said| &said.reception), is_finished);
         }
-        let done = heard.as_ref().map_or(next, |(reception, _)| reception.start());
         self.last = heard;
         self.give(libm::round(done) as i64, out);
         if is_over {
@@ -144,33 +154,44 @@ impl Beside {
         Progress::More
     }
 
+    /// Makes what the antennas received of a subframe. `next` is how the one behind it was received.
+    fn rebuild(&mut self, before: Said, next: Option<&Reception>, is_finished: bool) {
+        let Said { reception: now, mut grids, number, cfi, is_doubtful } = before;
+        let Following { tracker, conversion, .. } = &mut self.following;
+        let next = now.steady(next, tracker.numerology().subframe_samples());
+        if !is_doubtful {
+            let stream = Stream::new(&self.raw, conversion.as_ref(), is_finished);
+            self.data.read((number, cfi), (&now, next), tracker, &stream, &mut grids);
+        }
+        let mut signals: Vec<_> =
+            self.of_antennas.iter_mut().map(|one| std::mem::take(&mut one.own)).collect();
+        self.rebuilder.rebuild(&grids, &now, next, &mut signals);
+        for (one, signal) in self.of_antennas.iter_mut().zip(signals) {
+            one.own = signal;
+        }
+    }
+
     /// Gives on the samples of which the cell's are known: those before its own sample number `done`.
     fn give(&mut self, done: i64, out: &mut [Ring]) {
         for one in &mut self.of_antennas {
             let samples = one.own.take_before(done);
             match &mut one.to_raw {
-                None => one.raw.extend(samples),
-                Some(resampler) => resampler.push(&samples, &mut one.raw),
+                None => one.raw.samples.extend(samples),
+                Some(resampler) => resampler.push(&samples, &mut one.raw.samples),
             }
         }
-        let count = self.of_antennas.iter().map(|one| one.raw.len()).min().unwrap_or(0);
-        let before = self.given;
-        self.pass_on(before + count as i64, out);
-        let count = (self.given - before) as usize;
-        for one in &mut self.of_antennas {
-            one.raw.drain(..count.min(one.raw.len()));
-        }
+        let end = self.of_antennas.iter().map(|one| one.raw.end()).min().unwrap_or(self.given);
+        self.pass_on(end, out);
     }
 
-    /// Gives on the raw samples before number `end`, without those of the cell as far as they are known.
+    /// Gives on the raw samples before number `end`, without those of the cell as far as they are known. A gap is given on
+    /// as a whole.
     fn pass_on(&mut self, end: i64, out: &mut [Ring]) {
-        let first = self.given;
         while self.given < end {
             let Some(run) = self.raw[0].run_from(self.given) else { break };
             if run.start > self.given {
-                let until = run.start.min(end);
-                out.iter_mut().for_each(|ring| ring.skip((until - self.given) as u64));
-                self.given = until;
+                out.iter_mut().for_each(|ring| ring.skip((run.start - self.given) as u64));
+                self.given = run.start;
                 continue;
             }
             let until = run.end.min(end);
@@ -178,9 +199,8 @@ impl Beside {
                 break;
             }
             let count = (until - self.given) as usize;
-            let at = (self.given - first) as usize;
             for ((raw, one), out) in self.raw.iter().zip(&self.of_antennas).zip(out.iter_mut()) {
-                let mut of_cell = one.raw.get(at..).unwrap_or_default();
+                let mut of_cell = one.raw.samples_from(self.given);
                 for piece in raw.pieces(self.given, count).into_iter().flatten() {
                     let (here, later) = of_cell.split_at(of_cell.len().min(piece.len()));
                     self.difference.clear();
@@ -191,6 +211,9 @@ impl Beside {
                 }
             }
             self.given = until;
+        }
+        for one in &mut self.of_antennas {
+            one.raw.forget_before(self.given);
         }
         // The tracker may have to look back by half a subframe.
         forget_before(&mut self.raw, self.given - (self.rate_hz / 1000) as i64);

@@ -109,6 +109,16 @@ impl Antennas {
         self.all.iter().map(|one| (one.weight > 0.0).then(|| one.estimator.channel().gains()))
     }
 
+    /// Of each antenna: the power of the noise on a resource element.
+    pub fn noises(&self) -> impl Iterator<Item = f32> {
+        self.all.iter().map(|one| one.estimator.channel().noise())
+    }
+
+    /// The symbols that each antenna received last.
+    pub fn grids(&self) -> impl Iterator<Item = &Grid> {
+        self.all.iter().map(|one| &one.grid)
+    }
+
     /// What the symbols of this subframe tell about synchronisation, on all antennas.
     pub fn hints(&self) -> &Hints {
         &self.hints

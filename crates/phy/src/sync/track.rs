@@ -1,8 +1,10 @@
 //! Follows a cell: timing, carrier and channel from subframe to subframe.
 
+mod data;
 mod rebuild;
 mod settle;
 
+pub use data::DataReader;
 pub use rebuild::{Rebuilder, Reception, Signal};
 
 use num_complex::Complex32;

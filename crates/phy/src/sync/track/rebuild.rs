@@ -10,6 +10,7 @@ use super::{Place, Tracker};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
 use crate::ofdm::Transform;
+use crate::sync::stream::Stream;
 use crate::sync::tuning::Ramp;
 use crate::sync::{correlate, phasor, phasors_back};
 
@@ -22,6 +23,8 @@ pub struct Reception {
     /// By antenna: the gain of each port on every subcarrier of the control region. `None` for an antenna that does not
     /// hear the cell.
     gains: Vec<Option<Vec<Vec<Complex32>>>>,
+    /// By antenna: the power of the noise on a resource element.
+    noises: Vec<f32>,
 }
 
 /// Samples of one antenna, by number.
@@ -40,6 +43,7 @@ pub struct Rebuilder {
     buffer: Vec<Complex32>,
     scratch: Vec<Complex32>,
     row: Vec<Complex32>,
+    gains: Vec<Vec<Vec<Complex32>>>,
     ramp: Ramp,
     /// The factors that turn the samples of a symbol by the carrier offset, and for which offset.
     phasors: Vec<Complex32>,
@@ -54,11 +58,21 @@ impl Tracker {
     /// How the last subframe was received.
     pub fn reception(&self) -> Reception {
         let (place, turns) = self.received;
-        Reception {
-            place,
-            turns,
-            gains: self.antennas.gains().map(|gains| gains.map(<[_]>::to_vec)).collect(),
-        }
+        let gains = self.antennas.gains().map(|gains| gains.map(<[_]>::to_vec)).collect();
+        Reception { place, turns, gains, noises: self.antennas.noises().collect() }
+    }
+
+    /// Receives a symbol of an earlier subframe, as that subframe was received.
+    pub fn receive_again(&mut self, stream: &Stream<'_>, reception: &Reception, symbol: usize) {
+        let now = (self.place, self.turns);
+        (self.place, self.turns) = (reception.place, reception.turns);
+        self.demodulate(stream, symbol);
+        (self.place, self.turns) = now;
+    }
+
+    /// The symbols that each antenna received last.
+    pub fn grids(&self) -> impl Iterator<Item = &Grid> {
+        self.antennas.grids()
     }
 
     /// The numerology by which the cell is received.
@@ -71,6 +85,45 @@ impl Reception {
     /// The first sample of the subframe.
     pub fn start(&self) -> f64 {
         self.place.start
+    }
+
+    /// Of each antenna: the power of the noise on a resource element.
+    pub fn noises(&self) -> &[f32] {
+        &self.noises
+    }
+
+    /// The gain of each antenna and port on every subcarrier of a symbol, while the channel moves to that of `next`. There
+    /// are no ports for an antenna that does not hear the cell.
+    pub fn gains_at(
+        &self,
+        symbol: usize,
+        symbols: usize,
+        next: Option<&Reception>,
+        out: &mut Vec<Vec<Vec<Complex32>>>,
+    ) {
+        out.resize(self.gains.len(), Vec::new());
+        // The channel was learnt for the middle of the control region.
+        let share = symbol.saturating_sub(1) as f32 / symbols as f32;
+        for (antenna, (out, gains)) in out.iter_mut().zip(&self.gains).enumerate() {
+            let gains = gains.as_deref().unwrap_or_default();
+            let later = next.and_then(|next| next.gains.get(antenna)?.as_deref());
+            out.resize(gains.len(), Vec::new());
+            for (port, (out, gains)) in out.iter_mut().zip(gains).enumerate() {
+                out.clear();
+                match later {
+                    None => out.extend_from_slice(gains),
+                    Some(later) => {
+                        let both = gains.iter().zip(&later[port]);
+                        out.extend(both.map(|(gain, later)| gain + (later - gain) * share));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next subframe, if the channel moves steadily from this one to it.
+    pub fn steady<'r>(&self, next: Option<&'r Reception>, samples: usize) -> Option<&'r Reception> {
+        next.filter(|next| self.leads_to(next, samples))
     }
 
     /// Whether the channel moves steadily from this subframe to `next`.
@@ -90,6 +143,29 @@ impl Reception {
 }
 
 impl Signal {
+    /// Without samples yet.
+    pub fn new(first: i64) -> Signal {
+        Signal { first, samples: Vec::new() }
+    }
+
+    /// The number of the sample after the last.
+    pub fn end(&self) -> i64 {
+        self.first + self.samples.len() as i64
+    }
+
+    /// The samples from a number on.
+    pub fn samples_from(&self, number: i64) -> &[Complex32] {
+        let at = usize::try_from(number - self.first).unwrap_or(0);
+        self.samples.get(at..).unwrap_or_default()
+    }
+
+    /// Forgets the samples before a number.
+    pub fn forget_before(&mut self, number: i64) {
+        let count = ((number - self.first).max(0) as usize).min(self.samples.len());
+        self.samples.drain(..count);
+        self.first += count as i64;
+    }
+
     /// The samples of a range of numbers. The signal becomes longer if it must. Numbers before the first are left out.
     fn range_mut(&mut self, range: Range<i64>) -> (usize, &mut [Complex32]) {
         let from = range.start.max(self.first);
@@ -122,6 +198,7 @@ impl Rebuilder {
             buffer: vec![Complex32::default(); numerology.fft_size()],
             scratch: vec![Complex32::default(); fft.get_inplace_scratch_len()],
             row: Vec::new(),
+            gains: Vec::new(),
             ramp: Ramp::default(),
             phasors: Vec::new(),
             cfo_hz: 0.0,
@@ -130,7 +207,7 @@ impl Rebuilder {
     }
 
     /// Writes what the antennas received of a subframe whose ports sent `grids`. Until the next subframe was received as
-    /// `next`, the channel moved from the one to the other.
+    /// `next`, the channel moved steadily from the one to the other.
     pub fn rebuild(
         &mut self,
         grids: &[Grid],
@@ -138,40 +215,27 @@ impl Rebuilder {
         next: Option<&Reception>,
         signals: &mut [Signal],
     ) {
-        let next = next.filter(|next| now.leads_to(next, self.numerology.subframe_samples()));
         self.tune(now.place.cfo_hz);
         let symbols = grids.first().map_or(0, Grid::symbols);
         let nothing = Complex32::default();
+        let mut gains = std::mem::take(&mut self.gains);
         for symbol in 0..symbols {
             if grids.iter().all(|grid| grid.symbol(symbol).iter().all(|value| *value == nothing)) {
                 continue;
             }
-            // The channel was learnt for the middle of the control region.
-            let share = symbol.saturating_sub(1) as f32 / symbols as f32;
-            for (antenna, signal) in signals.iter_mut().enumerate() {
-                let Some(gains) = now.gains.get(antenna).and_then(Option::as_ref) else { continue };
-                let later = next.and_then(|next| next.gains.get(antenna)?.as_ref());
+            now.gains_at(symbol, symbols, next, &mut gains);
+            for (gains, signal) in gains.iter().zip(&mut *signals).filter(|(gains, _)| !gains.is_empty()) {
                 self.row.clear();
                 self.row.resize(self.numerology.bandwidth().subcarriers(), nothing);
-                for (port, (grid, gains)) in grids.iter().zip(gains).enumerate() {
-                    let sent = grid.symbol(symbol);
-                    match later {
-                        None => {
-                            for ((sum, sent), gain) in self.row.iter_mut().zip(sent).zip(gains) {
-                                *sum += sent * gain;
-                            }
-                        }
-                        Some(later) => {
-                            let gains = gains.iter().zip(&later[port]);
-                            for ((sum, sent), (gain, later)) in self.row.iter_mut().zip(sent).zip(gains) {
-                                *sum += sent * (gain + (later - gain) * share);
-                            }
-                        }
+                for (grid, gains) in grids.iter().zip(gains) {
+                    for ((sum, sent), gain) in self.row.iter_mut().zip(grid.symbol(symbol)).zip(gains) {
+                        *sum += sent * gain;
                     }
                 }
                 self.symbol(symbol, now, signal);
             }
         }
+        self.gains = gains;
     }
 
     /// Makes the phasors for a carrier offset.
