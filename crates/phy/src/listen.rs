@@ -295,7 +295,8 @@ impl Listener {
         let Some(view) = self.watch.look(&self.raw, next, self.options.rate_hz) else { return };
         let (candidates, _) = view.candidates(&mut self.search);
         let Some(view) = self.watch.view() else { return };
-        if let Some(stronger) = self.stronger(view, &candidates, next) {
+        let loudness = following.tracker.loudness();
+        if let Some(stronger) = self.stronger(view, &candidates, next, Some(loudness)) {
             self.take_off(stronger);
         }
     }

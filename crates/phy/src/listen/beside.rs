@@ -8,6 +8,7 @@
 use num_complex::Complex32;
 
 use super::following::Following;
+use super::lost::LostCell;
 use super::resent::Resender;
 use super::{LONGEST_GAP_S, Options, forget_before};
 use crate::grid::Grid;
@@ -22,7 +23,6 @@ pub(super) struct Beside {
     following: Following,
     /// Samples as they came, of each antenna.
     raw: Vec<Ring>,
-    rate_hz: u64,
     resender: Resender,
     rebuilder: Rebuilder,
     /// The last subframe that was heard, and what it sent. Its end is known better once the next was heard.
@@ -35,7 +35,19 @@ pub(super) struct Beside {
     difference: Vec<Complex32>,
     /// Subframes since it was found.
     subframes: u64,
+    /// The cell, if it was lost, and how often it was looked for since.
+    lost: Option<LostCell>,
+    tries: u32,
+    options: Options,
 }
+
+/// Most tries to find a lost cell again where it would be by now, one for every frame.
+///
+/// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. Samples are given on meanwhile.
+const MOST_TRIES: u32 = 20;
+
+/// After so many subframes, the tries count anew.
+const STEADY: u64 = 256;
 
 /// A subframe of the cell.
 struct Said {
@@ -92,11 +104,13 @@ impl Beside {
             rebuilder: Rebuilder::new(options.transform, numerology),
             following,
             raw,
-            rate_hz,
             last: None,
             given,
             difference: Vec::new(),
             subframes: 0,
+            lost: None,
+            tries: 0,
+            options: *options,
         })
     }
 
@@ -118,6 +132,9 @@ impl Beside {
 
     /// Reads the cell's next subframe, and gives on the samples that are done without what the cell sent.
     pub(super) fn step(&mut self, is_finished: bool, out: &mut [Ring]) -> Progress {
+        if let Some(lost) = self.lost {
+            return self.look_again(&lost, is_finished, out);
+        }
         let Following { tracker, conversion, .. } = &mut self.following;
         let step = tracker.step(&Stream::new(&self.raw, conversion.as_ref(), is_finished));
         if step == Step::Wait && !is_finished {
@@ -127,7 +144,11 @@ impl Beside {
         self.subframes += 1;
         self.resender.advance();
         let (heard, is_over) = match step {
-            Step::Wait | Step::Lost { .. } => (None, true),
+            Step::Wait => (None, true),
+            Step::Lost { .. } => {
+                self.lost = Some(self.following.lost(self.options.rate_hz));
+                (None, false)
+            }
             Step::Heard(heard) => {
                 let grids = self.resender.grids(&heard);
                 let Observation { number, cfi, is_doubtful, .. } = heard;
@@ -138,18 +159,52 @@ impl Beside {
             Step::Gap => {
                 let next = self.following.raw_sample(next) as i64;
                 let run = self.raw[0].run_from(next);
-                (None, run.is_some_and(|run| run.start - next > (LONGEST_GAP_S * self.rate_hz) as i64))
+                (
+                    None,
+                    run.is_some_and(|run| run.start - next > (LONGEST_GAP_S * self.options.rate_hz) as i64),
+                )
             }
         };
         let done = heard.as_ref().map_or(next, |said| said.reception.start());
         if let Some(before) = self.last.take() {
             self.rebuild(before, heard.as_ref().map(|said| &said.reception), is_finished);
         }
+        if heard.is_some() && self.subframes.is_multiple_of(STEADY) {
+            self.tries = 0;
+        }
         self.last = heard;
         self.give(libm::round(done) as i64, out);
         if is_over {
             self.pass_on(self.raw[0].end(), out);
             return Progress::Over;
+        }
+        Progress::More
+    }
+
+    /// While the cell is lost: gives a frame of samples on as they are, and looks whether the cell is there again.
+    fn look_again(&mut self, lost: &LostCell, is_finished: bool, out: &mut [Ring]) -> Progress {
+        let (frame, end) = ((self.options.rate_hz / 100) as i64, self.raw[0].end());
+        let is_whole = self.given + frame <= end;
+        if !is_whole && !is_finished {
+            return Progress::Wait;
+        }
+        if !is_whole || self.tries == MOST_TRIES {
+            self.pass_on(end, out);
+            return Progress::Over;
+        }
+        self.tries += 1;
+        self.pass_on(self.given + frame, out);
+        let numerology = self.following.tracker.numerology();
+        let lock = lost.expected(self.given);
+        if let Some(following) = Following::new(&lock, numerology, &self.raw, self.given, &self.options) {
+            let given = self.raw[0].start();
+            for one in &mut self.of_antennas {
+                one.own = Signal::new(if one.to_raw.is_some() { 0 } else { given });
+                one.to_raw.iter_mut().for_each(Resampler::clear);
+                one.raw = Signal::new(given);
+            }
+            self.following = following;
+            self.lost = None;
         }
         Progress::More
     }
@@ -215,7 +270,8 @@ impl Beside {
         for one in &mut self.of_antennas {
             one.raw.forget_before(self.given);
         }
-        // The tracker may have to look back by half a subframe.
-        forget_before(&mut self.raw, self.given - (self.rate_hz / 1000) as i64);
+        // The tracker may have to look back by half a subframe; a cell that was lost is looked for in a frame.
+        let kept = self.options.rate_hz / if self.lost.is_some() { 100 } else { 1000 };
+        forget_before(&mut self.raw, self.given - kept as i64);
     }
 }

@@ -26,22 +26,17 @@ const USUAL_SHARE: f32 = 0.02;
 const SURE_CFI: f32 = 5.0;
 
 impl Listener {
-    /// Follows a cell that was found in the raw samples before `next`. Returns whether it is there.
-    pub(super) fn try_to_follow(&mut self, lock: &Lock, next: i64) -> bool {
+    /// Follows a cell that was found in the raw samples before `next`, if it is there.
+    pub(super) fn try_to_follow(&mut self, lock: &Lock, next: i64) -> Option<Following> {
         let Some(numerology) = numerology(&lock.cell, self.options.rate_hz) else {
             self.ladder.too_wide = Some(lock.cell);
-            return false;
+            return None;
         };
         // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
         let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
         self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
         // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
-        let Some(following) = Following::new(lock, numerology, &self.raw, next, &self.options) else {
-            return false;
-        };
-        self.ladder.locks += 1;
-        self.state = State::Following(Box::new(following));
-        true
+        Following::new(lock, numerology, &self.raw, next, &self.options)
     }
 
     /// Reads the next subframe. `None` if its samples are not there yet.
@@ -93,12 +88,8 @@ impl Listener {
             }
             Step::Lost { since } => {
                 ladder.losses += 1;
-                let place = tracker.place();
-                let start = raw_sample(place.start);
-                let subframe = raw_sample(place.start + tracker.subframe_samples()) - start;
-                let lost = LostCell::new(*tracker.cell(), place, start, subframe, rate_hz);
-                self.lost = Some(lost.with_ratio(usual_db.unwrap_or_default()));
                 let since = (raw_sample(since as f64) as i64).clamp(self.raw[0].start(), self.raw[0].end());
+                self.lost = Some(following.lost(rate_hz));
                 forget_before(&mut self.raw, since);
                 self.state = search_from(since);
                 Some(Heard::Lost)
@@ -139,5 +130,14 @@ impl Following {
     /// The number of the raw sample at the time of a sample of the tracker.
     pub(super) fn raw_sample(&self, sample: f64) -> f64 {
         self.conversion.as_ref().map_or(sample, |conversion| conversion.raw_sample(sample))
+    }
+
+    /// The cell, once it was lost.
+    pub(super) fn lost(&self, rate_hz: u64) -> LostCell {
+        let place = self.tracker.place();
+        let start = self.raw_sample(place.start);
+        let subframe = self.raw_sample(place.start + self.tracker.subframe_samples()) - start;
+        let lost = LostCell::new(*self.tracker.cell(), place, start, subframe, rate_hz);
+        lost.with_ratio(self.usual_db.unwrap_or_default())
     }
 }

@@ -55,6 +55,12 @@ const KEPT: u64 = 5;
 /// Number of cells of a search whose PBCH the listener reads.
 const BEST: usize = 3;
 
+/// A cell is taken off another if it has at least this share of its power.
+///
+/// Chosen: 3 dB below. In fades the stronger of two cells is the weaker at times, and a cell that is nearly as strong is worth
+/// taking off too.
+const AS_LOUD: f32 = 0.5;
+
 /// In noise, the correlation with a PSS hardly ever reaches this share of the power.
 const HEARD_PRIMARY: f32 = 0.1;
 
@@ -135,13 +141,6 @@ impl Listener {
         let is_last = self.is_at_end() && searching.next == self.raw[0].end();
         let next = searching.next;
         let asked = self.options.pci;
-        if self.beside.is_none() && self.watch.is_rested() {
-            let stronger = self.stronger(searching, &candidates, next);
-            if let Some(stronger) = stronger {
-                self.take_off(stronger);
-                return None;
-            }
-        }
         let held = self.lost.filter(|lost| !is_last && lost.is_held(next, asked));
         let is_asked_for = |pci: u16| asked.is_none_or(|asked| asked == pci);
         let wanted = |candidate: &&Candidate| {
@@ -149,14 +148,25 @@ impl Listener {
         };
         let found = candidates.iter().filter(wanted).find_map(|candidate| {
             let lock = self.read_lock(candidate, is_last)?;
-            self.try_to_follow(&lock, next).then_some(lock)
+            Some((lock, self.try_to_follow(&lock, next)?))
         });
+        if self.beside.is_none() && self.watch.is_rested() {
+            let loudness = found.as_ref().map(|(_, following)| following.tracker.found_loudness());
+            let State::Searching(searching) = &self.state else { return None };
+            if let Some(stronger) = self.stronger(searching, &candidates, next, loudness) {
+                self.take_off(stronger);
+                return None;
+            }
+        }
         // A cell in a fade is not found by its synchronisation signals, but still by its reference signals.
         let after = self.reached.max(0) as u64;
         let expected = held.filter(|lost| is_asked_for(lost.pci()));
         let expected = expected.map(|lost| Lock { after, ..lost.expected(next) });
-        let found = found.or_else(|| expected.filter(|lock| self.try_to_follow(lock, next)));
-        if let Some(lock) = found {
+        let found =
+            found.or_else(|| expected.and_then(|lock| Some((lock, self.try_to_follow(&lock, next)?))));
+        if let Some((lock, following)) = found {
+            self.ladder.locks += 1;
+            self.state = State::Following(Box::new(following));
             self.watch.begin(candidates.iter().any(|candidate| candidate.pci != lock.cell.pci));
             return Some(Heard::Locked(lock));
         }
@@ -199,23 +209,26 @@ impl Listener {
         Some(Lock { cell, cfo_hz: candidate.cfo_hz, frame_start, sfn: broadcast.sfn, after })
     }
 
-    /// The first of the cells that are heard better than the one that is asked for, if it can be followed in the raw
-    /// samples before `next`.
+    /// The first cell beside the one that is asked for that is heard as loud as that one, which has a `loudness` unless it
+    /// was not found; and that can be followed in the raw samples before `next`.
     pub(super) fn stronger(
         &self,
         searching: &Searching,
         candidates: &[Candidate],
         next: i64,
+        loudness: Option<f32>,
     ) -> Option<Following> {
         let asked = self.options.pci?;
-        let stronger = candidates.iter().take_while(|candidate| candidate.pci != asked);
-        stronger.filter(|candidate| candidate.duplex == Duplex::Fdd).find_map(|candidate| {
+        let is_other = |candidate: &&Candidate| candidate.pci != asked && candidate.duplex == Duplex::Fdd;
+        candidates.iter().filter(is_other).find_map(|candidate| {
             let (broadcast, frame) = read_broadcast(&searching.views, candidate)?;
             let frame_start = searching.origin + frame * self.options.rate_hz as f64 / VIEW_HZ as f64;
             let (cfo_hz, sfn) = (candidate.cfo_hz, broadcast.sfn);
             let lock = Lock { cell: cell_of(candidate, &broadcast), cfo_hz, frame_start, sfn, after: 0 };
             let numerology = numerology(&lock.cell, self.options.rate_hz)?;
-            Following::new(&lock, numerology, &self.raw, next, &self.options)
+            let following = Following::new(&lock, numerology, &self.raw, next, &self.options)?;
+            let is_loud = |least: f32| following.tracker.found_loudness() >= AS_LOUD * least;
+            loudness.is_none_or(is_loud).then_some(following)
         })
     }
 }

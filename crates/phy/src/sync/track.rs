@@ -91,8 +91,9 @@ pub struct Tracker {
     early: usize,
     /// Whether a subframe before that place was in doubt.
     strayed: bool,
-    /// The power of reference signals at that place.
+    /// The power of reference signals at that place, with all that disturbs them, and without.
     found_level: f32,
+    found_loudness: f32,
     /// By how many sixths of a symbol the cell seemed to be elsewhere the last time.
     suspected: f64,
     /// Where the last subframe was received, and the turns of the carrier until there.
@@ -140,6 +141,7 @@ impl Tracker {
             early: 0,
             strayed: false,
             found_level: 0.0,
+            found_loudness: 0.0,
             suspected: 0.0,
             received: (place, 0.0),
         }
@@ -163,6 +165,16 @@ impl Tracker {
     /// What the channel estimate knows, on the antenna that hears the cell best.
     pub fn estimator(&self) -> &Estimator {
         self.antennas.estimator()
+    }
+
+    /// The power with which a port of the cell was received when the cell was found.
+    pub fn found_loudness(&self) -> f32 {
+        self.found_loudness
+    }
+
+    /// The power with which a port of the cell is received now.
+    pub fn loudness(&self) -> f32 {
+        self.estimator().channel().power_of_port()
     }
 
     /// Reads the next subframe.
