@@ -15,6 +15,7 @@ use airpace_phy::grid::Grid;
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::ofdm::Modulator;
 use airpace_phy::pdcch::Sent;
+use airpace_phy::resample::Resampler;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports,
 };
@@ -45,6 +46,8 @@ struct OnAir {
     doppler_hz: f64,
     cfo_hz: f64,
     seed: u64,
+    /// Draws the channel, if `seed` does not.
+    path_seed: Option<u64>,
 }
 
 /// Two cells on one carrier.
@@ -75,7 +78,14 @@ impl Pair {
                 phich_duration: PhichDuration::Normal,
                 phich_resource: PhichResource::ALL[rng.below(4) as usize],
             };
-            OnAir { cell, profile, doppler_hz, cfo_hz: 400.0 * (rng.uniform() - 0.5), seed: rng.next_u64() }
+            OnAir {
+                cell,
+                profile,
+                doppler_hz,
+                cfo_hz: 400.0 * (rng.uniform() - 0.5),
+                seed: rng.next_u64(),
+                path_seed: None,
+            }
         };
         let (stronger, weaker) = (on_air(0), on_air(0));
         let pci = rng.below(504) as u16;
@@ -127,7 +137,7 @@ impl OnAir {
                 ..Conditions::perfect(fft_size as f64 * 15_000.0)
             },
             cell.ports.count(),
-            &streams,
+            &Streams::new(self.path_seed.unwrap_or(self.seed)),
         );
         let everything = PrbSet::run(0, cell.bandwidth.prbs());
         let data = [Data { rnti: Rnti(1000), prbs: [everything; 2] }];
@@ -186,19 +196,43 @@ struct Tally {
     wrong: usize,
 }
 
+/// Everything that comes out if cell `pci` is asked for.
+fn decode(
+    options: Options,
+    pci: Option<u16>,
+    samples: &[Complex32],
+    piece: usize,
+    lost: &[(usize, u64)],
+) -> Vec<Output> {
+    let mut options = options;
+    options.listen.pci = pci;
+    let mut decoder = Decoder::new(options).expect("a rate for a cell");
+    let (mut out, mut from) = (Vec::new(), 0);
+    // At some places, some samples are lost.
+    for &(place, count) in lost.iter().chain([&(samples.len(), 0)]) {
+        for samples in samples[from..place].chunks(piece) {
+            decoder.push(samples);
+            out.extend(std::iter::from_fn(|| decoder.pop()));
+        }
+        if count > 0 {
+            decoder.skip(count);
+            from = place + count as usize;
+        }
+    }
+    decoder.finish();
+    out.extend(std::iter::from_fn(|| decoder.pop()));
+    out
+}
+
 fn tally(pair: &Pair, load: Load) -> Tally {
     let (samples, sent) = pair.play(load);
     let rate_hz = pair.rate_hz();
-    let mut options = Options::new(rate_hz);
-    options.listen.pci = Some(pair.weaker.cell.pci);
-    let mut decoder = Decoder::new(options).expect("a rate for a cell");
-    let mut found: Vec<Found> = Vec::new();
-    for piece in samples.chunks(rate_hz as usize / 1000) {
-        decoder.push(piece);
-        found.extend(std::iter::from_fn(|| decoder.pop()).flat_map(messages));
-    }
-    decoder.finish();
-    found.extend(std::iter::from_fn(|| decoder.pop()).flat_map(messages));
+    let pci = Some(pair.weaker.cell.pci);
+    count(decode(Options::new(rate_hz), pci, &samples, rate_hz as usize / 1000, &[]), &sent)
+}
+
+fn count(out: Vec<Output>, sent: &[(u64, Sent)]) -> Tally {
+    let found: Vec<Found> = out.into_iter().flat_map(blind::messages).collect();
     let is_it = |found: &Found, (index, sent): &(u64, Sent)| {
         let of_frames = u64::from(found.sfn) * 10 + u64::from(found.subframe);
         (of_frames, found.rnti, found.payload, found.place) == (*index, sent.rnti, sent.payload, sent.place)
@@ -209,10 +243,6 @@ fn tally(pair: &Pair, load: Load) -> Tally {
         read: large.filter(|sent| found.iter().any(|found| is_it(found, sent))).count(),
         wrong: found.iter().filter(|found| !sent.iter().any(|sent| is_it(found, sent))).count(),
     }
-}
-
-fn messages(output: Output) -> Vec<Found> {
-    blind::messages(output)
 }
 
 fn number(name: &str, usual: u64) -> u64 {
@@ -232,7 +262,7 @@ fn measure(load: Load, usual_runs: u64) -> Vec<(u16, Tally)> {
         sum.read += tally.read;
         sum.wrong += tally.wrong;
     }
-    for (prbs, tally) in &sums {
+    for (prbs, tally) in sums.iter().filter(|(_, tally)| tally.sent > 0) {
         println!("{load:?}, {prbs} PRB: {:.3} of {}, {} wrong", tally.recall(), tally.sent, tally.wrong);
     }
     sums.to_vec()
@@ -263,6 +293,82 @@ fn robust_data_of_the_stronger_cell_is_taken_off_too() {
 #[test]
 fn fast_data_of_the_stronger_cell_invents_nothing() {
     for (prbs, tally) in measure(Load::Fast, 2) {
-        assert!(tally.wrong <= 4, "{prbs} PRB: {} were never sent", tally.wrong);
+        assert!(50 * tally.wrong <= tally.sent + 100, "{prbs} PRB: {} were never sent", tally.wrong);
     }
+}
+
+/// A pair of 15 PRB.
+fn usual_pair(profile: DelayProfile) -> Pair {
+    let on_air = |pci, ports, cfo_hz, seed| {
+        let cell = Cell {
+            pci,
+            bandwidth: Bandwidth::from_prbs(15).expect("a bandwidth of LTE"),
+            ports,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        };
+        OnAir { cell, profile, doppler_hz: 5.0, cfo_hz, seed, path_seed: None }
+    };
+    let (stronger, weaker) = (on_air(301, Ports::Two, 120.0, 3), on_air(56, Ports::One, -80.0, 4));
+    Pair { stronger, weaker, later: 21_234 }
+}
+
+#[test]
+fn pieces_of_any_size_give_the_same_to_the_last_bit() {
+    let pair = usual_pair(DelayProfile::Epa);
+    let (samples, _) = pair.play(Load::Nothing);
+    let ms = pair.rate_hz() as usize / 1000;
+    let options = Options::new(pair.rate_hz());
+    let lost = [(100 * ms + 77, 3 * ms as u64 + 9), (200 * ms, 40)];
+    let whole = decode(options, Some(56), &samples, usize::MAX, &lost);
+    for piece in [ms / 3, 7 * ms] {
+        let pieces = decode(options, Some(56), &samples, piece, &lost);
+        let differs = whole.iter().zip(&pieces).position(|(a, b)| a != b);
+        assert_eq!((differs, whole.len()), (None, pieces.len()), "pieces of {piece}");
+    }
+}
+
+#[test]
+fn losses_and_other_rates_cost_hardly_more() {
+    let pair = usual_pair(DelayProfile::Epa);
+    let (samples, sent) = pair.play(Load::Nothing);
+    let (rate_hz, ms) = (pair.rate_hz(), pair.rate_hz() as usize / 1000);
+    let lost = [(100 * ms + 77, 3 * ms as u64 + 9), (200 * ms, 40)];
+    let with_losses = count(decode(Options::new(rate_hz), Some(56), &samples, ms, &lost), &sent);
+    let other_hz = 4_123_456;
+    let mut resampled = Vec::new();
+    Resampler::new(rate_hz, other_hz, 1_365_000).expect("rates that fit").push(&samples, &mut resampled);
+    let at_other_rate = count(decode(Options::new(other_hz), Some(56), &resampled, ms, &[]), &sent);
+    for tally in [with_losses, at_other_rate] {
+        println!("{tally:?} {:.3}", tally.recall());
+        assert!(tally.recall() >= 0.9 && tally.wrong <= 1, "{tally:?}");
+    }
+}
+
+#[test]
+fn two_antennas_are_each_freed_of_the_stronger_cell() {
+    let pair = usual_pair(DelayProfile::Eva);
+    let mut other = pair;
+    // The same messages through other channels.
+    other.stronger.path_seed = Some(1001);
+    other.weaker.path_seed = Some(1002);
+    let ((first, sent), (second, _)) = (pair.play(Load::Nothing), other.play(Load::Nothing));
+    let both: Vec<Complex32> = first.iter().zip(&second).flat_map(|(a, b)| [*a, *b]).collect();
+    let mut options = Options::new(pair.rate_hz());
+    options.listen.antennas = 2;
+    let tally = count(decode(options, Some(56), &both, 2 * pair.rate_hz() as usize / 1000, &[]), &sent);
+    println!("{tally:?} {:.3}", tally.recall());
+    assert!(tally.recall() >= 0.95 && tally.wrong <= 1, "{tally:?}");
+}
+
+/// Whoever asks for the strongest cell gets what others get, and at the same cost: nothing is taken off.
+#[test]
+fn the_strongest_cell_is_read_as_if_it_were_not_asked_for() {
+    let pair = usual_pair(DelayProfile::Flat);
+    let (samples, _) = pair.play(Load::Nothing);
+    let ms = pair.rate_hz() as usize / 1000;
+    let options = Options::new(pair.rate_hz());
+    let without = decode(options, None, &samples, ms, &[]);
+    assert_eq!(decode(options, Some(301), &samples, ms, &[]), without);
 }
