@@ -9,6 +9,9 @@
 //!
 //! The listener keeps the samples with which it found a cell and reads them afterwards, so that a recording loses no
 //! subframe.
+//!
+//! If a cell is asked for and another is as loud, or louder, that one is followed beside, and what it sent is taken off the
+//! samples before the listener sees them.
 
 mod beside;
 mod following;
@@ -44,7 +47,8 @@ pub struct Options {
     /// Antennas of the receiver: [`Listener::push`] takes a sample of each at a time. They share a clock and an
     /// oscillator. 0 counts as 1.
     pub antennas: usize,
-    /// Listen to this cell only, however strong others are.
+    /// Listen to this cell only, however strong others are. The first that is found and less than 3 dB weaker, or stronger,
+    /// is decoded too, to be taken off the samples: that takes two to four times as long.
     pub pci: Option<u16>,
     /// How far the receiver may be off the cell's carrier, in Hz.
     pub max_cfo_hz: f64,
@@ -301,12 +305,13 @@ impl Listener {
         }
     }
 
-    /// From the first sample that is kept on, takes a stronger cell off the samples. A search begins again.
-    fn take_off(&mut self, stronger: Following) {
+    /// From the first sample that is kept on, takes a stronger cell off the samples. A search begins again. Returns whether
+    /// the cell can be taken off.
+    fn take_off(&mut self, stronger: Following) -> bool {
         let start = self.raw[0].start();
         let pci = stronger.tracker.cell().pci;
         let rings = vec![Ring::new(start); self.raw.len()];
-        let Some(mut beside) = Beside::new(stronger, rings, &self.options) else { return };
+        let Some(mut beside) = Beside::new(stronger, rings, &self.options) else { return false };
         std::mem::swap(&mut self.raw, beside.rings_mut());
         self.beside = Some(Box::new(beside));
         if !self.ladder.others.contains(&Some(pci)) {
@@ -315,6 +320,7 @@ impl Listener {
         if let State::Searching(searching) = &mut self.state {
             searching.restart(start);
         }
+        true
     }
 }
 

@@ -10,7 +10,7 @@ use num_complex::Complex32;
 use super::following::Following;
 use super::lost::LostCell;
 use super::resent::Resender;
-use super::{LONGEST_GAP_S, Options, forget_before};
+use super::{LONGEST_GAP_S, Options, forget_before, half_band_hz};
 use crate::grid::Grid;
 use crate::observation::Observation;
 use crate::resample::Resampler;
@@ -89,9 +89,7 @@ impl Beside {
         let received = |_: &Ring| {
             let to_raw = match following.conversion {
                 None => None,
-                Some(_) => {
-                    Some(Resampler::new(own_hz, rate_hz, super::half_band_hz(numerology.bandwidth()))?)
-                }
+                Some(_) => Some(Resampler::new(own_hz, rate_hz, half_band_hz(numerology.bandwidth()))?),
             };
             // A conversion begins with the first raw sample.
             let first = if to_raw.is_some() { 0 } else { given };

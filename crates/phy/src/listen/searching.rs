@@ -153,8 +153,9 @@ impl Listener {
         if self.beside.is_none() && self.watch.is_rested() {
             let loudness = found.as_ref().map(|(_, following)| following.tracker.found_loudness());
             let State::Searching(searching) = &self.state else { return None };
-            if let Some(stronger) = self.stronger(searching, &candidates, next, loudness) {
-                self.take_off(stronger);
+            if let Some(stronger) = self.stronger(searching, &candidates, next, loudness)
+                && self.take_off(stronger)
+            {
                 return None;
             }
         }

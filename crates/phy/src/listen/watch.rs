@@ -22,13 +22,14 @@ pub(super) const LOOK: usize = VIEW_HZ as usize / 50;
 /// The shortest wait between two looks, where another cell is known to be there; the first, where none is; and the longest,
 /// to which each look doubles it.
 ///
-/// Chosen: a look at 20 ms takes some 5 ms of a core. So looks take less than a thousandth of the time, and soon after
-/// another cell was heard at most a twentieth.
+/// Chosen: a look at 20 ms of samples takes some 5 ms of a core. So looks take a thousandth of the time, and soon after
+/// another cell was heard a twentieth. What waits is counted in samples that came, at least 20 ms of which make a look: no
+/// input makes looks more frequent.
 const SHORT_WAIT_MS: u64 = 100;
 const FIRST_WAIT_MS: u64 = 1000;
 const LONG_WAIT_MS: u64 = 5000;
 
-/// A stronger cell that was followed for less than this was none.
+/// A stronger cell that was followed for less than this was hardly one: the next is taken later.
 const SHORT_LIFE_MS: u64 = 1000;
 
 impl Watch {
