@@ -56,7 +56,6 @@ struct Said {
     grids: Vec<Grid>,
     number: usize,
     cfi: u8,
-    is_doubtful: bool,
 }
 
 /// What an antenna received of the cell.
@@ -148,9 +147,10 @@ impl Beside {
                 (None, false)
             }
             Step::Heard(heard) => {
-                let grids = self.resender.grids(&heard);
-                let Observation { number, cfi, is_doubtful, .. } = heard;
-                let said = |grids| Said { reception: tracker.reception(), grids, number, cfi, is_doubtful };
+                let reception = tracker.reception();
+                let grids = self.resender.grids(&heard, reception.is_clear());
+                let Observation { number, cfi, .. } = heard;
+                let said = |grids| Said { reception, grids, number, cfi };
                 (grids.map(said), false)
             }
             Step::Faint => (None, false),
@@ -209,10 +209,10 @@ impl Beside {
 
     /// Makes what the antennas received of a subframe. `next` is how the one behind it was received.
     fn rebuild(&mut self, before: Said, next: Option<&Reception>, is_finished: bool) {
-        let Said { reception: now, mut grids, number, cfi, is_doubtful } = before;
+        let Said { reception: now, mut grids, number, cfi } = before;
         let Following { tracker, conversion, .. } = &mut self.following;
         let next = now.steady(next, tracker.numerology().subframe_samples());
-        if !is_doubtful {
+        if now.is_clear() {
             let stream = Stream::new(&self.raw, conversion.as_ref(), is_finished);
             self.data.read((number, cfi), (&now, next), tracker, &stream, &mut grids);
         }

@@ -59,8 +59,9 @@ impl Resender {
         self.index += 1;
     }
 
-    /// What each port sent in a subframe, relative to its reference signals. `None` if no cell could send it.
-    pub(super) fn grids(&mut self, heard: &Observation) -> Option<Vec<Grid>> {
+    /// What each port sent in a subframe, relative to its reference signals; of its control channels nothing but the PCFICH
+    /// unless they were heard clearly. `None` if no cell could send it.
+    pub(super) fn grids(&mut self, heard: &Observation, is_clear: bool) -> Option<Vec<Grid>> {
         let subframe = Subframe {
             sfn: heard.sfn,
             number: heard.number,
@@ -71,7 +72,7 @@ impl Resender {
         };
         let mut grids = self.encoder.grids(&subframe).ok()?.to_vec();
         let at = self.regions.iter().position(|region| region.cfi == heard.cfi)?;
-        if !heard.is_doubtful {
+        if is_clear {
             self.messages(heard, at, &mut grids);
             self.answers(heard, at, &mut grids);
         }

@@ -98,6 +98,8 @@ pub struct Tracker {
     suspected: f64,
     /// Where the last subframe was received, and the turns of the carrier until there.
     received: (Place, f64),
+    /// Whether its reference signals were clear enough for other symbols to be told.
+    is_clear: bool,
 }
 
 /// Subframes from one PSS to the next.
@@ -110,6 +112,11 @@ const FAINT_PRIMARY: f32 = 0.3;
 
 /// With this coherence, a jump is sure even in a narrow cell with few reference signals.
 const CLEAR_BESIDE: f32 = 0.8;
+
+/// From this coherence on, symbols of a subframe can be told at all, whatever else is in doubt.
+///
+/// Chosen: it is 0.4 if what disturbs the cell is 2 dB stronger.
+const LEAST_CLEAR: f32 = 0.4;
 
 /// Below this signal to noise ratio, all reference signals of a subframe are worth their Fourier transforms.
 const CLEAN_DB: f32 = 18.0;
@@ -144,6 +151,7 @@ impl Tracker {
             found_loudness: 0.0,
             suspected: 0.0,
             received: (place, 0.0),
+            is_clear: false,
         }
     }
 
@@ -227,6 +235,7 @@ impl Tracker {
         let hints = *self.antennas.hints();
         let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
         heard.is_doubtful = is_spoilt || self.health.is_doubtful(&hints, &heard);
+        self.is_clear = hints.coherence() > LEAST_CLEAR;
         let is_faint = self.health.observe(&hints, heard.is_doubtful, heard.sample);
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
             if !symbols.contains(&symbol) {

@@ -25,6 +25,7 @@ pub struct Reception {
     gains: Vec<Option<Vec<Vec<Complex32>>>>,
     /// By antenna: the power of the noise on a resource element.
     noises: Vec<f32>,
+    is_clear: bool,
 }
 
 /// Samples of one antenna, by number.
@@ -59,7 +60,7 @@ impl Tracker {
     pub fn reception(&self) -> Reception {
         let (place, turns) = self.received;
         let gains = self.antennas.gains().map(|gains| gains.map(<[_]>::to_vec)).collect();
-        Reception { place, turns, gains, noises: self.antennas.noises().collect() }
+        Reception { place, turns, gains, noises: self.antennas.noises().collect(), is_clear: self.is_clear }
     }
 
     /// Receives a symbol of an earlier subframe, as that subframe was received.
@@ -85,6 +86,11 @@ impl Reception {
     /// The first sample of the subframe.
     pub fn start(&self) -> f64 {
         self.place.start
+    }
+
+    /// Whether the reference signals are clear enough for other symbols to be told.
+    pub fn is_clear(&self) -> bool {
+        self.is_clear
     }
 
     /// Of each antenna: the power of the noise on a resource element.
