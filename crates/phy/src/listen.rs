@@ -300,7 +300,7 @@ impl Listener {
         let (candidates, _) = view.candidates(&mut self.search);
         let Some(view) = self.watch.view() else { return };
         let loudness = following.tracker.loudness();
-        if let Some(stronger) = self.stronger(view, &candidates, next, Some(loudness)) {
+        if let (Some(stronger), _) = self.stronger(view, &candidates, next, Some(loudness)) {
             self.take_off(stronger);
         }
     }

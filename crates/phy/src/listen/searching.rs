@@ -61,6 +61,9 @@ const BEST: usize = 3;
 /// taking off too.
 const AS_LOUD: f32 = 0.5;
 
+/// Beside a cell of at least this share of its power, the listener looks again soon: 6 dB below.
+const NEAR: f32 = 0.25;
+
 /// In noise, the correlation with a PSS hardly ever reaches this share of the power.
 const HEARD_PRIMARY: f32 = 0.1;
 
@@ -153,11 +156,11 @@ impl Listener {
         if self.beside.is_none() && self.watch.is_rested() {
             let loudness = found.as_ref().map(|(_, following)| following.tracker.found_loudness());
             let State::Searching(searching) = &self.state else { return None };
-            if let Some(stronger) = self.stronger(searching, &candidates, next, loudness)
-                && self.take_off(stronger)
-            {
+            let (stronger, is_near) = self.stronger(searching, &candidates, next, loudness);
+            if stronger.is_some_and(|stronger| self.take_off(stronger)) {
                 return None;
             }
+            self.watch.begin(is_near);
         }
         // A cell in a fade is not found by its synchronisation signals, but still by its reference signals.
         let after = self.reached.max(0) as u64;
@@ -168,7 +171,6 @@ impl Listener {
         if let Some((lock, following)) = found {
             self.ladder.locks += 1;
             self.state = State::Following(Box::new(following));
-            self.watch.begin(candidates.iter().any(|candidate| candidate.pci != lock.cell.pci));
             return Some(Heard::Locked(lock));
         }
         let State::Searching(searching) = &self.state else { return None };
@@ -211,26 +213,35 @@ impl Listener {
     }
 
     /// The first cell beside the one that is asked for that is heard as loud as that one, which has a `loudness` unless it
-    /// was not found; and that can be followed in the raw samples before `next`.
+    /// was not found; and that can be followed in the raw samples before `next`. And whether another is nearly as loud.
     pub(super) fn stronger(
         &self,
         searching: &Searching,
         candidates: &[Candidate],
         next: i64,
         loudness: Option<f32>,
-    ) -> Option<Following> {
-        let asked = self.options.pci?;
-        let is_other = |candidate: &&Candidate| candidate.pci != asked && candidate.duplex == Duplex::Fdd;
-        candidates.iter().filter(is_other).find_map(|candidate| {
-            let (broadcast, frame) = read_broadcast(&searching.views, candidate)?;
-            let frame_start = searching.origin + frame * self.options.rate_hz as f64 / VIEW_HZ as f64;
-            let (cfo_hz, sfn) = (candidate.cfo_hz, broadcast.sfn);
-            let lock = Lock { cell: cell_of(candidate, &broadcast), cfo_hz, frame_start, sfn, after: 0 };
-            let numerology = numerology(&lock.cell, self.options.rate_hz)?;
-            let following = Following::new(&lock, numerology, &self.raw, next, &self.options)?;
-            let is_loud = |least: f32| following.tracker.found_loudness() >= AS_LOUD * least;
-            loudness.is_none_or(is_loud).then_some(following)
-        })
+    ) -> (Option<Following>, bool) {
+        let Some(asked) = self.options.pci else { return (None, false) };
+        let others = candidates
+            .iter()
+            .filter(|candidate| candidate.pci != asked && candidate.duplex == Duplex::Fdd)
+            .filter_map(|candidate| {
+                let (broadcast, frame) = read_broadcast(&searching.views, candidate)?;
+                let frame_start = searching.origin + frame * self.options.rate_hz as f64 / VIEW_HZ as f64;
+                let (cfo_hz, sfn) = (candidate.cfo_hz, broadcast.sfn);
+                let lock = Lock { cell: cell_of(candidate, &broadcast), cfo_hz, frame_start, sfn, after: 0 };
+                let numerology = numerology(&lock.cell, self.options.rate_hz)?;
+                Following::new(&lock, numerology, &self.raw, next, &self.options)
+            });
+        let mut is_near = false;
+        for other in others {
+            let ratio = loudness.map_or(f32::INFINITY, |loudness| other.tracker.found_loudness() / loudness);
+            if ratio >= AS_LOUD {
+                return (Some(other), true);
+            }
+            is_near |= ratio >= NEAR;
+        }
+        (None, is_near)
     }
 }
 
