@@ -10,7 +10,7 @@ use num_complex::Complex32;
 use super::following::Following;
 use super::lost::LostCell;
 use super::resent::Resender;
-use super::{LONGEST_GAP_S, Options, forget_before, half_band_hz};
+use super::{Options, forget_before, half_band_hz};
 use crate::grid::Grid;
 use crate::observation::Observation;
 use crate::resample::Resampler;
@@ -45,6 +45,11 @@ pub(super) struct Beside {
 ///
 /// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. Samples are given on meanwhile.
 const MOST_TRIES: u32 = 20;
+
+/// If more samples are lost than those of a second divided by this, the cell is looked for anew.
+///
+/// Chosen: 100 ms. Over a gap, silence is made at the rate of the cell, which must not take long.
+const LONGEST_GAP_PARTS: u64 = 10;
 
 /// After so many subframes, the tries count anew.
 const STEADY: u64 = 256;
@@ -157,10 +162,8 @@ impl Beside {
             Step::Gap => {
                 let next = self.following.raw_sample(next) as i64;
                 let run = self.raw[0].run_from(next);
-                (
-                    None,
-                    run.is_some_and(|run| run.start - next > (LONGEST_GAP_S * self.options.rate_hz) as i64),
-                )
+                let longest = (self.options.rate_hz / LONGEST_GAP_PARTS) as i64;
+                (None, run.is_some_and(|run| run.start - next > longest))
             }
         };
         let done = heard.as_ref().map_or(next, |said| said.reception.start());
