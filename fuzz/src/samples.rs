@@ -115,7 +115,7 @@ pub fn samples(input: &[u8]) {
         _ => 1_920_000 + choices.number() % 30_000_000,
     };
     let mut options = Options::new(rate_hz);
-    options.listen.pci = choices.flag().then(|| choices.below(504) as u16);
+    options.listen.pci = choices.flag().then(|| asked(&mut choices));
     if choices.byte() == 0 {
         options.listen.max_cfo_hz = f64::from(choices.float());
     }
@@ -162,7 +162,7 @@ pub fn cell(input: &[u8]) {
         damage(&mut choices, &mut air);
     }
     let mut options = Options::new(rate_hz);
-    options.listen.pci = (choices.byte() < 32).then(|| choices.below(504) as u16);
+    options.listen.pci = (choices.byte() < 64).then(|| asked(&mut choices));
     let Some(mut decoder) = Watched::new(options) else { return };
     // Some samples are lost on the way; the decoder may or may not be told.
     let mut rest = &air[..];
@@ -182,6 +182,14 @@ pub fn cell(input: &[u8]) {
         }
     }
     decoder.finish();
+}
+
+/// A cell that is asked for: mostly one of the recordings.
+fn asked(choices: &mut Choices<'_>) -> u16 {
+    match choices.byte() {
+        byte @ 0..=191 => u16::from(byte % 4) * PCI_STEP,
+        _ => choices.below(504) as u16,
+    }
 }
 
 fn damage(choices: &mut Choices<'_>, air: &mut Vec<Complex32>) {
@@ -247,10 +255,13 @@ fn noise(air: &mut [Complex32], seed: u32, loud: f32) {
     air.iter_mut().for_each(|sample| *sample += Complex32::new(next(), next()) * loud);
 }
 
+/// The recordings' cells have every seventh identity.
+const PCI_STEP: u16 = 7;
+
 /// Up to `count` samples of one of the recordings, starting at `from`.
 fn recorded(which: u8, from: usize, count: usize) -> Vec<Complex32> {
     static ALL: LazyLock<Vec<Vec<Complex32>>> = LazyLock::new(|| {
-        let of = |(at, (ports, cp))| record(at as u16 * 7, ports, cp);
+        let of = |(at, (ports, cp))| record(at as u16 * PCI_STEP, ports, cp);
         let kinds = [
             (Ports::One, CyclicPrefix::Normal),
             (Ports::Two, CyclicPrefix::Normal),

@@ -43,6 +43,11 @@ impl Channel {
         self.noise
     }
 
+    /// Mean power of a port over the band.
+    pub fn power_of_port(&self) -> f32 {
+        self.power
+    }
+
     /// Power of what all ports send on a resource element, over that of the noise.
     pub fn snr_db(&self) -> f32 {
         10.0 * libm::log10f(self.power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))

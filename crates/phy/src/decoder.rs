@@ -286,6 +286,7 @@ impl Decoder {
             if let (Some(Heard::Subframe(observation)), Some(reader)) = (&heard, &mut self.reader)
                 && !reader.is_news(observation)
             {
+                self.listener.ladder_mut().repeat();
                 continue;
             }
             let is_doubtful = matches!(&heard, Some(Heard::Subframe(observation)) if observation.is_doubtful);

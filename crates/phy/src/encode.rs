@@ -234,7 +234,7 @@ impl Encoder {
         for symbol in self.cell.control_symbols(subframe.cfi)..2 * per_slot {
             let prbs = data.prbs[symbol / per_slot];
             let own = |k: &usize| prbs.contains((k / SUBCARRIERS_PER_PRB) as u16);
-            let free = |k: &usize| !self.is_taken(subframe.number, symbol, *k);
+            let free = |k: &usize| !is_taken(&self.cell, subframe.number, symbol, *k);
             let row = (0..self.cell.bandwidth.subcarriers()).filter(own).filter(free);
             elements.extend(row.map(|k| (symbol, k)));
         }
@@ -248,17 +248,18 @@ impl Encoder {
             }
         }
     }
+}
 
-    /// Whether an element behind the control region is not available for data.
-    fn is_taken(&self, subframe: usize, symbol: usize, k: usize) -> bool {
-        let middle = self.cell.bandwidth.subcarriers() / 2;
-        let is_middle = k.abs_diff(middle) < 36 || k + 36 == middle;
-        let per_slot = self.cell.cp.symbols_per_slot();
-        let synchronises = subframe.is_multiple_of(5) && (per_slot - 2..per_slot).contains(&symbol);
-        let broadcasts = subframe == 0 && (per_slot..per_slot + 4).contains(&symbol);
-        is_middle && (synchronises || broadcasts)
-            || crs::is_reserved(&self.cell, self.cell.ports.count(), symbol, k)
-    }
+/// Whether an element behind the control region of subframe `subframe` is not available for data.
+///
+/// Source: TS 36.211 §6.4
+pub(crate) fn is_taken(cell: &Cell, subframe: usize, symbol: usize, k: usize) -> bool {
+    let middle = cell.bandwidth.subcarriers() / 2;
+    let is_middle = k.abs_diff(middle) < 36 || k + 36 == middle;
+    let per_slot = cell.cp.symbols_per_slot();
+    let synchronises = subframe.is_multiple_of(5) && (per_slot - 2..per_slot).contains(&symbol);
+    let broadcasts = subframe == 0 && (per_slot..per_slot + 4).contains(&symbol);
+    is_middle && (synchronises || broadcasts) || crs::is_reserved(cell, cell.ports.count(), symbol, k)
 }
 
 /// Makes the samples of a cell's antenna ports.

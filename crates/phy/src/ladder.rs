@@ -140,6 +140,11 @@ impl Ladder {
         self.faint += 1;
     }
 
+    /// Takes back a subframe that was read before: a cell that was lost and found again begins somewhat earlier.
+    pub fn repeat(&mut self) {
+        self.subframes = self.subframes.saturating_sub(1);
+    }
+
     /// Looks at one of many samples.
     pub fn inspect(&mut self, sample: Complex32) {
         let most = sample.re.abs().max(sample.im.abs());

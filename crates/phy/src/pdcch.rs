@@ -150,8 +150,16 @@ pub fn encode(cell: &Cell, region: &ControlRegion, subframe: usize, messages: &[
             *sign = 1.0 - 2.0 * f32::from(bit);
         }
     }
+    modulate(cell, subframe, &mut signs)
+}
+
+/// The quadruplets of bits before scrambling: +1 for 0, −1 for 1, a smaller size for a smaller amplitude. Eight bits are
+/// a quadruplet.
+///
+/// Source: TS 36.211 §6.8.2 and §6.8.3
+pub fn modulate(cell: &Cell, subframe: usize, signs: &mut [f32]) -> Vec<Quad> {
     let mut scrambling = Gold::new(pdcch_seed(cell.pci, subframe));
-    for sign in &mut signs {
+    for sign in &mut *signs {
         *sign *= scrambling.next_sign();
     }
     let level = std::f32::consts::FRAC_1_SQRT_2;

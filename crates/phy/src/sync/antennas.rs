@@ -104,6 +104,21 @@ impl Antennas {
         heard.map(|antenna| (&antenna.grid, antenna.estimator.channel()))
     }
 
+    /// Of each antenna: the gain of each port on every subcarrier; `None` if the antenna does not hear the cell.
+    pub fn gains(&self) -> impl Iterator<Item = Option<&[Vec<Complex32>]>> {
+        self.all.iter().map(|one| (one.weight > 0.0).then(|| one.estimator.channel().gains()))
+    }
+
+    /// Of each antenna: the power of the noise on a resource element.
+    pub fn noises(&self) -> impl Iterator<Item = f32> {
+        self.all.iter().map(|one| one.estimator.channel().noise())
+    }
+
+    /// The symbols that each antenna received last.
+    pub fn grids(&self) -> impl Iterator<Item = &Grid> {
+        self.all.iter().map(|one| &one.grid)
+    }
+
     /// What the symbols of this subframe tell about synchronisation, on all antennas.
     pub fn hints(&self) -> &Hints {
         &self.hints

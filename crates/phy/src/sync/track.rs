@@ -1,6 +1,11 @@
 //! Follows a cell: timing, carrier and channel from subframe to subframe.
 
+mod data;
+mod rebuild;
 mod settle;
+
+pub use data::DataReader;
+pub use rebuild::{Rebuilder, Reception, Signal};
 
 use num_complex::Complex32;
 
@@ -86,10 +91,15 @@ pub struct Tracker {
     early: usize,
     /// Whether a subframe before that place was in doubt.
     strayed: bool,
-    /// The power of reference signals at that place.
+    /// The power of reference signals at that place, with all that disturbs them, and without.
     found_level: f32,
+    found_loudness: f32,
     /// By how many sixths of a symbol the cell seemed to be elsewhere the last time.
     suspected: f64,
+    /// Where the last subframe was received, and the turns of the carrier until there.
+    received: (Place, f64),
+    /// Whether its reference signals were clear enough for other symbols to be told.
+    is_clear: bool,
 }
 
 /// Subframes from one PSS to the next.
@@ -102,6 +112,11 @@ const FAINT_PRIMARY: f32 = 0.3;
 
 /// With this coherence, a jump is sure even in a narrow cell with few reference signals.
 const CLEAR_BESIDE: f32 = 0.8;
+
+/// From this coherence on, symbols of a subframe can be told at all, whatever else is in doubt.
+///
+/// Chosen: it is 0.4 if what disturbs the cell is 2 dB stronger.
+const LEAST_CLEAR: f32 = 0.4;
 
 /// Below this signal to noise ratio, all reference signals of a subframe are worth their Fourier transforms.
 const CLEAN_DB: f32 = 18.0;
@@ -133,7 +148,10 @@ impl Tracker {
             early: 0,
             strayed: false,
             found_level: 0.0,
+            found_loudness: 0.0,
             suspected: 0.0,
+            received: (place, 0.0),
+            is_clear: false,
         }
     }
 
@@ -155,6 +173,16 @@ impl Tracker {
     /// What the channel estimate knows, on the antenna that hears the cell best.
     pub fn estimator(&self) -> &Estimator {
         self.antennas.estimator()
+    }
+
+    /// The power with which a port of the cell was received when the cell was found.
+    pub fn found_loudness(&self) -> f32 {
+        self.found_loudness
+    }
+
+    /// The power with which a port of the cell is received now.
+    pub fn loudness(&self) -> f32 {
+        self.estimator().channel().power_of_port()
     }
 
     /// Reads the next subframe.
@@ -207,6 +235,7 @@ impl Tracker {
         let hints = *self.antennas.hints();
         let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
         heard.is_doubtful = is_spoilt || self.health.is_doubtful(&hints, &heard);
+        self.is_clear = hints.coherence() > LEAST_CLEAR;
         let is_faint = self.health.observe(&hints, heard.is_doubtful, heard.sample);
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
             if !symbols.contains(&symbol) {
@@ -256,6 +285,7 @@ impl Tracker {
     /// Receives the next subframe, as far as its CFI.
     fn receive_subframe(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         self.receive(stream, symbols);
+        self.received = (self.place, self.turns);
         let mut heard = Observation {
             sfn: self.place.sfn,
             number: self.place.number,

@@ -37,6 +37,7 @@ impl Tracker {
         self.turns = 0.0;
         self.antennas.each_estimator(Estimator::forget_channel_and_motion);
         self.found_level = level(&all);
+        self.found_loudness = all.neighbours.norm_sqr().sqrt() / all.pairs.max(1) as f32;
         self.health = Health::new(all.clarity());
         is_there
     }

@@ -1,0 +1,278 @@
+//! A cell that is stronger than the one that is asked for: it is followed beside, and taken off the samples.
+//!
+//! ```text
+//! samples ─▶ the stronger cell's tracker ─▶ what it sent ─▶ as it was received
+//!    └────────────────────── minus ◀──────────────────────────────┘ ─▶ the listener
+//! ```
+
+use num_complex::Complex32;
+
+use super::following::Following;
+use super::lost::LostCell;
+use super::resent::Resender;
+use super::{Options, forget_before, half_band_hz};
+use crate::grid::Grid;
+use crate::observation::Observation;
+use crate::resample::Resampler;
+use crate::sync::Ring;
+use crate::sync::stream::Stream;
+use crate::sync::track::{DataReader, Rebuilder, Reception, Signal, Step};
+
+/// The stronger cell, and the samples that have not been given on.
+pub(super) struct Beside {
+    following: Following,
+    /// Samples as they came, of each antenna.
+    raw: Vec<Ring>,
+    resender: Resender,
+    rebuilder: Rebuilder,
+    /// The last subframe that was heard, and what it sent. Its end is known better once the next was heard.
+    last: Option<Said>,
+    data: DataReader,
+    /// What each antenna received of the cell.
+    of_antennas: Vec<Received>,
+    /// Number of the next raw sample to give.
+    given: i64,
+    difference: Vec<Complex32>,
+    /// Subframes since it was found.
+    subframes: u64,
+    /// The cell, if it was lost, and how often it was looked for since.
+    lost: Option<LostCell>,
+    tries: u32,
+    options: Options,
+}
+
+/// Most tries to find a lost cell again where it would be by now, one for every frame.
+///
+/// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. Samples are given on meanwhile.
+const MOST_TRIES: u32 = 20;
+
+/// If more samples are lost than those of a second divided by this, the cell is looked for anew.
+///
+/// Chosen: 100 ms. Over a gap, silence is made at the rate of the cell, which must not take long.
+const LONGEST_GAP_PARTS: u64 = 10;
+
+/// After so many subframes, the tries count anew.
+const STEADY: u64 = 256;
+
+/// A subframe of the cell.
+struct Said {
+    reception: Reception,
+    /// What each port sent.
+    grids: Vec<Grid>,
+    number: usize,
+    cfi: u8,
+}
+
+/// What an antenna received of the cell.
+struct Received {
+    /// At the rate of the cell's FFT.
+    own: Signal,
+    /// From there to the rate of the raw samples, if it is another.
+    to_raw: Option<Resampler>,
+    /// At that rate.
+    raw: Signal,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// More samples are needed.
+    Wait,
+    /// A subframe was read.
+    More,
+    /// The cell is gone, or no more samples will come. All samples were given on.
+    Over,
+}
+
+impl Beside {
+    /// Follows a cell. `raw` are rings without samples yet, which begin where the cell was found.
+    pub(super) fn new(following: Following, raw: Vec<Ring>, options: &Options) -> Option<Beside> {
+        let numerology = following.tracker.numerology();
+        let (own_hz, rate_hz) = (u64::from(numerology.sample_rate_hz()), options.rate_hz);
+        let given = raw[0].start();
+        let received = |_: &Ring| {
+            let to_raw = match following.conversion {
+                None => None,
+                Some(_) => Some(Resampler::new(own_hz, rate_hz, half_band_hz(numerology.bandwidth()))?),
+            };
+            // A conversion begins with the first raw sample.
+            let first = if to_raw.is_some() { 0 } else { given };
+            Some(Received { own: Signal::new(first), to_raw, raw: Signal::new(given) })
+        };
+        Some(Beside {
+            of_antennas: raw.iter().map(received).collect::<Option<Vec<_>>>()?,
+            resender: Resender::new(*following.tracker.cell()),
+            data: DataReader::new(*following.tracker.cell()),
+            rebuilder: Rebuilder::new(options.transform, numerology),
+            following,
+            raw,
+            last: None,
+            given,
+            difference: Vec::new(),
+            subframes: 0,
+            lost: None,
+            tries: 0,
+            options: *options,
+        })
+    }
+
+    /// The samples of each antenna that wait.
+    pub(super) fn rings_mut(&mut self) -> &mut Vec<Ring> {
+        &mut self.raw
+    }
+
+    /// Samples that are held, of all antennas.
+    pub(super) fn samples_held(&self) -> usize {
+        let of_antenna = |one: &Received| one.own.samples.len() + one.raw.samples.len();
+        self.raw.iter().map(Ring::len).sum::<usize>() + self.of_antennas.iter().map(of_antenna).sum::<usize>()
+    }
+
+    /// For how many subframes the cell was followed.
+    pub(super) fn subframes(&self) -> u64 {
+        self.subframes
+    }
+
+    /// Reads the cell's next subframe, and gives on the samples that are done without what the cell sent.
+    pub(super) fn step(&mut self, is_finished: bool, out: &mut [Ring]) -> Progress {
+        if let Some(lost) = self.lost {
+            return self.look_again(&lost, is_finished, out);
+        }
+        let Following { tracker, conversion, .. } = &mut self.following;
+        let step = tracker.step(&Stream::new(&self.raw, conversion.as_ref(), is_finished));
+        if step == Step::Wait && !is_finished {
+            return Progress::Wait;
+        }
+        let next = tracker.place().start;
+        self.subframes += 1;
+        self.resender.advance();
+        let (heard, is_over) = match step {
+            Step::Wait => (None, true),
+            Step::Lost { .. } => {
+                self.lost = Some(self.following.lost(self.options.rate_hz));
+                (None, false)
+            }
+            Step::Heard(heard) => {
+                let reception = tracker.reception();
+                let grids = self.resender.grids(&heard, reception.is_clear());
+                let Observation { number, cfi, .. } = heard;
+                let said = |grids| Said { reception, grids, number, cfi };
+                (grids.map(said), false)
+            }
+            Step::Faint => (None, false),
+            Step::Gap => {
+                let next = self.following.raw_sample(next) as i64;
+                let run = self.raw[0].run_from(next);
+                let longest = (self.options.rate_hz / LONGEST_GAP_PARTS) as i64;
+                (None, run.is_some_and(|run| run.start - next > longest))
+            }
+        };
+        let done = heard.as_ref().map_or(next, |said| said.reception.start());
+        if let Some(before) = self.last.take() {
+            self.rebuild(before, heard.as_ref().map(|said| &said.reception), is_finished);
+        }
+        if heard.is_some() && self.subframes.is_multiple_of(STEADY) {
+            self.tries = 0;
+        }
+        self.last = heard;
+        self.give(libm::round(done) as i64, out);
+        if is_over {
+            self.pass_on(self.raw[0].end(), out);
+            return Progress::Over;
+        }
+        Progress::More
+    }
+
+    /// While the cell is lost: gives a frame of samples on as they are, and looks whether the cell is there again.
+    fn look_again(&mut self, lost: &LostCell, is_finished: bool, out: &mut [Ring]) -> Progress {
+        let (frame, end) = ((self.options.rate_hz / 100) as i64, self.raw[0].end());
+        let is_whole = self.given + frame <= end;
+        if !is_whole && !is_finished {
+            return Progress::Wait;
+        }
+        if !is_whole || self.tries == MOST_TRIES {
+            self.pass_on(end, out);
+            return Progress::Over;
+        }
+        self.tries += 1;
+        self.pass_on(self.given + frame, out);
+        let numerology = self.following.tracker.numerology();
+        let lock = lost.expected(self.given);
+        if let Some(following) = Following::new(&lock, numerology, &self.raw, self.given, &self.options) {
+            let given = self.raw[0].start();
+            for one in &mut self.of_antennas {
+                one.own = Signal::new(if one.to_raw.is_some() { 0 } else { given });
+                one.to_raw.iter_mut().for_each(Resampler::clear);
+                one.raw = Signal::new(given);
+            }
+            self.following = following;
+            self.lost = None;
+        }
+        Progress::More
+    }
+
+    /// Makes what the antennas received of a subframe. `next` is how the one behind it was received.
+    fn rebuild(&mut self, before: Said, next: Option<&Reception>, is_finished: bool) {
+        let Said { reception: now, mut grids, number, cfi } = before;
+        let Following { tracker, conversion, .. } = &mut self.following;
+        let next = now.steady(next, tracker.numerology().subframe_samples());
+        if now.is_clear() {
+            let stream = Stream::new(&self.raw, conversion.as_ref(), is_finished);
+            self.data.read((number, cfi), (&now, next), tracker, &stream, &mut grids);
+        }
+        let mut signals: Vec<_> =
+            self.of_antennas.iter_mut().map(|one| std::mem::take(&mut one.own)).collect();
+        self.rebuilder.rebuild(&grids, &now, next, &mut signals);
+        for (one, signal) in self.of_antennas.iter_mut().zip(signals) {
+            one.own = signal;
+        }
+    }
+
+    /// Gives on the samples of which the cell's are known: those before its own sample number `done`.
+    fn give(&mut self, done: i64, out: &mut [Ring]) {
+        for one in &mut self.of_antennas {
+            let samples = one.own.take_before(done);
+            match &mut one.to_raw {
+                None => one.raw.samples.extend(samples),
+                Some(resampler) => resampler.push(&samples, &mut one.raw.samples),
+            }
+        }
+        let end = self.of_antennas.iter().map(|one| one.raw.end()).min().unwrap_or(self.given);
+        self.pass_on(end, out);
+    }
+
+    /// Gives on the raw samples before number `end`, without those of the cell as far as they are known. A gap is given on
+    /// as a whole.
+    fn pass_on(&mut self, end: i64, out: &mut [Ring]) {
+        while self.given < end {
+            let Some(run) = self.raw[0].run_from(self.given) else { break };
+            if run.start > self.given {
+                out.iter_mut().for_each(|ring| ring.skip((run.start - self.given) as u64));
+                self.given = run.start;
+                continue;
+            }
+            let until = run.end.min(end);
+            if until == self.given {
+                break;
+            }
+            let count = (until - self.given) as usize;
+            for ((raw, one), out) in self.raw.iter().zip(&self.of_antennas).zip(out.iter_mut()) {
+                let mut of_cell = one.raw.samples_from(self.given);
+                for piece in raw.pieces(self.given, count).into_iter().flatten() {
+                    let (here, later) = of_cell.split_at(of_cell.len().min(piece.len()));
+                    self.difference.clear();
+                    self.difference.extend(piece.iter().zip(here).map(|(sample, of_cell)| sample - of_cell));
+                    self.difference.extend_from_slice(&piece[here.len()..]);
+                    out.push(&self.difference);
+                    of_cell = later;
+                }
+            }
+            self.given = until;
+        }
+        for one in &mut self.of_antennas {
+            one.raw.forget_before(self.given);
+        }
+        // The tracker may have to look back by half a subframe; a cell that was lost is looked for in a frame.
+        let kept = self.options.rate_hz / if self.lost.is_some() { 100 } else { 1000 };
+        forget_before(&mut self.raw, self.given - kept as i64);
+    }
+}

@@ -1,0 +1,143 @@
+//! A cell that is followed, subframe by subframe.
+
+use super::lost::LostCell;
+use super::rates::{half_band_hz, numerology};
+use super::searching::Searching;
+use super::{Heard, LONGEST_GAP_S, Listener, Lock, Options, State, forget_before};
+use crate::numerology::Numerology;
+use crate::resample::Resampler;
+use crate::sync::Ring;
+use crate::sync::stream::{Conversion, Stream};
+use crate::sync::track::{Place, Step, Tracker};
+
+/// A cell that is followed.
+pub(super) struct Following {
+    pub(super) tracker: Tracker,
+    /// The conversion, if the samples have a rate that no FFT can take.
+    pub(super) conversion: Option<Conversion>,
+    /// The signal to noise ratio of the subframes that were heard, averaged, in dB.
+    usual_db: Option<f32>,
+}
+
+/// The share by which the usual signal to noise ratio follows that of a subframe.
+const USUAL_SHARE: f32 = 0.02;
+
+/// From this logarithm of the likelihood ratio on, a CFI counts as sure: one in 150 is wrong.
+const SURE_CFI: f32 = 5.0;
+
+impl Listener {
+    /// Follows a cell that was found in the raw samples before `next`, if it is there.
+    pub(super) fn try_to_follow(&mut self, lock: &Lock, next: i64) -> Option<Following> {
+        let Some(numerology) = numerology(&lock.cell, self.options.rate_hz) else {
+            self.ladder.too_wide = Some(lock.cell);
+            return None;
+        };
+        // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
+        let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
+        self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
+        // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
+        Following::new(lock, numerology, &self.raw, next, &self.options)
+    }
+
+    /// Reads the next subframe. `None` if its samples are not there yet.
+    pub(super) fn follow(&mut self) -> Option<Option<Heard>> {
+        self.look_for_stronger();
+        let is_finished = self.is_at_end();
+        let State::Following(following) = &mut self.state else { return Some(None) };
+        let ladder = &mut self.ladder;
+        let Following { tracker, conversion, usual_db } = &mut **following;
+        let conversion = conversion.as_ref();
+        let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
+        let antennas = self.raw.len();
+        let step = tracker.step(&Stream::new(&self.raw, conversion, is_finished));
+        let next = raw_sample(tracker.place().start) as i64;
+        self.reached = self.reached.max(next.min(self.raw[0].end()));
+        let rate_hz = self.options.rate_hz;
+        let search_from = |since: i64| State::Searching(Box::new(Searching::new(rate_hz, antennas, since)));
+        let kept = next - KEPT_SUBFRAMES * (rate_hz / 1000) as i64;
+        forget_before(&mut self.raw, self.watch.needed_from().map_or(kept, |from| from.min(kept)));
+        if !matches!(step, Step::Wait | Step::Gap) {
+            self.watch.pass(1);
+        }
+        Some(match step {
+            Step::Wait => return None,
+            Step::Gap => {
+                ladder.gaps += 1;
+                let run = self.raw[0].run_from(next);
+                match run.filter(|run| run.start - next > (LONGEST_GAP_S * rate_hz) as i64) {
+                    None => None,
+                    Some(run) => {
+                        ladder.losses += 1;
+                        forget_before(&mut self.raw, run.start);
+                        self.state = search_from(run.start);
+                        Some(Heard::Lost)
+                    }
+                }
+            }
+            Step::Faint => {
+                ladder.faint += 1;
+                None
+            }
+            Step::Heard(mut observation) => {
+                ladder.subframes += 1;
+                let usual_db = usual_db.get_or_insert(observation.snr_db);
+                *usual_db += USUAL_SHARE * (observation.snr_db - *usual_db);
+                ladder.sure_cfis += u64::from(observation.cfi_margin > SURE_CFI);
+                observation.sample = libm::round(raw_sample(observation.sample as f64)) as i64;
+                Some(Heard::Subframe(observation))
+            }
+            Step::Lost { since } => {
+                ladder.losses += 1;
+                let since = (raw_sample(since as f64) as i64).clamp(self.raw[0].start(), self.raw[0].end());
+                self.lost = Some(following.lost(rate_hz));
+                forget_before(&mut self.raw, since);
+                self.state = search_from(since);
+                Some(Heard::Lost)
+            }
+        })
+    }
+}
+
+/// Subframes before the next one that are kept while a cell is followed: they may turn out not to have been heard.
+const KEPT_SUBFRAMES: i64 = 5;
+
+impl Following {
+    /// Learns the cell from the samples before number `searched`. `None` if the cell turns out not to be there.
+    pub(super) fn new(
+        lock: &Lock,
+        numerology: Numerology,
+        raw: &[Ring],
+        searched: i64,
+        options: &Options,
+    ) -> Option<Following> {
+        let own_hz = u64::from(numerology.sample_rate_hz());
+        let conversion = if own_hz == options.rate_hz {
+            None
+        } else {
+            let resampler = Resampler::new(options.rate_hz, own_hz, half_band_hz(numerology.bandwidth()))?;
+            Some(Conversion::new(resampler, raw[0].start()))
+        };
+        let start = match &conversion {
+            None => lock.frame_start,
+            Some(conversion) => conversion.sample(lock.frame_start),
+        };
+        let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
+        let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform, raw.len());
+        let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(searched));
+        is_there.then_some(Following { tracker, conversion, usual_db: None })
+    }
+
+    /// The number of the raw sample at the time of a sample of the tracker.
+    pub(super) fn raw_sample(&self, sample: f64) -> f64 {
+        self.conversion.as_ref().map_or(sample, |conversion| conversion.raw_sample(sample))
+    }
+
+    /// The cell, once it was lost.
+    pub(super) fn lost(&self, rate_hz: u64) -> LostCell {
+        let place = self.tracker.place();
+        let start = self.raw_sample(place.start);
+        let subframe = self.raw_sample(place.start + self.tracker.subframe_samples()) - start;
+        let lost = LostCell::new(*self.tracker.cell(), place, start, subframe, rate_hz);
+        lost.with_ratio(self.usual_db.unwrap_or_default())
+    }
+}
