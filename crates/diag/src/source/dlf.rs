@@ -110,6 +110,20 @@ pub(super) fn is_mostly_chains(bytes: &[u8]) -> bool {
     chained > 0 && 2 * chained >= bytes.len()
 }
 
+/// Tells what comes next where no packet follows the last one. Bytes are skipped up to the first where more bytes could show a
+/// packet, also if there are no more: what a file holds does not depend on the pieces in which it comes.
+fn look_for(bytes: &[u8], is_all: bool) -> Step {
+    match find(bytes, 0..bytes.len(), false) {
+        Found::Here(0) => Step::Packet,
+        Found::NotBefore(0) if !is_all || bytes.is_empty() => Step::More,
+        Found::NotBefore(0) if is_chain(bytes, true) == Some(true) => Step::Packet,
+        Found::NotBefore(0) => match find(bytes, 1..bytes.len(), false) {
+            Found::Here(at) | Found::NotBefore(at) => Step::Skip(at),
+        },
+        Found::Here(at) | Found::NotBefore(at) => Step::Skip(at),
+    }
+}
+
 /// What some bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -131,11 +145,7 @@ pub(super) enum Step {
 pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_all: bool) -> Step {
     let linked = |bytes: &[u8], last| Header::read(bytes).filter(|header| header.follows(last));
     let Some(header) = last.and_then(|last| linked(bytes, last)) else {
-        return match find(bytes, 0..bytes.len(), is_all) {
-            Found::Here(0) => Step::Packet,
-            Found::NotBefore(0) => Step::More,
-            Found::Here(at) | Found::NotBefore(at) => Step::Skip(at),
-        };
+        return look_for(bytes, is_all);
     };
     let next = bytes.get(header.length..).unwrap_or_default();
     if linked(next, header.stamp).is_some() || (is_all && bytes.len() == header.length) {

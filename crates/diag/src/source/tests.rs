@@ -34,6 +34,25 @@ fn visit_dlf(bytes: &[u8]) -> (usize, Vec<(u64, String)>) {
     (packets, others)
 }
 
+/// At its end there is what may begin a packet, behind what does not.
+#[test]
+fn the_end_of_a_dlf_file_is_the_same_in_pieces_and_whole() {
+    let packet = |code: u8| [12, 0, 0, code, 0, 0, 0, 0, 0, 0, 0, 0];
+    let end = [29, 239, 105, 40, 159, 86, 41, 115, 242, 125, 93, 126, 0, 1, 0, 0, 0, 0, 203, 252, 126];
+    let bytes = [&packet(0x40)[..], &packet(0x40), &packet(0xB0), &end].concat();
+    let mut whole = vec![];
+    Format::of(&bytes).visit(&bytes, |at, item| whole.push((at, format!("{item:?}"))));
+    assert!(whole.iter().any(|(_, item)| item.contains("Skipped(2)")), "{whole:?}");
+    for first in 0..=bytes.len() {
+        let (mut reader, mut pieces) = (Reader::default(), vec![]);
+        let mut tell = |place: Place, item: Item<'_>| pieces.push((place.offset, format!("{item:?}")));
+        reader.push(&bytes[..first], &mut tell);
+        reader.push(&bytes[first..], &mut tell);
+        reader.finish(&mut tell);
+        assert_eq!(pieces, whole, "cut at {first}");
+    }
+}
+
 #[test]
 fn both_forms_are_told_apart_and_hold_the_same() {
     let (mut stream, mut dlf) = (vec![], vec![]);
