@@ -61,7 +61,12 @@ class Agent:
         self._policy, self._action, self._step_ms = policy, action, float(step_ms)
 
     def _ask(self, seen: Any) -> float:  # noqa: ANN401 - NumPy is imported where it is used
-        value = float(self._policy(seen))
+        answer: Any = self._policy(seen)
+        try:
+            # An array of one, as the environments take it, is a number too.
+            value = float(answer.item() if hasattr(answer, "item") else answer)
+        except (TypeError, ValueError) as wrong:
+            raise ValueError(f"the policy returned {answer!r}; give a number, or an array of one") from wrong
         if value != value:
             raise ValueError("the policy returned NaN; give a rate or a window")
         return min(max(value, self._least), self._most)

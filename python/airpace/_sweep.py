@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -220,7 +221,7 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
     try:
         from distributed import as_completed
     except ImportError as missing:
-        raise ImportError("a sweep on a cluster needs Dask: pip install 'airpace[dask]'") from missing
+        raise ImportError("a sweep on a cluster needs Dask: pip install distributed") from missing
 
     tasks = _Tasks(session)
     running: dict[Future, list[int]] = {}
@@ -259,7 +260,8 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
                 tell(done / all_cells, done, all_cells)
             fill()
     finally:
-        if running:
+        # A client that is closed has nothing left to cancel, and says so.
+        with contextlib.suppress(Exception):
             client.cancel(list(running))
 
 

@@ -44,12 +44,24 @@ def test_an_agent_sees_as_a_scheme_what_it_sees_in_the_environment(scenario: str
     assert set(run.controller["state"]) == {"Steered"}
 
 
+def test_a_policy_may_return_the_environment_s_own_shape() -> None:
+    def run(policy: Any) -> Any:
+        agent = ("a", lambda _: airpace.Agent(policy))
+        return airpace.simulate("stationary-idle", schemes=[agent], set={"duration_s": 1})
+
+    one, array = run(lambda seen: 5.0), run(lambda seen: np.array([5.0], dtype=np.float32))
+    assert list(one.summary["throughput_mbps"]) == list(array.summary["throughput_mbps"])
+
+
 def test_what_a_policy_raises_reaches_the_caller() -> None:
     def confused(seen: npt.NDArray[np.float32]) -> float:
         raise LookupError("lost my way")
 
     with pytest.raises(LookupError, match="lost my way"):
         airpace.simulate("stationary-idle", schemes=[("a", lambda _: airpace.Agent(confused))], set={"duration_s": 1})
+    nothing: Any = lambda seen: None  # noqa: E731
+    with pytest.raises(ValueError, match="the policy returned None; give a number"):
+        airpace.simulate("stationary-idle", schemes=[("a", lambda _: airpace.Agent(nothing))], set={"duration_s": 1})
     nan = ("a", lambda _: airpace.Agent(lambda seen: float("nan")))
     with pytest.raises(ValueError, match="NaN"):
         airpace.simulate("stationary-idle", schemes=[nan], set={"duration_s": 1})
