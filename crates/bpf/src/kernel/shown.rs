@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate};
 
-use super::{BISCAY, MORC, PBE};
+use super::{BISCAY, MORC, PBE, SCHEMES};
 use crate::layout::ShownWords;
 use crate::twin::NONE;
 
@@ -85,13 +85,13 @@ impl Rest<'_> {
 
 /// `None` if its socket has another scheme by now.
 fn flow(words: &ShownWords, scheme: &str) -> Option<Shown> {
-    let is_other = [BISCAY, MORC, PBE].contains(&scheme) && text(&words.scheme) != scheme.as_bytes();
-    if is_other {
+    // The sockets of what the relay bounds choose no scheme of ours, and its rate is that of packets.
+    let is_chosen = SCHEMES.contains(&scheme);
+    if is_chosen && text(&words.scheme) != scheme.as_bytes() {
         return None;
     }
     let known = |word: u64| (word != NONE).then_some(word);
-    let is_payload = [BISCAY, MORC, PBE].contains(&scheme);
-    let bits = |rate: u64| Rate::from_bps(if is_payload { rate.saturating_mul(8) } else { rate });
+    let bits = |rate: u64| Rate::from_bps(if is_chosen { rate.saturating_mul(8) } else { rate });
     let end = |address, port| SocketAddr::new(ip(words.family, address), port);
     Some(Shown {
         netns: words.netns,

@@ -82,7 +82,7 @@ enum What {
         #[arg(value_parser = ["biscay", "morc", "pbe"])]
         scheme: String,
         /// The program and its arguments.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
+        #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
         command: Vec<std::ffi::OsString>,
     },
     /// Tells BISCAY what the radio grants, or PBE-CC what it could get, until its input ends or Ctrl-C.

@@ -28,7 +28,7 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     let Some(scheme) = SCHEMES.into_iter().find(|name| *name == scheme) else {
         bail!("`{scheme}` is not of the kernel's: `{}`", SCHEMES.join("`, `"));
     };
-    let [program, arguments @ ..] = command else { bail!("name a program behind `--`") };
+    let [program, arguments @ ..] = command else { bail!("name a program") };
     ensure!(Pinned::open(scheme)?.is_some(), "{}", not_loaded(scheme));
     // From here on, nothing ends this program before the one that it runs, and nothing is left behind.
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT]).context("cannot listen to signals")?;
