@@ -8,6 +8,7 @@ pub mod pbe_receiver;
 mod sys;
 pub mod window;
 
+use std::fmt;
 use std::time::Duration;
 
 use airpace_cc::biscay::{Startup, Tuning};
@@ -42,15 +43,25 @@ pub struct KernelTuning {
     reserved: u32,
 }
 
-/// Why a scheme of the kernel cannot have these options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the kernel's part has no such `{option}`: it knows {known}")]
-pub struct Unsupported {
-    /// The option.
-    pub option: &'static str,
-    /// What it may be.
-    pub known: &'static str,
+/// Why a scheme of the kernel cannot have these options: each that it does not know, and what it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported(Vec<(&'static str, &'static str)>);
+
+impl Unsupported {
+    /// One option, and what it may be.
+    fn one(option: &'static str, known: &'static str) -> Unsupported {
+        Unsupported(vec![(option, known)])
+    }
 }
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<String> = self.0.iter().map(|(option, known)| format!("`{option}` {known}")).collect();
+        write!(f, "the kernel's part knows only {}", known.join(", "))
+    }
+}
+
+impl std::error::Error for Unsupported {}
 
 impl KernelTuning {
     /// The options that the kernel's BISCAY shares with `tuning`.
@@ -61,34 +72,28 @@ impl KernelTuning {
         use airpace_cc::biscay::Wired;
         use airpace_cc::biscay::bottleneck::Return;
         use airpace_cc::biscay::rounds::RttMemory;
-        let refuse = |option, known| Err(Unsupported { option, known });
         let percent = |part: f64| libm_round(part * 100.0);
-        let rules = tuning.bottleneck;
-        let RttMemory::Window(window) = tuning.rtt_memory else {
-            return refuse("rtt_window_s", "windows above zero");
+        let (rules, heeded) = (tuning.bottleneck, tuning.signals);
+        let window = match tuning.rtt_memory {
+            RttMemory::Window(window) => Some(window),
+            RttMemory::Life => None,
         };
-        if tuning.wired != Wired::Bbr {
-            return refuse("fallback", "`bbr`");
-        }
-        if !tuning.pacing {
-            return refuse("pacing", "`on`");
-        }
-        if rules.back != Return::AtMost {
-            return refuse("return_test", "`at_most`");
-        }
-        if rules.patience != tuning.lag() {
-            return refuse("patience", "`on`");
-        }
-        if !rules.needs_queue {
-            return refuse("queue_test", "`on`");
-        }
-        if tuning.queue {
-            return refuse("queue", "`off`");
-        }
-        let heeded = tuning.signals;
-        if heeded.ecn || heeded.loss || heeded.delay_gradient {
-            return refuse("ecn, loss or delay_gradient", "`off`");
-        }
+        let wanted = [
+            (window.is_some(), "rtt_window_s", "above zero"),
+            (tuning.wired == Wired::Bbr, "fallback", "`bbr`"),
+            (tuning.pacing, "pacing", "`on`"),
+            (rules.back == Return::AtMost, "return_test", "`at_most`"),
+            (rules.patience == tuning.lag(), "patience", "`on`"),
+            (rules.needs_queue, "queue_test", "`on`"),
+            (!tuning.queue, "queue", "`off`"),
+            (!heeded.ecn, "ecn", "`off`"),
+            (!heeded.loss, "loss", "`off`"),
+            (!heeded.delay_gradient, "delay_gradient", "`off`"),
+        ];
+        let lacks: Vec<_> = wanted.iter().filter(|(is_known, ..)| !is_known).collect();
+        let (Some(window), true) = (window, lacks.is_empty()) else {
+            return Err(Unsupported(lacks.iter().map(|(_, option, known)| (*option, *known)).collect()));
+        };
         Ok(KernelTuning {
             slack: nanos(tuning.slack),
             lag: nanos(tuning.lag()),
@@ -265,9 +270,27 @@ impl Biscay {
 
 #[cfg(test)]
 mod tests {
+    use airpace_cc::SchemeSpec;
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_the_kernel_does_not_know_is_said_at_once() {
+        let told = |scheme: &str| {
+            let spec = SchemeSpec::parse(scheme).unwrap();
+            KernelTuning::new(&Tuning::read(spec.options()).unwrap()).unwrap_err().to_string()
+        };
+        assert_eq!(told("biscay:loss=on"), "the kernel's part knows only `loss` `off`");
+        assert_eq!(
+            told("biscay@paper"),
+            "the kernel's part knows only `rtt_window_s` above zero, `pacing` `on`, `return_test` `at_most`, `patience` `on`, \
+             `queue_test` `on`"
+        );
+        let told = "biscay@paper:rtt_window_s=10,pacing=on,return_test=at_most,patience=on,queue_test=on";
+        let spec = SchemeSpec::parse(told).unwrap();
+        assert!(KernelTuning::new(&Tuning::read(spec.options()).unwrap()).is_ok());
+    }
 
     #[test]
     fn both_sides_have_the_same_layouts() {

@@ -101,11 +101,13 @@ AP_FN int show_sender(struct bpf_iter__bpf_sk_storage_map *ctx, ap_u32 state, ap
 {
 	struct sock *sk = ctx->sk;
 	const struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
-	ap_u64 rate;
+	ap_u64 rate = AP_NONE;
 
 	if (!tp)
 		return 0;
-	rate = ((const struct sock *)tp)->sk_pacing_rate;
+	/* Before the first answer of its peer, the kernel does not pace it. */
+	if (tp->srtt_us)
+		rate = ((const struct sock *)tp)->sk_pacing_rate;
 	return show_flow(ctx, tp, state, rate, (ap_u64)tp->snd_cwnd * tp->mss_cache, rtt);
 }
 

@@ -1,10 +1,12 @@
 //! What this machine's kernel can do.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::{Btf, types};
+use rustix::fs::{FlockOperation, flock};
+use rustix::thread::CapabilitySet;
 
 use super::{BISCAY, BTF, LOCKDOWN, LoadError, PINS_ROOT, has_programs, refused};
 
@@ -27,6 +29,26 @@ pub fn readiness() -> Result<(), LoadError> {
     }
     let types = Btf::from_vmlinux().map_err(|error| refused(BISCAY, "types", error))?;
     sample_argument(&types).map(drop)
+}
+
+/// Whether the kernel lets this process load programs and attach them. In a user namespace, its rights count for nothing.
+///
+/// Source: man-pages capabilities(7) (CAP_BPF); Linux kernel/bpf/syscall.c (bpf_prog_load)
+pub fn may_load() -> bool {
+    let has_all = |rights: CapabilitySet| {
+        rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(rights))
+    };
+    let is_first = fs::read_to_string("/proc/self/uid_map")
+        .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
+    let may_run = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
+    is_first && has_all(CapabilitySet::NET_ADMIN) && (has_all(CapabilitySet::SYS_ADMIN) || has_all(may_run))
+}
+
+/// Waits until no other process loads or unloads a scheme. As long as the result lives, none does. `None` if the file system for
+/// them is nowhere, or this user may not: then nothing can be loaded anyhow.
+pub fn turn() -> Option<File> {
+    let root = File::open(pins()?.parent()?).ok()?;
+    flock(&root, FlockOperation::LockExclusive).is_ok().then_some(root)
 }
 
 /// Source: Linux include/uapi/linux/magic.h (BPF_FS_MAGIC)

@@ -34,15 +34,15 @@ impl MorcTuning {
     pub fn new(profile: &Profile) -> Result<MorcTuning, Unsupported> {
         let ms = |option, ms: f64| match ms * 1e6 {
             nanos if nanos <= MOST_NANOS => Ok((nanos + 0.5) as u64),
-            _ => Err(Unsupported { option, known: "at most 10 s" }),
+            _ => Err(Unsupported::one(option, "at most 10 s")),
         };
         let times = |option, times: f64| match times {
             times if times <= MOST_TIMES => Ok((times * 65_536.0 + 0.5) as u32),
-            _ => Err(Unsupported { option, known: "at most 64" }),
+            _ => Err(Unsupported::one(option, "at most 64")),
         };
         let drain = profile.drain.map_or(0, nanos);
         if drain as f64 > 60.0 * MOST_NANOS {
-            return Err(Unsupported { option: "drain_s", known: "at most 600" });
+            return Err(Unsupported::one("drain_s", "at most 600"));
         }
         Ok(MorcTuning {
             target: ms("target_ms", profile.shape.target_ms)?,

@@ -42,12 +42,12 @@ impl PbeTuning {
     /// # Errors
     /// An option has a value that the kernel's PBE-CC does not know.
     pub fn new(tuning: &Tuning) -> Result<PbeTuning, Unsupported> {
-        let refuse = |option, known| Err(Unsupported { option, known });
+        let refuse = |option, known| Err(Unsupported::one(option, known));
         let thousandths = |option, part: f64| {
             let whole = (part * 1e3 + 0.5) as u32;
             let is_known = (0.0..=MOST_GAIN).contains(&part) && (f64::from(whole) - part * 1e3).abs() < 1e-6;
             let known = "whole thousandths up to 16";
-            if is_known { Ok(whole) } else { Err(Unsupported { option, known }) }
+            if is_known { Ok(whole) } else { Err(Unsupported::one(option, known)) }
         };
         if tuning.delay_drain {
             return refuse("delay_drain", "`off`");

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::net::sockopt::set_tcp_congestion;
@@ -148,4 +148,51 @@ fn what_cannot_be_fed_is_named() {
     shell
         .run(&["kernel", "load", "biscay", "--netns", "no/name"])
         .refused(&["is no name of a network namespace"]);
+}
+
+#[test]
+fn a_default_of_a_container_is_seen_and_renewed() {
+    let shell = Shell::new();
+    let Some(loaded) = Loaded::new(&shell) else { return };
+    let script = "echo biscay > /proc/sys/net/ipv4/tcp_congestion_control && echo $$; read line";
+    let container = Command::new("unshare")
+        .args(["--net", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut container = container.expect("unshare of util-linux is on every Linux");
+    let mut line = String::new();
+    BufReader::new(container.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let process = line.trim();
+    assert_eq!(loaded.status()["default_in"], serde_json::json!([format!("pid:{process}")]));
+    let unloaded = shell.run(&["kernel", "unload", "biscay"]).fine();
+    assert!(unloaded.contains(&format!("in that of process {process}")), "{unloaded}");
+    let again = shell.run(&["kernel", "load", "biscay"]).fine();
+    assert!(
+        again.contains(&format!("that of process {process} again, as it was before")),
+        "it is renewed there: {again}"
+    );
+    drop(container.stdin.take());
+    container.wait().unwrap();
+}
+
+#[test]
+fn many_load_and_unload_it_at_once_and_each_is_told_what_is_so() {
+    let shell = Shell::new();
+    let Some(_loaded) = Loaded::new(&shell) else { return };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..3 {
+                    let loaded = shell.run(&["kernel", "load", "biscay"]);
+                    let is_known =
+                        loaded.code == Some(0) || loaded.err.contains("`biscay` is loaded already");
+                    assert!(is_known, "{}", loaded.err);
+                    shell.run(&["kernel", "unload", "biscay"]).fine();
+                }
+            });
+        }
+    });
+    let done = shell.run(&["kernel", "unload", "biscay"]).fine();
+    assert!(done.contains("is not loaded") || done.contains("is removed"), "{done}");
 }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "bpf")]
 mod loaded {
-    use airpace_bpf::kernel::unload;
+    use airpace_bpf::kernel::{turn, unload};
     use airpace_cc::SchemeSpec;
 
     use crate::cmd::kernel::loaded;
@@ -17,6 +17,7 @@ mod loaded {
         /// # Errors
         /// A machine that takes no programs; a scheme that is loaded already.
         pub fn load(&mut self, scheme: &SchemeSpec) -> anyhow::Result<&'static str> {
+            let _turn = turn();
             let (mut kernel, name, doubt) = loaded::bring_in(scheme)?;
             if let Some(doubt) = doubt {
                 return Err(doubt.context("flows of other programs would not be counted"));

@@ -5,15 +5,18 @@ use super::Finding;
 /// Whether this build and this kernel go together. It loads nothing, so it needs no privileges.
 #[cfg(feature = "bpf")]
 pub fn line() -> Finding {
-    use airpace_bpf::kernel::{SCHEMES, readiness};
+    use airpace_bpf::kernel::{SCHEMES, may_load, readiness};
     let ready = readiness();
-    let is_root = rustix::process::geteuid().is_root();
     Finding {
         name: "kernel",
         is_there: ready.is_ok(),
         detail: match ready {
             Ok(()) => {
-                let who = if is_root { "" } else { "; loading needs root" };
+                let who = if may_load() {
+                    ""
+                } else {
+                    "; loading needs root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+                };
                 let [biscay, morc, pbe] = SCHEMES;
                 format!(
                     "this kernel takes {biscay}, {morc} and {pbe} as congestion controls: `airpace kernel`{who}"

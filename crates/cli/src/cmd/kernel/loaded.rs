@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 
-use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, unload as remove};
+use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, turn, unload as remove};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
@@ -31,6 +31,7 @@ pub(super) fn load(
         "no socket chooses `{RELAY}`: it concerns all that this machine downloads, without `--default` and `--netns`"
     );
     default_in.iter().try_for_each(Place::check)?;
+    let _turn = turn();
     // Its options are those of the time when it was loaded.
     let is_there = default_in.is_some() && scheme.text() == name && Pinned::open(name)?.is_some();
     let (mut doubt, mut renewed) = (None, vec![]);
@@ -162,11 +163,14 @@ fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
         MORC => bail!("{}: the kernel's part has the learner `ahead` only", scheme.text()),
         _ => bail!("the kernel's part of `{name}` is not written: load `{}`", LOADABLE.join("` or `")),
     };
-    part.map_err(|error| anyhow!("{}: {error}", scheme.text()))
+    part.map_err(|error| {
+        anyhow!("{}: {error}; `airpace sim` and `airpace emu` have the whole scheme", scheme.text())
+    })
 }
 
 /// Removes a scheme, or all.
 pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let _turn = turn();
     let mut removed = vec![];
     for name in LOADABLE.into_iter().filter(|name| scheme.is_none_or(|scheme| scheme == *name)) {
         if let Some(room) = Pinned::open(name)?.map(|pinned| pinned.room()).transpose()?.flatten() {

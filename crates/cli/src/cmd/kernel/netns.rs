@@ -22,14 +22,17 @@ pub enum Place {
     Here,
     /// One that has a name.
     Named(String),
+    /// One without a name, and a process in it: that of a container, for one.
+    Of(u32),
 }
 
 impl Place {
-    /// `None` for that of this program.
-    pub fn name(&self) -> Option<&str> {
+    /// Its name, `pid:` and the number of a process in it where it has none, or `None` for that of this program.
+    pub fn name(&self) -> Option<String> {
         match self {
             Place::Here => None,
-            Place::Named(name) => Some(name),
+            Place::Named(name) => Some(name.clone()),
+            Place::Of(process) => Some(format!("pid:{process}")),
         }
     }
 
@@ -37,13 +40,15 @@ impl Place {
         match self {
             Place::Here => PathBuf::from("/proc/self/ns/net"),
             Place::Named(name) => Path::new(NAMED).join(name),
+            Place::Of(process) => PathBuf::from(format!("/proc/{process}/ns/net")),
         }
     }
 
     /// Opens it.
     fn open(&self) -> anyhow::Result<File> {
-        let is_name = self.name().is_none_or(|name| !name.contains('/') && !name.is_empty());
-        ensure!(is_name, "{self} is no name of a network namespace");
+        if let Place::Named(name) = self {
+            ensure!(!name.contains('/') && !name.is_empty(), "{self} is no name of a network namespace");
+        }
         let path = self.path();
         File::open(&path).map_err(|error| {
             anyhow!("no network namespace {self} ({}: {error}); `ip netns` lists them", path.display())
@@ -52,7 +57,9 @@ impl Place {
 
     /// What `act` returns in it.
     fn within<T: Send>(&self, act: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
-        let Place::Named(_) = self else { return act() };
+        if *self == Place::Here {
+            return act();
+        }
         let namespace = self.open()?;
         // A thread may enter another namespace and end there.
         std::thread::scope(|scope| {
@@ -78,6 +85,15 @@ impl Place {
         })
     }
 
+    /// Whether it is there, and none of those that were `seen`.
+    fn is_first_of_its_kind(&self, seen: &mut Vec<(u64, u64)>) -> bool {
+        let Ok(found) = fs::metadata(self.path()) else { return false };
+        let identity = (found.dev(), found.ino());
+        let is_new = !seen.contains(&identity);
+        seen.extend(is_new.then_some(identity));
+        is_new
+    }
+
     fn has_default(&self, scheme: &str) -> bool {
         let default = self.within(|| Ok(fs::read_to_string(Path::new("/proc/sys").join(DEFAULT))?));
         default.is_ok_and(|text| text.trim() == scheme)
@@ -89,19 +105,27 @@ impl fmt::Display for Place {
         match self {
             Place::Here => f.write_str("this network namespace"),
             Place::Named(name) => write!(f, "`{name}`"),
+            Place::Of(process) => write!(f, "that of process {process}"),
         }
     }
 }
 
-/// The namespaces, of this one and those with names that this user may enter, in which new sockets get a scheme.
+/// The namespaces that this user may enter, in which new sockets get a scheme: this one, those with names, and those in which
+/// processes are.
 pub fn defaults(scheme: &str) -> Vec<Place> {
-    let identity = |place: &Place| fs::metadata(place.path()).map(|found| (found.dev(), found.ino())).ok();
-    let here = identity(&Place::Here);
-    let listed = fs::read_dir(NAMED).into_iter().flatten().flatten();
-    let mut names: Vec<String> = listed.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let entries = |folder: &str| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok())
+    };
+    let mut names: Vec<String> = entries(NAMED).collect();
+    let mut processes: Vec<u32> = entries("/proc").filter_map(|name| name.parse().ok()).collect();
     names.sort();
-    let named = names.into_iter().map(Place::Named).filter(|place| identity(place) != here);
-    std::iter::once(Place::Here).chain(named).filter(|place| place.has_default(scheme)).collect()
+    processes.sort_unstable();
+    let mut seen = vec![];
+    let places = std::iter::once(Place::Here)
+        .chain(names.into_iter().map(Place::Named))
+        .chain(processes.into_iter().map(Place::Of));
+    places.filter(|place| place.is_first_of_its_kind(&mut seen) && place.has_default(scheme)).collect()
 }
 
 /// Their names, for a sentence.
