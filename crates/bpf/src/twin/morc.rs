@@ -190,10 +190,10 @@ mod tests {
     fn what_does_not_fit_into_the_kernel_s_numbers_is_refused() {
         assert!(MorcTuning::new(&defaults()).is_ok());
         let far = Profile { ahead_loops: 65.0, ..defaults() };
-        assert_eq!(MorcTuning::new(&far).map_err(|error| error.option), Err("ahead_loops"));
+        assert_eq!(MorcTuning::new(&far).map_err(|error| error.0[0].0), Err("ahead_loops"));
         let mut long = defaults();
         long.shape.target_ms = 20_000.0;
-        assert_eq!(MorcTuning::new(&long).map_err(|error| error.option), Err("target_ms"));
+        assert_eq!(MorcTuning::new(&long).map_err(|error| error.0[0].0), Err("target_ms"));
     }
 
     proptest! {

@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_have_is_refused() {
         assert!(PbeTuning::new(&defaults()).is_ok());
-        let refused = |tuning: Tuning| PbeTuning::new(&tuning).map_err(|error| error.option);
+        let refused = |tuning: Tuning| PbeTuning::new(&tuning).map_err(|error| error.0[0].0);
         assert_eq!(refused(Tuning { delay_drain: true, ..defaults() }), Err("delay_drain"));
         assert_eq!(refused(Tuning { buffer: Goal::Adaptive, ..defaults() }), Err("buffer_ms"));
         assert_eq!(refused(Tuning { probe_gain: 2.88539, ..defaults() }), Err("probe_gain"));
