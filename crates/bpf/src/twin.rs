@@ -287,7 +287,7 @@ mod tests {
             "the kernel's part knows only `rtt_window_s` above zero, `pacing` `on`, `return_test` `at_most`, `patience` `on`, \
              `queue_test` `on`"
         );
-        let told = "biscay@paper:rtt_window_s=10,pacing=on,return_test=at_most,patience=on,queue_test=on";
+        let told = "biscay@paper:rtt_window_s=10:pacing=on:return_test=at_most:patience=on:queue_test=on";
         let spec = SchemeSpec::parse(told).unwrap();
         assert!(KernelTuning::new(&Tuning::read(spec.options()).unwrap()).is_ok());
     }
