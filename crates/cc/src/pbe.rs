@@ -34,6 +34,7 @@ pub mod buffer;
 pub mod capacity;
 pub mod carriers;
 pub mod delay;
+pub mod doubt;
 pub mod explained;
 pub mod feedback;
 pub mod growth;

@@ -245,6 +245,15 @@ AP_FN void pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed
 	}
 }
 
+/* The receiver hears nothing just now. What it told last is believed as far as the path delivers it. */
+AP_FN void pbe_doubt_capacity(struct pbe *p)
+{
+	ap_u64 delivered = ibbr_btlbw(&p->bbr);
+
+	if (p->phase == PBE_WIRELESS && p->fed.capacity != AP_NONE && delivered)
+		p->fed.capacity = ap_min(p->fed.capacity, delivered);
+}
+
 /* Compares what the receiver reports with what the path delivers. */
 AP_FN void pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
 {
@@ -320,6 +329,8 @@ AP_FN void pbe_on_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_f
 		pbe_obey(p, a, told);
 	else if (pbe_is_lost(p, &a->bbr, told))
 		pbe_fall_back(p, a->bbr.now);
+	else if (told->is_told)
+		pbe_doubt_capacity(p);
 	pbe_update_rate(p, a->bbr.now);
 	pbe_watch(p, a, round_start);
 	pbe_control(p);

@@ -15,7 +15,7 @@ use airpace_radio::{BitLayer, Dci, OwnRadio, PrbSet, RadioReport};
 
 use super::new_data::NewData;
 use super::unread::{MILLI, Shared, heard};
-use super::users::{UserFilter, Users, Weights};
+use super::users::{ACTIVE_PRBS, UserFilter, Users, Weights};
 
 /// The longest average, in subframes. It bounds the memory, whatever a header says.
 const LONGEST_WINDOW: u64 = 2_000;
@@ -168,6 +168,8 @@ pub struct Carrier {
     layer: BitLayer,
     /// Slots in a subframe.
     slots: f64,
+    /// PRBs per subframe that messages of others grant which could not be read.
+    unnamed_prbs: f64,
 }
 
 impl Carrier {
@@ -186,6 +188,7 @@ impl Carrier {
             retransmitted_prbs: 0.0,
             layer: BitLayer::Physical,
             slots: 1.0,
+            unnamed_prbs: 0.0,
         }
     }
 
@@ -201,6 +204,11 @@ impl Carrier {
             let share = prbs(shared.own) * self.claimants() / carrier_prbs as f64;
             self.long_term_share += (share - self.long_term_share) / (LONG_TERM_SUBFRAMES * self.slots);
         }
+        let read = u64::from(report.granted_prbs().len()) - sample.read_prbs;
+        let unnamed =
+            (carrier_prbs.saturating_sub(read) as f64 - prbs(shared.own) - prbs(shared.idle)).max(0.0);
+        self.unnamed_prbs +=
+            (unnamed * self.slots - self.unnamed_prbs) / (users_window.max(1) as f64 * self.slots);
         let recent = RECENT_SUBFRAMES * self.slots;
         self.recently_idle_prbs += (prbs(shared.idle) * self.slots - self.recently_idle_prbs) / recent;
         if sample.read_prbs > sample.unsure_prbs {
@@ -286,14 +294,16 @@ impl Carrier {
     /// N, by weight.
     fn claimants(&self) -> f64 {
         match self.weights {
-            Weights::Equal => f64::from(self.users.count()),
+            Weights::Equal => f64::from(self.users()),
             Weights::Rate => self.users.weighted(self.bits_per_prb()),
         }
     }
 
-    /// Users that share the carrier.
+    /// Users that share the carrier. If none but this device was read, and others hold as many PRBs as a user of data does,
+    /// there is one at least.
     pub fn users(&self) -> u32 {
-        self.users.count()
+        let least = if self.unnamed_prbs > f64::from(ACTIVE_PRBS) { 2 } else { 1 };
+        self.users.count().max(least)
     }
 }
 

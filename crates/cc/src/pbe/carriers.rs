@@ -162,6 +162,8 @@ pub struct CellState {
     pub carriers: u8,
     /// Active carriers that are silent or hardly read.
     pub missing: u8,
+    /// The greatest part of a carrier's messages that could not be read lately.
+    pub lacking: f64,
 }
 
 /// If the device gets less than this part of its fair share over seconds, it has no queue in the cell.
@@ -269,6 +271,7 @@ impl Carriers {
         let Carriers { carriers, translation, measure, newest, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
+            state.lacking = state.lacking.max(listened.unread_reports);
             let is_unread = measure.unread_test && listened.is_unread();
             if listened.last + MISSING_SUBFRAMES < *newest || is_unread {
                 state.missing += 1;

@@ -14,6 +14,7 @@ use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
 use super::carriers::{Carriers, CellState};
 use super::delay::{OneWayDelay, RADIO_DELAY};
+use super::doubt::Doubt;
 use super::explained::Explained;
 use super::feedback::{Feedback, Header};
 use super::growth::Growth;
@@ -79,6 +80,7 @@ pub struct PbeReceiver {
     last_heard: Option<Time>,
     /// The mean excess delay while PRBs were idle.
     radio_delay_ns: Option<f64>,
+    doubt: Doubt,
 }
 
 impl PbeReceiver {
@@ -98,6 +100,7 @@ impl PbeReceiver {
             refused: 0,
             last_heard: None,
             radio_delay_ns: None,
+            doubt: Doubt::default(),
         }
     }
 
@@ -148,7 +151,10 @@ impl PbeReceiver {
 
     /// Ct and Cf of this flow.
     fn rates(&self) -> (Rate, Rate) {
-        self.rates_of(if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 })
+        let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
+        let (capacity, fair_share) = self.rates_of(flows);
+        let believed = self.doubt.believed(self.cell.lacking);
+        (capacity.scaled(believed), fair_share.scaled(believed))
     }
 
     /// Ct and Cf of one of so many flows of the device.
@@ -218,6 +224,7 @@ impl Receiver for PbeReceiver {
             self.set_window(rtprop);
         }
         self.delay.on_packet(arrival.now, arrival.sent);
+        self.doubt.on_packet(arrival.now, self.delay.excess());
         if !self.is_fresh(arrival.now) {
             return;
         }

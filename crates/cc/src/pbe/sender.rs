@@ -206,6 +206,19 @@ impl Pbe {
         self.phase = Phase::Fallback;
     }
 
+    /// The receiver hears nothing just now. What it told last is believed as far as the path delivers it.
+    ///
+    /// Differs: the text has no deaf receiver. One that heard a part of the cell before told more than its share, and a
+    /// queue would grow until it hears again.
+    fn doubt_capacity(&mut self) {
+        let delivered = self.bbr.model().btlbw();
+        if let (Phase::Wireless, Some(fed)) = (self.phase, &mut self.feedback)
+            && delivered > Rate::ZERO
+        {
+            fed.capacity = fed.capacity.map(|capacity| capacity.min(delivered));
+        }
+    }
+
     /// Compares what the receiver reports with what the path delivers.
     fn watch(&mut self, ack: &Ack<'_>, round_start: bool) {
         let capacity = self.feedback.and_then(|fed| fed.capacity).unwrap_or(Rate::ZERO);
@@ -397,7 +410,8 @@ impl Controller for Pbe {
             told if !self.is_on_its_own() && (self.is_silent(ack) || self.has_ended(told)) => {
                 self.fall_back(ack.now);
             }
-            _ => {}
+            Some(_) => self.doubt_capacity(),
+            None => {}
         }
         self.update_rate(ack.now);
         self.watch(ack, round_start);
