@@ -20,7 +20,7 @@ use arrow_schema::DataType;
 use numpy::{Element, PyArray1};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::raise;
 
@@ -85,6 +85,27 @@ impl Table {
 
     fn __len__(&self) -> usize {
         self.num_rows()
+    }
+
+    fn __contains__(&self, column: &str) -> bool {
+        self.table.schema.index_of(column).is_ok()
+    }
+
+    /// Libraries that know no Arrow try to read a table row by row, as `pandas.DataFrame(table)` does: millions of objects.
+    fn __iter__(&self) -> PyResult<Py<PyAny>> {
+        Err(PyTypeError::new_err(
+            "a table is not read row by row; for pandas: pandas.DataFrame.from_arrow(table) from pandas 3 on, or \
+             pandas.DataFrame(table.to_dict()); polars.DataFrame(table) and pyarrow.table(table) read it as it is",
+        ))
+    }
+
+    /// The columns, each as an array of NumPy.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        for name in self.column_names() {
+            columns.set_item(&name, self.__getitem__(py, &name)?)?;
+        }
+        Ok(columns)
     }
 
     fn __repr__(&self) -> String {

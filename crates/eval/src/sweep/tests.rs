@@ -330,7 +330,7 @@ fn a_page_that_would_be_too_large_is_cut_and_says_so() {
             .into(),
     };
     let data = |values| {
-        let page = crate::report::sweep::SweepPage::new(about(values)).render(0, &[]);
+        let page = crate::report::sweep::SweepPage::new(about(values), Default::default()).render(0, &[]);
         let (_, rest) = page.split_once(r#"id="data">"#).unwrap();
         serde_json::from_str::<serde_json::Value>(rest.split_once("</script>").unwrap().0).unwrap()
     };
