@@ -175,9 +175,11 @@ def test_without_dask_a_cluster_is_refused_before_anything_is_written(
 
 
 def test_variants_cannot_be_swept_and_the_error_says_what_can(story: str, tmp_path: Path) -> None:
-    (tmp_path / "two.toml").write_text(
-        STORY + '[[variant]]\nname = "near"\nflow.0.rtt_ms = 10\n[[variant]]\nname = "far"\nflow.0.rtt_ms = 90\n'
+    variants = (
+        f'[[variant]]\nname = "{name}"\nset = {{ "flow.0.rtt_ms" = {ms} }}\n'
+        for name, ms in (("near", 10), ("far", 90))
     )
+    (tmp_path / "two.toml").write_text(STORY + "".join(variants))
     with pytest.raises(ValueError, match=r"two\.toml` has 2 variants.*airpace\.simulate"):
         airpace.sweep("two.toml", schemes="reno")
     run = airpace.simulate("two.toml", schemes="reno", tables=())

@@ -73,9 +73,13 @@ impl Record {
             Ok(flows) => Written::Flows(flows.clone()),
             Err(reason) => Written::Failed(reason.clone()),
         };
-        let json = serde_json::to_string(&written).expect("plain data with text keys");
+        Record::sealed(self.key, &serde_json::to_string(&written).expect("plain data with text keys"))
+    }
+
+    /// A line with this JSON and the checksum that fits it, with its end.
+    pub fn sealed(key: Key, json: &str) -> String {
         let mut line = String::with_capacity(DIGITS + SUM_DIGITS + 3 + json.len());
-        writeln!(line, "{} {} {json}", self.key, sum(self.key, &json)).expect("memory takes any text");
+        writeln!(line, "{key} {} {json}", sum(key, json)).expect("memory takes any text");
         line
     }
 
@@ -169,7 +173,8 @@ mod tests {
         let key = Key([1; 16]);
         let json = "{\"flows\":[{\"flow\":\"a\",\"index\":0,\"device\":0,\"direction\":\"down\",\"scheme\":\"pbe\",\
                     \"greedy\":true,\"values\":\"1 2\"}]}";
-        let few = format!("{key} {} {json}", sum(key, json));
-        assert!(Record::parse(&few).unwrap_err().contains("2 numbers"), "{:?}", Record::parse(&few));
+        let few = Record::sealed(key, json);
+        let said = Record::parse(few.trim_end()).unwrap_err();
+        assert!(said.contains("2 numbers"), "{said}");
     }
 }
