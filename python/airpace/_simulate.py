@@ -89,6 +89,11 @@ def simulate(
             command=_command(what, [name for name, _ in named], numbers, set, folder),
             progress=tell,
         )
+    except ValueError as error:
+        # The simulator says which key cannot be a list, but not who takes one.
+        if "wrong type: sequence" in str(error):
+            raise ValueError(f"{error}; several values of a key are for airpace.sweep") from None
+        raise
     finally:
         if isinstance(tell, Bar):
             tell.close()
@@ -110,6 +115,10 @@ def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Calla
     is_pair = isinstance(schemes, tuple) and len(schemes) == 2 and callable(schemes[1]) and isinstance(schemes[0], str)
     is_one = is_pair and not isinstance(schemes[1], type)  # type: ignore[index]
     one_or_more: Any = [schemes] if is_one or isinstance(schemes, str | type) else () if schemes is None else schemes
+    if isinstance(schemes, Controller | Agent):
+        raise ValueError(
+            f"{schemes!r} is made already, and every flow needs its own: give its class, or (name, function)"
+        )
     if not isinstance(one_or_more, Iterable):
         raise ValueError(f"schemes={schemes!r}: give names of airpace.schemes(), or subclasses of Controller")
     named: list[tuple[str, Callable[[Setup], object] | None]] = []

@@ -78,7 +78,10 @@ class Steering:
 
     def bounded(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Actions within their space; what is none at all is refused."""
-        wide = np.asarray(actions, dtype=np.float64).reshape(-1)
+        try:
+            wide = np.asarray(actions, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise ValueError(f"the action {actions!r}: give numbers") from None
         if np.isnan(wide).any():
             raise ValueError("an action is NaN; give numbers")
         low, high = self.action_space.low[0], self.action_space.high[0]

@@ -34,7 +34,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, TypeAlias, cast
 
-from airpace._arguments import seed_of
+from airpace._arguments import number, seed_of
 from airpace._simulate import Value
 
 try:
@@ -104,7 +104,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Goes on for a step."""
         seen, over = self._steering.simulators.step(self._one, self._steering.bounded(action))
-        return seen[0, 0], float(self._reward(seen[0, 0])), False, bool(over[0]), {}
+        reward = number("the reward", self._reward(seen[0, 0]), "a function that returns a number")
+        return seen[0, 0], reward, False, bool(over[0]), {}
 
 
 class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):

@@ -209,6 +209,9 @@ def test_names_that_would_be_mistaken_are_refused(name: str) -> None:
 def test_what_is_no_controller_is_refused() -> None:
     with pytest.raises(ValueError, match="is no scheme"):
         airpace.simulate("stationary-idle", schemes=[int])  # type: ignore[list-item]
+    setup: Any = None
+    with pytest.raises(ValueError, match="is made already, and every flow needs its own: give its class"):
+        airpace.simulate("stationary-idle", schemes=Fixed(setup))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="which is no Controller"):
         airpace.simulate("stationary-idle", schemes=[("odd", lambda setup: 5)])  # type: ignore[list-item, return-value]
 

@@ -157,3 +157,10 @@ def test_steps_come_after_a_reset() -> None:
     env.reset(seed=1)
     with pytest.raises(ValueError, match="NaN"):
         env.step(np.array([np.nan], dtype=np.float32))
+    wrong: Any = "fast"
+    with pytest.raises(ValueError, match="the action 'fast': give numbers"):
+        env.step(wrong)
+    silent = CongestionEnv("stationary-idle", set=SHORT, reward=lambda seen: None)  # type: ignore[arg-type, return-value]
+    silent.reset(seed=1)
+    with pytest.raises(ValueError, match="the reward=None: give a function that returns a number"):
+        silent.step(np.array([1.0], dtype=np.float32))

@@ -156,6 +156,9 @@ def test_the_parquet_files_of_a_folder_are_its_tables(tmp_path: Path) -> None:
         ({"scenario": "competitor", "set": ["cell.prbs=50"]}, "^set=.*give a dict of keys and values"),
         ({"scenario": "competitor", "set": {5: 50}}, "^set: 5 is no key"),
         ({"scenario": "competitor", "schemes": 5}, "^schemes=5: give names of airpace.schemes"),
+        ({"scenario": "competitor", "set": {"cell.prbs": [25, 50]}}, "several values of a key are for airpace.sweep"),
+        ({"scenario": "competitor", "set": {"cell.prbs": np.array([25, 50])}}, "for airpace.sweep"),
+        ({"scenario": "competitor", "tables": ["departures"]}, "no table is called `departures`; there are packets"),
         ({"scenario": 5}, "^scenario=5: give a name of airpace.scenarios"),
         ({"scenario": "competitor", "out": 5}, "^out=5: give a path"),
         ({"scenario": "competitor", "progress": "yes"}, "^progress='yes': give True, False, or a function"),
@@ -219,6 +222,10 @@ def test_a_table_is_not_read_row_by_row(run: airpace.Run) -> None:
     columns = run.summary.to_dict()
     assert list(columns) == run.summary.column_names
     assert columns["throughput_mbps"].tolist() == run.summary["throughput_mbps"].tolist()
+    with pytest.raises(TypeError, match="columns, read by their names: scenario, scheme"):
+        run.summary[0]  # type: ignore[index]
+    with pytest.raises(ValueError, match="that of emulated runs"):
+        run.table("departures")
     assert "throughput_mbps" in run.summary
     assert "throughput" not in run.summary
 

@@ -103,7 +103,7 @@ impl Table {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for name in self.column_names() {
-            columns.set_item(&name, self.__getitem__(py, &name)?)?;
+            columns.set_item(&name, self.array(py, &name)?)?;
         }
         Ok(columns)
     }
@@ -115,7 +115,20 @@ impl Table {
         format!("<airpace.Table of {} rows: {}>", self.num_rows(), columns.join(", "))
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(column) = column.extract::<String>() else {
+            return Err(PyTypeError::new_err(format!(
+                "a table has columns, read by their names: {}",
+                self.column_names().join(", ")
+            )));
+        };
+        self.array(py, &column)
+    }
+}
+
+impl Table {
+    /// A column as an array of NumPy.
+    fn array<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
         let parts = self.parts(column)?;
         let field = self.table.schema.field_with_name(column).map_err(raise::failed)?;
         let has_nulls = parts.iter().any(|part| part.null_count() > 0);

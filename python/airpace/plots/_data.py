@@ -23,6 +23,8 @@ class Scene:
         flows: str | Iterable[str] | None = None,
     ) -> None:
         """Chooses; what the run does not have is refused."""
+        if not isinstance(run, Run):
+            raise ValueError(f"{run!r} is no run; give what airpace.simulate or airpace.open returned")
         data = run.figure_data()
         names = [one["name"] for one in data["scenarios"]]
         if scenario is None and len(names) != 1:
