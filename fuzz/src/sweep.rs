@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use airpace_eval::Host;
-use airpace_eval::sweep::{self, Axis, Plan, Record, Spec, Sweep};
+use airpace_eval::sweep::{self, Axis, Key, Plan, Record, Spec, Sweep};
 use tempfile::TempDir;
 
 use super::choices::Choices;
@@ -73,10 +73,14 @@ fn words(text: &str) {
     }
 }
 
-/// A record that is read says the same when it is written again.
+/// A record that is read says the same when it is written again. Its checksum is right, so that more than the checksum is
+/// tried.
 fn record(line: &str) {
-    if let Ok(record) = Record::parse(line) {
-        assert_eq!(Record::parse(record.line().trim_end_matches('\n')), Ok(record));
+    let sealed = Record::sealed(Key([7; 16]), line);
+    for line in [line, sealed.trim_end_matches('\n')] {
+        if let Ok(record) = Record::parse(line) {
+            assert_eq!(Record::parse(record.line().trim_end_matches('\n')), Ok(record));
+        }
     }
 }
 

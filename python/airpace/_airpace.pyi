@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,10 @@ class Table:
     def nbytes(self) -> int:
         """Bytes of memory that the rows take."""
     def __len__(self) -> int: ...
+    def __iter__(self) -> NoReturn: ...
+    def __contains__(self, column: str) -> bool: ...
+    def to_dict(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns as arrays, each as `table[column]` gives it: for `pandas.DataFrame(table.to_dict())`."""
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
         """A column as an array of shape (num_rows,), copied.
 
@@ -206,6 +210,7 @@ class SweepPlan:
     def __init__(self, spec: str) -> None: ...
     def run(self, cells: list[int]) -> bytes: ...
 
+def in_python(text: str) -> str: ...
 def open_sweep(path: Path) -> tuple[Table, str]: ...
 
 class Simulators:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from airpace._airpace import Ack, Loss, Sent, Setup
+from airpace._arguments import number
 
 
 class Control(NamedTuple):
@@ -23,13 +24,13 @@ ACTIONS = {"rate": (0.1, 200.0, 2.0), "window": (1.0, 5000.0, 10.0)}
 
 def bounds_of(action: str, most: float | None, step_ms: float) -> tuple[float, float, float]:
     """The least action, the largest, and that at the start. What cannot be is refused."""
-    if action not in ACTIONS:
+    if not isinstance(action, str) or action not in ACTIONS:
         raise ValueError(f"action={action!r}: give 'rate' or 'window'")
     least, usual, start = ACTIONS[action]
-    high = usual if most is None else most
+    high = usual if most is None else number("most", most)
     if not least < high < 1e7:
         raise ValueError(f"most={most}: give more than {least} and less than 1e7")
-    if not 1 <= step_ms <= 10_000:
+    if not 1 <= number("step_ms", step_ms) <= 10_000:
         raise ValueError(f"step_ms={step_ms}: give 1 to 10000")
     return least, high, start
 
@@ -57,6 +58,8 @@ class Agent:
             most: The largest action; 200 Mbit/s or 5000 packets if not given.
             step_ms: How long an action holds, in simulated milliseconds, 1 to 10000.
         """
+        if not callable(policy):
+            raise ValueError(f"{policy!r} is no policy; give a function from an observation to a rate or a window")
         self._least, self._most, self._start = bounds_of(action, most, step_ms)
         self._policy, self._action, self._step_ms = policy, action, float(step_ms)
 
@@ -115,7 +118,10 @@ class Controller:
         return "Own"
 
     def inspect(self) -> Mapping[str, float]:
-        """Named values for the table `controller`: the same names at every call, each ending in its unit."""
+        """Named values for the table `controller`: the same names at every call, each ending in its unit.
+
+        They become columns of that table, whose own names cannot be used again: `time_ms`, `cwnd_bytes` and so on.
+        """
         return {}
 
     def _hooks(self) -> tuple[Callable[..., Any] | None, ...]:
@@ -125,8 +131,9 @@ class Controller:
             is_own = getattr(type(self), name) is not getattr(Controller, name)
             return getattr(self, name) if is_own else None
 
-        def look() -> tuple[str, dict[str, float]]:
-            return self.state(), dict(self.inspect())
+        def look() -> tuple[str, Mapping[str, float]]:
+            values = self.inspect()
+            return self.state(), dict(values) if isinstance(values, Mapping) else values
 
         optional = (own("on_sent"), own("on_timer"), own("next_timer"))
         return (self.on_ack, self.on_loss, self.control, look, *optional)

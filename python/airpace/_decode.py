@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from airpace import _airpace
 from airpace._airpace import Table
+from airpace._arguments import number, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,7 @@ def decode(
         patience_ms: A message of a user never heard of waits so long for more of its kind, 10000 at most.
 
     Raises:
-        ValueError: A rate at which no cell can be read, or samples of another shape.
+        ValueError: A rate at which no cell can be read; samples of another shape, or some that are no numbers.
 
     Warns:
         UserWarning: No message was read; it says which step was the first to fail.
@@ -41,14 +42,19 @@ def decode(
     array = np.asarray(samples)
     if array.ndim != 1 or not np.iscomplexobj(array):
         raise ValueError(f"samples of shape {array.shape} and type {array.dtype}: give complex numbers of shape (n,)")
-    if not 0 < rate < 1e9:
+    rate_hz = number("rate", rate, "samples per second, as 1.92e6")
+    if not 0 < rate_hz < 1e9:
         raise ValueError(f"rate={rate}: give samples per second, as 1.92e6")
-    if not 0 <= patience_ms <= 10_000:
-        raise ValueError(f"patience_ms={patience_ms}: give 0 to 10000")
-    if pci is not None and not 0 <= pci < 504:
-        raise ValueError(f"pci={pci}: give a physical cell identity from 0 to 503")
-    ready = np.ascontiguousarray(array, dtype=np.complex64)
-    table, broken = _airpace.decode(ready, float(rate), pci=pci, patience_ms=patience_ms)
+    patience = whole("patience_ms", patience_ms, 0, 10_000)
+    only = None if pci is None else whole("pci", pci, 0, 503, "a physical cell identity from 0 to 503")
+    with np.errstate(over="ignore"):
+        ready = np.ascontiguousarray(array, dtype=np.complex64)
+    lost = len(ready) - int(np.count_nonzero(np.isfinite(ready)))
+    if lost > 0:
+        raise ValueError(
+            f"samples: {lost} of {len(ready)} are NaN or infinite, in 32-bit floats; leave them out, or set them to 0"
+        )
+    table, broken = _airpace.decode(ready, rate_hz, pci=only, patience_ms=patience)
     if broken is not None:
         warnings.warn(broken, stacklevel=2)
     return table

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from airpace import _airpace
 from airpace._airpace import Table
+from airpace._arguments import names_of, path_of, whole
 
 
 def diag(
@@ -33,12 +34,12 @@ def diag(
         ValueError: A KPI that does not exist, or a file that is no log.
 
     Warns:
-        UserWarning: Packets or stretches that could not be read, with their number.
+        UserWarning: Packets or stretches that could not be read, with their number; and KPIs that were named, but that
+            the versions of these packets do not have.
     """
-    if not 1 <= radio <= 255:
-        raise ValueError(f"radio={radio}: give 1 for the first SIM's, 2 for the second's")
-    names = [kpis] if isinstance(kpis, str) else list(kpis)
-    table, unread = _airpace.diag(_paths(path), kpis=names, radio=radio)
+    of = whole("radio", radio, 1, 255, "1 for the first SIM's, 2 for the second's")
+    names = names_of("kpis", kpis, "names of airpace.kpis(), or 'all'")
+    table, unread = _airpace.diag(_paths(path), kpis=names, radio=of)
     if unread:
         warnings.warn("; ".join(unread), stacklevel=2)
     return table
@@ -62,16 +63,18 @@ def bandwidth(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *
     Warns:
         UserWarning: Packets or stretches that could not be read, with their number.
     """
-    if not 1 <= every_ms <= 3_600_000:
-        raise ValueError(f"every_ms={every_ms}: give 1 to 3600000")
-    table, unread = _airpace.bandwidth(_paths(path), every_ms=every_ms)
+    every = whole("every_ms", every_ms, 1, 3_600_000)
+    table, unread = _airpace.bandwidth(_paths(path), every_ms=every)
     if unread:
         warnings.warn("; ".join(unread), stacklevel=2)
     return table
 
 
 def _paths(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    return [Path(path)] if isinstance(path, str | os.PathLike) else [Path(it) for it in path]
+    several = [path] if isinstance(path, str | bytes | os.PathLike) or not isinstance(path, Iterable) else list(path)
+    if not several:
+        raise ValueError("path=[]: give a modem's log, or several")
+    return [Path(path_of("path", it)) for it in several]
 
 
 def kpis() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from airpace import _airpace
+from airpace._arguments import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,10 +73,18 @@ def capacity(
         "sinr_db": sinr_db,
         "block_bits": block_bits,
     }
-    arrays = dict(zip(arguments, np.broadcast_arrays(*(_floats(it) for it in arguments.values())), strict=True))
-    _check(bool(np.all(arrays["users"] >= 1)), "users: give at least 1, for the device itself is one")
+    floats = [_floats(name, of) for name, of in arguments.items()]
+    arrays = dict(zip(arguments, np.broadcast_arrays(*floats), strict=True))
     for name in ("own_prbs", "used_prbs", "carrier_prbs", "bits_per_prb"):
-        _check(bool(np.all(arrays[name] >= 0)), f"{name}: give numbers of at least 0")
+        _check(bool(np.all((arrays[name] >= 0) & (arrays[name] < np.inf))), f"{name}: give numbers of at least 0")
+    _check(
+        bool(np.all((arrays["users"] >= 1) & (arrays["users"] < np.inf))),
+        "users: give at least 1, for the device itself is one",
+    )
+    block, sinr = arrays["block_bits"], arrays["sinr_db"]
+    _check(bool(np.all(np.isnan(block) | ((block >= 0) & (block < np.inf)))), "block_bits: give at least 0, or NaN")
+    _check(not np.isinf(sinr).any(), "sinr_db: give numbers in dB, or NaN where it is not known")
+    overhead = number("overhead", overhead, "a part of 1, as 0.068")
     _check(bool(np.all(arrays["own_prbs"] <= arrays["used_prbs"])), "used_prbs counts this device's PRBs too")
     _check(bool(np.all(arrays["used_prbs"] <= arrays["carrier_prbs"])), "used_prbs is more than carrier_prbs")
     _check(0 <= overhead < 1, f"overhead={overhead}: give a part of 1, as 0.068")
@@ -95,7 +104,7 @@ def lte_tbs(i_tbs: npt.ArrayLike, n_prb: npt.ArrayLike, layers: npt.ArrayLike = 
 
     Source: TS 36.213 §7.1.7.2
     """
-    shape, (i_tbs, n_prb, layers) = _numbers(i_tbs, n_prb, layers)
+    shape, (i_tbs, n_prb, layers) = _numbers(i_tbs=i_tbs, n_prb=n_prb, layers=layers)
     return _airpace.lte_tbs(i_tbs, n_prb, layers).reshape(shape)
 
 
@@ -117,7 +126,7 @@ def lte_mcs_tbs(
 
     Source: TS 36.213 §7.1.7.1, §7.1.7.2
     """
-    shape, (mcs, n_prb, layers) = _numbers(mcs, n_prb, layers)
+    shape, (mcs, n_prb, layers) = _numbers(mcs=mcs, n_prb=n_prb, layers=layers)
     return _airpace.lte_mcs_tbs(mcs, n_prb, layers, table).reshape(shape)
 
 
@@ -137,31 +146,45 @@ def nr_mcs_tbs(
         mcs: MCS index, 0 to 31. Reserved ones give 0.
         n_prb: PRBs, 1 to 275.
         symbols: OFDM symbols of the allocation, 1 to 14.
-        dmrs_res_per_prb: Resource elements per PRB of demodulation reference signals.
+        dmrs_res_per_prb: Resource elements per PRB of demodulation reference signals, at most 12 per symbol.
         overhead_res_per_prb: `xOverhead`: 0, 6, 12 or 18.
         layers: Spatial layers, 1 to 8.
         table: `64qam`, `256qam` or `64qam-low-se`.
 
     Source: TS 38.214 §5.1.3
     """
-    shape, arrays = _numbers(mcs, n_prb, symbols, dmrs_res_per_prb, overhead_res_per_prb, layers)
+    shape, arrays = _numbers(
+        mcs=mcs,
+        n_prb=n_prb,
+        symbols=symbols,
+        dmrs_res_per_prb=dmrs_res_per_prb,
+        overhead_res_per_prb=overhead_res_per_prb,
+        layers=layers,
+    )
     mcs, n_prb, symbols, dmrs, overhead, layers = arrays
     return _airpace.nr_mcs_tbs(mcs, n_prb, symbols, dmrs, overhead, layers, table).reshape(shape)
 
 
-def _floats(of: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _floats(name: str, of: npt.ArrayLike) -> npt.NDArray[np.float64]:
     import numpy as np
 
-    return np.asarray(of, dtype=np.float64)
+    if np.iscomplexobj(of):
+        raise ValueError(f"{name}: give real numbers")
+    try:
+        return np.asarray(of, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: give numbers, or an array of them") from None
 
 
-def _numbers(*all_of: npt.ArrayLike) -> tuple[tuple[int, ...], list[npt.NDArray[np.int64]]]:
+def _numbers(**all_of: npt.ArrayLike) -> tuple[tuple[int, ...], list[npt.NDArray[np.int64]]]:
     """Whole numbers, brought to one length, and their shape."""
     import numpy as np
 
-    arrays = np.broadcast_arrays(*(np.asarray(of) for of in all_of))
-    for array in arrays:
-        _check(np.issubdtype(array.dtype, np.integer), f"{array.dtype} numbers: give whole numbers")
+    given = {name: np.asarray(of) for name, of in all_of.items()}
+    for name, array in given.items():
+        is_whole = np.issubdtype(array.dtype, np.integer) or array.size == 0
+        _check(is_whole, f"{name}: values of type {array.dtype}; give whole numbers")
+    arrays = np.broadcast_arrays(*given.values())
     flat = [np.ascontiguousarray(array, dtype=np.int64).reshape(-1) for array in arrays]
     return arrays[0].shape, flat
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from airpace import _airpace
 from airpace._airpace import Table
+from airpace._arguments import names_of, path_of
 
 
 class Run:
@@ -112,14 +113,14 @@ class Run:
             self._figure_data = json.loads(self._native.figures_json([]))
         return self._figure_data
 
-    def page(self, figures: Iterable[str] = ()) -> str:
+    def page(self, figures: str | Iterable[str] = ()) -> str:
         """The text of `report.html`, or of a page of these figures only: `throughput-delay`, `course` and others.
 
         It needs all tables, and no other file.
         """
-        return _airpace.page(self._native.figures_json(list(figures)))
+        return _airpace.page(self._native.figures_json(names_of("figures", figures, "ids of airpace.figures()")))
 
-    def show(self, figures: Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - only where anywidget is
+    def show(self, figures: str | Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - only where anywidget is
         """Figures of the report in a notebook, as `airpace.widget(run, figures)` does."""
         from airpace._widget import widget
 
@@ -135,4 +136,4 @@ def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - as in `gzip.open`
 
     Raises `OSError` if it is none, or if this version cannot read it.
     """
-    return Run(_airpace.open(Path(path)))
+    return Run(_airpace.open(Path(path_of("path", path))))

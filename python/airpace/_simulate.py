@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 from airpace import _airpace
 from airpace._airpace import Setup
+from airpace._arguments import jobs_of, names_of, path_of, seeds_of, sets_given, teller_of
 from airpace._controller import Agent, Controller
 from airpace._progress import Bar
 from airpace._run import Run
 
 #: What a key of a scenario can be set to.
-Value: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any]"
+Value: TypeAlias = "bool | int | float | str | os.PathLike[str] | list[Any] | Mapping[str, Any]"
 
 #: Tells how far the runs are: the part that is done (0 to 1), the runs that ended, and all runs.
 Progress: TypeAlias = "Callable[[float, int, int], object]"
@@ -31,11 +31,11 @@ TABLES = ("packets", "acks", "losses", "controller", "prbs", "capacity")
 def simulate(
     scenario: str | os.PathLike[str],
     *,
-    schemes: Scheme | Iterable[Scheme] = (),
-    seeds: int | Iterable[int] = 1,
+    schemes: Scheme | Iterable[Scheme] | None = (),
+    seeds: SupportsIndex | Iterable[SupportsIndex] = 1,
     set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
-    jobs: int | None = None,
-    tables: Iterable[str] = TABLES,
+    jobs: SupportsIndex | None = None,
+    tables: str | Iterable[str] = TABLES,
     out: str | os.PathLike[str] | None = None,
     qlog: bool = False,
     progress: bool | Progress | None = None,
@@ -43,14 +43,15 @@ def simulate(
     """Runs schemes in a scenario on a virtual clock. The results are those of `airpace sim`, bit for bit.
 
     Args:
-        scenario: A name of `scenarios()`, or a TOML file.
+        scenario: A name of `scenarios()`, or a TOML file. Of a file with `[[variant]]`, all variants run.
         schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`. Without any,
             those that the scenario names. A subclass of `Controller` is a scheme too, called by the name of the
             class; so is a pair of a name and a function that makes controllers, or agents (`Agent`).
         seeds: Seeds of the random numbers. Several give deviations.
-        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`.
-        jobs: How many runs at once; one per core if not given, or one if a controller is written in Python, where
-            only one can think at a time. Results do not depend on it.
+        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`. Text is read as TOML
+            where it is TOML, as behind `--set`.
+        jobs: How many runs at once, at most 1024; one per core if not given, or one if a controller is written in
+            Python, where only one can think at a time. Results do not depend on it.
         tables: The tables to keep in memory, of `packets`, `acks`, `losses`, `controller`, `prbs` and `capacity`.
             With `()` there are only the numbers, and little memory is used.
         out: Writes a run folder with all tables and the page `report.html`, in place of keeping tables in memory. An
@@ -68,31 +69,31 @@ def simulate(
     if qlog and out is None:
         raise ValueError("qlogs are files: say where with out=FOLDER")
     named = _schemes(schemes)
-    numbers = [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not numbers:
-        raise ValueError("no seed: give at least one, as seeds=1 or seeds=range(1, 6)")
-    for seed in numbers:
-        if not 0 <= seed < 2**64:
-            raise ValueError(f"{seed} is no seed; give whole numbers from 0 to 2**64 - 1")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs={jobs}: give at least 1")
+    numbers = seeds_of(seeds)
+    what = path_of("scenario", scenario, "a name of airpace.scenarios(), or a TOML file")
+    folder = None if out is None else path_of("out", out)
+    kept = names_of("tables", tables, f"names of {', '.join(TABLES)}")
+    workers = jobs_of(jobs)
     sets = sets_of(set)
-    tell = progress if callable(progress) else None
-    if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
-        tell = Bar(sys.stderr)
+    tell = teller_of(progress)
     try:
         native = _airpace.simulate(
-            os.fspath(scenario),
+            what,
             schemes=named,
             seeds=list(dict.fromkeys(numbers)),
             set=sets,
-            jobs=jobs,
-            tables=[] if out is not None else list(tables),
-            out=None if out is None else Path(out),
-            qlog=qlog,
-            command=_command(os.fspath(scenario), [name for name, _ in named], numbers, set, out),
+            jobs=workers,
+            tables=[] if out is not None else kept,
+            out=None if folder is None else Path(folder),
+            qlog=bool(qlog),
+            command=_command(what, [name for name, _ in named], numbers, set, folder),
             progress=tell,
         )
+    except ValueError as error:
+        # The simulator says which key cannot be a list, but not who takes one.
+        if "wrong type: sequence" in str(error):
+            raise ValueError(f"{error}; several values of a key are for airpace.sweep") from None
+        raise
     finally:
         if isinstance(tell, Bar):
             tell.close()
@@ -109,11 +110,17 @@ def schemes() -> dict[str, str]:
     return dict(_airpace.schemes())
 
 
-def _schemes(schemes: Scheme | Iterable[Scheme]) -> list[tuple[str, Callable[[Setup], object] | None]]:
+def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Callable[[Setup], object] | None]]:
     """Names of schemes, and what makes those that are written in Python."""
     is_pair = isinstance(schemes, tuple) and len(schemes) == 2 and callable(schemes[1]) and isinstance(schemes[0], str)
     is_one = is_pair and not isinstance(schemes[1], type)  # type: ignore[index]
-    one_or_more: Any = [schemes] if is_one or isinstance(schemes, str | type) else schemes
+    one_or_more: Any = [schemes] if is_one or isinstance(schemes, str | type) else () if schemes is None else schemes
+    if isinstance(schemes, Controller | Agent):
+        raise ValueError(
+            f"{schemes!r} is made already, and every flow needs its own: give its class, or (name, function)"
+        )
+    if not isinstance(one_or_more, Iterable):
+        raise ValueError(f"schemes={schemes!r}: give names of airpace.schemes(), or subclasses of Controller")
     named: list[tuple[str, Callable[[Setup], object] | None]] = []
     for scheme in one_or_more:
         if isinstance(scheme, str):
@@ -144,10 +151,10 @@ def _checked(make: Callable[[Setup], Controller | Agent]) -> Callable[[Setup], C
 
 def sets_of(values: Mapping[str, Value] | None) -> list[tuple[str, str]]:
     """Keys and their values as `--set` reads them."""
-    return [(key, _toml(key, value)) for key, value in (values or {}).items()]
+    return [(key, toml(key, value)) for key, value in sets_given(values, '{"cell.prbs": 50}').items()]
 
 
-def _toml(key: str, value: Value) -> str:
+def toml(key: str, value: Value) -> str:
     """A value as `--set` reads it. Text is as it would be typed there: TOML, or else the text itself."""
     if isinstance(value, str):
         return value
@@ -158,19 +165,19 @@ def _inline(key: str, value: object) -> str:
     """A value as TOML on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value)
-    if isinstance(value, dict):
+    if isinstance(value, str | os.PathLike):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, Mapping):
         pairs = (f"{json.dumps(name)} = {_inline(key, part)}" for name, part in value.items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_inline(key, part) for part in value) + "]"
-    if hasattr(value, "item"):
-        return _inline(key, value.item())
+    if hasattr(value, "tolist"):
+        return _inline(key, value.tolist())
     if isinstance(value, int | float):
         return repr(value)
     kind = type(value).__name__
-    raise ValueError(f"{key} cannot be set to a {kind}; give a bool, number, text, list or dict")
+    raise ValueError(f"{key} cannot be set to a {kind}; give a bool, number, text, path, list or dict")
 
 
 def _command(
@@ -178,12 +185,12 @@ def _command(
     schemes: list[str],
     seeds: list[int],
     sets: Mapping[str, Value] | None,
-    out: str | os.PathLike[str] | None,
+    out: str | None,
 ) -> str:
     """The call as the manifest of a run folder tells it."""
     words = [repr(scenario), f"schemes={schemes!r}", f"seeds={seeds!r}"]
     if sets:
         words.append(f"set={dict(sets)!r}")
     if out is not None:
-        words.append(f"out={os.fspath(out)!r}")
+        words.append(f"out={out!r}")
     return f"airpace.simulate({', '.join(words)})"

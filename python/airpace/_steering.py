@@ -11,11 +11,18 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from airpace import _airpace
+from airpace._arguments import path_of, whole
 from airpace._controller import bounds_of
 from airpace._simulate import Value, sets_of
 
 Floats: TypeAlias = "npt.NDArray[np.float32]"
 Reward: TypeAlias = "Callable[[Floats], npt.NDArray[np.float64]]"
+
+#: The most simulators of an environment. Each has a thread of its own.
+MOST_SIMULATORS = 1024
+
+#: More flows than any scenario has.
+MOST_FLOWS = 2**16
 
 #: The largest number of an observation: Mbit/s, ms or packets.
 MOST = 1e7
@@ -27,6 +34,13 @@ def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
     queueing_ms = np.maximum(wide[..., 3] - wide[..., 4], 0.0)
     reward: npt.NDArray[np.float64] = wide[..., 0] - 0.1 * queueing_ms - 0.5 * wide[..., 1] * wide[..., 2]
     return reward
+
+
+def _flows(flows: Iterable[int]) -> list[int]:
+    """The agents' flows."""
+    if not isinstance(flows, Iterable):
+        raise ValueError(f"flows={flows!r}: give a list of flows, from 0 in the order of the scenario")
+    return [whole("flow", flow, 0, MOST_FLOWS, "0 for the first flow") for flow in flows]
 
 
 class Steering:
@@ -41,17 +55,20 @@ class Steering:
         step_ms: float,
         flows: Iterable[int] | None,
         others: str,
+        reward: Reward,
         set: Mapping[str, Value] | None,  # noqa: A002
     ) -> None:
-        if count < 1:
-            raise ValueError(f"num_envs={count}: give at least 1")
+        if not callable(reward):
+            raise ValueError(f"reward={reward!r}: give a function of observations, as airpace.gym.mbps_less_delay")
+        if not isinstance(others, str):
+            raise ValueError(f"others={others!r}: give the name of a scheme, as 'cubic'")
         least, high, start = bounds_of(action, most, step_ms)
         self.action_space = spaces.Box(np.float32(least), np.float32(high), (1,), np.float32)
         self.observation_space = spaces.Box(np.float32(0), np.float32(MOST), (8,), np.float32)
         self.simulators = _airpace.Simulators(
-            os.fspath(scenario),
-            count=count,
-            flows=None if flows is None else list(flows),
+            path_of("scenario", scenario, "a name of airpace.scenarios(), or a TOML file"),
+            count=whole("num_envs", count, 1, MOST_SIMULATORS),
+            flows=None if flows is None else _flows(flows),
             set=sets_of(set),
             others=others,
             lever=action,
@@ -61,7 +78,10 @@ class Steering:
 
     def bounded(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Actions within their space; what is none at all is refused."""
-        wide = np.asarray(actions, dtype=np.float64).reshape(-1)
+        try:
+            wide = np.asarray(actions, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise ValueError(f"the action {actions!r}: give numbers") from None
         if np.isnan(wide).any():
             raise ValueError("an action is NaN; give numbers")
         low, high = self.action_space.low[0], self.action_space.high[0]

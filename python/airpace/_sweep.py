@@ -6,16 +6,16 @@ import contextlib
 import functools
 import json
 import os
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from airpace import _airpace
 from airpace._airpace import Table
+from airpace._arguments import jobs_of, path_of, seeds_of, sets_given, teller_of
 from airpace._progress import Bar
-from airpace._simulate import Progress, Value, _toml
+from airpace._simulate import Progress, Value, toml
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -58,7 +58,8 @@ class Sweep:
     def failures(self) -> list[dict[str, Any]]:
         """The runs that failed: `cell`, `scheme`, `seed`, `set` and `reason`."""
         failures: list[dict[str, Any]] = json.loads((self._folder / "failures.json").read_text(encoding="utf-8"))
-        return failures
+        # The file is that of the program, and speaks of its options.
+        return [failure | {"reason": _airpace.in_python(failure["reason"])} for failure in failures]
 
     @property
     def folder(self) -> Path:
@@ -83,10 +84,10 @@ def sweep(
     what: str | os.PathLike[str],
     *,
     set: Mapping[str, Values] | None = None,  # noqa: A002 - as `--set` of the program
-    schemes: str | Iterable[str] = (),
-    seeds: int | Iterable[int] | None = None,
+    schemes: str | Iterable[str] | None = (),
+    seeds: SupportsIndex | Iterable[SupportsIndex] | None = None,
     out: str | os.PathLike[str] | None = None,
-    jobs: int | None = None,
+    jobs: SupportsIndex | None = None,
     client: Client | None = None,
     progress: bool | Progress | None = None,
 ) -> Sweep:
@@ -97,10 +98,12 @@ def sweep(
 
     Args:
         what: A name of `scenarios()`, a scenario's TOML file, or the TOML file of a sweep, as `airpace sweep` takes it.
+            A scenario with `[[variant]]` cannot be swept: its variants differ in several keys at once.
         set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": [25, 50, 100]}`. Text is read
             as behind `--set`: `"10..300/8"` are eight numbers from 10 to 300. The last key changes fastest.
-        schemes: Names of schemes, as for `simulate`. A controller written in Python cannot be swept: nothing tells
-            whether its code has changed since a run.
+        schemes: Names of schemes, as for `simulate`. They run on the flows that have no scheme of their own; one that
+            has (`flow.1.scheme`) is told apart by the column `flow_scheme`. A controller written in Python cannot be
+            swept: nothing tells whether its code has changed since a run.
         seeds: Seeds of the random numbers; 1 if not given.
         out: The folder. If not given, `sweeps/NAME-HASH`, which is the same for the same matrix.
         jobs: How many runs at once on this machine; one per core if not given. Not used with `client`.
@@ -117,29 +120,23 @@ def sweep(
         RuntimeError: The cluster is gone. What had ended is kept.
         KeyboardInterrupt: Ctrl-C. What had ended is kept.
     """
-    words = [schemes] if isinstance(schemes, str) else list(schemes)
-    for word in words:
-        if not isinstance(word, str):
-            raise ValueError(
-                f"{word!r} is no name of a scheme; a sweep takes names, as `airpace list schemes` lists them"
-            )
-    numbers = None if seeds is None else [seeds] if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    for seed in numbers or ():
-        if not 0 <= seed < 2**64:
-            raise ValueError(f"{seed} is no seed; give whole numbers from 0 to 2**64 - 1")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs={jobs}: give at least 1")
-    tell = progress if callable(progress) else None
-    if progress is True or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
-        tell = Bar(sys.stderr)
+    words = _names(schemes)
+    numbers = None if seeds is None else seeds_of(seeds)
+    workers = jobs_of(jobs)
+    matrix = path_of("what", what, "a name of airpace.scenarios(), or the TOML file of a scenario or a sweep")
+    folder = None if out is None else path_of("out", out)
+    sets = [(key, _values(key, values)) for key, values in sets_given(set, '{"cell.prbs": [25, 50]}').items()]
+    if client is not None:
+        _check_cluster(client)
+    tell = teller_of(progress)
     session = _airpace.SweepSession(
-        os.fspath(what),
-        set=[(key, _values(key, values)) for key, values in (set or {}).items()],
-        schemes=[part for word in words for part in word.split(",")],
+        matrix,
+        set=sets,
+        schemes=words,
         seeds=numbers,
-        jobs=jobs,
-        out=None if out is None else Path(out),
-        command=f"airpace.sweep({os.fspath(what)!r}, …)",
+        jobs=workers,
+        out=None if folder is None else Path(folder),
+        command=f"airpace.sweep({matrix!r}, …)",
     )
     try:
         if client is None:
@@ -159,18 +156,44 @@ def open_sweep(path: str | os.PathLike[str]) -> Sweep:
 
     Raises `ValueError` if it is none or not complete, and `OSError` if it cannot be read.
     """
-    return Sweep(Path(path))
+    return Sweep(Path(path_of("path", path)))
+
+
+def _names(schemes: object) -> list[str]:
+    """Names of schemes. What else is a scheme for `simulate` is none here, and the message says why."""
+    if schemes is None:
+        return []
+    several: Any = [schemes] if isinstance(schemes, str | type) or callable(schemes) else schemes
+    if not isinstance(several, Iterable):
+        raise ValueError(f"schemes={schemes!r}: give names of airpace.schemes()")
+    words: list[str] = []
+    for word in several:
+        is_own = isinstance(word, type | tuple) or callable(word)
+        if is_own:
+            raise ValueError(
+                f"{word!r} is written in Python, and cannot be swept: nothing tells whether its code has changed since "
+                "a run. Give names of airpace.schemes(), or run it with airpace.simulate(…, seeds=…)"
+            )
+        if not isinstance(word, str):
+            raise ValueError(f"{word!r} is no name of a scheme; give names of airpace.schemes()")
+        words += word.split(",")
+    return words
 
 
 def _values(key: str, values: Values) -> str | list[str]:
     """Values as the native half takes them: text as it is typed behind `--set`, or a list."""
     if isinstance(values, str):
         return values
-    if hasattr(values, "tolist"):
-        values = values.tolist()
-    if isinstance(values, bool | int | float | dict):
-        return [_toml(key, values)]
-    return [_toml(key, value) for value in values]
+    several: Any = values
+    if hasattr(several, "tolist"):
+        several = several.tolist()
+    if isinstance(several, frozenset | set):
+        raise ValueError(f"{key}: a set has no order; give a list")
+    if isinstance(several, bool | int | float | Mapping | os.PathLike):
+        return [toml(key, several)]
+    if not isinstance(several, Iterable):
+        raise ValueError(f'{key} cannot be swept over {values!r}; give a list of values, or text as "10..300/8"')
+    return [toml(key, value) for value in several]
 
 
 @functools.lru_cache(maxsize=4)
@@ -216,12 +239,21 @@ class _Tasks:
         return cells
 
 
-def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress | None) -> None:
-    """Has the workers of a Dask cluster make the runs."""
+def _check_cluster(client: object) -> None:
+    """Refuses what is no client, before anything is written."""
     try:
-        from distributed import as_completed
+        import distributed  # noqa: F401 - it only has to be there
     except ImportError as missing:
         raise ImportError("a sweep on a cluster needs Dask: pip install distributed") from missing
+    if not hasattr(client, "submit") or not hasattr(client, "nthreads"):
+        raise ValueError(f"client={client!r}: give a dask.distributed.Client, as client=Client(cluster)")
+    if getattr(client, "asynchronous", False) is True:
+        raise ValueError(f"client={client!r} is asynchronous; give one that is not: Client(cluster)")
+
+
+def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress | None) -> None:
+    """Has the workers of a Dask cluster make the runs."""
+    from distributed import as_completed
 
     tasks = _Tasks(session)
     running: dict[Future, list[int]] = {}

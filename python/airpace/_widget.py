@@ -37,7 +37,7 @@ export default { render };
 """
 
 
-def widget(run: Run, figures: Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - as anywidget is imported late
+def widget(run: Run, figures: str | Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - as anywidget is imported late
     """The figures of a run as its report shows them, in a notebook: with its tooltips, zoom and choice of schemes.
 
     The page's own script draws them (`anywidget` puts it there). Saved notebooks hold the page, some 1.5 MB.

@@ -31,9 +31,10 @@ An episode is as long as the scenario; it is truncated at its end, and never ter
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex, TypeAlias, cast
 
+from airpace._arguments import number, seed_of
 from airpace._simulate import Value
 
 try:
@@ -47,6 +48,9 @@ try:
     from airpace._steering import Floats, Reward, Steering, mbps_less_delay
 except ImportError as error:
     raise ImportError("airpace.gym needs Gymnasium: pip install 'gymnasium>=1.1'") from error
+
+#: A seed for the first of several simulators, or one for each.
+Seeds: TypeAlias = "SupportsIndex | Sequence[SupportsIndex | None] | npt.NDArray[np.integer[Any]] | None"
 
 __all__ = ["CongestionEnv", "CongestionVectorEnv", "mbps_less_delay"]
 
@@ -80,23 +84,28 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
             others: The scheme of the flows that have none of their own.
             set: Keys of the scenario and their values, as for `airpace.simulate`.
         """
-        self._steering = Steering(scenario, 1, action, most, step_ms, [flow], others, set)
+        self._steering = Steering(scenario, 1, action, most, step_ms, [flow], others, reward, set)
         self._reward = reward
         self.action_space = cast("spaces.Space[Floats]", self._steering.action_space)
         self.observation_space = cast("spaces.Space[Floats]", self._steering.observation_space)
         self._one = np.ones(1, dtype=np.bool_)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+    def reset(
+        self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
         """Begins an episode, and takes its first step at a low rate."""
-        super().reset(seed=seed)
-        drawn = int(self.np_random.integers(2**63)) if seed is None else seed
+        # Gymnasium takes no numbers of NumPy.
+        given = None if seed is None else seed_of(seed)
+        super().reset(seed=given)
+        drawn = int(self.np_random.integers(2**63)) if given is None else given
         seen = self._steering.simulators.reset(self._one, [drawn])
         return seen[0, 0], {"seed": drawn}
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Goes on for a step."""
         seen, over = self._steering.simulators.step(self._one, self._steering.bounded(action))
-        return seen[0, 0], float(self._reward(seen[0, 0])), False, bool(over[0]), {}
+        reward = number("the reward", self._reward(seen[0, 0]), "a function that returns a number")
+        return seen[0, 0], reward, False, bool(over[0]), {}
 
 
 class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
@@ -124,9 +133,9 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
         set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
     ) -> None:
         """Steers a flow in each of `num_envs` simulators. The other arguments are those of `CongestionEnv`."""
-        self._steering = Steering(scenario, num_envs, action, most, step_ms, [flow], others, set)
+        self._steering = Steering(scenario, num_envs, action, most, step_ms, [flow], others, reward, set)
         self._reward = reward
-        self.num_envs = num_envs
+        self.num_envs = num_envs = int(num_envs)
         self.single_action_space = self._steering.action_space
         self.single_observation_space = self._steering.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -136,16 +145,24 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
     def _drawn(self) -> list[int]:
         return [int(seed) for seed in self.np_random.integers(2**63, size=self.num_envs)]
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Begins an episode in each. A single seed is that of the first; the others have the following ones."""
-        super().reset(seed=seed if isinstance(seed, int) else None)
+    def reset(self, *, seed: Seeds = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        """Begins an episode in each. A single seed is that of the first; the others have the following ones.
+
+        A list has a seed, or `None`, for each.
+        """
+        is_array = isinstance(seed, np.ndarray) and seed.ndim == 1
+        several: list[Any] | None = list(cast("Any", seed)) if is_array or isinstance(seed, list | tuple) else None
+        first = None if seed is None or several is not None else seed_of(seed)
+        super().reset(seed=first)
         seeds = self._drawn()
-        if isinstance(seed, int):
-            seeds = [seed + at for at in range(self.num_envs)]
-        elif seed is not None:
-            seeds = [drawn if given is None else given for drawn, given in zip(seeds, seed, strict=True)]
+        if first is not None:
+            seeds = [seed_of(first + at) for at in range(self.num_envs)]
+        elif several is not None:
+            if len(several) != self.num_envs:
+                raise ValueError(
+                    f"seed: {len(several)} seeds for {self.num_envs} simulators; give one, or a list of one for each"
+                )
+            seeds = [drawn if of is None else seed_of(of) for drawn, of in zip(seeds, several, strict=True)]
         self._over[:] = False
         return self._steering.simulators.reset(~self._over, seeds)[:, 0], {}
 

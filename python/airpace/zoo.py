@@ -17,8 +17,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, SupportsIndex
 
+from airpace._arguments import seed_of
 from airpace._simulate import Value
 
 try:
@@ -65,7 +66,7 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
             others: The scheme of the other flows that have none of their own.
             set: Keys of the scenario and their values, as for `airpace.simulate`.
         """
-        self._steering = Steering(scenario, 1, action, most, step_ms, flows, others, set)
+        self._steering = Steering(scenario, 1, action, most, step_ms, flows, others, reward, set)
         self._reward = reward
         self._one = np.ones(1, dtype=np.bool_)
         self._random, _ = seeding.np_random()
@@ -84,12 +85,13 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         return self.observation_spaces[agent]
 
     def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
+        self, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
         """Begins an episode, and takes its first step at low rates."""
-        if seed is not None:
-            self._random, _ = seeding.np_random(seed)
-        drawn = int(self._random.integers(2**63)) if seed is None else seed
+        given = None if seed is None else seed_of(seed)
+        if given is not None:
+            self._random, _ = seeding.np_random(given)
+        drawn = int(self._random.integers(2**63)) if given is None else given
         seen = self._steering.simulators.reset(self._one, [drawn])[0]
         self.agents = list(self.possible_agents)
         return self._of_each(seen), {agent: {"seed": drawn} for agent in self.agents}

@@ -153,6 +153,29 @@ def test_impossible_answers_are_refused(answer: Any, says: str) -> None:
         airpace.simulate("stationary-idle", schemes=Odd, set={"duration_s": 1})
 
 
+@pytest.mark.parametrize(
+    ("method", "answer", "says"),
+    [
+        ("inspect", {"time_ms": 1.0}, "inspect.. names a value `time_ms`"),
+        ("inspect", {"cwnd_bytes": 1.0}, "inspect.. names a value `cwnd_bytes`"),
+        ("inspect", {"scheme": 1.0}, "inspect.. names a value `scheme`"),
+        ("inspect", {"": 1.0}, "inspect.. names a value ``"),
+        ("inspect", None, "inspect.. returned None; give a dict"),
+        ("inspect", [("rate_mbps", 1.0)], "inspect.. returned .*; give a dict"),
+        ("inspect", {"rate_mbps": "fast"}, "inspect.. returned .*'fast'.*; give a dict"),
+        ("inspect", {5: 1.0}, "inspect.. returned {5: 1.0}; give a dict"),
+        ("state", None, "state.. returned None; give a word"),
+        ("state", 5, "state.. returned 5; give a word"),
+        ("next_timer", "soon", "next_timer.. returned 'soon'; give a time"),
+        ("next_timer", float("nan"), "next_timer.. returned nan; give a time"),
+    ],
+)
+def test_what_tables_and_timers_cannot_be_is_refused(method: str, answer: Any, says: str) -> None:
+    odd = type("Odd", (Fixed,), {method: lambda self: answer})
+    with pytest.raises(ValueError, match=says):
+        airpace.simulate("stationary-idle", schemes=odd, set={"duration_s": 1})
+
+
 def test_a_controller_without_its_methods_says_which() -> None:
     class Empty(airpace.Controller):
         """Has nothing."""
@@ -186,6 +209,9 @@ def test_names_that_would_be_mistaken_are_refused(name: str) -> None:
 def test_what_is_no_controller_is_refused() -> None:
     with pytest.raises(ValueError, match="is no scheme"):
         airpace.simulate("stationary-idle", schemes=[int])  # type: ignore[list-item]
+    setup: Any = None
+    with pytest.raises(ValueError, match="is made already, and every flow needs its own: give its class"):
+        airpace.simulate("stationary-idle", schemes=Fixed(setup))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="which is no Controller"):
         airpace.simulate("stationary-idle", schemes=[("odd", lambda setup: 5)])  # type: ignore[list-item, return-value]
 

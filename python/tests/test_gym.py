@@ -101,11 +101,53 @@ def test_an_environment_may_be_left_at_any_time() -> None:
         ({"flow": 7}, "has 1 flows"),
         ({"set": {"flow.0.scheme": "cubic"}}, "scheme of its own"),
         ({"most": 0.01}, "give more than"),
+        ({"most": "fast"}, "most='fast': give a number"),
+        ({"step_ms": None}, "step_ms=None: give a number"),
+        ({"flow": -1}, "flow=-1: give a whole number"),
+        ({"flow": 0.5}, "flow=0.5: give a whole number"),
+        ({"reward": 5}, "reward=5: give a function"),
+        ({"others": None}, "others=None: give the name of a scheme"),
+        ({"set": [1]}, "give a dict"),
     ],
 )
 def test_wrong_arguments_say_what_to_do(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         CongestionEnv(**arguments)
+
+
+@pytest.mark.parametrize("seed", [1.5, "12", -1, 2**64, True])
+def test_what_is_no_seed_is_refused(seed: Any) -> None:
+    with pytest.raises(ValueError, match="is no seed"):
+        CongestionEnv("stationary-idle", set=SHORT).reset(seed=seed)
+    vector = CongestionVectorEnv(2, "stationary-idle", set=SHORT)
+    with pytest.raises(ValueError, match="is no seed"):
+        vector.reset(seed=seed)
+    with pytest.raises(ValueError, match="is no seed"):
+        vector.reset(seed=[1, seed])
+
+
+def test_seeds_may_be_numbers_of_numpy() -> None:
+    env = CongestionEnv("stationary-idle", set=SHORT)
+    expected, _ = env.reset(seed=3)
+    seen, info = env.reset(seed=np.int64(3))
+    assert seen.tolist() == expected.tolist()
+    assert info == {"seed": 3}
+    vector = CongestionVectorEnv(2, "stationary-idle", set=SHORT)
+    rows = [vector.reset(seed=seed)[0].tolist() for seed in (3, [3, 4], np.array([3, 4]), np.int32(3))]
+    assert all(row == rows[0] for row in rows)
+    assert rows[0][0] == expected.tolist()
+
+
+@pytest.mark.parametrize("seeds", [[1], [1, 2, 3], []])
+def test_a_wrong_number_of_seeds_says_how_many(seeds: list[int | None]) -> None:
+    with pytest.raises(ValueError, match=f"{len(seeds)} seeds for 2 simulators; give one, or a list"):
+        CongestionVectorEnv(2, "stationary-idle", set=SHORT).reset(seed=seeds)
+
+
+@pytest.mark.parametrize("count", [0, 1.5, "two", None])
+def test_a_wrong_number_of_simulators_is_refused(count: Any) -> None:
+    with pytest.raises(ValueError, match=r"num_envs=.*give a whole number"):
+        CongestionVectorEnv(count, "stationary-idle", set=SHORT)
 
 
 def test_steps_come_after_a_reset() -> None:
@@ -115,3 +157,10 @@ def test_steps_come_after_a_reset() -> None:
     env.reset(seed=1)
     with pytest.raises(ValueError, match="NaN"):
         env.step(np.array([np.nan], dtype=np.float32))
+    wrong: Any = "fast"
+    with pytest.raises(ValueError, match="the action 'fast': give numbers"):
+        env.step(wrong)
+    silent = CongestionEnv("stationary-idle", set=SHORT, reward=lambda seen: None)  # type: ignore[arg-type, return-value]
+    silent.reset(seed=1)
+    with pytest.raises(ValueError, match="the reward=None: give a function that returns a number"):
+        silent.step(np.array([1.0], dtype=np.float32))

@@ -119,6 +119,10 @@ def test_markers_are_those_of_the_page(run: airpace.Run) -> None:
         (lambda run: plots.delay_cdf(run, width="wide"), "'column', 'page' or inches"),
         (lambda run: plots.prb_share(run, direction="sideways"), "no cell in direction"),
         (lambda run: run.page(["tables"]), "no figure is called `tables`; there are throughput-delay"),
+        (lambda run: plots.throughput_delay(run, width=None), "width=None: give 'column'"),  # type: ignore[arg-type]
+        (lambda run: plots.throughput_delay(run, height="low"), "height='low': give inches"),  # type: ignore[arg-type]
+        (lambda run: plots.throughput_delay(run.summary), "is no run; give what airpace.simulate"),
+        (lambda run: plots.over_time(run, flows="phones"), "has no flow `phones`; it has near, far"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(call: Callable[[airpace.Run], object], says: str, run: airpace.Run) -> None:

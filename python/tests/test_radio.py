@@ -58,6 +58,16 @@ def test_places_are_computed_one_by_one() -> None:
         ({"used_prbs": 101}, "more than carrier_prbs"),
         ({"bits_per_prb": np.nan}, "bits_per_prb"),
         ({"overhead": 1.0}, "part of 1"),
+        ({"overhead": np.nan}, "part of 1"),
+        ({"overhead": "low"}, "part of 1"),
+        ({"block_bits": -1}, "block_bits: give at least 0, or NaN"),
+        ({"block_bits": np.inf}, "block_bits"),
+        ({"carrier_prbs": np.inf}, "carrier_prbs: give numbers"),
+        ({"own_prbs": np.inf, "used_prbs": np.inf, "carrier_prbs": np.inf}, "own_prbs"),
+        ({"users": np.inf}, "users"),
+        ({"sinr_db": -np.inf}, "sinr_db"),
+        ({"bits_per_prb": "many"}, "bits_per_prb: give numbers"),
+        ({"users": 2j}, "users: give real numbers"),
         ({"users": [1, 2], "sinr_db": [1, 2, 3]}, "broadcast"),
     ],
 )
@@ -81,6 +91,8 @@ def test_block_sizes_of_nr() -> None:
     """TS 38.214 §5.1.3.2: 273 PRBs, 13 symbols of data, 256QAM, four layers."""
     whole = airpace.nr_mcs_tbs(27, 273, 14, dmrs_res_per_prb=12, layers=4, table="256qam")
     assert whole == 1_277_992
+    sizes = airpace.nr_mcs_tbs(10, 100, overhead_res_per_prb=[0, 6, 12, 18])
+    assert (np.diff(sizes) < 0).all(), "overhead takes room"
     assert airpace.nr_mcs_tbs(31, 100) == 0, "a reserved MCS has no size of its own"
 
 
@@ -92,7 +104,11 @@ def test_block_sizes_of_nr() -> None:
         (lambda: airpace.lte_tbs(0, 10, 3), "3 layers"),
         (lambda: airpace.lte_mcs_tbs(32, 10), "MCS 32"),
         (lambda: airpace.lte_mcs_tbs(1, 10, table="qam"), "there are 64qam, 256qam"),
-        (lambda: airpace.lte_mcs_tbs(1.5, 10), "whole numbers"),
+        (lambda: airpace.lte_mcs_tbs(1.5, 10), "^mcs: values of type float64; give whole numbers"),
+        (lambda: airpace.lte_tbs(1, ["6"]), "^n_prb: .*whole numbers"),
+        (lambda: airpace.nr_mcs_tbs(1, 10, overhead_res_per_prb=7), "overhead_res_per_prb=7; give .* 0, 6, 12 or 18"),
+        (lambda: airpace.nr_mcs_tbs(1, 10, overhead_res_per_prb=-6), "overhead_res_per_prb=-6"),
+        (lambda: airpace.nr_mcs_tbs(1, 10, 2, dmrs_res_per_prb=25), "dmrs_res_per_prb=25"),
         (lambda: airpace.nr_mcs_tbs(1, 276), "276 PRBs"),
         (lambda: airpace.nr_mcs_tbs(1, 10, 15), "15 symbols"),
     ],

@@ -57,7 +57,12 @@ def test_noise_is_no_cell() -> None:
         ({"samples": np.zeros(10, complex), "rate": 0}, "samples per second"),
         ({"samples": np.zeros(10, complex), "rate": 1e5}, "(?i)rate|samples"),
         ({"samples": np.zeros(10, complex), "rate": 1.92e6, "pci": 504}, "0 to 503"),
+        ({"samples": np.zeros(10, complex), "rate": 1.92e6, "pci": 1.5}, "0 to 503"),
         ({"samples": np.zeros(10, complex), "rate": 1.92e6, "patience_ms": -1}, "0 to 10000"),
+        ({"samples": np.zeros(10, complex), "rate": 1.92e6, "patience_ms": 1.5}, "0 to 10000"),
+        ({"samples": np.zeros(10, complex), "rate": "fast"}, "samples per second"),
+        ({"samples": np.array([1, np.nan, 1j * np.inf]), "rate": 1.92e6}, "^samples: 2 of 3 are NaN or infinite"),
+        ({"samples": np.full(4, 1e300 + 0j), "rate": 1.92e6}, "^samples: 4 of 4 are NaN or infinite"),
     ],
 )
 def test_samples_that_cannot_be_decoded_are_refused(arguments: dict[str, object], says: str) -> None:
@@ -65,7 +70,14 @@ def test_samples_that_cannot_be_decoded_are_refused(arguments: dict[str, object]
         airpace.decode(**arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_kpi_that_a_version_does_not_have_is_told_only_to_who_asks_for_it(samples: Path) -> None:
+    """Version 102 of 0xB139, which the phone of `airpace sample` has, does not tell the power: no error of the log."""
+    log = next(samples.glob("**/*.qmdl*"))
+    assert "lte.ul.prb" in set(airpace.diag(log)["kpi"]), "without a warning"
+    with pytest.warns(UserWarning, match="40 packets of 0xB139 have nothing for lte.ul.tx_power: their version"):
+        assert len(airpace.diag(log, kpis=["lte.ul.tx_power"])) == 0
+
+
 def test_a_log_gives_the_samples_of_the_program(samples: Path, program: Path) -> None:
     log = next(samples.glob("**/*.qmdl*"))
     words = [str(program), "diag", "decode", str(log), "--kpi", "all", "--parquet", str(samples / "kpis.parquet")]
@@ -91,8 +103,9 @@ def test_a_log_gives_the_bandwidth_of_the_program(samples: Path, program: Path) 
     assert ours.columns == ["time_ms", "radio", "direction", "blocks_mbps", "granted_mbps", "prbs"]
     down = ours.filter(pl.col("direction") == "down")
     assert down["blocks_mbps"].max() > 5  # type: ignore[operator]
-    with pytest.raises(ValueError, match="1 to 3600000"):
-        airpace.bandwidth(log, every_ms=0)
+    for wrong in (0, 1.5, "100"):
+        with pytest.raises(ValueError, match="1 to 3600000"):
+            airpace.bandwidth(log, every_ms=wrong)  # type: ignore[arg-type]
 
 
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
@@ -103,3 +116,12 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
         airpace.diag(tmp_path / "missing")
     with pytest.raises(ValueError, match=r"lte\.rsrp"):
         airpace.diag(tmp_path / "text", kpis="lte.rsrpp")
+    with pytest.raises(ValueError, match="give a modem's log, or several"):
+        airpace.diag([])
+    with pytest.raises(ValueError, match="path=5: give a path"):
+        airpace.diag(5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="kpis=5: give names"):
+        airpace.diag(tmp_path / "text", kpis=5)  # type: ignore[arg-type]
+    (tmp_path / "packed.xz").write_bytes(b"\xfd7zXZ\x00 and so on")
+    with pytest.raises(OSError, match=r"make a file that is not: xz -dc .* > FILE"):
+        airpace.diag(tmp_path / "packed.xz")

@@ -141,14 +141,104 @@ def test_the_parquet_files_of_a_folder_are_its_tables(tmp_path: Path) -> None:
         ({"scenario": "competitor", "set": {"cell.prbs": object()}}, "cannot be set to a object"),
         ({"scenario": "competitor", "seeds": []}, "no seed"),
         ({"scenario": "competitor", "seeds": -1}, "is no seed"),
+        ({"scenario": "competitor", "seeds": [1.5]}, r"^1\.5 is no seed; give whole numbers"),
+        ({"scenario": "competitor", "seeds": 1.5}, "is no seed"),
+        ({"scenario": "competitor", "seeds": "12"}, "^'12' is no seed"),
+        ({"scenario": "competitor", "seeds": True}, "is no seed"),
+        ({"scenario": "competitor", "seeds": None}, "is no seed"),
+        ({"scenario": "competitor", "seeds": [2**64]}, "is no seed"),
         ({"scenario": "competitor", "tables": ["packet"]}, "there are packets"),
-        ({"scenario": "competitor", "jobs": 0}, "at least 1"),
+        ({"scenario": "competitor", "tables": None}, "^tables=None: give names of packets, acks"),
+        ({"scenario": "competitor", "tables": [1]}, "^tables: 1 is no name"),
+        ({"scenario": "competitor", "jobs": 0}, "1 to 1024"),
+        ({"scenario": "competitor", "jobs": 1.5}, r"^jobs=1\.5: give a whole number"),
         ({"scenario": "competitor", "qlog": True}, "out=FOLDER"),
+        ({"scenario": "competitor", "set": ["cell.prbs=50"]}, "^set=.*give a dict of keys and values"),
+        ({"scenario": "competitor", "set": {5: 50}}, "^set: 5 is no key"),
+        ({"scenario": "competitor", "schemes": 5}, "^schemes=5: give names of airpace.schemes"),
+        ({"scenario": "competitor", "set": {"cell.prbs": [25, 50]}}, "several values of a key are for airpace.sweep"),
+        ({"scenario": "competitor", "set": {"cell.prbs": np.array([25, 50])}}, "for airpace.sweep"),
+        ({"scenario": "competitor", "tables": ["departures"]}, "no table is called `departures`; there are packets"),
+        ({"scenario": 5}, "^scenario=5: give a name of airpace.scenarios"),
+        ({"scenario": "competitor", "out": 5}, "^out=5: give a path"),
+        ({"scenario": "competitor", "progress": "yes"}, "^progress='yes': give True, False, or a function"),
     ],
 )
 def test_wrong_arguments_say_what_to_do(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         airpace.simulate(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"scenario": "nowhere"},
+        {"scenario": "trace"},
+        {"scenario": "competitor", "schemes": "fastest"},
+        {"scenario": "competitor", "set": {"cell.prbs": 49}},
+        {"scenario": "competitor", "out": "occupied"},
+        {"scenario": "competitor", "out": "/proc/nothing"},
+    ],
+)
+def test_errors_speak_of_python_and_not_of_the_program(
+    arguments: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("occupied").mkdir()
+    Path("occupied/mine.txt").write_text("mine")
+    with pytest.raises((ValueError, OSError)) as raised:
+        airpace.simulate(**arguments)
+    said = str(raised.value)
+    assert "--" not in said, said
+    assert "airpace list" not in said, said
+    with pytest.raises(OSError, match=r"as `airpace\.simulate\(…, out=FOLDER\)` makes it"):
+        airpace.open("occupied")
+
+
+def test_schemes_and_seeds_may_be_what_numpy_and_people_have() -> None:
+    run = airpace.simulate(
+        "stationary-idle", schemes="reno", seeds=np.int64(3), set={"duration_s": 0.5}, jobs=np.int8(1)
+    )
+    assert list(run.summary["seed"]) == [3]
+    several = np.array([4, 5], dtype=np.uint16)
+    run = airpace.simulate("stationary-idle", schemes="reno", seeds=several, set={"duration_s": 0.5}, tables="acks")
+    assert list(run.summary["seed"]) == [4, 5]
+    assert len(run.acks) > 0, "one table needs no list"
+    run = airpace.simulate("stationary-idle", schemes=None, set={"duration_s": 0.2}, tables=())
+    assert "pbe" in run.summary["scheme"], "without schemes, those of the scenario"
+
+
+def test_a_file_may_be_named_by_a_path(tmp_path: Path, program: Path) -> None:
+    made = tmp_path / "12"
+    words = [str(program), "trace", "synth", "--mean-mbps", "12", "--seconds", "2", "--out", str(made)]
+    subprocess.run(words, check=True, capture_output=True)
+    run = airpace.simulate("trace", schemes="reno", set={"trace": made, "duration_s": 1, "about": "é🙂"}, tables=())
+    assert run.summary["throughput_mbps"][0] > 0
+
+
+def test_a_table_is_not_read_row_by_row(run: airpace.Run) -> None:
+    with pytest.raises(TypeError, match=r"pandas\.DataFrame\(table\.to_dict\(\)\)"):
+        iter(run.packets)
+    columns = run.summary.to_dict()
+    assert list(columns) == run.summary.column_names
+    assert columns["throughput_mbps"].tolist() == run.summary["throughput_mbps"].tolist()
+    with pytest.raises(TypeError, match="columns, read by their names: scenario, scheme"):
+        run.summary[0]  # type: ignore[index]
+    with pytest.raises(ValueError, match="that of emulated runs"):
+        run.table("departures")
+    assert "throughput_mbps" in run.summary
+    assert "throughput" not in run.summary
+
+
+def test_pandas_takes_tables(run: airpace.Run) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(TypeError, match="from_arrow"):
+        pandas.DataFrame(run.summary)
+    frame = pandas.DataFrame(run.packets.to_dict())
+    assert len(frame) == len(run.packets)
+    assert frame["scheme"].unique().tolist() == ["pbe", "bbr"]
+    if hasattr(pandas.DataFrame, "from_arrow"):
+        assert pandas.DataFrame.from_arrow(run.packets)["sent_ms"].tolist() == frame["sent_ms"].tolist()
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_sweep_from_a_file_is_the_same(story: str, of_the_program: dict[str, b
 def test_failures_are_listed(story: str) -> None:
     sweep = airpace.sweep(story, set={"flow.0.rtt_ms": [-1, 20]}, schemes="reno", seeds=[1, 2], out="mine")
     assert [failure["cell"] for failure in sweep.failures] == [0, 1]
-    assert "--set flow.0.rtt_ms=-1" in sweep.failures[0]["reason"]
+    assert sweep.failures[0]["reason"].startswith("set flow.0.rtt_ms=-1: ")
     assert list(sweep.results["cell"]) == [2, 3]
 
 
@@ -136,16 +136,80 @@ def test_failures_are_listed(story: str) -> None:
         ({"set": {"flow.0.rtt_ms": []}}, "no value"),
         ({"set": {"flow.0.rtt_ms": "5..1"}}, "runs backwards"),
         ({"schemes": ["pb"]}, "did you mean `pbe`"),
-        ({"schemes": [airpace.Controller]}, "is no name of a scheme"),
+        ({"schemes": [airpace.Controller]}, "cannot be swept: nothing tells whether its code.*airpace.simulate"),
+        ({"schemes": airpace.Controller}, "cannot be swept"),
+        ({"schemes": [("mine", airpace.Controller)]}, "cannot be swept"),
+        ({"schemes": [5]}, "is no name of a scheme"),
+        ({"schemes": 5}, "^schemes=5"),
         ({"seeds": []}, "no seed"),
         ({"seeds": [-1]}, "is no seed"),
-        ({"jobs": 0}, "at least 1"),
+        ({"seeds": [1.5]}, r"^1\.5 is no seed"),
+        ({"seeds": "1..3"}, "^'1..3' is no seed"),
+        ({"jobs": 0}, "1 to 1024"),
+        ({"set": [1]}, "^set=.*give a dict"),
+        ({"set": {"flow.0.rtt_ms": None}}, "flow.0.rtt_ms cannot be swept over None"),
+        ({"set": {"flow.0.rtt_ms": {10, 20}}}, "a set has no order"),
+        (
+            {"set": {"flow.0.scheme": ["reno", "bbr"]}, "schemes": "cubic"},
+            "every flow has a scheme of its own.*with `schemes`",
+        ),
+        ({"client": 5}, r"give a dask\.distributed\.Client"),
         ({"set": {"flow.0.rtt_ms": "1..4000", "duration_s": "1..4000"}}, "the most are 10000000"),
     ],
 )
 def test_wrong_arguments_say_what_to_do(story: str, arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=says) as raised:
         airpace.sweep(story, **arguments)
+    assert "--" not in str(raised.value)
+    assert not Path("sweeps").exists(), "nothing is written"
+
+
+def test_without_dask_a_cluster_is_refused_before_anything_is_written(
+    story: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    client: Any = object()
+    with pytest.raises(ImportError, match="pip install distributed"):
+        airpace.sweep(story, **MATRIX, client=client)
+    assert not Path("sweeps").exists()
+
+
+def test_variants_cannot_be_swept_and_the_error_says_what_can(story: str, tmp_path: Path) -> None:
+    variants = (
+        f'[[variant]]\nname = "{name}"\nset = {{ "flow.0.rtt_ms" = {ms} }}\n'
+        for name, ms in (("near", 10), ("far", 90))
+    )
+    (tmp_path / "two.toml").write_text(STORY + "".join(variants))
+    with pytest.raises(ValueError, match=r"two\.toml` has 2 variants.*airpace\.simulate"):
+        airpace.sweep("two.toml", schemes="reno")
+    run = airpace.simulate("two.toml", schemes="reno", tables=())
+    assert len(run.summary) == 2
+
+
+def test_a_flow_with_a_scheme_of_its_own_is_told_apart(story: str, tmp_path: Path) -> None:
+    (tmp_path / "both.toml").write_text(STORY + '[[flow]]\nlabel = "other"\nrtt_ms = 20\n')
+    sweep = airpace.sweep("both.toml", set={"flow.1.scheme": ["reno", "bbr"]}, schemes=["cubic"], out="mine")
+    rows = pl.DataFrame(sweep.results).select("scheme", "flow.1.scheme", "flow", "flow_scheme").rows()
+    assert rows == [
+        ("cubic", "reno", "phone", "cubic"),
+        ("cubic", "reno", "other", "reno"),
+        ("cubic", "bbr", "phone", "cubic"),
+        ("cubic", "bbr", "other", "bbr"),
+    ]
+    assert "other (own scheme: reno, bbr)" in (tmp_path / "mine/report.html").read_text()
+
+
+def test_a_log_of_runs_that_was_changed_by_hand_is_refused(story: str, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"set": {"flow.0.rtt_ms": [10, 20]}, "schemes": "reno", "out": "mine"}
+    airpace.sweep(story, **arguments)
+    (log,) = (tmp_path / "mine/cells").glob("*.log")
+    text = log.read_text()
+    digit = text.index('"values":"') + len('"values":"')
+    log.write_text(text[:digit] + str((int(text[digit]) + 1) % 10) + text[digit + 1 :])
+    with pytest.raises(OSError, match=r"line 1: it does not fit its checksum.*remove this file"):
+        airpace.sweep(story, **arguments)
+    log.unlink()
+    assert len(airpace.sweep(story, **arguments)) == 2
 
 
 def test_what_is_no_sweep_cannot_be_opened(story: str, tmp_path: Path) -> None:
@@ -161,7 +225,7 @@ def test_a_sweep_that_was_interrupted_goes_on(story: str, of_the_program: dict[s
     many = MATRIX | {"seeds": range(1, 2000)}
     with pytest.raises(InterruptedError):
         airpace.sweep(story, **many, out="mine", progress=stop)
-    with pytest.raises(ValueError, match="the same command goes on"):
+    with pytest.raises(ValueError, match="the same call goes on, and so does: airpace sweep story"):
         airpace.open_sweep("mine")
     airpace.sweep(story, **MATRIX, out="mine")
     assert lasting(tmp_path / "mine") == of_the_program

@@ -87,12 +87,22 @@ def test_uploads_are_steered_by_the_devices_clock() -> None:
     [
         ({"flows": [5]}, "has 2 flows"),
         ({"flows": [0, 0]}, "named twice"),
+        ({"flows": 0}, "flows=0: give a list"),
+        ({"flows": [0.5]}, "flow=0.5: give a whole number"),
         ({"set": {"flow.0.scheme": "cubic", "flow.1.scheme": "bbr"}}, "no flow to steer"),
     ],
 )
 def test_wrong_arguments_say_what_to_do(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         CongestionParallelEnv(**arguments)
+
+
+def test_seeds_are_whole_numbers() -> None:
+    env = CongestionParallelEnv(set=SHORT)
+    assert env.reset(seed=np.int64(5))[1]["near"] == {"seed": 5}
+    for wrong in (1.5, "5", -1):
+        with pytest.raises(ValueError, match="is no seed"):
+            env.reset(seed=wrong)  # type: ignore[arg-type]
 
 
 def test_every_agent_acts_and_only_in_an_episode() -> None:

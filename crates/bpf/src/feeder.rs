@@ -48,6 +48,11 @@ impl PbeFeeder {
         PbeFeeder { receiver: PbeReceiver::new(*tuning, Bytes(1500)), heard: 0 }
     }
 
+    /// Reports that were of no use: they do not tell what everyone else got, or nothing of this phone's own.
+    pub fn refused(&self) -> u64 {
+        self.receiver.refused()
+    }
+
     /// Averages over the round trip of the senders.
     pub fn set_rtprop(&mut self, rtprop: Duration) {
         self.receiver.set_rtprop(rtprop);

@@ -229,8 +229,8 @@ pub enum LoadError {
     TooOld(&'static str),
     /// The caller may not.
     #[error(
-        "the kernel does not let this user load programs, or see those that are: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; \
-         without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
+        "the kernel does not let this user load programs, or see those that are: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (and CAP_SYS_ADMIN for \
+         what needs control groups: `pbe`, `biscay@window` and `run`); without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
     )]
     Privileges,
     /// The kernel is locked down.

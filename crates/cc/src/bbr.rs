@@ -71,12 +71,18 @@ const INITIAL_PACKETS: u64 = 10;
 /// Source: Linux tcp_bbr.c
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 
+/// The slack of the window is no more than this many RTprop.
+///
+/// Chosen: a path with a radio has an RTprop of milliseconds. Where it takes microseconds, bunched ACKs show rates far above
+/// what the path carries, and a slack of milliseconds at such a rate would be a window that overflows any queue.
+const SLACK_RTPROPS: u32 = 4;
+
 /// What a BBR is made with. The defaults are Linux's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// Window in ProbeBW, in bandwidth-delay products.
     pub cwnd_gain: f64,
-    /// Time added to RTprop in the window of ProbeBW: delay of the path that is not a queue.
+    /// Time added to RTprop in the window of ProbeBW: delay of the path that is not a queue. At most four times RTprop.
     pub cwnd_slack: Duration,
     /// Part of BtlBw that is not sent, so that queues vanish in the long run.
     pub pacing_margin: f64,
@@ -445,8 +451,10 @@ impl Bbr {
     fn window_target(&self) -> Target {
         let full_pipe = self.full_pipe.reached();
         let bandwidth = self.bandwidth();
-        let slack =
-            if matches!(self.state, State::ProbeBw(_)) { self.tuning.cwnd_slack } else { Duration::ZERO };
+        let slack = match (self.state, self.model.rtprop()) {
+            (State::ProbeBw(_), Some(rtprop)) => self.tuning.cwnd_slack.min(rtprop * SLACK_RTPROPS),
+            _ => Duration::ZERO,
+        };
         let bdp =
             self.model.bdp(bandwidth, self.gains().1, slack).unwrap_or(Bytes(INITIAL_PACKETS * self.mss.0));
         let extra = if full_pipe { self.aggregation.allowance(bandwidth) } else { Bytes::ZERO };

@@ -47,7 +47,9 @@ mod tests;
 pub mod windows;
 mod words;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use airpace_event::Event;
 use arrow_schema::Field;
@@ -213,6 +215,18 @@ fn fields(table: &str) -> Vec<Field> {
         "departures" => departures::Rows::default().fields(),
         _ => Vec::new(),
     }
+}
+
+/// Whether the table `controller` has a column of this name in every run, so that a scheme cannot call a value of its own
+/// by it.
+pub fn is_controller_column(name: &str) -> bool {
+    static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
+    let all = || {
+        let fields = fields("controller");
+        let own = fields.iter().map(|field| field.name().clone());
+        own.chain(["scenario", "scheme", "seed"].map(str::to_owned)).collect()
+    };
+    NAMES.get_or_init(all).contains(name)
 }
 
 /// The folder of a run's `table`, below the run folder.

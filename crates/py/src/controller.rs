@@ -13,6 +13,7 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
 use airpace_cc::scheme::{self, Ends};
 use airpace_core::{Bytes, Rate, Time};
+use airpace_eval::tables;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -28,6 +29,9 @@ const MOST_NAMES: usize = 10_000;
 ///
 /// Chosen: more than any path of a scenario; larger numbers are slips.
 const MOST_MBPS: f64 = 1e6;
+
+/// Letters of a value that an error shows.
+const MOST_SHOWN: usize = 60;
 
 /// What a controller in Python raised: the first exception of all runs.
 #[derive(Default)]
@@ -157,7 +161,19 @@ impl InPython {
         self.control = Control { cwnd: Bytes(cwnd_bytes as u64).max(self.mss), pacing_rate };
         self.timer = match &self.next_timer {
             None => None,
-            Some(next) => next.bind(py).call0()?.extract::<Option<f64>>()?.map(time),
+            Some(next) => {
+                let due = next.bind(py).call0()?;
+                match due.extract::<Option<f64>>() {
+                    Ok(millis) if !millis.is_some_and(f64::is_nan) => millis.map(time),
+                    _ => {
+                        let reason = format!(
+                            "next_timer() returned {}; give a time in milliseconds, as `now_ms`, or None",
+                            shown(&due)
+                        );
+                        return Err(raise::value(reason));
+                    }
+                }
+            }
         };
         Ok(())
     }
@@ -177,10 +193,26 @@ impl InPython {
 
     fn look(&self, out: &mut Inspect) -> PyResult<()> {
         Python::attach(|py| {
-            let looked = self.look.bind(py).call0()?;
-            let (state, values): (String, BTreeMap<String, f64>) = looked.extract()?;
-            out.state = kept(&state)?;
+            let (state, values): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                self.look.bind(py).call0()?.extract()?;
+            let word: String = state.extract().map_err(|_| {
+                raise::value(format!("state() returned {}; give a word, as \"Probing\"", shown(&state)))
+            })?;
+            out.state = kept(&word)?;
+            // In the order of names: that of a dict may differ from call to call.
+            let values: BTreeMap<String, f64> = values.extract().map_err(|_| {
+                let what = shown(&values);
+                raise::value(format!(
+                    "inspect() returned {what}; give a dict of names and numbers, as {{\"rate_mbps\": 8.0}}"
+                ))
+            })?;
             for (name, value) in values {
+                if tables::is_controller_column(&name) || name.is_empty() {
+                    return Err(raise::value(format!(
+                        "inspect() names a value `{name}`, as the table `controller` calls a column of its own; call it \
+                         otherwise"
+                    )));
+                }
                 out.value(kept(&name)?, value);
             }
             Ok(())
@@ -232,6 +264,15 @@ impl Controller for InPython {
             self.is_broken.set(true);
             self.failure.keep(error);
         }
+    }
+}
+
+/// A value as Python shows it, cut if it is long.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 

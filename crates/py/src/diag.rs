@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use airpace_core::Rate;
 use airpace_diag::bandwidth::{Bandwidth, Point};
 use airpace_diag::export::sample;
-use airpace_diag::kpi::{Extractor, KPIS, Subscription};
+use airpace_diag::kpi::{Extractor, KPIS, Reason, Subscription, Trouble};
 use airpace_diag::source::{Item, Reader};
 use airpace_diag::{LogPacket, Message, Radio};
 
@@ -23,6 +23,9 @@ use crate::table::Table;
 /// Bytes between two looks whether somebody wants to stop.
 const PIECE: usize = 1 << 20;
 
+/// The name that stands for every KPI.
+const ALL: &str = "all";
+
 /// The KPIs of logs: see `airpace.diag`. Also returns what could not be read, in sentences.
 #[pyfunction]
 #[pyo3(signature = (paths, *, kpis, radio))]
@@ -37,9 +40,19 @@ pub fn diag(
     let mut log =
         Log { extractor: Extractor::new(&subscription), subscription, rows: Rows::default(), name: vec![] };
     let faults = read(py, &paths, &mut log)?;
-    let troubles = log.extractor.troubles();
-    let mut unread: Vec<String> =
-        troubles.iter().map(|trouble| format!("{} packets of {trouble}", trouble.count)).collect();
+    let is_all = kpis.iter().any(|name| name == ALL);
+    let told = |trouble: &Trouble| match trouble.reason {
+        // Whoever asks for all there is gets all there is.
+        Reason::MissingKpi(_) if is_all => None,
+        Reason::MissingKpi(wanted) => {
+            let (count, code, wanted) = (trouble.count, trouble.code, log.subscription.wanted(wanted));
+            Some(format!(
+                "{count} packets of {code} have nothing for {wanted}: their version has no such field"
+            ))
+        }
+        _ => Some(format!("{} packets of {trouble}", trouble.count)),
+    };
+    let mut unread: Vec<String> = log.extractor.troubles().iter().filter_map(told).collect();
     unread.extend(faults);
     Ok((Table::new(log.rows.into_table()), unread))
 }
@@ -91,7 +104,8 @@ fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Ve
         };
         let file = File::open(path).map_err(refused)?;
         let expanded = airpace_live::log::expanded(&path.display().to_string(), Box::new(file));
-        let (_, mut bytes) = expanded.map_err(|error| PyOSError::new_err(error.to_string()))?;
+        let (_, mut bytes) =
+            expanded.map_err(|error| PyOSError::new_err(raise::in_python(&error.to_string())))?;
         loop {
             py.check_signals()?;
             let count = bytes.read(&mut piece).map_err(refused)?;

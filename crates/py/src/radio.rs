@@ -151,16 +151,19 @@ pub fn nr_mcs_tbs<'py>(
         let allocation = nr::Allocation {
             n_prb: u16::try_from(n_prb).ok().filter(|prbs| (1..=275).contains(prbs))?,
             symbols: u8::try_from(symbols).ok().filter(|symbols| (1..=14).contains(symbols))?,
-            dmrs_res_per_prb: u16::try_from(dmrs).ok()?,
-            overhead_res_per_prb: u16::try_from(overhead).ok()?,
+            dmrs_res_per_prb: u16::try_from(dmrs).ok().filter(|_| dmrs <= 12 * symbols)?,
+            // Source: TS 38.214 §5.1.3.2
+            overhead_res_per_prb: u16::try_from(overhead).ok().filter(|res| [0, 6, 12, 18].contains(res))?,
         };
         let row = table.mcs(mcs).filter(|_| (1..=8).contains(&layers))?;
         Some(row.rate.map_or(0, |rate| bits(nr::tbs(allocation.res(), row.modulation, rate, layers))))
     };
     let all = [&mcs, &n_prb, &symbols, &dmrs_res_per_prb, &overhead_res_per_prb, &layers];
-    each(py, all, size, |[mcs, n_prb, symbols, _, _, layers]| {
+    each(py, all, size, |[mcs, n_prb, symbols, dmrs, overhead, layers]| {
         format!(
-            "no block has MCS {mcs}, {n_prb} PRBs, {symbols} symbols and {layers} layers; give 0 to 31, 1 to 275, 1 to 14 and 1 to 8"
+            "no block has MCS {mcs}, {n_prb} PRBs, {symbols} symbols, {layers} layers, dmrs_res_per_prb={dmrs} and \
+             overhead_res_per_prb={overhead}; give 0 to 31, 1 to 275, 1 to 14, 1 to 8, at most 12 per symbol, and 0, 6, \
+             12 or 18"
         )
     })
 }

@@ -71,9 +71,12 @@ impl Run {
         }
         let table = match &self.place {
             Place::Memory(memory, _) => memory.table(name, &self.summary.runs).ok_or_else(|| {
-                raise::value(format!(
-                    "table `{name}` was not kept; name it: simulate(…, tables=[\"{name}\"])"
-                ))
+                raise::value(match name {
+                    "departures" => {
+                        "table `departures` is that of emulated runs, which `airpace emu` makes".to_owned()
+                    }
+                    _ => format!("table `{name}` was not kept; name it: simulate(…, tables=[\"{name}\"])"),
+                })
             })?,
             Place::Folder(folder) => py.detach(|| read_table(folder, name)).map_err(raise::eval)?,
         };

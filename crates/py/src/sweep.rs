@@ -203,3 +203,9 @@ pub fn open_sweep(py: Python<'_>, path: PathBuf) -> PyResult<(Table, String)> {
     let manifest = serde_json::to_string(&manifest).map_err(raise::failed)?;
     Ok((Table::new(table), manifest))
 }
+
+/// A sentence in the words of Python: see `raise::in_python`.
+#[pyfunction]
+pub fn in_python(text: &str) -> String {
+    raise::in_python(text)
+}

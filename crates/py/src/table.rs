@@ -20,7 +20,7 @@ use arrow_schema::DataType;
 use numpy::{Element, PyArray1};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::raise;
 
@@ -87,6 +87,27 @@ impl Table {
         self.num_rows()
     }
 
+    fn __contains__(&self, column: &str) -> bool {
+        self.table.schema.index_of(column).is_ok()
+    }
+
+    /// Libraries that know no Arrow try to read a table row by row, as `pandas.DataFrame(table)` does: millions of objects.
+    fn __iter__(&self) -> PyResult<Py<PyAny>> {
+        Err(PyTypeError::new_err(
+            "a table is not read row by row; for pandas: pandas.DataFrame.from_arrow(table) from pandas 3 on, or \
+             pandas.DataFrame(table.to_dict()); polars.DataFrame(table) and pyarrow.table(table) read it as it is",
+        ))
+    }
+
+    /// The columns, each as an array of NumPy.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        for name in self.column_names() {
+            columns.set_item(&name, self.array(py, &name)?)?;
+        }
+        Ok(columns)
+    }
+
     fn __repr__(&self) -> String {
         let columns = self.table.schema.fields();
         let columns: Vec<String> =
@@ -94,7 +115,20 @@ impl Table {
         format!("<airpace.Table of {} rows: {}>", self.num_rows(), columns.join(", "))
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(column) = column.extract::<String>() else {
+            return Err(PyTypeError::new_err(format!(
+                "a table has columns, read by their names: {}",
+                self.column_names().join(", ")
+            )));
+        };
+        self.array(py, &column)
+    }
+}
+
+impl Table {
+    /// A column as an array of NumPy.
+    fn array<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
         let parts = self.parts(column)?;
         let field = self.table.schema.field_with_name(column).map_err(raise::failed)?;
         let has_nulls = parts.iter().any(|part| part.null_count() > 0);

@@ -117,7 +117,7 @@ def delay_cdf(
     *,
     scenario: str | None = None,
     schemes: str | Iterable[str] | None = None,
-    flows: Iterable[str] | None = None,
+    flows: str | Iterable[str] | None = None,
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:

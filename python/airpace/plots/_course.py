@@ -19,7 +19,7 @@ def over_time(
     *,
     scenario: str | None = None,
     schemes: str | Iterable[str] | None = None,
-    flows: Iterable[str] | None = None,
+    flows: str | Iterable[str] | None = None,
     states: bool = True,
     width: str | float = "column",
     height: float | None = None,
@@ -79,7 +79,7 @@ def estimate(
     *,
     scenario: str | None = None,
     schemes: str | None = None,
-    flows: Iterable[str] | None = None,
+    flows: str | Iterable[str] | None = None,
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from airpace._arguments import names_of
 from airpace._run import Run
 from airpace.plots._look import Look, Pen
 
@@ -19,9 +20,11 @@ class Scene:
         run: Run,
         scenario: str | None,
         schemes: str | Iterable[str] | None,
-        flows: Iterable[str] | None = None,
+        flows: str | Iterable[str] | None = None,
     ) -> None:
         """Chooses; what the run does not have is refused."""
+        if not isinstance(run, Run):
+            raise ValueError(f"{run!r} is no run; give what airpace.simulate or airpace.open returned")
         data = run.figure_data()
         names = [one["name"] for one in data["scenarios"]]
         if scenario is None and len(names) != 1:
@@ -29,13 +32,14 @@ class Scene:
         self.data: Dict = data["scenarios"][_place(names, names[0] if scenario is None else scenario, "scenario")]
         self.look = Look(data)
         styles = {style["text"]: style for style in self.data["schemes"]}
-        wanted = list(styles) if schemes is None else [schemes] if isinstance(schemes, str) else list(schemes)
+        wanted = list(styles) if schemes is None else names_of("schemes", schemes, "schemes of the run")
         self.schemes: list[str] = [list(styles)[_place(list(styles), scheme, "scheme")] for scheme in wanted]
         self.styles = {scheme: styles[scheme] for scheme in self.schemes}
         labels = [flow["flow"] for flow in self.data["flows"]]
         greedy = [at for at, flow in enumerate(self.data["flows"]) if flow["greedy"]] or [0]
         # Of flows that compete, all; else the first that takes what it can get.
-        self.flows = greedy if flows is None else [_place(labels, flow, "flow") for flow in flows]
+        named = None if flows is None else names_of("flows", flows, "labels of flows")
+        self.flows = greedy if named is None else [_place(labels, flow, "flow") for flow in named]
 
     def pen(self, scheme: str, flow: int) -> Pen:
         """How a flow's curve looks. The scheme decides; if only one scheme is drawn, the flow does."""

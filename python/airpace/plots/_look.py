@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 
+from airpace._arguments import number
+
 #: Widths of figures in inches: a column of a page of two, and both.
 WIDTHS = {"column": 3.33, "page": 7.0}
 
@@ -75,10 +77,13 @@ def drawing(width: str | float, height: float) -> Drawing:
     """An empty figure of this width and of this height in inches."""
     if isinstance(width, str) and width not in WIDTHS:
         raise ValueError(f"width={width!r}: give 'column', 'page' or inches")
-    inches = WIDTHS[width] if isinstance(width, str) else float(width)
+    inches = WIDTHS[width] if isinstance(width, str) else number("width", width, "'column', 'page' or inches")
     if not 1 <= inches <= 100:
         raise ValueError(f"width={inches}: give 1 to 100 inches")
-    return Drawing(figsize=(inches, height), layout="constrained")
+    high = number("height", height, "inches")
+    if not 0.5 <= high <= 100:
+        raise ValueError(f"height={high}: give 0.5 to 100 inches")
+    return Drawing(figsize=(inches, high), layout="constrained")
 
 
 class Pen(NamedTuple):

@@ -132,7 +132,9 @@ AP_FN ap_u64 ibbr_target(const struct ibbr *b)
 	ap_u64 bdp = IBBR_INITIAL_PACKETS * b->mss;
 
 	if (b->rtprop != AP_NONE) {
-		bdp = b->rtprop + (b->state == IBBR_PROBE_BW ? b->tuning.slack : 0);
+		bdp = b->rtprop;
+		if (b->state == IBBR_PROBE_BW)
+			bdp += ap_min(b->tuning.slack, IBBR_SLACK_RTPROPS * b->rtprop);
 		bdp = ap_min(ap_bytes_in(ibbr_bandwidth(b), bdp), AP_MOST_BYTES);
 		bdp = ap_scaled(bdp, ibbr_window_gain(b), IBBR_UNIT);
 	}

@@ -105,8 +105,8 @@ AP_FN int show_sender(struct bpf_iter__bpf_sk_storage_map *ctx, ap_u32 state, ap
 
 	if (!tp)
 		return 0;
-	/* Before the first answer of its peer, the kernel does not pace it. */
-	if (tp->srtt_us)
+	/* Nothing is paced before the first answer of its peer, nor of an end that has sent nothing. */
+	if (tp->srtt_us && tp->bytes_sent)
 		rate = ((const struct sock *)tp)->sk_pacing_rate;
 	return show_flow(ctx, tp, state, rate, (ap_u64)tp->snd_cwnd * tp->mss_cache, rtt);
 }

@@ -51,7 +51,7 @@ const SPREAD_S: f64 = 0.001;
 /// Throughputs agree within 5 % then.
 ///
 /// Some schemes amplify chance. So the simulator runs each scheme several times more, and its flows begin up to 1 ms later: a
-/// flow that does not agree, but lies between those runs, is `in spread`.
+/// flow that agrees with none but one of those runs, or lies between them, is `in spread`.
 ///
 /// Ends with 1 if a flow differs, and with 3 if the machine did not keep up, so that nothing can be said.
 #[derive(clap::Args)]

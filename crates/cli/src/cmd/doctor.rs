@@ -134,6 +134,10 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
             "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`",
         ),
         present("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
+        present(
+            "transports",
+            "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace fetch`, `airpace agree`",
+        ),
         emu::line(),
         command(),
         modem(),
@@ -142,10 +146,6 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
         live_radio(),
     ];
     findings.extend(checkout.map(wasm_target));
-    findings.push(absent(
-        "live",
-        "no runs of its own schemes over real networks (UDP, QUIC): they are simulated only",
-    ));
     findings.push(kernel::line());
     findings
 }

@@ -49,11 +49,11 @@ enum What {
         /// `biscay`, `biscay@window` (downloads), `morc` or `pbe`, with options as in `airpace sim --scheme`.
         #[arg(default_value = "biscay", value_parser = spec, add = super::complete::in_the_kernel())]
         scheme: Box<SchemeSpec>,
-        /// Makes it the default of all new TCP sockets in this network namespace.
+        /// Makes it the default of all new TCP sockets in this network namespace, or in that of `--netns`.
         #[arg(long)]
         default: bool,
-        /// Makes it the default in this network namespace (`ip netns`) instead.
-        #[arg(long, value_name = "NAME", conflicts_with = "default")]
+        /// Makes it the default in this network namespace (`ip netns`), with `--default` or without.
+        #[arg(long, value_name = "NAME")]
         netns: Option<String>,
         /// Prints one JSON object.
         #[arg(long)]

@@ -90,10 +90,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 /// The results, as text and as files.
 fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut spans: Vec<Span> = sweep.plan().spec().schemes.iter().map(|scheme| Span::of(scheme)).collect();
+    let own = sweep.own_flows();
     let outcome = {
         let out = &mut *out;
         let mut told = |plan: &Plan, cell: Cell, flows: &[FlowRow]| {
-            spans[cell.scheme].add(flows);
+            spans[cell.scheme].add(flows.iter().find(|flow| !own.contains(&flow.index)));
             if !args.json {
                 return Ok(());
             }
@@ -105,7 +106,11 @@ fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyh
     };
     if !args.json {
         table(&spans).write(out, Paint::stdout())?;
-        writeln!(out, "{}", fit("Least … most of all points and seeds; of the scenario's first flow."))?;
+        writeln!(
+            out,
+            "{}",
+            fit("Least … most of all points and seeds; of the first flow that ran the scheme.")
+        )?;
     }
     let words: &mut dyn Write = if args.json { &mut std::io::stderr() } else { out };
     if outcome.failed > 0 {
@@ -146,9 +151,10 @@ impl Span {
         Span { scheme: scheme.to_owned(), runs: 0, ends: vec![None; COLUMNS.len()] }
     }
 
-    fn add(&mut self, flows: &[FlowRow]) {
+    /// Takes a run, by its first flow under the scheme.
+    fn add(&mut self, flow: Option<&FlowRow>) {
         self.runs += 1;
-        let Some(flow) = flows.first() else { return };
+        let Some(flow) = flow else { return };
         for (ends, (_, metric)) in self.ends.iter_mut().zip(COLUMNS) {
             let place = metric_names().iter().position(|name| name == metric);
             if let Some(value) = place.and_then(|place| flow.values[place]) {
@@ -187,6 +193,7 @@ fn object(plan: &Plan, cell: Cell, flow: &FlowRow) -> Value {
         "scheme": plan.spec().schemes[cell.scheme],
         "seed": cell.seed,
         "flow": flow.flow,
+        "flow_scheme": flow.scheme,
     });
     let metrics = metric_names().iter().zip(&flow.values).map(|(name, value)| (name.clone(), json!(value)));
     object.as_object_mut().expect("it is one").extend(metrics.collect::<Map<_, _>>());

@@ -76,6 +76,25 @@ fn a_sweep_leaves_a_dataset_and_a_page_and_has_the_numbers_of_sim() {
 }
 
 #[test]
+fn numbers_under_a_scheme_are_of_a_flow_that_ran_it() {
+    let shell = Shell::new();
+    shell.write("small.toml", SMALL);
+    shell.write("two.toml", &format!("{SMALL}[[flow]]\nlabel = \"other\"\nrtt_ms = 20\n"));
+    let own =
+        ["sweep", "two.toml", "--set", "flow.0.scheme=cbr:rate_mbps=1", "--scheme", "cubic", "--out", "own"];
+    let told = shell.run(&own).fine();
+    let lines = shell.run(&own.into_iter().chain(["--json", "--quiet"]).collect::<Vec<_>>()).json();
+    let scheme =
+        |at: usize| (lines[at]["scheme"].as_str().unwrap(), lines[at]["flow_scheme"].as_str().unwrap());
+    assert_eq!([scheme(0), scheme(1)], [("cubic", "cbr:rate_mbps=1"), ("cubic", "cubic")]);
+    let other = format!("{:.2}", lines[1]["throughput_mbps"].as_f64().unwrap());
+    let row = told.lines().find(|line| line.starts_with("cubic")).unwrap();
+    assert!(row.contains(&other), "{other} is what cubic had: {row}");
+    let nowhere = ["sweep", "small.toml", "--set", "flow.0.scheme=cubic,bbr", "--scheme", "reno"];
+    shell.run(&nowhere).refused(&["every flow has a scheme of its own", "name its schemes with --scheme"]);
+}
+
+#[test]
 fn jobs_and_a_kill_change_no_byte_and_a_file_says_the_same() {
     let shell = Shell::new();
     shell.write("small.toml", SMALL);

@@ -3,7 +3,7 @@
 //! The page holds means over seeds, computed here, for every point, scheme and flow; of a sweep with more than
 //! [`MOST_ENTRIES`] of them, those at the first value of all keys but the two with which the page begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -67,6 +67,10 @@ pub(crate) struct SweepPage {
     /// For each axis, the indices of the values that the page shows.
     shown: Vec<Vec<usize>>,
     flows: Vec<String>,
+    /// The flows that have schemes of their own, by their index in the scenario.
+    own: BTreeSet<u16>,
+    /// By label of such a flow: the schemes that it ran.
+    own_schemes: BTreeMap<String, Vec<String>>,
     entries: Vec<Entry>,
     is_cut: bool,
 }
@@ -119,7 +123,8 @@ struct AxisData<'a> {
 }
 
 impl SweepPage {
-    pub(crate) fn new(about: About) -> SweepPage {
+    /// A page without runs. `own` are the flows that have schemes of their own.
+    pub(crate) fn new(about: About, own: BTreeSet<u16>) -> SweepPage {
         let columns: Vec<Column> = columns().into_iter().take(METRICS).collect();
         let place = |column: &Column| metric_names().iter().position(|name| name == column.path);
         let places = columns.iter().map(|column| place(column).expect("a metric")).collect();
@@ -140,7 +145,8 @@ impl SweepPage {
             shown.iter_mut().for_each(Vec::clear);
         }
         let is_cut = shown != all;
-        SweepPage { about, columns, places, shown, flows: vec![], entries: vec![], is_cut }
+        let (flows, own_schemes, entries) = (vec![], BTreeMap::new(), vec![]);
+        SweepPage { about, columns, places, shown, flows, own, own_schemes, entries, is_cut }
     }
 
     /// Adds what came of all seeds of a scheme at a point, where each axis is at one of its `places`.
@@ -149,6 +155,13 @@ impl SweepPage {
         for (shown, place) in self.shown.iter().zip(places) {
             let Some(at) = shown.iter().position(|known| known == place) else { return };
             point = point * shown.len() + at;
+        }
+        for flow in ended.iter().flat_map(|flows| flows.iter()).filter(|flow| self.own.contains(&flow.index))
+        {
+            let schemes = self.own_schemes.entry(flow.flow.clone()).or_default();
+            if !schemes.contains(&flow.scheme) {
+                schemes.push(flow.scheme.clone());
+            }
         }
         let mut indices: Vec<(u16, &str)> = ended
             .iter()
@@ -187,6 +200,15 @@ impl SweepPage {
         }
     }
 
+    /// What a flow is called on the page: one with a scheme of its own says so, for the maps bear the names of the schemes
+    /// under test.
+    fn name(&self, flow: &String) -> String {
+        match self.own_schemes.get(flow) {
+            None => flow.clone(),
+            Some(schemes) => format!("{flow} (own scheme: {})", schemes.join(", ")),
+        }
+    }
+
     /// The page.
     pub(crate) fn render(&self, failed: usize, failures: &[Failure<'_>]) -> String {
         let points: usize = self.shown.iter().map(Vec::len).product();
@@ -209,6 +231,7 @@ impl SweepPage {
             values: shown.iter().map(|at| values[*at].as_str()).collect(),
             count: values.len(),
         });
+        let labels: Vec<String> = self.flows.iter().map(|flow| self.name(flow)).collect();
         let names: Vec<&str> = self.about.schemes.iter().map(String::as_str).collect();
         let data = Data {
             version: &self.about.version,
@@ -225,7 +248,7 @@ impl SweepPage {
             axes: axes.collect(),
             is_cut: self.is_cut,
             metrics: &self.columns,
-            flows: &self.flows,
+            flows: &labels,
             means,
             texts,
             failed_seeds,

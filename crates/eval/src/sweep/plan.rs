@@ -3,7 +3,7 @@
 //! A point is one value for each key. Runs are numbered from 0, and nothing is listed: there may be millions of them. A run
 //! is a pure function of its scenario, scheme and seed, and is known by the hash of all that it depends on ([`Key`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -120,12 +120,28 @@ impl Plan {
     fn scenario(&self, point: u64) -> Result<Scenario, String> {
         let scenario = Scenario::load(&self.spec.text, &self.spec.scenario, &self.sets(point));
         let scenario = scenario.map_err(|error| error.to_string())?;
-        match scenario.device.iter().position(|device| device.reports.is_some()) {
-            Some(device) => Err(format!(
+        if let Some(device) = scenario.device.iter().position(|device| device.reports.is_some()) {
+            return Err(format!(
                 "device.{device}.reports: only `airpace sim` writes that file; leave the key out"
-            )),
-            None => Ok(scenario),
+            ));
         }
+        // Otherwise results would bear the name of a scheme that ran nowhere.
+        if let Some(last) = scenario.flow.len().checked_sub(1)
+            && scenario.flow.iter().all(|flow| flow.scheme.is_some())
+        {
+            let flows = if last == 0 { "flow.0".to_owned() } else { format!("one of flow.0 to flow.{last}") };
+            return Err(format!(
+                "every flow has a scheme of its own, so that no flow would run the schemes under test: leave the key \
+                 `scheme` of {flows} out, and name its schemes with --scheme"
+            ));
+        }
+        Ok(scenario)
+    }
+
+    /// The flows that have a scheme of their own at this point, by their index: all others run the scheme under test.
+    pub(super) fn own_flows(&self, point: u64) -> BTreeSet<u16> {
+        let flows = self.scenario(point).map(|scenario| scenario.flow.clone()).unwrap_or_default();
+        (0..).zip(&flows).filter(|(_, flow)| flow.scheme.is_some()).map(|(index, _)| index).collect()
     }
 
     /// The hash of a point.

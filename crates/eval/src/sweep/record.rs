@@ -1,12 +1,16 @@
 //! What is kept of a run: its key, and a row per flow.
 //!
-//! A record is a line of text: the key in 32 hexadecimal digits, a space, and JSON. Numbers are written as the shortest text
-//! that gives the same number again.
+//! A record is a line of text: the key in 32 hexadecimal digits, a checksum of key and JSON in eight, and JSON, with a space
+//! between them. Numbers are written as the shortest text that gives the same number again.
+//!
+//! The key says which run it is, not what came of it. So the checksum is there: a number that was changed by hand, or by a
+//! disk, is found out before it becomes a result. It does not stop anybody who computes it anew.
 
 use std::fmt;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::tables::flows::FlowRow;
 
@@ -16,7 +20,7 @@ use crate::tables::flows::FlowRow;
 pub struct Key(pub [u8; 16]);
 
 /// Digits of a key.
-pub(super) const DIGITS: usize = 32;
+const DIGITS: usize = 32;
 
 impl Key {
     /// Reads what [`Key`] displays.
@@ -50,6 +54,15 @@ enum Written {
     Failed(String),
 }
 
+/// Digits of a checksum.
+const SUM_DIGITS: usize = 8;
+
+/// The checksum of a line: the first digits of a SHA-256.
+fn sum(key: Key, json: &str) -> String {
+    let hash = Sha256::new().chain_update(key.0).chain_update(json).finalize();
+    hash.iter().take(SUM_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// More flows of a run are not read.
 const MOST_FLOWS: usize = 1_000;
 
@@ -60,10 +73,27 @@ impl Record {
             Ok(flows) => Written::Flows(flows.clone()),
             Err(reason) => Written::Failed(reason.clone()),
         };
-        let json = serde_json::to_string(&written).expect("plain data with text keys");
-        let mut line = String::with_capacity(DIGITS + 2 + json.len());
-        writeln!(line, "{} {json}", self.key).expect("memory takes any text");
+        Record::sealed(self.key, &serde_json::to_string(&written).expect("plain data with text keys"))
+    }
+
+    /// A line with this JSON and the checksum that fits it, with its end.
+    pub fn sealed(key: Key, json: &str) -> String {
+        let mut line = String::with_capacity(DIGITS + SUM_DIGITS + 3 + json.len());
+        writeln!(line, "{key} {} {json}", sum(key, json)).expect("memory takes any text");
         line
+    }
+
+    /// Takes a line, without its end, apart: its key, and the JSON behind it, which is what was written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn parts(line: &str) -> Result<(Key, &str), String> {
+        let (key, rest) = line.split_once(' ').ok_or("it has no space behind its key")?;
+        let key = Key::parse(key).ok_or("it does not begin with a key of 32 hexadecimal digits")?;
+        match rest.split_once(' ') {
+            Some((told, json)) if told == sum(key, json) => Ok((key, json)),
+            _ => Err("it does not fit its checksum: it was changed after it was written".to_owned()),
+        }
     }
 
     /// Reads a line, without its end.
@@ -71,8 +101,7 @@ impl Record {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(line: &str) -> Result<Record, String> {
-        let (key, json) = line.split_once(' ').ok_or("it has no space behind its key")?;
-        let key = Key::parse(key).ok_or("it does not begin with a key of 32 hexadecimal digits")?;
+        let (key, json) = Record::parts(line)?;
         let written = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let result = match written {
             Written::Flows(flows) if flows.len() > MOST_FLOWS => {
@@ -113,16 +142,39 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_was_changed_is_found_out() {
+        let record = |value| {
+            let mut values = vec![None; metric_names().len()];
+            values[0] = Some(value);
+            let row = FlowRow { flow: "phone".to_owned(), values, ..FlowRow::default() };
+            Record { key: Key([1; 16]), result: Ok(vec![row]) }.line()
+        };
+        let line = record(55.5);
+        assert!(Record::parse(line.trim_end()).is_ok());
+        for (from, to) in [("55.5", "99.5"), ("phone", "Phone"), ("0101010101", "0101010102"), ("null", "1")]
+        {
+            let changed = line.replacen(from, to, 1);
+            if changed != line {
+                let said = Record::parse(changed.trim_end()).unwrap_err();
+                assert!(said.contains("checksum"), "{from}: {said}");
+            }
+        }
+        let (key, rest) = line.split_once(' ').unwrap();
+        let (_, json) = rest.split_once(' ').unwrap();
+        assert!(Record::parse(&format!("{key} {}", json.trim_end())).is_err(), "it has a checksum");
+    }
+
+    #[test]
     fn a_line_that_is_no_record_says_why() {
         for line in ["", "abc {}", "0123456789abcdef0123456789abcdef", "0123456789ABCDEF0123456789abcdef {}"]
         {
             assert!(Record::parse(line).is_err(), "{line}");
         }
         let key = Key([1; 16]);
-        let few = format!(
-            "{key} {{\"flows\":[{{\"flow\":\"a\",\"index\":0,\"device\":0,\"direction\":\"down\",\"scheme\":\"pbe\",\
-             \"greedy\":true,\"values\":\"1 2\"}}]}}"
-        );
-        assert!(Record::parse(&few).unwrap_err().contains("2 numbers"), "{:?}", Record::parse(&few));
+        let json = "{\"flows\":[{\"flow\":\"a\",\"index\":0,\"device\":0,\"direction\":\"down\",\"scheme\":\"pbe\",\
+                    \"greedy\":true,\"values\":\"1 2\"}]}";
+        let few = Record::sealed(key, json);
+        let said = Record::parse(few.trim_end()).unwrap_err();
+        assert!(said.contains("2 numbers"), "{said}");
     }
 }

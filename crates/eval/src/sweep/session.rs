@@ -12,7 +12,7 @@
 //! Results, failures and page depend on the matrix only: not on the order in which runs ended, on threads, on
 //! interruptions, or on who made the runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -267,6 +267,13 @@ impl Sweep {
         &self.todo
     }
 
+    /// The flows that have schemes of their own, by their index: the scheme under test runs on all others. A key is set at
+    /// all points or at none, so that these are the same flows at each.
+    pub fn own_flows(&self) -> BTreeSet<u16> {
+        let possible = self.todo.digests.iter().position(Result::is_ok);
+        possible.map(|point| self.plan.own_flows(point as u64)).unwrap_or_default()
+    }
+
     /// How far it is.
     pub fn progress(&self) -> SweepProgress {
         let failed = self.failures.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
@@ -361,7 +368,7 @@ impl Sweep {
         let base = base(&spec.text, &spec.scenario)?;
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let index = Index::read(&self.root)?;
-        let mut page = SweepPage::new(self.about(&base));
+        let mut page = SweepPage::new(self.about(&base), self.own_flows());
         let mut failed: Vec<(u64, String)> = vec![];
         let mut unknown = 0;
         for scheme in 0..spec.schemes.len() {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use airpace_files::{Inside, new_file};
 
-use super::record::{DIGITS, Key, Record};
+use super::record::{Key, Record};
 use crate::error::EvalError;
 
 /// The folder's name.
@@ -68,9 +68,10 @@ impl Index {
                 // The end, or a line that its process did not live to complete.
                 break;
             }
-            let key =
-                line.get(..DIGITS).and_then(|digits| std::str::from_utf8(digits).ok()).and_then(Key::parse);
-            let key = key.ok_or_else(|| malformed(&path, format!("line {count} has no key")))?;
+            let text = std::str::from_utf8(&line).map_err(|error| error.to_string());
+            // All lines are looked at before any run is made: what cannot be believed is told now, not at the end.
+            let parts = text.and_then(|text| Record::parts(text.trim_end_matches('\n')));
+            let (key, _) = parts.map_err(|reason| malformed(&path, format!("line {count}: {reason}")))?;
             self.places.push(Place { key, file: number, offset, bytes: bytes as u32 });
             offset += bytes as u64;
         }
@@ -214,10 +215,12 @@ mod tests {
         assert!(index.has(Key([1; 16])) && !index.has(Key([2; 16])), "the torn line's run is made again");
         fs::write(&path, "something else\n").unwrap();
         let said = Index::read(folder.path()).err().unwrap().to_string();
-        assert!(said.contains("line 1 has no key (remove this file"), "{said}");
+        assert!(said.contains("line 1: it does not begin with a key"), "{said}");
         fs::write(&path, format!("{} []\n", Key([1; 16]))).unwrap();
-        let said = Index::read(folder.path()).unwrap().record(Key([1; 16])).unwrap_err().to_string();
-        assert!(said.contains("remove this file"), "{said}");
+        let said = Index::read(folder.path()).err().unwrap().to_string();
+        assert!(said.contains("checksum") && said.contains("remove this file"), "{said}");
+        fs::write(&path, [0xFF, b'\n']).unwrap();
+        assert!(Index::read(folder.path()).is_err(), "no text");
     }
 
     #[test]

@@ -287,6 +287,28 @@ fn a_matrix_of_which_nothing_can_run_is_refused_with_the_reason() {
 }
 
 #[test]
+fn no_result_bears_the_name_of_a_scheme_that_ran_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |spec| Sweep::open(Plan::new(spec).unwrap(), folder.path(), host(1));
+    let said = open(spec(&[("flow.0.scheme", "reno,cubic")], &["bbr"], "1")).err().unwrap().to_string();
+    assert!(
+        said.contains("every flow has a scheme of its own") && said.contains("`scheme` of flow.0 out"),
+        "{said}"
+    );
+    let two = format!("{STORY}[[flow]]\nlabel = \"other\"\nrtt_ms = 20\n");
+    let of_two = |sets| Spec { text: two.clone(), ..spec(sets, &["bbr"], "1") };
+    let said =
+        open(of_two(&[("flow.0.scheme", "reno"), ("flow.1.scheme", "cubic")])).err().unwrap().to_string();
+    assert!(said.contains("one of flow.0 to flow.1"), "{said}");
+    let sweep = open(of_two(&[("flow.0.scheme", "reno,cubic")])).unwrap();
+    assert_eq!(sweep.own_flows().into_iter().collect::<Vec<_>>(), [0]);
+    sweep.run(GO).unwrap();
+    finish(sweep);
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains(r#""phone (own scheme: reno, cubic)","other""#), "the page tells them apart");
+}
+
+#[test]
 fn records_from_elsewhere_are_as_good_as_own_ones_if_they_are_of_the_same_runs() {
     let folder = tempfile::tempdir().unwrap();
     let root = |name: &str| folder.path().join(name);
@@ -330,7 +352,7 @@ fn a_page_that_would_be_too_large_is_cut_and_says_so() {
             .into(),
     };
     let data = |values| {
-        let page = crate::report::sweep::SweepPage::new(about(values)).render(0, &[]);
+        let page = crate::report::sweep::SweepPage::new(about(values), Default::default()).render(0, &[]);
         let (_, rest) = page.split_once(r#"id="data">"#).unwrap();
         serde_json::from_str::<serde_json::Value>(rest.split_once("</script>").unwrap().0).unwrap()
     };

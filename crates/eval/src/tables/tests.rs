@@ -329,3 +329,11 @@ fn folders_are_partitions_that_readers_decode() {
     let path = partition(Path::new("RUN"), "packets", &facts());
     assert_eq!(path, Path::new("RUN/packets/scenario=story/scheme=pbe%40paper%3Afloor%3Doff/seed=7"));
 }
+
+#[test]
+fn names_of_the_table_of_controllers_are_taken() {
+    for name in ["time_ms", "flow_label", "cwnd_bytes", "scenario", "scheme", "seed"] {
+        assert!(is_controller_column(name), "{name}");
+    }
+    assert!(!is_controller_column("rate_mbps"));
+}

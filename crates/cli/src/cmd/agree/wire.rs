@@ -194,6 +194,12 @@ impl Play<'_> {
                 .filter_map(|said| said.lines().rfind(|line| !line.starts_with('{')))
                 .collect::<Vec<_>>()
                 .join("; ");
+            if said.is_empty() && is_full(self.folder) {
+                let folder = self.folder.display();
+                return Err(error.context(format!(
+                    "hardly any space is left in `{folder}`; choose another place with --out"
+                )));
+            }
             return Err(if said.is_empty() { error } else { error.context(said) });
         }
         let looks = |said: &String| inside::read(said);
@@ -229,6 +235,11 @@ impl Insides {
             inside::tell(&flow, self.zero_ns, recorder);
         }
     }
+}
+
+/// Whether programs cannot say what they have to.
+fn is_full(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|there| there.f_bavail.saturating_mul(there.f_frsize) < 1 << 16)
 }
 
 /// Starts the programs, and waits until those of flows have ended. One of the far side whose peer's farewell was lost may still

@@ -15,7 +15,7 @@ pub fn line() -> Finding {
                 let who = if may_load() {
                     ""
                 } else {
-                    "; loading needs root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+                    "; loading needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and, for control groups, CAP_SYS_ADMIN"
                 };
                 let [biscay, morc, pbe] = SCHEMES;
                 format!(

@@ -186,6 +186,11 @@ fn log(folder: &Path, number: usize) -> anyhow::Result<File> {
     let path = folder.join(log_name(number));
     let make = || {
         std::fs::create_dir_all(path.parent().expect("it has a folder"))?;
+        // That of an earlier run, which this one replaces.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         airpace_files::new_file(&path)
     };
     make().with_context(|| format!("cannot write `{}`; choose another place with --out", path.display()))

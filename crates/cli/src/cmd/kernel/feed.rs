@@ -22,6 +22,7 @@ use super::devices::Devices;
 use super::loaded::not_loaded;
 use super::source::{PlayTrace, read, trace};
 use crate::cmd::{Verdict, on_interrupt};
+use crate::terminal::say;
 
 /// How often the feed is written if nothing new comes.
 ///
@@ -30,6 +31,9 @@ const PERIOD: Duration = Duration::from_millis(1);
 
 /// How often a feeder looks whether what it feeds is still there.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// So many reports of no use, and none before, are no accident.
+const USELESS: u64 = 100;
 
 const NO_ARRAY: &str = "what is loaded has no array for a feeder; unload it and load it again";
 const NOT_MAPPED: &str = "the kernel does not map its array; feed as root";
@@ -172,12 +176,22 @@ pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     // Averages are over the round trip that senders tell the kernel.
     let rtprop = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&rtprop);
+    let mut all = 0;
     let meaning = move |report: &RadioReport| {
         let nanos = told.load(Ordering::Relaxed);
         if nanos != 0 {
             feeder.set_rtprop(Duration::from_nanos(nanos));
         }
-        Some(feeder.report(report, now()))
+        let cell = feeder.report(report, now());
+        all += 1;
+        // At the start, some lack something.
+        if all == USELESS && feeder.refused() == all {
+            say(format_args!(
+                "airpace: the first {USELESS} reports do not tell what others in the cell get, as a decoder's do; PBE-CC needs \
+                 that, so its flows are BBR's. BISCAY needs this phone's grants only."
+            ));
+        }
+        Some(cell)
     };
     let tell = |cell: &Cell, _| {
         let nanos = phone.feed.rtprop().map_or(0, |rtprop| rtprop.as_nanos() as u64);

@@ -76,7 +76,7 @@ impl Groups {
     pub fn see() -> anyhow::Result<Groups> {
         let mounted = tempfile::tempdir().context("no folder for control groups")?;
         mount("airpace", mounted.path(), "cgroup2", MountFlags::empty(), None)
-            .context("control groups of version 2 cannot be seen: run as root, on a kernel that has them")?;
+            .context("control groups of version 2 cannot be seen: run as root, or with CAP_SYS_ADMIN, on a kernel that has them")?;
         Ok(Groups { mounted })
     }
 

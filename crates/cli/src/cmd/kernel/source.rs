@@ -57,7 +57,7 @@ pub fn read<N>(
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         return reports(BufReader::new(stream), None, meaning, stop, news).with_context(|| from.to_owned());
     }
-    let file = File::open(path).with_context(|| format!("cannot read {from}"))?;
+    let file = File::open(path).with_context(|| format!("cannot read {from}{}", hint(from)))?;
     let mut file = BufReader::new(file);
     let begins = file.fill_buf().with_context(|| format!("cannot read {from}"))?;
     if begins.starts_with(b"airpace-ack-trace") {
@@ -67,6 +67,17 @@ pub fn read<N>(
         return trace(file, stop, news).with_context(|| from.to_owned());
     }
     reports(file, Some(Pace::default()), meaning, stop, news).with_context(|| from.to_owned())
+}
+
+/// What to give in place of a word that says what the reports are of.
+fn hint(from: &str) -> &'static str {
+    match from {
+        "diag" => " (of a modem: `modem:` and its port, or `od` for what `airpace diag daemon` reads)",
+        "emu" => " (of an emulator: $AIRPACE_MODEM_REPORTS or $AIRPACE_REPORTS, in a program that it runs)",
+        "decode" => " (of a decoder: `airpace decode … --reports - | airpace kernel feed --from -`)",
+        "trace" => " (of a trace: the file that `airpace sim --ack-trace` wrote)",
+        _ => "",
+    }
 }
 
 /// Sends what the reports of a modem, a board, a decoder or another machine mean. One that goes away is looked for.

@@ -181,8 +181,8 @@ impl Status {
                 flow.rate.map(|rate| format!("{:.2} Mbit/s", rate.as_mbps())),
                 flow.window.map(|window| format!("window {} B", window.0)),
                 flow.rtt.map(|rtt| match rtt.as_micros() {
-                    micros @ ..1_000 => format!("RTT {micros} us"),
-                    _ => format!("RTT {:.1} ms", millis(rtt)),
+                    micros @ ..1_000 => format!("least RTT {micros} us"),
+                    _ => format!("least RTT {:.1} ms", millis(rtt)),
                 }),
             ];
             let said: Vec<String> = said.into_iter().flatten().collect();

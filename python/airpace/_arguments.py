@@ -1,0 +1,122 @@
+"""What callers give, looked at before anything runs. Each message names the argument and says what to give."""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airpace._progress import Bar
+
+#: The largest seed.
+MOST_SEED = 2**64 - 1
+
+#: The most runs at once.
+MOST_JOBS = 1024
+
+
+def _index(value: object) -> int | None:
+    """A whole number, of Python or of NumPy; `None` if it is none."""
+    if isinstance(value, bool):
+        return None
+    number: Any = value
+    try:
+        return operator.index(number)
+    except TypeError:
+        return None
+
+
+def whole(name: str, value: object, least: int, most: int, hint: str = "") -> int:
+    """A whole number in its bounds."""
+    number = _index(value)
+    if number is None or not least <= number <= most:
+        raise ValueError(f"{name}={value!r}: give a whole number, {hint or f'{least} to {most}'}")
+    return number
+
+
+def number(name: str, value: object, hint: str = "a number") -> float:
+    """A number; NaN is one."""
+    given: Any = value
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r}: give {hint}") from None
+
+
+def jobs_of(jobs: object) -> int | None:
+    """How many runs at once."""
+    return None if jobs is None else whole("jobs", jobs, 1, MOST_JOBS)
+
+
+def seed_of(seed: object) -> int:
+    """A seed."""
+    found = _index(seed)
+    if found is None or not 0 <= found <= MOST_SEED:
+        raise ValueError(f"{seed!r} is no seed; give whole numbers from 0 to 2**64 - 1")
+    return found
+
+
+def seeds_of(seeds: object) -> list[int]:
+    """One seed or several."""
+    if _index(seeds) is not None or isinstance(seeds, str | bytes | Mapping) or not _is_iterable(seeds):
+        return [seed_of(seeds)]
+    several: Any = seeds
+    found = [seed_of(seed) for seed in several]
+    if not found:
+        raise ValueError("no seed: give at least one, as seeds=1 or seeds=range(1, 6)")
+    return found
+
+
+def _is_iterable(value: object) -> bool:
+    anything: Any = value
+    try:
+        iter(anything)
+    except TypeError:
+        return False
+    return True
+
+
+def names_of(name: str, value: object, hint: str) -> list[str]:
+    """One name or several."""
+    several: Any = [value] if isinstance(value, str) else value
+    if isinstance(value, bytes | Mapping) or not _is_iterable(several):
+        raise ValueError(f"{name}={value!r}: give {hint}")
+    found = list(several)
+    for each in found:
+        if not isinstance(each, str):
+            raise ValueError(f"{name}: {each!r} is no name; give {hint}")
+    return found
+
+
+def sets_given(values: object, example: str) -> Mapping[str, Any]:
+    """Keys of a scenario and what they are set to."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ValueError(f"set={values!r}: give a dict of keys and values, as set={example}")
+    for key in values:
+        if not isinstance(key, str):
+            raise ValueError(f"set: {key!r} is no key; give its path as text, as set={example}")
+    return values
+
+
+def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Path") -> str:
+    """A path as text."""
+    path: Any = value
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise ValueError(f"{name}={value!r}: give {hint}") from None
+
+
+def teller_of(progress: object) -> Callable[[float, int, int], object] | Bar | None:
+    """Who is told how far a long call is."""
+    if callable(progress):
+        return progress
+    if progress is not None and not isinstance(progress, bool):
+        raise ValueError(f"progress={progress!r}: give True, False, or a function of (share, ended, runs)")
+    if progress or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
+        return Bar(sys.stderr)
+    return None
