@@ -409,18 +409,54 @@ fn users_outlast_a_fade_but_not_for_ever() {
         carrier.users()
     };
     assert_eq!(users_after(0..50, &[(100, 20), (7, 40)], Scope::Everyone), 2);
-    assert_eq!(users_after(50..250, &[], partly(0.0, 50.0)), 2, "200 subframes in which nothing was heard");
-    assert_eq!(
-        users_after(250..500, &[], partly(0.0, 50.0)),
-        1,
-        "after ten times the window it is forgotten"
-    );
+    assert_eq!(users_after(50..250, &[], partly(0.0, 2.0)), 2, "200 subframes in which nothing was heard");
+    assert_eq!(users_after(250..500, &[], partly(0.0, 2.0)), 1, "after ten times the window it is forgotten");
     assert_eq!(users_after(500..550, &[(100, 20), (7, 40)], partly(0.5, 9.0)), 2);
     assert_eq!(
         users_after(550..591, &[(100, 20)], Scope::Everyone),
         1,
         "whoever is not served while all is heard"
     );
+}
+
+#[test]
+fn whoever_is_seldom_read_is_not_forgotten_between_two_readings() {
+    let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
+    let mut counted = |subframes: std::ops::Range<u64>, every: u64, scope: Scope| {
+        let mut counts = vec![];
+        for n in subframes {
+            let grants: &[(u16, u16)] =
+                if n.is_multiple_of(every) { &[(100, 10), (7, 20)] } else { &[(100, 10)] };
+            let report = RadioReport { scope, ..report(0, n, grants) };
+            carrier.on_report(&report, shared(&report), report.own.as_ref().unwrap(), 40);
+            counts.push(carrier.users());
+        }
+        counts
+    };
+    let heard_badly = partly(0.6, 2.0);
+    counted(0..2_000, 60, heard_badly);
+    assert!(counted(2_000..4_000, 60, heard_badly).iter().all(|&users| users == 2));
+    assert_eq!(
+        counted(4_001..4_700, 10_000, heard_badly).last(),
+        Some(&1),
+        "it is gone after eight times 60"
+    );
+    counted(6_000..8_000, 60, Scope::Everyone);
+    let there = counted(8_000..10_000, 60, Scope::Everyone);
+    assert!(there.contains(&1), "where all is read, who is not read is not there");
+}
+
+#[test]
+fn prbs_that_unread_messages_grant_are_somebody_s() {
+    let users = |prbs| {
+        let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
+        for n in 0..200 {
+            let report = RadioReport { scope: partly(0.5, prbs), ..report(0, n, &[(100, 30)]) };
+            carrier.on_report(&report, shared(&report), report.own.as_ref().unwrap(), 40);
+        }
+        carrier.users()
+    };
+    assert_eq!((users(40.0), users(3.0)), (2, 1));
 }
 
 #[test]
