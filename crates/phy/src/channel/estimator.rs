@@ -89,6 +89,8 @@ struct Statistics {
     is_odd: bool,
     /// How much it moves within the first slot, extrapolated to a millisecond.
     fast: f32,
+    /// The share with which the next value counts for `fast`.
+    fast_share: f32,
     /// The power of the noise as the bends between neighbours in a symbol tell it: with that of echoes, but without that
     /// of motion.
     bends: f32,
@@ -196,7 +198,8 @@ impl Estimator {
     /// its motion came from them.
     pub(crate) fn forget_channel_and_motion(&mut self) {
         self.forget();
-        (self.statistics.motion, self.statistics.fast) = (0.0, 0.0);
+        self.statistics.motion = 0.0;
+        (self.statistics.fast, self.statistics.fast_share) = (0.0, learn::FIRST_SHARE);
     }
 
     /// A new subframe begins: the channel may have moved.

@@ -25,6 +25,11 @@ const MOST_BEHIND: f32 = 1200.0;
 /// Chosen: that of a Doppler shift of 1 kHz, above which nothing is read. Half of the slot is then a sixth of the wave.
 const MOST_MOTION: f32 = 20.0;
 
+/// The share with which the first value counts for the motion within a slot.
+///
+/// Chosen: after three subframes a receiver at 1 kHz is known as one, and one that stands still is hardly ever taken for it.
+pub(super) const FIRST_SHARE: f32 = 0.25;
+
 /// From this motion on, over the power of the channel, the channel of one slot is not that of the other.
 ///
 /// Chosen: that of a Doppler shift of 350 Hz. Below, averages over a subframe are worth more than what motion costs. A burst
@@ -148,11 +153,12 @@ impl Estimator {
         }
     }
 
-    /// Takes how far the channel moved within a slot, extrapolated to a millisecond.
+    /// Takes how far the channel moved within a slot, extrapolated to a millisecond. The first values count more.
     fn learn_fast(&mut self, moved: f32) {
-        let Statistics { power, fast, .. } = &mut self.statistics;
+        let Statistics { power, fast, fast_share, .. } = &mut self.statistics;
         if moved.is_finite() {
-            *fast += SLOW * (moved.min(MOST_MOTION * *power) - *fast);
+            *fast += *fast_share * (moved.min(MOST_MOTION * *power) - *fast);
+            *fast_share = (*fast_share / (1.0 + *fast_share)).max(SLOW);
         }
     }
 
