@@ -297,7 +297,7 @@ impl Estimator {
             make(&mut self.weights[port], Key::new(noise, self.spread.step));
             if port == 0 {
                 let step = self.spread.trial_step();
-                make(&mut self.spread.trial, Key::new(noise, step));
+                make(self.spread.trial_mut(), Key::new(noise, step));
             }
         }
         let mut misfit = (0.0, 0.0);
