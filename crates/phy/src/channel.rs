@@ -20,6 +20,8 @@ pub struct Channel {
     /// Mean power of a port over the band.
     power: f32,
     noise: f32,
+    /// How far the channel may have moved by the time of each control symbol, as a power on a resource element.
+    moved: [f32; MOST_CONTROL_SYMBOLS],
     /// How much each subcarrier counts, 1 or less: the noise over what disturbs it. Empty if all count the same.
     weights: Vec<f32>,
 }
@@ -30,7 +32,13 @@ impl Channel {
     pub fn known(ports: Vec<Vec<Complex32>>, noise: f32) -> Channel {
         let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
         let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
-        Channel { ports, power, noise: noise.max(LEAST_NOISE * power), weights: Vec::new() }
+        Channel {
+            ports,
+            power,
+            noise: noise.max(LEAST_NOISE * power),
+            moved: [0.0; MOST_CONTROL_SYMBOLS],
+            weights: Vec::new(),
+        }
     }
 
     /// The gain with which each antenna port is received on every subcarrier.
@@ -41,6 +49,12 @@ impl Channel {
     /// Power of the noise on a resource element.
     pub fn noise(&self) -> f32 {
         self.noise
+    }
+
+    /// The same on one of a group in a control symbol: also what the channel may have moved until then.
+    #[inline]
+    pub fn noise_at(&self, reg: &Reg) -> f32 {
+        self.noise + self.moved.get(usize::from(reg.symbol)).copied().unwrap_or_default()
     }
 
     /// Mean power of a port over the band.
@@ -107,6 +121,9 @@ impl Channel {
         regs.iter().map(|reg| self.matched(cell.ports, grid, reg)).collect()
     }
 }
+
+/// Most symbols that a control region has.
+const MOST_CONTROL_SYMBOLS: usize = 4;
 
 /// The least noise, relative to the power of a port: so likelihoods stay within the range of numbers.
 ///

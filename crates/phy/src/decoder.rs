@@ -136,6 +136,7 @@ pub struct Decoder {
     caution: Caution,
     reader: Option<Reader>,
     clock: Clock,
+    rate_hz: u64,
     /// By how many subframes the numbers leapt in subframes that did not come out.
     leapt: i64,
     rntis: BTreeSet<Rnti>,
@@ -150,12 +151,14 @@ struct Reader {
     evidence: Evidence,
     answers: Answers,
     account: Account,
-    /// First sample of the last subframe that was read.
-    last: Option<i64>,
+    /// First sample of the last subframe that was read, and its frame's number and its own.
+    last: Option<(i64, (u16, usize))>,
+    /// Half a subframe in samples.
+    half: i64,
 }
 
 impl Reader {
-    fn new(cell: Cell, caution: Caution) -> Reader {
+    fn new(cell: Cell, caution: Caution, rate_hz: u64) -> Reader {
         let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
         Reader {
             cell,
@@ -164,14 +167,20 @@ impl Reader {
             answers: Answers::new(cell),
             account: Account::default(),
             last: None,
+            half: (rate_hz / 2000) as i64,
         }
     }
 
-    /// Whether a subframe is new. When a cell is found again, the first subframes may have been read before.
+    /// Whether a subframe is new. When a cell is found again, the first subframes may have been read before, the last of
+    /// them some samples earlier or later.
     fn is_news(&mut self, observation: &Observation) -> bool {
-        let is_news = self.last.is_none_or(|last| last < observation.sample);
+        let Observation { sample, sfn, number, .. } = *observation;
+        let is_news = self.last.is_none_or(|(last, of_frames)| {
+            let is_same = of_frames == (sfn, number) && sample < last + self.half;
+            sample > last && !is_same
+        });
         if is_news {
-            self.last = Some(observation.sample);
+            self.last = Some((sample, (sfn, number)));
         }
         is_news
     }
@@ -224,6 +233,7 @@ impl Decoder {
             caution: options.caution,
             reader: None,
             clock: Clock::new(options.listen.rate_hz),
+            rate_hz: options.listen.rate_hz,
             leapt: 0,
             rntis: BTreeSet::new(),
             out: VecDeque::new(),
@@ -320,7 +330,7 @@ impl Decoder {
                 let same = self.reader.as_ref().is_some_and(|reader| reader.cell == lock.cell);
                 if !same {
                     let late = self.settle();
-                    self.reader = Some(Reader::new(lock.cell, self.caution));
+                    self.reader = Some(Reader::new(lock.cell, self.caution, self.rate_hz));
                     if !late.is_empty() {
                         self.out.push_back(Output::Locked(lock));
                         return Some(Output::Late(late));

@@ -184,9 +184,9 @@ impl Observer {
     pub fn cfi<'h>(&self, heard: impl IntoIterator<Item = (&'h Grid, &'h Channel)>, out: &mut Observation) {
         let mut llrs = [0.0; 32];
         for (grid, channel) in heard {
-            let scale = llr_scale(channel.noise());
             for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
                 let symbols = channel.matched(self.cell.ports, grid, reg);
+                let scale = llr_scale(channel.noise_at(reg));
                 add_llrs(&symbols, scale * channel.weight(reg), &[1.0; 8], eight);
             }
         }
@@ -223,11 +223,11 @@ impl Observer {
         out.llrs.clear();
         out.llrs.resize(count, 0.0);
         for (grid, channel) in heard.clone() {
-            let scale = llr_scale(channel.noise());
             let scrambling = self.scrambling[out.number % 10].chunks_exact(8);
             for ((reg, signs), eight) in region.pdcch.iter().zip(scrambling).zip(out.llrs.chunks_exact_mut(8))
             {
                 let symbols = channel.matched(self.cell.ports, grid, reg);
+                let scale = llr_scale(channel.noise_at(reg));
                 add_llrs(&symbols, scale * channel.weight(reg), signs, eight);
             }
         }
@@ -239,7 +239,7 @@ impl Observer {
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
                 // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
                 let of_antenna = |(_, channel): (&Grid, &Channel)| {
-                    let scale = llr_scale(channel.noise()) * std::f32::consts::FRAC_1_SQRT_2;
+                    let scale = llr_scale(channel.noise_at(reg)) * std::f32::consts::FRAC_1_SQRT_2;
                     scale * channel.power(reg) * channel.weight(reg)
                 };
                 let mean: f32 = heard.clone().map(of_antenna).sum();

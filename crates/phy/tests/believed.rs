@@ -201,6 +201,26 @@ fn fading_cells_are_believed() {
     }
 }
 
+/// At a Doppler shift of 1 kHz the channel of one slot is not that of the other. What is not heard clearly for that reason must
+/// not be mistaken for something else.
+#[test]
+fn fast_receivers_are_served_and_nothing_is_invented() {
+    for (prbs, fft_size, ports, profile, doppler_hz, least) in [
+        (100, 1536, Ports::Two, DelayProfile::Eva, 1000.0, 0.98),
+        (100, 1536, Ports::Two, DelayProfile::Etu, 1000.0, 0.97),
+        (50, 768, Ports::One, DelayProfile::Eva, 1000.0, 0.95),
+        (25, 384, Ports::Four, DelayProfile::Etu, 500.0, 0.96),
+        (25, 384, Ports::Two, DelayProfile::Eva, 300.0, 0.97),
+    ] {
+        let fading = Some((profile, doppler_hz));
+        let base = scene(prbs, fft_size, ports, 15.0);
+        let heard = hear(&Scene { fading, tries: 12, subframes: 300, seed: 3, ..base });
+        let found = heard.found as f64 / heard.sent as f64;
+        assert!(found >= least, "{prbs} PRBs, {ports:?}, {profile:?} {doppler_hz} Hz: {found:.4} is found");
+        assert_eq!(heard.others, 0, "{prbs} PRBs, {ports:?}, {profile:?} {doppler_hz} Hz");
+    }
+}
+
 /// Confidences are probabilities, even if noise leaves many messages in doubt.
 #[test]
 fn confidences_are_true() {

@@ -121,6 +121,36 @@ fn losses_that_go_on_cost_a_subframe_or_two_each() {
     }
 }
 
+/// Near the end too little is left to find the cell anew. Its reference signals are found where symbols begin.
+#[test]
+fn a_loss_near_the_end_of_a_wide_recording_costs_a_subframe() {
+    let (prbs, fft_size) = (100, 1536);
+    let (samples, sent) = scene(prbs, fft_size).play();
+    let subframe = fft_size * 15;
+    let mut costs = Vec::new();
+    for lost in [9_000, 15_000, 20_000, subframe, 30_000, 60_000] {
+        for at_ms in [94.05, 94.6, 95.3, 95.9, 96.5, 97.02] {
+            let at = (at_ms * subframe as f64) as usize;
+            let decoded = decode(fft_size as u64 * 15_000, &[&samples[..at], &samples[at + lost..]].concat());
+            // Those of which the longest control region came.
+            let is_whole = |index: u64| {
+                let control = index as usize * subframe..index as usize * subframe + 4 * subframe / 14;
+                index >= 80
+                    && (control.end <= at || control.start >= at + lost && control.end <= samples.len())
+            };
+            let missed: Vec<u64> = busy(&sent)
+                .into_iter()
+                .filter(|(index, count)| is_whole(*index) && decoded.messages.get(index) != Some(count))
+                .map(|(index, _)| index)
+                .collect();
+            println!("{lost} samples lost after {at_ms} ms: {missed:?} are not read");
+            assert!(missed.len() <= 1, "{lost} samples lost after {at_ms} ms: {missed:?} are not read");
+            costs.push(missed.len());
+        }
+    }
+    println!("{} losses cost {} subframes that came", costs.len(), costs.iter().sum::<usize>());
+}
+
 /// Fading is not a loss: every readable subframe is reported.
 #[test]
 fn a_fading_cell_is_heard_all_along() {

@@ -15,6 +15,7 @@ use airpace_phy::grid::Grid;
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::ofdm::Modulator;
 use airpace_phy::pdcch::Sent;
+use airpace_phy::phich::{self, Answer};
 use airpace_phy::resample::Resampler;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports,
@@ -124,6 +125,7 @@ impl OnAir {
         let mut crowd = Crowd::new(Carrier::symmetric(cell.bandwidth.prbs(), cell.ports), 12, self.seed);
         let streams = Streams::new(self.seed);
         let mut rng = streams.stream("phy.weaker");
+        let mut answers = streams.stream("phy.weaker.answers");
         let amplitude = 1.0 / (fft_size as f32).sqrt();
         let mut encoder = Encoder::new(cell);
         let mut modulator =
@@ -148,7 +150,16 @@ impl OnAir {
             let cfi = least + rng.below(u64::from(4 - least)) as u8;
             let sent = crowd.subframe(number, encoder.cces(cfi), 8);
             let (sfn, messages) = ((index / 10) as u16, &sent[..]);
-            let idle = Subframe { sfn, number, cfi, messages, answers: &[], data: &[] };
+            // Some uplink blocks are answered.
+            let mut answer = || Answer {
+                group: answers.below(cell.phich_groups() as u64) as usize,
+                sequence: answers.below(phich::sequences(cell.cp) as u64) as usize,
+                ack: answers.chance(0.8),
+            };
+            let mut answered: Vec<Answer> = (0..3).map(|_| answer()).collect();
+            answered.sort_by_key(|answer| (answer.group, answer.sequence));
+            answered.dedup_by_key(|answer| (answer.group, answer.sequence));
+            let idle = Subframe { sfn, number, cfi, messages, answers: &answered, data: &[] };
             let of_idle = encoder.grids(&idle).expect("a subframe that can be sent").to_vec();
             let grids = match load {
                 Load::Nothing => of_idle,

@@ -5,6 +5,7 @@
 //!     ─▶ smoothed over frequency, as far as echoes allow ─▶ channel ─▶ what does not fit is noise
 //! ```
 
+mod learn;
 mod narrow;
 mod spread;
 
@@ -26,8 +27,8 @@ pub struct Estimator {
     /// By subframe, symbol and port.
     pilots: Vec<Vec<[Option<Pilots>; 4]>>,
     ports: Vec<Port>,
-    /// For ports 0 and 1, and for ports 2 and 3.
-    weights: [(Key, Weights); 2],
+    /// By port.
+    weights: [(Key, Weights); 4],
     spread: Spread,
     narrow: Narrow,
     statistics: Statistics,
@@ -86,6 +87,13 @@ struct Statistics {
     behind: f32,
     /// Whether the last measurement was far away from `noise`.
     is_odd: bool,
+    /// How much it moves within the first slot, extrapolated to a millisecond.
+    fast: f32,
+    /// The share with which the next value counts for `fast`.
+    fast_share: f32,
+    /// The power of the noise as the bends between neighbours in a symbol tell it: with that of echoes, but without that
+    /// of motion.
+    bends: f32,
 }
 
 /// What an [`Estimator`] knows besides the channel of the moment.
@@ -112,21 +120,6 @@ struct Work {
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
 }
-
-/// The share by which the average of motion takes a new value.
-///
-/// Chosen: some twenty milliseconds, because noise hides the motion.
-const SLOW: f32 = 0.05;
-
-/// If the power of a symbol's reference signals differs from that of the last by more than this factor, it is not
-/// fading.
-const STEP_OF_LEVEL: f32 = 10.0;
-
-/// A measurement of the noise that differs by more than this factor is odd.
-const ODD_NOISE: f32 = 10.0;
-
-/// Most measurements that count for the noise: the average reaches back that far.
-const MOST_BEHIND: f32 = 1200.0;
 
 /// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
 const PHASE_WANDER: f32 = 0.1;
@@ -164,7 +157,7 @@ impl Estimator {
             ports: vec![port; cell.ports.count()],
             spread: Spread::new(weights.clone()),
             narrow: Narrow::new(2 * places),
-            weights: [weights.clone(), weights],
+            weights: std::array::from_fn(|_| weights.clone()),
             statistics: Statistics::default(),
             hints: Hints::default(),
             channel: Channel::known(
@@ -206,15 +199,16 @@ impl Estimator {
     pub(crate) fn forget_channel_and_motion(&mut self) {
         self.forget();
         self.statistics.motion = 0.0;
+        (self.statistics.fast, self.statistics.fast_share) = (0.0, learn::FIRST_SHARE);
     }
 
     /// A new subframe begins: the channel may have moved.
     pub fn begin(&mut self) {
-        self.hints = Hints::default();
-        let Statistics { motion, noise, .. } = self.statistics;
+        self.hints = Hints { is_fast: self.is_fast(), ..Hints::default() };
+        let (motion, noise) = (self.motion(), self.statistics.noise);
         for (port, Port { combs }) in self.ports.iter_mut().enumerate() {
             for (which, comb) in combs.iter_mut().enumerate() {
-                let doubt = noise.unwrap_or_default() * self.weights[port / 2].1.own(which);
+                let doubt = noise.unwrap_or_default() * self.weights[port].1.own(which);
                 comb.older_weight = 1.0;
                 if let Some(residual) = &mut comb.residual {
                     residual.error += motion.max(LEAST_MOTION * doubt);
@@ -274,7 +268,7 @@ impl Estimator {
         }
         for port in 0..self.ports.len() {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
-            let (comb, smoothing) = (pilots.comb, self.weights[port / 2].1.own(pilots.comb));
+            let (comb, smoothing) = (pilots.comb, self.weights[port].1.own(pilots.comb));
             if symbol == 0 && port < 2 {
                 self.learn_motion(port, comb);
             }
@@ -292,24 +286,24 @@ impl Estimator {
 
     /// The channel of the control region, once all symbols are in.
     pub fn finish(&mut self, number: usize) -> &Channel {
-        for first in (0..self.ports.len()).step_by(2) {
+        for port in 0..self.ports.len() {
             let of_comb = |comb: usize| {
-                let residual = self.ports[first].combs[comb].residual;
+                let residual = self.ports[port].combs[comb].residual;
                 residual.map_or(f32::INFINITY, |residual| {
                     (residual.noise + residual.moved) / self.statistics.power.max(f32::MIN_POSITIVE)
                 })
             };
             let noise = [of_comb(0), of_comb(1)];
-            make(&mut self.weights[first / 2], Key::new(noise, self.spread.step));
-            if first == 0 {
+            make(&mut self.weights[port], Key::new(noise, self.spread.step));
+            if port == 0 {
                 let step = self.spread.trial_step();
-                make(&mut self.spread.trial, Key::new(noise, step));
+                make(self.spread.trial_mut(), Key::new(noise, step));
             }
         }
         let mut misfit = (0.0, 0.0);
         self.channel.power = 0.0;
         for port in 0..self.ports.len() {
-            let weights = &self.weights[port / 2].1;
+            let weights = &self.weights[port].1;
             let combs = &self.ports[port].combs;
             weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
             if let Some(pilots) = &self.pilots[number][0][port] {
@@ -335,6 +329,12 @@ impl Estimator {
         if self.channel.power.is_finite() {
             self.statistics.power += 0.2 * (self.channel.power - self.statistics.power);
         }
+        // The first symbol, from which most is known where the channel moves fast, is known best.
+        let symbols = self.pilots[0].len() as f32;
+        let motion = self.motion().max(0.0);
+        self.channel.moved = std::array::from_fn(|symbol| {
+            (motion * (symbol * symbol) as f32 / (symbols * symbols)).min(2.0 * self.channel.power)
+        });
         let lowest = self.lowest();
         self.narrow.weigh(lowest, &mut self.channel.weights);
         self.channel.noise = self.statistics.noise.unwrap_or_default();
@@ -369,37 +369,6 @@ impl Estimator {
         self.pilots[0][0][0].as_ref().map_or(0, |pilots| pilots.first % STEP)
     }
 
-    /// If everything becomes louder or softer at once, the cause is the receiver's gain, a burst of noise, or silence.
-    /// What was learnt of the channel is then of no use, and the noise is measured anew.
-    fn follow_level(&mut self, level: f32) {
-        if !level.is_finite() {
-            return;
-        }
-        let Some(before) = self.statistics.level.replace(level) else { return };
-        let ratio = level.max(f32::MIN_POSITIVE) / before.max(f32::MIN_POSITIVE);
-        if !(1.0 / STEP_OF_LEVEL..=STEP_OF_LEVEL).contains(&ratio) {
-            self.restart();
-        }
-    }
-
-    /// Estimates the noise from the very first symbol: noise bends the lines between neighbours.
-    fn start_statistics(&mut self) {
-        if self.statistics.noise.is_some() {
-            return;
-        }
-        let (mut bends, mut powers, mut count) = (0.0, 0.0, 0);
-        for raw in self.work.raw.iter().filter(|raw| raw.len() > 2) {
-            bends += raw.windows(3).map(|at| (at[0] + at[2] - at[1] * 2.0).norm_sqr()).sum::<f32>() / 6.0;
-            powers += raw.windows(3).map(|at| at[1].norm_sqr()).sum::<f32>();
-            count += raw.len() - 2;
-        }
-        if count > 0 {
-            let noise = (bends / count as f32).max(f32::MIN_POSITIVE);
-            self.statistics.noise = Some(noise);
-            self.statistics.power = (powers / count as f32 - noise).max(noise * 0.1);
-        }
-    }
-
     /// Turns what is known of the combs that a symbol measures. The other combs keep the phase of their own last
     /// measurement, which the carrier loop keeps close.
     fn turn(&mut self, number: usize, symbol: usize, radians: f64) {
@@ -411,36 +380,26 @@ impl Estimator {
         }
     }
 
-    /// Learns the motion from what neighbours moved by together: their noise is independent.
-    fn learn_motion(&mut self, port: usize, comb: usize) {
-        let comb = &self.ports[port].combs[comb];
-        let raw = &self.work.raw[port];
-        if comb.residual.is_none() || raw.len() < 2 {
-            return;
-        }
-        let moves = &mut self.work.sums;
-        moves.clear();
-        moves.extend(raw.iter().zip(&comb.gains).map(|(new, old)| new - old));
-        let moved = correlate(&moves[..moves.len() - 1], &moves[1..]).re / (moves.len() - 1) as f32;
-        // An average with this weight for new values lags behind a wandering channel by this much.
-        let weight = 1.0 - comb.older_weight;
-        let weight = if weight > 0.0 { weight } else { self.typical_weight(port) };
-        let motion = (moved * weight * (2.0 - weight)).min(self.statistics.power);
-        self.statistics.motion += SLOW * (motion - self.statistics.motion);
-    }
-
-    /// The weight that the next measurement would get.
-    fn typical_weight(&self, port: usize) -> f32 {
-        let noise = self.statistics.noise.unwrap_or_default() * self.weights[port / 2].1.own(0);
-        let comb = &self.ports[port].combs[0];
-        comb.residual.map_or(1.0, |residual| residual.error / (residual.error + noise).max(f32::MIN_POSITIVE))
+    /// The channel of the second slot of subframe `number`, of which the first symbols were received in `grid`.
+    pub(crate) fn of_second_slot(&self, number: usize, grid: &Grid) -> Channel {
+        let mut estimator = self.clone();
+        let slot = self.pilots[0].len() / 2;
+        estimator.forget();
+        estimator.begin();
+        // What is nearest to the PBCH comes last.
+        [self.late_symbol(), slot + 1, slot]
+            .into_iter()
+            .for_each(|symbol| estimator.add(number, symbol, grid));
+        estimator.finish(number);
+        estimator.channel
     }
 
     /// Takes a symbol's measurements into the average of its comb, weighted by how sure both are.
     fn average(&mut self, port: usize, comb: usize, symbol: usize, smoothing: f32, noise: f32) {
         // Control symbols lie around the second symbol of the subframe; a channel that moves is a different one later.
-        let symbols_away = symbol.abs_diff(1) as f32 / self.pilots[0].len() as f32;
-        let motion = self.statistics.motion.max(LEAST_MOTION * noise * smoothing);
+        let middle = if self.is_fast() { 0 } else { 1 };
+        let symbols_away = symbol.abs_diff(middle) as f32 / self.pilots[0].len() as f32;
+        let motion = self.motion().max(LEAST_MOTION * noise * smoothing);
         let moved = motion * symbols_away * symbols_away;
         let doubt = noise * smoothing + moved;
         let comb = &mut self.ports[port].combs[comb];
@@ -465,45 +424,6 @@ impl Estimator {
             }
         };
         comb.older_weight *= 1.0 - weight;
-    }
-
-    /// How far the carrier turned between the first symbol and a later one.
-    fn compare_late(&mut self, number: usize) {
-        for port in 0..self.ports.len().min(2) {
-            let (late_comb, late) = &self.work.late[port];
-            let first = &self.work.raw[port];
-            let Some(pilots) = &self.pilots[number][0][port] else { continue };
-            if late.len() != first.len() || *late_comb == pilots.comb {
-                continue;
-            }
-            // Each place of the upper comb lies between two of the lower.
-            let (lower, upper) = if pilots.comb == 0 { (first, late) } else { (late, first) };
-            let between = &upper[..upper.len() - 1];
-            let sum = correlate(&lower[..between.len()], between) + correlate(&lower[1..], between);
-            self.hints.turn += if pilots.comb == 0 { sum } else { sum.conj() };
-            self.hints.most_turn += correlate(first, first).re + correlate(late, late).re;
-        }
-    }
-
-    fn learn_noise(&mut self, measured: f32, count: f32) {
-        if count == 0.0 || !measured.is_finite() {
-            return;
-        }
-        let Statistics { noise, behind, is_odd, power, .. } = &mut self.statistics;
-        let noise = noise.get_or_insert(measured);
-        // One burst says nothing about what comes next; a second odd measurement does.
-        let ratio = measured / noise.max(f32::MIN_POSITIVE);
-        if *behind > 0.0 && !(1.0 / ODD_NOISE..=ODD_NOISE).contains(&ratio) {
-            if !std::mem::replace(is_odd, true) {
-                return;
-            }
-            *behind = 0.0;
-        }
-        *is_odd = false;
-        *behind = (*behind + count).min(MOST_BEHIND.max(count / 0.3));
-        let share = (count / *behind).max(0.05);
-        *noise += share * (measured - *noise);
-        *noise = noise.max(LEAST_NOISE * *power).max(f32::MIN_POSITIVE);
     }
 }
 

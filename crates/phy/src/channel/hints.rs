@@ -19,6 +19,8 @@ pub struct Hints {
     pub turn: Complex32,
     /// The largest possible amount of `turn`.
     pub most_turn: f32,
+    /// Whether the channel is known to move so fast that those symbols need not be alike.
+    pub is_fast: bool,
 }
 
 impl Hints {
@@ -30,6 +32,7 @@ impl Hints {
         self.count += other.count;
         self.turn += other.turn;
         self.most_turn += other.most_turn;
+        self.is_fast |= other.is_fast;
     }
 
     /// The same of signals whose power is `by` times as large.
@@ -52,7 +55,11 @@ impl Hints {
     /// in between, the later one is not a symbol, and only the second part shows it.
     pub fn clarity(&self) -> f32 {
         let steadiness = self.turn.norm_sqr().sqrt() / self.most_turn.max(f32::MIN_POSITIVE);
-        if self.most_turn > 0.0 { self.coherence().min(steadiness) } else { self.coherence() }
+        if self.most_turn > 0.0 && !self.is_fast {
+            self.coherence().min(steadiness)
+        } else {
+            self.coherence()
+        }
     }
 
     /// The coherence that noise alone reaches in about one of 8000 subframes.

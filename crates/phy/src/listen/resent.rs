@@ -24,6 +24,10 @@ pub(super) struct Resender {
 }
 
 /// A message without a believed user is taken for sent if its score is at least this: log2 of its odds.
+///
+/// Chosen: even odds. It hardly matters: of 15,958 messages on all numbers of CCEs of weaker cells beside nine stronger ones of
+/// 6 to 100 PRB pairs (test `weaker`, seed 5151, answers in both cells), 0.9952 were read and two outputs were false. With odds
+/// of 1 : 256 they were 0.9955 and one, with 256 : 1 0.9944 and three.
 const LIKELY_BITS: f32 = 0.0;
 
 /// A CCE of which no message was read counts as sent if its power is at least this share of what reference signals let
@@ -33,12 +37,20 @@ const LIKELY_BITS: f32 = 0.0;
 const LOUD_SHARE: f32 = 0.4;
 
 /// A message may be louder than reference signals by this factor in amplitude.
+///
+/// Chosen: 12 dB, beyond any power control. It only bounds what noise can do where nothing is known of the channel: with half
+/// of it 0.9955 were read in those recordings, with twice as much 0.9952 as here.
 const MOST_AMPLITUDE: f32 = 4.0;
 
 /// An answer counts as sent if it is louder than this, relative to reference signals, …
+///
+/// Chosen: 10 dB below. With half of it 0.9951 were read in those recordings, with twice as much 0.9952 as here.
 const LEAST_ANSWER: f32 = 0.3;
 
 /// … and by this factor above the deviation that noise gives it, squared.
+///
+/// Chosen: three deviations, which noise reaches once in 370. With half of it and with twice as much 0.9952 were read, as
+/// here: of answers on 25 dB all are far above.
 const SURE_ANSWER: f32 = 9.0;
 
 impl Resender {

@@ -203,11 +203,16 @@ impl Antennas {
         sums
     }
 
-    /// The symbols on groups of resource elements, each times the power of its channels.
-    pub fn symbols(&self, cell: &Cell, regs: &[Reg]) -> Vec<Quad> {
+    /// The symbols on groups of resource elements in the second slot of subframe `number`, each times the power of its
+    /// channels.
+    pub fn symbols(&self, cell: &Cell, number: usize, regs: &[Reg]) -> Vec<Quad> {
         let mut sums = vec![Quad::default(); regs.len()];
         for one in self.all.iter().filter(|one| one.weight > 0.0) {
-            let symbols = one.estimator.channel().symbols(cell, &one.grid, regs);
+            let symbols = if one.estimator.is_fast() {
+                one.estimator.of_second_slot(number, &one.grid).symbols(cell, &one.grid, regs)
+            } else {
+                one.estimator.channel().symbols(cell, &one.grid, regs)
+            };
             for (sum, symbol) in sums.iter_mut().flatten().zip(symbols.iter().flatten()) {
                 *sum += symbol * one.weight;
             }

@@ -96,7 +96,9 @@ impl Health {
         let was_clear = self.coherence() > CLEAR;
         // Within a few symbols the carrier cannot turn far. If it seems to, timing is off by whole periods of the
         // reference signals.
-        let is_absurd = hints.turn.re < 0.0 && hints.turn.norm_sqr() > hints.neighbours.norm_sqr() / 16.0;
+        let is_absurd = !hints.is_fast
+            && hints.turn.re < 0.0
+            && hints.turn.norm_sqr() > hints.neighbours.norm_sqr() / 16.0;
         let is_faint = is_absurd || hints.coherence() < hints.of_noise().min(0.5 * CLEAR);
         if is_faint && was_clear {
             if self.faint == 0 {
@@ -145,6 +147,11 @@ impl Health {
     /// Whether the last subframe was heard without doubt.
     pub fn was_sure(&self) -> bool {
         self.doubtful == 0
+    }
+
+    /// Whether at most one subframe before was in doubt.
+    pub fn is_new_doubt(&self) -> bool {
+        self.doubtful <= 1
     }
 
     /// Whether the doubt has lasted so long that it is the cell's normal state.

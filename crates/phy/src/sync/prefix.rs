@@ -5,12 +5,14 @@ use num_complex::Complex32;
 
 use crate::numerology::Numerology;
 
-/// The least share of the prefixes' power that must come again at the ends of their symbols; and how many times the
-/// share at the expected place it must be.
+/// The least share of the prefixes' power that must come again at the ends of their symbols, times the root of their
+/// samples, and the share that is always enough; and how many times the share at the expected place it must be.
 ///
-/// Chosen: without noise, a symbol's prefix comes again in full. Anything else comes again only by chance: a seventh of
-/// it, over three symbols of a narrow cell.
-const LEAST_LIKENESS: f32 = 0.3;
+/// Chosen: without noise, a symbol's prefix comes again in full; in a cell that is idle and noisy, a fifth of it. Anything
+/// else comes again only by chance. In a wide cell, whose prefixes have a thousand samples, chance reaches hardly a
+/// twelfth in any place; in a narrow one, over three symbols, a fifth.
+const LEAST_LIKENESS: f32 = 5.0;
+const ALWAYS_ENOUGH: f32 = 0.3;
 const LEAST_RATIO: f32 = 1.5;
 
 /// By how many samples the symbols of a subframe begin later than expected, up to half a symbol either way; `None` if
@@ -43,5 +45,6 @@ pub fn displacement(numerology: Numerology, samples: &[Complex32], symbols: usiz
     let here = likeness(0)?;
     let best = (-half..half).filter_map(|shift| Some((shift, likeness(shift)?)));
     let (shift, most) = best.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (most > LEAST_LIKENESS && most > LEAST_RATIO * here).then_some(shift)
+    let least = (LEAST_LIKENESS / libm::sqrtf((symbols * prefix) as f32)).min(ALWAYS_ENOUGH);
+    (most > least && most > LEAST_RATIO * here).then_some(shift)
 }

@@ -43,12 +43,14 @@ pub struct Place {
 
 impl Place {
     fn advance(&mut self, samples: usize) {
+        *self = self.later(1);
         self.start += samples as f64 + self.drift;
-        self.number += 1;
-        if self.number == 10 {
-            self.number = 0;
-            self.sfn = (self.sfn + 1) % 1024;
-        }
+    }
+
+    /// The same samples as a subframe with a number higher by `subframes`, up to 10.
+    fn later(&self, subframes: usize) -> Place {
+        let number = self.number + subframes;
+        Place { sfn: (self.sfn + (number / 10) as u16) % 1024, number: number % 10, ..*self }
     }
 }
 
@@ -101,6 +103,11 @@ pub struct Tracker {
     /// Whether its reference signals were clear enough for other symbols to be told.
     is_clear: bool,
 }
+
+/// So many whole subframes may be missing without notice and are skipped; if more are, the cell is searched anew.
+///
+/// Chosen: 4. A fifth and the next PSS are found by the search as soon, and each number costs some tries.
+const MOST_MISSING: usize = 4;
 
 /// Subframes from one PSS to the next.
 const PRIMARY_PERIOD: usize = 5;
@@ -213,6 +220,7 @@ impl Tracker {
             symbols.retain(|symbol| *symbol <= last);
         }
         self.antennas.remember();
+        let number = self.place.number;
         let mut heard = self.receive_subframe(stream, &symbols);
         if self.early > 0 {
             self.health.renew();
@@ -226,14 +234,18 @@ impl Tracker {
         if is_moved {
             heard = self.receive_anew(stream, &symbols);
         }
-        if !self.health.is_doubtful_for_long()
-            && self.health.is_doubtful(self.antennas.hints(), &heard)
-            && let Some(there) = self.displacement(stream, last)
-        {
-            heard = self.look_around(there, stream, &symbols);
+        if !self.health.is_doubtful_for_long() && self.health.is_doubtful(self.antennas.hints(), &heard) {
+            // If whole subframes are missing, symbols begin where they are expected, and are those of a later one.
+            let is_absent = self.antennas.hints().coherence() < self.antennas.hints().of_noise();
+            let there = self.displacement(stream, last).or((is_absent && self.early == 0).then_some(0));
+            if let Some(there) = there {
+                heard = self.look_around(there, stream, &symbols);
+            }
         }
         let hints = *self.antennas.hints();
         let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
+        // Of a later subframe, not all may have come.
+        let has_more = has_more && heard.number == number;
         heard.is_doubtful = is_spoilt || self.health.is_doubtful(&hints, &heard);
         self.is_clear = hints.coherence() > LEAST_CLEAR;
         let is_faint = self.health.observe(&hints, heard.is_doubtful, heard.sample);
@@ -309,24 +321,34 @@ impl Tracker {
     }
 
     /// Receives the subframe where the cyclic prefixes show that symbols begin, at the same symbol or another. Stays at
-    /// the first place where there is no doubt.
+    /// the first place where there is no doubt. If more than a subframe is missing, a later one is there.
     fn look_around(&mut self, there: i64, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         let here = self.place;
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
-        let most = self.numerology.subframe_samples() as i64 / 2;
-        let first = (there + most) % symbol - most;
-        // Samples for later places are all there only if the cell was found with them.
-        let latest = if self.early > 0 { most } else { self.numerology.fft_size() as i64 / 2 };
+        let subframe = self.numerology.subframe_samples() as i64;
+        let half = self.numerology.fft_size() as i64 / 2;
+        // Samples for later places are all there only if the cell was found with them. If it was, subframes before are
+        // searched for: those that are missing lie behind them.
+        let is_early = self.early > 0;
+        let (earliest, latest) = if is_early { (-subframe / 2, subframe / 2) } else { (-subframe, half) };
+        let first = earliest + (there - earliest).rem_euclid(symbol);
         let mut places: Vec<i64> = (first..=latest).step_by(symbol as usize).collect();
+        if there == 0 {
+            places = vec![0];
+        }
         places.sort_by_key(|later| later.abs());
         let Place { cfo_hz, drift, .. } = self.last_sure;
-        for later in places {
-            self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here };
-            let there = self.receive_anew(stream, symbols);
-            if !self.health.is_doubtful(self.antennas.hints(), &there) {
-                // Reference signals tell the place to a fraction of a sample.
-                self.place.start += self.delay(self.antennas.hints());
-                return self.receive_anew(stream, symbols);
+        // Other numbers take many tries: only in the subframe in which something happened, and in the next.
+        let is_time = !is_early && (there == 0 || self.health.is_new_doubt());
+        for missing in 0..=if is_time { MOST_MISSING } else { 0 } {
+            for &later in &places {
+                self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here.later(missing) };
+                let there = self.receive_anew(stream, symbols);
+                if !self.health.is_doubtful(self.antennas.hints(), &there) {
+                    // Reference signals tell the place to a fraction of a sample.
+                    self.place.start += self.delay(self.antennas.hints());
+                    return self.receive_anew(stream, symbols);
+                }
             }
         }
         self.place = here;
@@ -535,7 +557,7 @@ impl Tracker {
         let last = self.last_broadcast_symbol();
         (last - 3..=last).for_each(|symbol| self.demodulate(stream, symbol));
         let cell = *self.cell();
-        let symbols = self.antennas.symbols(&cell, &self.broadcast);
+        let symbols = self.antennas.symbols(&cell, self.place.number, &self.broadcast);
         let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
         let mut soft = Vec::new();
         soft_bits(&levels, &mut soft);

@@ -15,8 +15,8 @@ pub struct Spread {
     is_up: bool,
     /// How much worse less spread and more spread predict: logarithms of ratios, averaged.
     worse: [f32; 2],
-    /// Weights of the spread in the trial.
-    pub trial: (Key, Weights),
+    /// Weights of less spread and of more: trials take turns, and weights take long to make.
+    trials: [(Key, Weights); 2],
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
 }
@@ -31,7 +31,7 @@ impl Spread {
             step: FIRST_SPREAD,
             is_up: false,
             worse: [0.0; 2],
-            trial,
+            trials: [trial.clone(), trial],
             smooth: Vec::new(),
             sums: Vec::new(),
         }
@@ -42,6 +42,11 @@ impl Spread {
         (self.step, self.worse) = (FIRST_SPREAD, [0.0; 2]);
     }
 
+    /// The weights of the trial that is next.
+    pub fn trial_mut(&mut self) -> &mut (Key, Weights) {
+        &mut self.trials[usize::from(self.is_up)]
+    }
+
     /// The spread that is tried next.
     pub fn trial_step(&self) -> i32 {
         let step = if self.is_up { self.step + 1 } else { self.step - 1 };
@@ -50,8 +55,8 @@ impl Spread {
 
     /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb.
     pub fn compare(&mut self, raw: &[Complex32], combs: &[Comb; 2], comb: usize, error: f32) {
-        let (step, weights) = (self.trial_step(), &self.trial.1);
         let side = usize::from(self.is_up);
+        let (step, weights) = (self.trial_step(), &self.trials[side].1);
         self.is_up = !self.is_up;
         if step == self.step || error <= 0.0 {
             return;
