@@ -1,11 +1,13 @@
-//! How soon a sender of PBE-CC paces at a new rate once its receiver's kernel is told it: over a wire between two network
-//! namespaces, without any delay of its own.
+//! How soon a sender paces anew once the kernel is told another rate: BISCAY's over a path with a round trip of 20 ms, and
+//! PBE-CC's once its receiver's kernel is told it, over a wire between two network namespaces without any delay of its own.
 //!
 //! ```text
 //! cargo bench -p airpace-bpf --features load --bench feed_step      (as root)
 //! ```
 //!
-//! A new rate travels with the next ACK, and that is for the next two packets: so most of the time is theirs.
+//! BISCAY keeps what it had until a queue shows by default (`hold`): that is off here, as is its return to BBR. Its step is followed when the rate has
+//! gone half of the way, as a ratio. PBE-CC's new rate travels with the next ACK, and that is for the next two packets: so most
+//! of the time is theirs.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -13,16 +15,26 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
+#[path = "ack_cost/far.rs"]
+mod far;
 #[path = "../tests/machine/mod.rs"]
 mod machine;
 
-use airpace_bpf::feed::{CellFeed, now};
-use airpace_bpf::kernel::Kernel;
+use airpace_bpf::feed::{Told, now};
+use airpace_bpf::kernel::{Kernel, Part};
+use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::pbe_receiver::Cell;
+use airpace_cc::SchemeSpec;
+use airpace_cc::biscay::Tuning;
 use airpace_core::Rate;
+use far::Far;
 use machine::{Flow, Group, connected, pbe, wire};
 
 const STEPS: u32 = 60;
+
+/// What a packet takes on BISCAY's path in each direction, and when a flow has left its start there.
+const DELAY: Duration = Duration::from_millis(10);
+const SETTLES: Duration = Duration::from_secs(2);
 
 /// What headers leave of a packet of 1500 bytes: IPv4, TCP, time stamps, and our option.
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
@@ -52,16 +64,16 @@ fn pacing_mbps(socket: &TcpStream) -> f64 {
     bytes as f64 * 8e-6
 }
 
-/// Tells a rate until the socket paces at it. Returns how long that took.
-fn step(feed: &mut CellFeed, socket: &TcpStream, mbps: f64) -> Option<Duration> {
+/// Tells every millisecond, until the socket paces as it should. Returns how long that took.
+fn step(mut tell: impl FnMut(), socket: &TcpStream, is_followed: impl Fn(f64) -> bool) -> Option<Duration> {
     let began = Instant::now();
     let mut told = None;
     while began.elapsed() < LONGEST {
         let millis = began.elapsed().as_millis();
         if told.replace(millis) != Some(millis) {
-            feed.tell(&Cell::idle(Rate::from_mbps(mbps), now()));
+            tell();
         }
-        if (pacing_mbps(socket) / (mbps * PAYLOAD) - 1.0).abs() < 0.01 {
+        if is_followed(pacing_mbps(socket)) {
             return Some(began.elapsed());
         }
     }
@@ -69,42 +81,89 @@ fn step(feed: &mut CellFeed, socket: &TcpStream, mbps: f64) -> Option<Duration> 
 }
 
 /// Goes on telling it.
-fn hold(feed: &mut CellFeed, mbps: f64, span: Duration) {
+fn hold(mut tell: impl FnMut(), span: Duration) {
     let began = Instant::now();
     while began.elapsed() < span {
-        feed.tell(&Cell::idle(Rate::from_mbps(mbps), now()));
+        tell();
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
+/// Not in time with the packets.
+fn pause(number: u32) -> Duration {
+    Duration::from_micros(60_000 + u64::from(number) * 371 % 7_000)
+}
+
+fn print(scheme: &str, low: f64, mut took: Vec<Duration>) {
+    took.sort();
+    let millis = |part: usize| took[took.len() * part / 100].as_secs_f64() * 1e3;
+    println!("{scheme:8} {low:5} and {:5} {:10.2} {:9.2}", 2.0 * low, millis(50), millis(95));
+}
+
+fn steps_of_pbe(low: f64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+    let mut kernel = Kernel::load(&pbe())?;
+    let [phone, server] = wire("192.0.2.1", "192.0.2.2").ok_or("no wire")?;
+    let group = Group::enter().ok_or("no control groups")?;
+    kernel.exchange(File::open(&group.path)?.as_fd())?;
+    let mut feed = kernel.cell()?;
+    let mut tell = |mbps: f64| feed.tell(&Cell::idle(Rate::from_mbps(mbps), now()));
+    let paces_at = |mbps: f64| move |pacing: f64| (pacing / (mbps * PAYLOAD) - 1.0).abs() < 0.01;
+    tell(low);
+    let listener = phone.inside(|| TcpListener::bind("192.0.2.1:0"))?;
+    let address = listener.local_addr()?;
+    let sender = server.inside(|| connected(Some("pbe"), address))?;
+    let socket = sender.try_clone()?;
+    let flow = Flow::greedy(sender, listener.accept()?.0);
+    // It is dropped before the flow: else the receiver would wait for what this end may still send.
+    let socket = socket;
+    step(|| tell(low), &socket, paces_at(low)).ok_or("it does not come to its rate")?;
+    let mut took = vec![];
+    for number in 0..STEPS {
+        let mbps = if number % 2 == 0 { 2.0 * low } else { low };
+        took.push(step(|| tell(mbps), &socket, paces_at(mbps)).ok_or("a step was not followed")?);
+        hold(|| tell(mbps), pause(number));
+    }
+    drop(socket);
+    drop(flow);
+    Ok(took)
+}
+
+fn steps_of_biscay(low: f64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+    let spec = SchemeSpec::parse("biscay:startup=first:hold=off:switch_margin_percent=100000")?;
+    let kernel = Kernel::load(&Part::Biscay(KernelTuning::new(&Tuning::read(spec.options())?)?))?;
+    let far = Far::new(["192.0.2.1", "192.0.2.2"], DELAY).ok_or("no path")?;
+    let mut feed = kernel.feed()?;
+    let mut tell = |mbps: f64| {
+        feed.tell(&Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None });
+    };
+    tell(low);
+    let listener = far.ends[1].inside(|| TcpListener::bind("192.0.2.2:0"))?;
+    let address = listener.local_addr()?;
+    let sender = far.ends[0].inside(|| connected(Some("biscay"), address))?;
+    let socket = sender.try_clone()?;
+    let flow = Flow::greedy(sender, listener.accept()?.0);
+    // It is dropped before the flow: else the receiver would wait for what this end may still send.
+    let socket = socket;
+    hold(|| tell(low), SETTLES);
+    let mut took = vec![];
+    for number in 0..STEPS {
+        let (mbps, before) = (if number % 2 == 0 { 2.0 * low } else { low }, pacing_mbps(&socket));
+        let is_followed = move |pacing: f64| {
+            if mbps > low { pacing > before * 2.0_f64.sqrt() } else { pacing < before / 2.0_f64.sqrt() }
+        };
+        took.push(step(|| tell(mbps), &socket, is_followed).ok_or("a step was not followed")?);
+        hold(|| tell(mbps), pause(number));
+    }
+    drop(socket);
+    drop(flow);
+    Ok(took)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("Mbit/s        median ms   95 % ms");
+    println!("         Mbit/s        median ms   95 % ms");
     for low in [10.0, 100.0] {
-        let mut kernel = Kernel::load(&pbe())?;
-        let [phone, server] = wire("192.0.2.1", "192.0.2.2").ok_or("no wire")?;
-        let group = Group::enter().ok_or("no control groups")?;
-        kernel.exchange(File::open(&group.path)?.as_fd())?;
-        let mut feed = kernel.cell()?;
-        feed.tell(&Cell::idle(Rate::from_mbps(low), now()));
-        let listener = phone.inside(|| TcpListener::bind("192.0.2.1:0"))?;
-        let address = listener.local_addr()?;
-        let sender = server.inside(|| connected(Some("pbe"), address))?;
-        let socket = sender.try_clone()?;
-        let flow = Flow::greedy(sender, listener.accept()?.0);
-        step(&mut feed, &socket, low).ok_or("it does not come to its rate")?;
-        let mut took = vec![];
-        for number in 0..STEPS {
-            let mbps = if number % 2 == 0 { 2.0 * low } else { low };
-            took.push(step(&mut feed, &socket, mbps).ok_or("a step was not followed")?);
-            // Not in time with the packets.
-            hold(&mut feed, mbps, Duration::from_micros(60_000 + u64::from(number) * 371 % 7_000));
-        }
-        took.sort();
-        let millis = |part: usize| took[took.len() * part / 100].as_secs_f64() * 1e3;
-        println!("{low:5} and {:5} {:10.2} {:9.2}", 2.0 * low, millis(50), millis(95));
-        // Else the receiver would wait for what this end may still send.
-        drop(socket);
-        drop(flow);
+        print("biscay", low, steps_of_biscay(low)?);
+        print("pbe", low, steps_of_pbe(low)?);
     }
     Ok(())
 }
