@@ -36,6 +36,18 @@ def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
     return reward
 
 
+def rewards_of(rewards: object, count: int) -> npt.NDArray[np.float64]:
+    """A number for each of `count` simulators; all else is refused."""
+    hint = f"a function of observations of shape ({count}, 8) that returns {count} numbers, one per simulator"
+    try:
+        found = np.array(rewards)
+    except ValueError:
+        raise ValueError(f"the reward={rewards!r}: give {hint}") from None
+    if found.shape != (count,) or found.dtype.kind not in "biuf":
+        raise ValueError(f"the reward is an array of shape {found.shape} and type {found.dtype}: give {hint}")
+    return found.astype(np.float64)
+
+
 def _flows(flows: Iterable[int]) -> list[int]:
     """The agents' flows."""
     if not isinstance(flows, Iterable):

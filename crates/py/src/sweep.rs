@@ -121,7 +121,7 @@ impl SweepSession {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let (ended, interrupted) = attend(py, &stop, &tell, || sweep.run(&listener))?;
+        let (ended, interrupted) = attend(py, &stop, &tell, &|_| (), || sweep.run(&listener))?;
         match (ended, interrupted) {
             (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
             (Err(error), _) => Err(raise::eval(error)),
