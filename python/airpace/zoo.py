@@ -9,8 +9,8 @@
 Agents are called as their flows are labelled. Actions, observations and rewards of each are those of `airpace.gym`; a
 reward is of the agent's own flow. All agents act at the same instants: the first step begins with the first packet of
 any of them. An agent whose flow begins later sees that nothing happens, and what it does has no effect. An agent whose
-flow ends before the scenario (`stop_s`) is terminated with the step in which it did, and leaves `agents`. The others are
-there until the scenario ends; then all are truncated at once, and `agents` is empty.
+flow ends before the scenario (`stop_s`) is terminated with the step in which it did, and leaves `agents`. The others
+are there until the scenario ends; then all are truncated at once, and `agents` is empty.
 """
 
 from __future__ import annotations

@@ -169,6 +169,8 @@ def test_an_environment_may_be_left_at_any_time() -> None:
         ({"flow": 7}, "has 1 flows"),
         ({"set": {"flow.0.scheme": "cubic"}}, "scheme of its own"),
         ({"most": 0.01}, "give more than"),
+        ({"most": True}, "most=True: give a number"),
+        ({"step_ms": True}, "step_ms=True: give a number"),
         ({"most": "fast"}, "most='fast': give a number"),
         ({"step_ms": None}, "step_ms=None: give a number"),
         ({"flow": -1}, "flow=-1: give a whole number"),
@@ -225,6 +227,9 @@ def test_steps_come_after_a_reset() -> None:
     env.reset(seed=1)
     with pytest.raises(ValueError, match="NaN"):
         env.step(np.array([np.nan], dtype=np.float32))
+    nothing: Any = None
+    with pytest.raises(ValueError, match="the action None: give numbers"):
+        env.step(nothing)
     wrong: Any = "fast"
     with pytest.raises(ValueError, match="the action 'fast': give numbers"):
         env.step(wrong)
