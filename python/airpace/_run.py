@@ -137,8 +137,8 @@ class Run:
 def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - as in `gzip.open`
     """Opens a run folder: one that `airpace sim`, `airpace emu` or `simulate(out=…)` wrote.
 
-    Raises `OSError` if it is none, or if this version cannot read it: `FileNotFoundError` if it does not exist. Warns if
-    its runs were stopped before their end: those that had ended are there.
+    Raises `OSError` if it is none, or if this version cannot read it: `FileNotFoundError` if it does not exist. Warns
+    if its runs were stopped before their end: those that had ended are there.
     """
     run = Run(_airpace.open(Path(path_of("path", path))))
     manifest = run.manifest or {}

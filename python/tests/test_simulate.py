@@ -325,7 +325,7 @@ def test_what_does_not_exist_is_a_file_that_is_not_found(tmp_path: Path) -> None
             call()
         assert raised.value.errno == errno.ENOENT
         assert raised.value.filename == str(name)
-    with pytest.raises(IsADirectoryError, match="cannot read the scenario .*give a name of airpace.scenarios"):
+    with pytest.raises(IsADirectoryError, match=r"cannot read the scenario .*give a name of airpace.scenarios"):
         airpace.simulate(Path("/"))
 
 
@@ -350,7 +350,7 @@ def test_what_is_no_name_or_no_run_is_refused() -> None:
     assert "flow" in run.packets
     with pytest.raises(ValueError, match="no table is called 5; there are packets"):
         run.table(wrong)
-    with pytest.raises(ValueError, match="run=5: give what airpace.simulate"):
+    with pytest.raises(ValueError, match=r"run=5: give what airpace.simulate"):
         airpace.widget(wrong)
     for name in (airpace.lte_mcs_tbs, airpace.nr_mcs_tbs):
         with pytest.raises(ValueError, match="table=5: give the name of one, of 64qam"):
@@ -362,7 +362,7 @@ def test_a_run_that_was_stopped_is_opened_with_a_warning(tmp_path: Path) -> None
     manifest = tmp_path / "run/manifest.json"
     manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
     with pytest.warns(
-        UserWarning, match=r"is not complete, and has the 1 run that had ended; make it again: airpace\.sim"
+        UserWarning, match=r"is not complete, and has the 1 run that had ended; make it again: airpace sim"
     ):
         run = airpace.open(tmp_path / "run")
     assert run.summary.num_rows == 1
