@@ -213,7 +213,7 @@ def test_a_log_of_runs_that_was_changed_by_hand_is_refused(story: str, tmp_path:
 
 
 def test_what_is_no_sweep_cannot_be_opened(story: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no sweep"):
+    with pytest.raises(FileNotFoundError, match="holds no sweep"):
         airpace.open_sweep(tmp_path)
 
 
