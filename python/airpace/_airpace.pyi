@@ -25,7 +25,7 @@ class Table:
         """Bytes of memory that the rows take."""
     def __len__(self) -> int: ...
     def __iter__(self) -> NoReturn: ...
-    def __contains__(self, column: str) -> bool: ...
+    def __contains__(self, column: object) -> bool: ...
     def to_dict(self) -> dict[str, npt.NDArray[Any]]:
         """The columns as arrays, each as `table[column]` gives it: for `pandas.DataFrame(table.to_dict())`."""
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
@@ -52,7 +52,7 @@ class Sent:
 
     @property
     def now_ms(self) -> float:
-        """When, by the sender's clock."""
+        """When, by the sender's clock, in ms."""
     @property
     def number(self) -> int:
         """The packet's number."""
@@ -71,7 +71,7 @@ class Ack:
 
     @property
     def now_ms(self) -> float:
-        """When it was processed, by the sender's clock."""
+        """When it was processed, by the sender's clock, in ms."""
     @property
     def packets(self) -> int:
         """Packets newly acknowledged; at least 1."""
@@ -98,19 +98,19 @@ class Ack:
         """The next packet's number: a round trip is over when a packet of at least this number is acknowledged."""
     @property
     def rtt_ms(self) -> float | None:
-        """The round-trip time of this ACK; `None` if its highest packet is not the highest so far."""
+        """The round-trip time of this ACK, in ms; `None` if its highest packet is not the highest so far."""
     @property
     def smoothed_rtt_ms(self) -> float:
-        """Smoothed round-trip time, gain 1/8."""
+        """Smoothed round-trip time, gain 1/8, in ms."""
     @property
     def rtt_variation_ms(self) -> float:
-        """Its mean deviation, gain 1/4."""
+        """Its mean deviation, gain 1/4, in ms."""
     @property
     def min_rtt_ms(self) -> float:
-        """The least of the connection."""
+        """The least of the connection, in ms."""
     @property
     def delivery_rate_mbps(self) -> float | None:
-        """The delivery rate's sample; `None` if there is no valid one."""
+        """The delivery rate's sample, in Mbit/s; `None` if there is no valid one."""
     @property
     def app_limited(self) -> bool:
         """Whether the application had no more to send when the sample's packet was sent."""
@@ -126,7 +126,7 @@ class Loss:
 
     @property
     def now_ms(self) -> float:
-        """When, by the sender's clock."""
+        """When, by the sender's clock, in ms."""
     @property
     def packets(self) -> int:
         """How many; at least 1."""
@@ -231,7 +231,7 @@ class Simulators:
     def reset(self, mask: npt.NDArray[np.bool_], seeds: list[int]) -> npt.NDArray[np.float32]: ...
     def step(
         self, mask: npt.NDArray[np.bool_], actions: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]: ...
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]: ...
 
 def decode(
     samples: npt.NDArray[np.complex64],

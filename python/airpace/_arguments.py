@@ -37,8 +37,8 @@ def whole(name: str, value: object, least: int, most: int, hint: str = "") -> in
 
 
 def number(name: str, value: object, hint: str = "a number") -> float:
-    """A number; NaN is one."""
-    given: Any = value
+    """A number; NaN is one, and neither `True` nor `False`."""
+    given: Any = None if isinstance(value, bool) else value
     try:
         return float(given)
     except (TypeError, ValueError):
@@ -109,6 +109,26 @@ def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Pa
         return os.fsdecode(path)
     except TypeError:
         raise ValueError(f"{name}={value!r}: give {hint}") from None
+
+
+def scenario_of(name: str, value: object, hint: str = "a name of airpace.scenarios(), or a TOML file") -> str:
+    """A scenario's name, or its file. What is meant as a file must be one that can be read, or an `OSError` says so."""
+    text = path_of(name, value, hint)
+    if os.path.dirname(text) or text.endswith(".toml"):
+        try:
+            with open(text, "rb"):
+                pass
+        except OSError as error:
+            reason = f"cannot read the scenario ({error.strerror}); give {hint}"
+            raise OSError(error.errno, reason, text) from None
+    return text
+
+
+def switch(name: str, value: object) -> bool:
+    """`True` or `False`, also those of NumPy."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise ValueError(f"{name}={value!r}: give True or False")
+    return bool(value)
 
 
 def teller_of(progress: object) -> Callable[[float, int, int], object] | Bar | None:

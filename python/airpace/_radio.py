@@ -127,7 +127,7 @@ def lte_mcs_tbs(
     Source: TS 36.213 §7.1.7.1, §7.1.7.2
     """
     shape, (mcs, n_prb, layers) = _numbers(mcs=mcs, n_prb=n_prb, layers=layers)
-    return _airpace.lte_mcs_tbs(mcs, n_prb, layers, table).reshape(shape)
+    return _airpace.lte_mcs_tbs(mcs, n_prb, layers, _table(table, "64qam, 256qam")).reshape(shape)
 
 
 def nr_mcs_tbs(
@@ -162,7 +162,8 @@ def nr_mcs_tbs(
         layers=layers,
     )
     mcs, n_prb, symbols, dmrs, overhead, layers = arrays
-    return _airpace.nr_mcs_tbs(mcs, n_prb, symbols, dmrs, overhead, layers, table).reshape(shape)
+    known = _table(table, "64qam, 256qam, 64qam-low-se")
+    return _airpace.nr_mcs_tbs(mcs, n_prb, symbols, dmrs, overhead, layers, known).reshape(shape)
 
 
 def _floats(name: str, of: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -187,6 +188,12 @@ def _numbers(**all_of: npt.ArrayLike) -> tuple[tuple[int, ...], list[npt.NDArray
     arrays = np.broadcast_arrays(*given.values())
     flat = [np.ascontiguousarray(array, dtype=np.int64).reshape(-1) for array in arrays]
     return arrays[0].shape, flat
+
+
+def _table(table: object, names: str) -> str:
+    if not isinstance(table, str):
+        raise ValueError(f"table={table!r}: give the name of one, of {names}")
+    return table
 
 
 def _check(holds: bool, otherwise: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ class Run:
 
         Raises `ValueError` if there is no such table, or if `simulate` did not keep it.
         """
+        if not isinstance(name, str):
+            raise ValueError(f"no table is called {name!r}; there are {', '.join(self.table_names)}")
         return self._native.table(name)
 
     @property
@@ -134,6 +137,20 @@ class Run:
 def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - as in `gzip.open`
     """Opens a run folder: one that `airpace sim`, `airpace emu` or `simulate(out=…)` wrote.
 
-    Raises `OSError` if it is none, or if this version cannot read it.
+    Raises `OSError` if it is none, or if this version cannot read it: `FileNotFoundError` if it does not exist. Warns
+    if its runs were stopped before their end: those that had ended are there.
     """
-    return Run(_airpace.open(Path(path_of("path", path))))
+    run = Run(_airpace.open(Path(path_of("path", path))))
+    manifest = run.manifest or {}
+    if not manifest.get("complete", True):
+        warnings.warn(
+            f"the run in `{run.folder}` is not complete, and has the {_runs(run)} that had ended; make it again: "
+            f"{manifest['command']}",
+            stacklevel=2,
+        )
+    return run
+
+
+def _runs(run: Run) -> str:
+    count = len(run.to_dict()["runs"])
+    return f"{count} run" if count == 1 else f"{count} runs"

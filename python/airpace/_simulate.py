@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 from airpace import _airpace
 from airpace._airpace import Setup
-from airpace._arguments import jobs_of, names_of, path_of, seeds_of, sets_given, teller_of
+from airpace._arguments import jobs_of, names_of, path_of, scenario_of, seeds_of, sets_given, switch, teller_of
 from airpace._controller import Agent, Controller
 from airpace._progress import Bar
 from airpace._run import Run
@@ -66,11 +66,12 @@ def simulate(
         RuntimeError: A run that failed. What a controller in Python raises is raised as it is.
         KeyboardInterrupt: Ctrl-C. The runs are stopped.
     """
-    if qlog and out is None:
+    with_qlog = switch("qlog", qlog)
+    if with_qlog and out is None:
         raise ValueError("qlogs are files: say where with out=FOLDER")
     named = _schemes(schemes)
     numbers = seeds_of(seeds)
-    what = path_of("scenario", scenario, "a name of airpace.scenarios(), or a TOML file")
+    what = scenario_of("scenario", scenario)
     folder = None if out is None else path_of("out", out)
     kept = names_of("tables", tables, f"names of {', '.join(TABLES)}")
     workers = jobs_of(jobs)
@@ -85,7 +86,7 @@ def simulate(
             jobs=workers,
             tables=[] if out is not None else kept,
             out=None if folder is None else Path(folder),
-            qlog=bool(qlog),
+            qlog=with_qlog,
             command=_command(what, [name for name, _ in named], numbers, set, folder),
             progress=tell,
         )
@@ -119,7 +120,7 @@ def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Calla
         raise ValueError(
             f"{schemes!r} is made already, and every flow needs its own: give its class, or (name, function)"
         )
-    if not isinstance(one_or_more, Iterable):
+    if not isinstance(one_or_more, Iterable) or isinstance(one_or_more, bytes | Mapping):
         raise ValueError(f"schemes={schemes!r}: give names of airpace.schemes(), or subclasses of Controller")
     named: list[tuple[str, Callable[[Setup], object] | None]] = []
     for scheme in one_or_more:
@@ -174,6 +175,8 @@ def _inline(key: str, value: object) -> str:
         return "[" + ", ".join(_inline(key, part) for part in value) + "]"
     if hasattr(value, "tolist"):
         return _inline(key, value.tolist())
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{key}={value}: give a whole number of at most 64 bits")
     if isinstance(value, int | float):
         return repr(value)
     kind = type(value).__name__

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from airpace import _airpace
-from airpace._arguments import path_of, whole
+from airpace._arguments import scenario_of, whole
 from airpace._controller import bounds_of
 from airpace._simulate import Value, sets_of
 
@@ -34,6 +34,18 @@ def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
     queueing_ms = np.maximum(wide[..., 3] - wide[..., 4], 0.0)
     reward: npt.NDArray[np.float64] = wide[..., 0] - 0.1 * queueing_ms - 0.5 * wide[..., 1] * wide[..., 2]
     return reward
+
+
+def rewards_of(rewards: object, count: int) -> npt.NDArray[np.float64]:
+    """A number for each of `count` simulators; all else is refused."""
+    hint = f"a function of observations of shape ({count}, 8) that returns {count} numbers, one per simulator"
+    try:
+        found = np.array(rewards)
+    except ValueError:
+        raise ValueError(f"the reward={rewards!r}: give {hint}") from None
+    if found.shape != (count,) or found.dtype.kind not in "iuf":
+        raise ValueError(f"the reward is an array of shape {found.shape} and type {found.dtype}: give {hint}")
+    return found.astype(np.float64)
 
 
 def _flows(flows: Iterable[int]) -> list[int]:
@@ -66,7 +78,7 @@ class Steering:
         self.action_space = spaces.Box(np.float32(least), np.float32(high), (1,), np.float32)
         self.observation_space = spaces.Box(np.float32(0), np.float32(MOST), (8,), np.float32)
         self.simulators = _airpace.Simulators(
-            path_of("scenario", scenario, "a name of airpace.scenarios(), or a TOML file"),
+            scenario_of("scenario", scenario),
             count=whole("num_envs", count, 1, MOST_SIMULATORS),
             flows=None if flows is None else _flows(flows),
             set=sets_of(set),
@@ -78,6 +90,8 @@ class Steering:
 
     def bounded(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Actions within their space; what is none at all is refused."""
+        if actions is None:
+            raise ValueError("the action None: give numbers")
         try:
             wide = np.asarray(actions, dtype=np.float64).reshape(-1)
         except (TypeError, ValueError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from airpace import _airpace
 from airpace._airpace import Table
-from airpace._arguments import jobs_of, path_of, seeds_of, sets_given, teller_of
+from airpace._arguments import jobs_of, path_of, scenario_of, seeds_of, sets_given, teller_of
 from airpace._progress import Bar
 from airpace._simulate import Progress, Value, toml
 
@@ -123,7 +123,7 @@ def sweep(
     words = _names(schemes)
     numbers = None if seeds is None else seeds_of(seeds)
     workers = jobs_of(jobs)
-    matrix = path_of("what", what, "a name of airpace.scenarios(), or the TOML file of a scenario or a sweep")
+    matrix = scenario_of("what", what, "a name of airpace.scenarios(), or the TOML file of a scenario or a sweep")
     folder = None if out is None else path_of("out", out)
     sets = [(key, _values(key, values)) for key, values in sets_given(set, '{"cell.prbs": [25, 50]}').items()]
     if client is not None:
@@ -154,7 +154,8 @@ def sweep(
 def open_sweep(path: str | os.PathLike[str]) -> Sweep:
     """Opens the folder of a sweep: one that `airpace sweep` or `sweep` wrote.
 
-    Raises `ValueError` if it is none or not complete, and `OSError` if it cannot be read.
+    Raises `ValueError` if it is not complete, and `OSError` if it is none or cannot be read: `FileNotFoundError` if it
+    does not exist.
     """
     return Sweep(Path(path_of("path", path)))
 
@@ -164,7 +165,7 @@ def _names(schemes: object) -> list[str]:
     if schemes is None:
         return []
     several: Any = [schemes] if isinstance(schemes, str | type) or callable(schemes) else schemes
-    if not isinstance(several, Iterable):
+    if not isinstance(several, Iterable) or isinstance(several, bytes | Mapping):
         raise ValueError(f"schemes={schemes!r}: give names of airpace.schemes()")
     words: list[str] = []
     for word in several:
@@ -249,6 +250,15 @@ def _check_cluster(client: object) -> None:
         raise ValueError(f"client={client!r}: give a dask.distributed.Client, as client=Client(cluster)")
     if getattr(client, "asynchronous", False) is True:
         raise ValueError(f"client={client!r} is asynchronous; give one that is not: Client(cluster)")
+    _check_open(client, "nothing was begun")
+
+
+def _check_open(client: object, so: str) -> None:
+    """Refuses a client that is closed: Dask's own exceptions do not say that."""
+    if getattr(client, "status", "running") in ("closing", "closed"):
+        raise RuntimeError(
+            f"the cluster is gone, for client={client!r} is closed; {so}. Make the call with another client"
+        )
 
 
 def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress | None) -> None:
@@ -262,6 +272,7 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
     def fill() -> None:
         """Keeps a few tasks waiting for each thread, so that none is idle, and the rest here."""
         threads = sum(client.nthreads().values())
+        _check_open(client, "what had ended is kept")
         while len(running) < max(3 * threads, 2):
             cells = tasks.take()
             if not cells:

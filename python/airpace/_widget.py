@@ -50,6 +50,10 @@ def widget(run: Run, figures: str | Iterable[str] = ("throughput-delay", "course
         ImportError: anywidget is missing.
         ValueError: A figure that does not exist, or a table that `simulate` did not keep.
     """
+    from airpace._run import Run
+
+    if not isinstance(run, Run):
+        raise ValueError(f"run={run!r}: give what airpace.simulate or airpace.open returned")
     try:
         import anywidget
         import traitlets

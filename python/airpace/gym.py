@@ -23,7 +23,9 @@ congestion window in packets. It holds until the next step.
 
 **Reward**: `reward(observations)`, a function of an array of shape (…, 8) to one of shape (…). The default is
 `mbps_less_delay`. **Seeds** are those of the simulator: the same seed and actions give the same episode, bit for bit.
-An episode is as long as the scenario; it is truncated at its end, and never terminated.
+An episode is as long as the scenario, and is truncated at its end. If the agent's flow ends before (`stop_s`), the
+episode is terminated with the step in which it did; what that step counts per second is counted over all of it.
+A flow whose transfers open new connections cannot be steered, as that of `short-flows`: an agent steers one connection.
 
 `airpace.zoo` has the same for several agents, one per flow.
 """
@@ -45,7 +47,7 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
 
-    from airpace._steering import Floats, Reward, Steering, mbps_less_delay
+    from airpace._steering import Floats, Reward, Steering, mbps_less_delay, rewards_of
 except ImportError as error:
     raise ImportError("airpace.gym needs Gymnasium: pip install 'gymnasium>=1.1'") from error
 
@@ -102,10 +104,10 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         return seen[0, 0], {"seed": drawn}
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Goes on for a step."""
-        seen, over = self._steering.simulators.step(self._one, self._steering.bounded(action))
+        """Goes on for a step. The episode is terminated if the flow ended, and truncated if the scenario did."""
+        seen, ended, over = self._steering.simulators.step(self._one, self._steering.bounded(action))
         reward = number("the reward", self._reward(seen[0, 0]), "a function that returns a number")
-        return seen[0, 0], reward, False, bool(over[0]), {}
+        return seen[0, 0], reward, bool(ended[0, 0]), bool(over[0]), {}
 
 
 class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
@@ -171,11 +173,11 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
     ) -> tuple[Floats, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Goes on for a step in each; begins anew where an episode was over."""
         anew = self._over.copy()
-        seen, over = self._steering.simulators.step(~anew, self._steering.bounded(actions))
-        seen = seen[:, 0]
-        reward = np.asarray(self._reward(seen), dtype=np.float64)
+        seen, ended, over = self._steering.simulators.step(~anew, self._steering.bounded(actions))
+        seen, terminated = seen[:, 0], ended[:, 0]
+        reward = rewards_of(self._reward(seen), self.num_envs)
         if anew.any():
             seen[anew] = self._steering.simulators.reset(anew, self._drawn())[anew, 0]
             reward[anew] = 0.0
-        self._over = over
-        return seen, reward, np.zeros(self.num_envs, dtype=np.bool_), over.copy(), {}
+        self._over = terminated | over
+        return seen, reward, terminated, over, {}

@@ -8,8 +8,9 @@
 
 Agents are called as their flows are labelled. Actions, observations and rewards of each are those of `airpace.gym`; a
 reward is of the agent's own flow. All agents act at the same instants: the first step begins with the first packet of
-any of them. An agent whose flow begins later, or has ended, sees that nothing happens, and what it does has no effect.
-All agents are there until the scenario ends; then all are truncated at once, and `agents` is empty.
+any of them. An agent whose flow begins later sees that nothing happens, and what it does has no effect. An agent whose
+flow ends before the scenario (`stop_s`) is terminated with the step in which it did, and leaves `agents`. The others
+are there until the scenario ends; then all are truncated at once, and `agents` is empty.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         drawn = int(self._random.integers(2**63)) if given is None else given
         seen = self._steering.simulators.reset(self._one, [drawn])[0]
         self.agents = list(self.possible_agents)
-        return self._of_each(seen), {agent: {"seed": drawn} for agent in self.agents}
+        return self._of_each(seen, self.agents), {agent: {"seed": drawn} for agent in self.agents}
 
     def step(
         self, actions: Mapping[str, npt.ArrayLike]
@@ -104,16 +105,21 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         if missing or not self.agents:
             what = f"no action for {', '.join(missing)}" if missing else "the episode is over or has not begun"
             raise ValueError(f"{what}; {'all agents act at once' if missing else 'call reset() first'}")
-        wide = [self._steering.bounded(actions[agent]) for agent in self.agents]
-        seen, over = self._steering.simulators.step(self._one, np.concatenate(wide))
-        rewards = {agent: float(self._reward(row)) for agent, row in zip(self.agents, seen[0], strict=True)}
-        observed = self._of_each(seen[0])
-        terminations = dict.fromkeys(self.agents, False)
-        truncations = dict.fromkeys(self.agents, bool(over[0]))
-        infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        if over[0]:
-            self.agents = []
+        # Those whose flows have ended are asked for nothing; what stands in their place has no effect.
+        idle = self._steering.action_space.low
+        wide = [
+            self._steering.bounded(actions[agent] if agent in self.agents else idle) for agent in self.possible_agents
+        ]
+        seen, ended, over = self._steering.simulators.step(self._one, np.concatenate(wide))
+        acted, is_over = self.agents, bool(over[0])
+        observed = self._of_each(seen[0], acted)
+        rewards = {agent: float(self._reward(row)) for agent, row in observed.items()}
+        has_ended = dict(zip(self.possible_agents, ended[0].tolist(), strict=True))
+        terminations = {agent: has_ended[agent] for agent in acted}
+        truncations = dict.fromkeys(acted, is_over)
+        infos: dict[str, dict[str, Any]] = {agent: {} for agent in acted}
+        self.agents = [] if is_over else [agent for agent in acted if not has_ended[agent]]
         return observed, rewards, terminations, truncations, infos
 
-    def _of_each(self, seen: Floats) -> dict[str, Floats]:
-        return dict(zip(self.agents, seen, strict=True))
+    def _of_each(self, seen: Floats, agents: list[str]) -> dict[str, Floats]:
+        return {agent: row for agent, row in zip(self.possible_agents, seen, strict=True) if agent in agents}

@@ -106,8 +106,8 @@ def environment(port: int, step_ms: float, duration_s: float, simulates: bool) -
             seen, over = simulators.reset(one, [seed])[0, 0], False
             continue
         action = unboxed(act.action, box)
-        rows, ended = simulators.step(one, action.astype(np.float64))
-        seen, over = rows[0, 0], bool(ended[0])
+        rows, ended, is_over = simulators.step(one, action.astype(np.float64))
+        seen, over = rows[0, 0], bool(is_over[0] or ended.all())
 
 
 def by_messages(count: int, steps: int, step_ms: float, duration_s: float, *, simulates: bool = True) -> Cost:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +223,60 @@ def test_a_run_folder_names_the_call_that_makes_it_again(tmp_path: Path) -> None
     assert run.manifest is not None
     assert run.manifest["command"].startswith("airpace.simulate('stationary-idle', schemes=['Aimd']")
     assert (tmp_path / "run/report.html").exists()
+
+
+ENDLESS = """
+import os, signal, sys, threading, time
+import airpace
+
+seen = []
+
+class Busy(airpace.Controller):
+    def on_loss(self, loss): ...
+    def control(self): return airpace.Control(1e5)
+    def on_ack(self, ack):
+        seen.append(ack.now_ms)
+        if len(seen) == 1:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        WORK
+
+try:
+    airpace.simulate("stationary-idle", schemes=Busy, jobs=JOBS, seeds=range(2), progress=False)
+except KeyboardInterrupt as stopped:
+    import traceback
+    print("stopped in", traceback.extract_tb(stopped.__traceback__)[-1].name, "after", len(seen))
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("work", ["while True: pass", "time.sleep(0.15)"])
+def test_an_interrupt_stops_a_controller_at_once(work: str, jobs: int) -> None:
+    script = ENDLESS.replace("WORK", work).replace("JOBS", str(jobs))
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("stopped in on_ack after ")
+    assert int(ended.stdout.split()[-1]) <= 4 * jobs, "nothing more is played"
+
+
+def test_an_interrupt_that_is_caught_can_be_repeated() -> None:
+    work = """
+        try:
+            while True: time.sleep(0.01)
+        except KeyboardInterrupt:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            while True: pass"""
+    script = ENDLESS.replace("WORK", work).replace("JOBS", "1")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "stopped in on_ack after 1\n", ended.stderr
+
+
+@pytest.mark.parametrize("told", [airpace.Ack, airpace.Loss, airpace.Sent, airpace.Setup])
+def test_what_it_is_told_is_documented(told: type) -> None:
+    fields = {name: getattr(told, name).__doc__ for name in dir(told) if not name.startswith("_")}
+    assert len(fields) >= 2
+    for name, text in fields.items():
+        assert text, f"{told.__name__}.{name}"
+        assert "in ms" in text or not name.endswith("_ms")
+    if told is airpace.Ack:
+        assert "`None`" in fields["rtt_ms"]
+        assert "`None`" in fields["delivery_rate_mbps"]

@@ -82,6 +82,74 @@ def test_an_agent_has_others_beside_it() -> None:
     assert seen[:, 0].max() > 0.5
 
 
+STOPS: dict[str, Any] = {"duration_s": 4, "flow.0.stop_s": 2}
+
+
+def test_an_episode_ends_with_its_flow() -> None:
+    for sets in ({**STOPS, "flow.0.stop_s": 1.97}, STOPS):
+        env = CongestionEnv("stationary-idle", set=sets)
+        for _ in range(2):
+            env.reset(seed=1)
+            steps, over = 1, False
+            while not over:
+                seen, reward, over, truncated, _ = env.step(np.array([8.0], dtype=np.float32))
+                assert not truncated
+                assert np.isfinite(seen).all()
+                assert np.isfinite(reward)
+                steps += 1
+            assert steps in (39, 40), "steps of 50 ms, the last not whole"
+            assert seen[7] == 8.0
+            with pytest.raises(RuntimeError, match="reset"):
+                env.step(np.array([8.0], dtype=np.float32))
+
+
+def test_episodes_side_by_side_end_with_their_flows() -> None:
+    vector = CongestionVectorEnv(2, "stationary-idle", set=STOPS)
+    vector.reset(seed=1)
+    actions = np.array([[5.0], [10.0]], dtype=np.float32)
+    ended, begun = [0, 0], [0, 0]
+    over = np.zeros(2, dtype=bool)
+    for _ in range(100):
+        seen, reward, terminated, truncated, _ = vector.step(actions)
+        begun = [count + int(was) for count, was in zip(begun, over, strict=True)]
+        assert (seen[over, 7] == 2.0).all(), "a new episode begins at the start rate"
+        assert (reward[over] == 0).all()
+        assert not truncated.any()
+        ended = [count + int(has) for count, has in zip(ended, terminated, strict=True)]
+        over = terminated
+    assert ended == begun == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "flow"),
+    [("morc-five-flows", 0), ("join-leave", 1), ("rtt-fairness", 1), ("friendly-bbr", 1), ("friendly-cubic", 1)],
+)
+def test_flows_that_leave_end_their_episode(scenario: str, flow: int) -> None:
+    env = CongestionEnv(scenario, flow=flow, step_ms=2000)
+    env.reset(seed=1)
+    terminated = truncated = False
+    while not (terminated or truncated):
+        _, _, terminated, truncated, _ = env.step(np.array([1.0], dtype=np.float32))
+    assert terminated
+    assert not truncated
+
+
+def test_a_flow_of_many_connections_is_refused() -> None:
+    with pytest.raises(ValueError, match="flow=0 of `short-flows` opens a new connection for each of its transfers"):
+        CongestionEnv("short-flows")
+    env = CongestionEnv("short-flows", set={"flow.0.connection": "same", "duration_s": 3})
+    env.reset(seed=1)
+    env.step(np.array([10.0], dtype=np.float32))
+
+
+@pytest.mark.parametrize("reward", [None, 1.0, np.zeros((2, 8)), np.zeros(3), "much", [None, None], [[1], [2, 3]]])
+def test_a_reward_is_a_number_per_simulator(reward: Any) -> None:
+    vector = CongestionVectorEnv(2, "stationary-idle", set=SHORT, reward=lambda seen: reward)
+    vector.reset(seed=1)
+    with pytest.raises(ValueError, match=r"the reward.*returns 2 numbers, one per simulator"):
+        vector.step(np.ones((2, 1), dtype=np.float32))
+
+
 def test_an_environment_may_be_left_at_any_time() -> None:
     for seed in range(20):
         env = CongestionEnv("stationary-idle", set={"duration_s": 1000})
@@ -101,6 +169,8 @@ def test_an_environment_may_be_left_at_any_time() -> None:
         ({"flow": 7}, "has 1 flows"),
         ({"set": {"flow.0.scheme": "cubic"}}, "scheme of its own"),
         ({"most": 0.01}, "give more than"),
+        ({"most": True}, "most=True: give a number"),
+        ({"step_ms": True}, "step_ms=True: give a number"),
         ({"most": "fast"}, "most='fast': give a number"),
         ({"step_ms": None}, "step_ms=None: give a number"),
         ({"flow": -1}, "flow=-1: give a whole number"),
@@ -157,6 +227,9 @@ def test_steps_come_after_a_reset() -> None:
     env.reset(seed=1)
     with pytest.raises(ValueError, match="NaN"):
         env.step(np.array([np.nan], dtype=np.float32))
+    nothing: Any = None
+    with pytest.raises(ValueError, match="the action None: give numbers"):
+        env.step(nothing)
     wrong: Any = "fast"
     with pytest.raises(ValueError, match="the action 'fast': give numbers"):
         env.step(wrong)

@@ -121,6 +121,7 @@ def test_markers_are_those_of_the_page(run: airpace.Run) -> None:
         (lambda run: run.page(["tables"]), "no figure is called `tables`; there are throughput-delay"),
         (lambda run: plots.throughput_delay(run, width=None), "width=None: give 'column'"),  # type: ignore[arg-type]
         (lambda run: plots.throughput_delay(run, height="low"), "height='low': give inches"),  # type: ignore[arg-type]
+        (lambda run: plots.throughput_delay(run, height=0), "height=0.0: give 0.5 to 100 inches"),
         (lambda run: plots.throughput_delay(run.summary), "is no run; give what airpace.simulate"),
         (lambda run: plots.over_time(run, flows="phones"), "has no flow `phones`; it has near, far"),
     ],

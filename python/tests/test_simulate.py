@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -308,3 +309,60 @@ def test_importing_is_quick_and_brings_no_numpy() -> None:
 def test_lists_name_what_there_is() -> None:
     assert "competitor" in airpace.scenarios()
     assert airpace.schemes()["cubic"]
+
+
+def test_what_does_not_exist_is_a_file_that_is_not_found(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    for call, name in (
+        (lambda: airpace.open(missing), missing / "manifest.json"),
+        (lambda: airpace.open_sweep(missing), missing / "manifest.json"),
+        (lambda: airpace.simulate(missing), missing),
+        (lambda: airpace.simulate("none.toml"), Path("none.toml")),
+        (lambda: airpace.sweep(missing), missing),
+        (lambda: airpace.diag(missing), missing),
+    ):
+        with pytest.raises(FileNotFoundError) as raised:
+            call()
+        assert raised.value.errno == errno.ENOENT
+        assert raised.value.filename == str(name)
+    with pytest.raises(IsADirectoryError, match=r"cannot read the scenario .*give a name of airpace.scenarios"):
+        airpace.simulate(Path("/"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"schemes": {"pbe": 1}}, "schemes={'pbe': 1}: give names"),
+        ({"schemes": b"pbe"}, "schemes=b'pbe': give names"),
+        ({"qlog": "no"}, "qlog='no': give True or False"),
+        ({"set": {"cell.prbs": 2**70}}, "cell.prbs=1180591620717411303424: give a whole number of at most 64 bits"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        airpace.simulate("stationary-idle", **arguments)
+
+
+def test_what_is_no_name_or_no_run_is_refused() -> None:
+    run = airpace.simulate("stationary-idle", schemes="cubic", set={"duration_s": 0.1}, tables=["packets"])
+    wrong: Any = 5
+    assert wrong not in run.packets
+    assert "flow" in run.packets
+    with pytest.raises(ValueError, match="no table is called 5; there are packets"):
+        run.table(wrong)
+    with pytest.raises(ValueError, match=r"run=5: give what airpace.simulate"):
+        airpace.widget(wrong)
+    for name in (airpace.lte_mcs_tbs, airpace.nr_mcs_tbs):
+        with pytest.raises(ValueError, match="table=5: give the name of one, of 64qam"):
+            name(5, 50, table=wrong)
+
+
+def test_a_run_that_was_stopped_is_opened_with_a_warning(tmp_path: Path) -> None:
+    airpace.simulate("stationary-idle", schemes="cubic", set={"duration_s": 0.2}, out=tmp_path / "run")
+    manifest = tmp_path / "run/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+    with pytest.warns(
+        UserWarning, match=r"is not complete, and has the 1 run that had ended; make it again: airpace sim"
+    ):
+        run = airpace.open(tmp_path / "run")
+    assert run.summary.num_rows == 1

@@ -213,7 +213,7 @@ def test_a_log_of_runs_that_was_changed_by_hand_is_refused(story: str, tmp_path:
 
 
 def test_what_is_no_sweep_cannot_be_opened(story: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no sweep"):
+    with pytest.raises(FileNotFoundError, match="holds no sweep"):
         airpace.open_sweep(tmp_path)
 
 
@@ -361,3 +361,12 @@ def test_a_run_that_kills_its_workers_fails_alone(monkeypatch: pytest.MonkeyPatc
     assert "died, one after the other" in session.failed[1]
     assert sorted(session.done) == [0, 2, 3, 4, 5], "runs of the same task are made again"
     assert cluster.tasks[0] == [0, 1, 2]
+
+
+def test_a_client_that_is_closed_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    client.close()
+    with pytest.raises(RuntimeError, match="is closed; nothing was begun"):
+        airpace.sweep("stationary-idle", set={"duration_s": 0.1}, schemes="cubic", out=tmp_path / "s", client=client)
+    assert not (tmp_path / "s").exists()

@@ -72,6 +72,22 @@ def test_an_agent_whose_flow_begins_later_waits() -> None:
     assert len(acked) == 58
 
 
+def test_an_agent_whose_flow_ends_leaves() -> None:
+    env = CongestionParallelEnv("two-flows", set={"duration_s": 3, "flow.0.stop_s": 1, "flow.1.stop_s": 2})
+    env.reset(seed=1)
+    left = []
+    while env.agents:
+        acted = list(env.agents)
+        seen, rewards, terminations, truncations, infos = env.step({agent: [5.0] for agent in acted})
+        assert list(seen) == list(rewards) == list(terminations) == list(infos) == acted
+        assert truncations == dict.fromkeys(acted, False)
+        left += [agent for agent in acted if terminations[agent]]
+        assert env.agents == [agent for agent in acted if not terminations[agent]]
+    assert left == ["near", "far"]
+    env.reset(seed=2)
+    assert env.agents == ["near", "far"]
+
+
 def test_uploads_are_steered_by_the_devices_clock() -> None:
     sets: dict[str, Any] = {"duration_s": 3, "device.0.clock.drift_ppm": 200, "device.0.clock.offset_ms": 700}
     env = CongestionParallelEnv("biscay-three-flows", set=sets)

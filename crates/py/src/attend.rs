@@ -14,15 +14,16 @@ use crate::raise;
 /// How often Python is asked whether somebody wants to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Does `work`, and `tell`s now and then. If Python wants to stop, or `tell` raises, `stop` is set, which `work` must heed.
-/// Returns what came of the work, and what made it stop.
+/// Does `work`, and `tell`s now and then. If Python wants to stop, or `tell` raises, `stop` is set, which `work` must heed, and
+/// `interrupt` is called: again whenever Python wants it again. Returns what came of the work, and what made it stop.
 pub fn attend<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
     tell: &dyn Fn() -> PyResult<()>,
+    interrupt: &dyn Fn(Python<'_>),
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<(T, Option<PyErr>)> {
-    let mut interrupted = None;
+    let mut interrupted: Option<PyErr> = None;
     let ended = std::thread::scope(|scope| {
         let (done, mut is_done) = channel();
         // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
@@ -34,11 +35,15 @@ pub fn attend<T: Send>(
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(raise::failed("the simulator crashed; this is a mistake in airpace"));
                 }
-                Err(RecvTimeoutError::Timeout) if interrupted.is_none() => {
-                    interrupted = py.check_signals().and_then(|()| tell()).err();
-                    stop.store(interrupted.is_some(), Ordering::Relaxed);
+                Err(RecvTimeoutError::Timeout) => {
+                    let heard = py.check_signals();
+                    let heard = if interrupted.is_none() { heard.and_then(|()| tell()) } else { heard };
+                    if let Err(why) = heard {
+                        stop.store(true, Ordering::Relaxed);
+                        interrupt(py);
+                        interrupted.get_or_insert(why);
+                    }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
             }
         };
         // The thread needs Python once more to end: this one must not hold it meanwhile.

@@ -3,9 +3,7 @@
 //! It is asked for window and rate once after each event, not at each packet. What it raises stops the runs, and is raised
 //! to the caller of `simulate`.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +15,7 @@ use airpace_eval::tables;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::calls::Calls;
 use crate::steered::{Ask, Lever, Steered, Turns};
 use crate::{events, raise};
 
@@ -33,40 +32,13 @@ const MOST_MBPS: f64 = 1e6;
 /// Letters of a value that an error shows.
 const MOST_SHOWN: usize = 60;
 
-/// What a controller in Python raised: the first exception of all runs.
-#[derive(Default)]
-pub struct Failure {
-    has_come: AtomicBool,
-    raised: Mutex<Option<PyErr>>,
-}
-
-impl Failure {
-    /// Whether anything was raised.
-    pub fn has_come(&self) -> bool {
-        self.has_come.load(Ordering::Relaxed)
-    }
-
-    /// What was raised.
-    pub fn take(&self) -> Option<PyErr> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Keeps what was raised, if it is the first.
-    pub fn keep(&self, error: PyErr) {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.has_come.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A scheme whose controllers `factory` makes: a callable of Python that takes an `airpace.Setup`.
-pub fn scheme(name: &str, factory: Py<PyAny>, failure: &Arc<Failure>) -> PyResult<SchemeSpec> {
-    let failure = failure.clone();
+pub fn scheme(name: &str, factory: Py<PyAny>, calls: &Arc<Calls>) -> PyResult<SchemeSpec> {
+    let calls = calls.clone();
     let make = move |setup: &scheme::Setup| {
-        Python::attach(|py| made(py, &factory, setup, &failure)).map_err(|error| {
-            let reason = error.to_string();
-            failure.keep(error);
-            reason
-        })
+        let made = calls.make(|py| made(py, &factory, setup, &calls));
+        // The caller sees what was raised instead.
+        made.ok_or_else(|| "no controller was made: Python raised an exception".to_owned())
     };
     let make = move |setup: &scheme::Setup| Ok(Ends { controller: make(setup)?, receiver: None });
     SchemeSpec::own(name, Arc::new(make)).map_err(raise::value)
@@ -77,18 +49,18 @@ fn made(
     py: Python<'_>,
     factory: &Py<PyAny>,
     setup: &scheme::Setup,
-    failure: &Arc<Failure>,
+    calls: &Arc<Calls>,
 ) -> PyResult<Box<dyn Controller>> {
     let seed = setup.rng.clone().next_u64();
     let object = factory.bind(py).call1((events::Setup { mss_bytes: setup.mss.0, seed },))?;
     if !object.hasattr("_steering")? {
-        return Ok(Box::new(InPython::new(py, &object, setup, failure)?));
+        return Ok(Box::new(InPython::new(py, &object, setup, calls)?));
     }
     let steering = object.call_method0("_steering")?;
     let (policy, lever, step_ms, start): (Py<PyAny>, String, f64, f64) = steering.extract()?;
     let lever = Lever::named(&lever).ok_or_else(|| raise::value(format!("no action is called `{lever}`")))?;
-    let ask = Ask::Policy { policy, failure: failure.clone() };
-    let turns = Turns::new(lever, Duration::from_secs_f64(step_ms / 1e3), start, 1, ask);
+    let ask = Ask::Policy { policy, calls: calls.clone() };
+    let turns = Turns::new(lever, Duration::from_secs_f64(step_ms / 1e3), start, vec![Time::NEVER], ask);
     Ok(Box::new(Steered::new(&Arc::new(turns), 0, setup.mss, None)))
 }
 
@@ -105,9 +77,7 @@ struct InPython {
     mss: Bytes,
     control: Control,
     timer: Option<Time>,
-    failure: Arc<Failure>,
-    /// Whether it raised something. It is then left alone until the run has stopped.
-    is_broken: Cell<bool>,
+    calls: Arc<Calls>,
 }
 
 impl InPython {
@@ -115,7 +85,7 @@ impl InPython {
         py: Python<'_>,
         object: &Bound<'_, PyAny>,
         setup: &scheme::Setup,
-        failure: &Arc<Failure>,
+        calls: &Arc<Calls>,
     ) -> PyResult<InPython> {
         // The base class says which of its methods do something.
         let hooks = object.call_method0("_hooks")?.cast_into::<PyTuple>()?;
@@ -134,8 +104,7 @@ impl InPython {
             mss: setup.mss,
             control: Control { cwnd: setup.mss, pacing_rate: None },
             timer: None,
-            failure: failure.clone(),
-            is_broken: Cell::new(false),
+            calls: calls.clone(),
         };
         made.refresh(py)?;
         Ok(made)
@@ -180,43 +149,36 @@ impl InPython {
 
     /// Tells it something, and asks what it does now.
     fn tell(&mut self, tell: impl FnOnce(&InPython, Python<'_>) -> PyResult<Py<PyAny>>) {
-        if self.is_broken.get() {
-            return;
-        }
-        let told = Python::attach(|py| tell(self, py).and_then(|_| self.refresh(py)));
-        if let Err(error) = told {
-            self.is_broken.set(true);
+        let calls = self.calls.clone();
+        if calls.make(|py| tell(self, py).and_then(|_| self.refresh(py))).is_none() {
+            // It is left alone until the run has stopped.
             self.timer = None;
-            self.failure.keep(error);
         }
     }
 
-    fn look(&self, out: &mut Inspect) -> PyResult<()> {
-        Python::attach(|py| {
-            let (state, values): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                self.look.bind(py).call0()?.extract()?;
-            let word: String = state.extract().map_err(|_| {
-                raise::value(format!("state() returned {}; give a word, as \"Probing\"", shown(&state)))
-            })?;
-            out.state = kept(&word)?;
-            // In the order of names: that of a dict may differ from call to call.
-            let values: BTreeMap<String, f64> = values.extract().map_err(|_| {
-                let what = shown(&values);
-                raise::value(format!(
-                    "inspect() returned {what}; give a dict of names and numbers, as {{\"rate_mbps\": 8.0}}"
-                ))
-            })?;
-            for (name, value) in values {
-                if tables::is_controller_column(&name) || name.is_empty() {
-                    return Err(raise::value(format!(
-                        "inspect() names a value `{name}`, as the table `controller` calls a column of its own; call it \
+    fn look(&self, py: Python<'_>, out: &mut Inspect) -> PyResult<()> {
+        let (state, values): (Bound<'_, PyAny>, Bound<'_, PyAny>) = self.look.bind(py).call0()?.extract()?;
+        let word: String = state.extract().map_err(|_| {
+            raise::value(format!("state() returned {}; give a word, as \"Probing\"", shown(&state)))
+        })?;
+        out.state = kept(&word)?;
+        // In the order of names: that of a dict may differ from call to call.
+        let values: BTreeMap<String, f64> = values.extract().map_err(|_| {
+            let what = shown(&values);
+            raise::value(format!(
+                "inspect() returned {what}; give a dict of names and numbers, as {{\"rate_mbps\": 8.0}}"
+            ))
+        })?;
+        for (name, value) in values {
+            if tables::is_controller_column(&name) || name.is_empty() {
+                return Err(raise::value(format!(
+                    "inspect() names a value `{name}`, as the table `controller` calls a column of its own; call it \
                          otherwise"
-                    )));
-                }
-                out.value(kept(&name)?, value);
+                )));
             }
-            Ok(())
-        })
+            out.value(kept(&name)?, value);
+        }
+        Ok(())
     }
 }
 
@@ -257,13 +219,8 @@ impl Controller for InPython {
     }
 
     fn inspect(&self, out: &mut Inspect) {
-        if self.is_broken.get() {
-            return;
-        }
-        if let Err(error) = self.look(out) {
-            self.is_broken.set(true);
-            self.failure.keep(error);
-        }
+        // What it raises is kept, and stops the run.
+        let _ = self.calls.make(|py| self.look(py, out));
     }
 }
 

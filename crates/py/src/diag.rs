@@ -100,7 +100,8 @@ fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Ve
     let (mut reader, mut tally, mut piece) = (Reader::default(), Tally::default(), vec![0; PIECE]);
     for path in paths {
         let refused = |error: std::io::Error| {
-            PyOSError::new_err(format!("cannot read `{}`: {error}; give a modem's log", path.display()))
+            let text = format!("cannot read `{}`: {error}; give a modem's log", path.display());
+            raise::os(&error, &text, path)
         };
         let file = File::open(path).map_err(refused)?;
         let expanded = airpace_live::log::expanded(&path.display().to_string(), Box::new(file));

@@ -11,52 +11,82 @@ use pyo3::prelude::*;
 pub struct Setup {
     /// Bytes of a full-sized packet on the wire.
     pub mss_bytes: u64,
-    /// A seed of the flow's own, for random numbers that are the same in every run with the run's seed.
+    /// A seed of the flow's own: the same in every run with the run's seed.
     pub seed: u64,
 }
 
 /// A data packet left.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Sent {
+    /// When, by the sender's clock, in ms.
     now_ms: f64,
+    /// The packet's number.
     number: u64,
+    /// The packet's size.
     bytes: u64,
+    /// Bytes outstanding, this packet included.
     inflight_bytes: u64,
+    /// Whether the application had no more to send after it.
     app_limited: bool,
 }
 
 /// An acknowledgement that acknowledged something new.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Ack {
+    /// When it was processed, by the sender's clock, in ms.
     now_ms: f64,
+    /// Packets newly acknowledged; at least 1.
     packets: usize,
+    /// The highest of their numbers.
     largest: u64,
+    /// Their bytes.
     acked_bytes: u64,
+    /// Bytes outstanding before this ACK, and before the losses that it showed.
     prior_inflight_bytes: u64,
+    /// Bytes outstanding afterwards.
     inflight_bytes: u64,
+    /// Bytes delivered over the connection's life, this ACK included.
     delivered_bytes: u64,
+    /// `delivered_bytes` when the packet was sent that gave the delivery rate.
     prior_delivered_bytes: u64,
+    /// The next packet's number: a round trip is over when a packet of at least this number is acknowledged.
     next_number: u64,
+    /// The round-trip time of this ACK, in ms; `None` if its highest packet is not the highest so far.
     rtt_ms: Option<f64>,
+    /// Smoothed round-trip time, gain 1/8, in ms.
     smoothed_rtt_ms: f64,
+    /// Its mean deviation, gain 1/4, in ms.
     rtt_variation_ms: f64,
+    /// The least of the connection, in ms.
     min_rtt_ms: f64,
+    /// The delivery rate's sample, in Mbit/s; `None` if there is no valid one.
     delivery_rate_mbps: Option<f64>,
+    /// Whether the application had no more to send when the sample's packet was sent.
     app_limited: bool,
+    /// Whether the window was what last kept the sender from sending.
     cwnd_limited: bool,
+    /// Packets that this ACK is the first to report as marked by a queue (ECN).
     marked: u64,
 }
 
 /// Packets were declared lost.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Loss {
+    /// When, by the sender's clock, in ms.
     now_ms: f64,
+    /// How many; at least 1.
     packets: usize,
+    /// The highest of their numbers.
     largest: u64,
+    /// Their bytes.
     lost_bytes: u64,
+    /// Bytes outstanding before the loss was seen.
     prior_inflight_bytes: u64,
+    /// Bytes outstanding afterwards.
     inflight_bytes: u64,
+    /// The next packet's number: packets below it left before this loss was seen.
     next_number: u64,
+    /// Whether nothing was acknowledged for so long that all outstanding packets count as lost.
     persistent: bool,
 }
 

@@ -11,6 +11,7 @@
 //! | `simulate` | runs scenarios on threads |
 //! | `sweep` | many runs, here or on workers elsewhere |
 //! | `attend` | long work, while Python shows progress and hears Ctrl-C |
+//! | `calls` | calls of simulations into users' code of Python |
 //! | `run` | results: of a simulation, or of a run folder |
 //! | `table` | rows, handed to other libraries without a copy |
 //! | `controller` | a controller written in Python as one of `cc` |
@@ -25,6 +26,7 @@
 #![warn(missing_docs)]
 
 mod attend;
+mod calls;
 mod controller;
 mod decode;
 mod diag;

@@ -1,5 +1,7 @@
 //! Errors as Python's exceptions. Each keeps its sentence, which says what to do.
 
+use std::path::Path;
+
 use airpace_eval::EvalError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
@@ -12,6 +14,15 @@ pub fn value(error: impl ToString) -> PyErr {
 /// Work that failed although its arguments were in order.
 pub fn failed(error: impl ToString) -> PyErr {
     PyRuntimeError::new_err(in_python(&error.to_string()))
+}
+
+/// What the operating system refused, with the file's name: Python makes `FileNotFoundError` and others of the number.
+pub fn os(source: &std::io::Error, text: &str, path: &Path) -> PyErr {
+    let text = in_python(text);
+    match source.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, text, path.display().to_string())),
+        None => PyOSError::new_err(text),
+    }
 }
 
 /// What the crates below say to users of the program, and how it is said in Python.
@@ -53,16 +64,16 @@ pub fn in_python(text: &str) -> String {
 pub fn eval(error: EvalError) -> PyErr {
     let text = in_python(&with_causes(&error));
     match error {
+        EvalError::Write { ref path, ref source, .. }
+        | EvalError::Read { ref path, ref source }
+        | EvalError::ReportFile { ref path, ref source } => os(source, &text, path),
         EvalError::Stopped { .. } => PyKeyboardInterrupt::new_err(text),
         EvalError::Run { .. } | EvalError::NewColumn { .. } => PyRuntimeError::new_err(text),
-        EvalError::Write { .. }
-        | EvalError::Read { .. }
-        | EvalError::Occupied { .. }
+        EvalError::Occupied { .. }
         | EvalError::Strangers { .. }
         | EvalError::Malformed { .. }
         | EvalError::Table { .. }
-        | EvalError::Busy { .. }
-        | EvalError::ReportFile { .. } => PyOSError::new_err(text),
+        | EvalError::Busy { .. } => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

@@ -10,10 +10,12 @@ use airpace_cc::scheme::SCHEMES;
 use airpace_eval::tables::TABLES;
 use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress, report};
 use airpace_sim::{Prepared, Scenario, builtin};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::attend::attend;
-use crate::controller::{self, Failure};
+use crate::calls::Calls;
+use crate::controller;
 use crate::raise;
 use crate::run::Run;
 
@@ -35,12 +37,12 @@ pub fn simulate(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Run> {
     let mut specs = vec![];
-    let failure = Arc::new(Failure::default());
+    let calls = Arc::new(Calls::default());
     let has_own = schemes.iter().any(|(_, factory)| factory.is_some());
     for (word, factory) in schemes {
         match factory {
             None => specs.extend(SchemeSpec::named(&word).map_err(raise::value)?),
-            Some(factory) => specs.push(controller::scheme(&word, factory, &failure)?),
+            Some(factory) => specs.push(controller::scheme(&word, factory, &calls)?),
         }
     }
     for (at, spec) in specs.iter().enumerate() {
@@ -74,12 +76,15 @@ pub fn simulate(
         qlog,
     };
     let prepared = py.detach(|| matrix.prepare()).map_err(raise::eval)?;
-    let outcome = run(py, &matrix, &prepared, &memory, &failure, progress.as_ref());
+    let outcome = run(py, &matrix, &prepared, &memory, &calls, progress.as_ref());
     // What a controller in Python raised is what the caller must see, not that the runs were stopped for it.
-    if let Some(raised) = failure.take() {
-        return Err(raised);
-    }
-    let outcome = outcome?;
+    let is_stop = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
+    let outcome = match (calls.take(), outcome) {
+        // It was interrupted because something else was raised, as by the function that is told the progress.
+        (Some(raised), Err(why)) if is_stop(&raised) && !is_stop(&why) => return Err(why),
+        (Some(raised), _) => return Err(raised),
+        (None, outcome) => outcome?,
+    };
     match outcome.folder {
         None => Ok(Run::in_memory(outcome.summary, outcome.manifest, memory)),
         Some(folder) => {
@@ -95,7 +100,7 @@ fn run(
     matrix: &Matrix,
     prepared: &[Prepared],
     memory: &Memory,
-    failure: &Failure,
+    calls: &Calls,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let stop = AtomicBool::new(false);
@@ -104,7 +109,7 @@ fn run(
         let mut fractions = fractions.lock().unwrap_or_else(PoisonError::into_inner);
         fractions.resize(at.jobs, 0.0);
         fractions[at.job] = at.fraction;
-        if stop.load(Ordering::Relaxed) || failure.has_come() {
+        if stop.load(Ordering::Relaxed) || calls.has_stopped() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -116,12 +121,15 @@ fn run(
         let share = fractions.iter().sum::<f64>() / fractions.len().max(1) as f64;
         progress.call1((share, ended, fractions.len())).map(drop)
     };
-    let (ended, interrupted) = attend(py, &stop, &|| progress.map_or(Ok(()), tell), || match &matrix.out {
-        None => matrix.run_in_memory(prepared, memory, &listener),
-        Some(_) => matrix.run_prepared(prepared, &listener),
-    })?;
+    let tell_all = || progress.map_or(Ok(()), tell);
+    let (ended, interrupted) =
+        attend(py, &stop, &tell_all, &|py| calls.interrupt(py), || match &matrix.out {
+            None => matrix.run_in_memory(prepared, memory, &listener),
+            Some(_) => matrix.run_prepared(prepared, &listener),
+        })?;
     match (ended, interrupted) {
         (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
+        (Err(_), Some(why)) if calls.has_stopped() => Err(why),
         (Err(error), _) => Err(raise::eval(error)),
         (Ok(_), Some(why)) => Err(why),
         (Ok(outcome), None) => {

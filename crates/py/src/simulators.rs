@@ -4,25 +4,28 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_core::{Direction, Time};
 use airpace_event::Discard;
+use airpace_sim::scenario::Connection;
 use airpace_sim::{DeviceClock, Prepared, Scenario};
-use numpy::{PyArray1, PyArray3, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::raise;
-use crate::steered::{Ask, Lever, NUMBERS, Observation, Steered, Turns};
+use crate::steered::{Ask, Lever, NUMBERS, Steered, Told, Turns};
 
 /// A simulator that waits for its agents.
 struct Simulator {
     act: Sender<Vec<f64>>,
     /// It has one owner at a time; Python wants to be sure of that.
-    see: Mutex<Receiver<Vec<Observation>>>,
+    see: Mutex<Receiver<Told>>,
+    /// Why the run failed, if it did.
+    failed: Arc<OnceLock<String>>,
     steps: u64,
 }
 
@@ -33,6 +36,8 @@ pub struct Simulators {
     /// By agent: the clock of its sender, where that is a device's.
     clocks: Vec<Option<DeviceClock>>,
     labels: Vec<String>,
+    /// By agent: when its flow ends, if before the scenario.
+    stops: Vec<Time>,
     lever: Lever,
     start: f64,
     step: Duration,
@@ -40,8 +45,8 @@ pub struct Simulators {
     all: Vec<Option<Simulator>>,
 }
 
-/// Observations, and whether the scenario is over.
-type Steps<'py> = (Bound<'py, PyArray3<f32>>, Bound<'py, PyArray1<bool>>);
+/// Observations, by agent whether its flow has ended, and whether the scenario is over.
+type Steps<'py> = (Bound<'py, PyArray3<f32>>, Bound<'py, PyArray2<bool>>, Bound<'py, PyArray1<bool>>);
 
 #[pymethods]
 impl Simulators {
@@ -73,8 +78,12 @@ impl Simulators {
         // A flow begins up to a millisecond late, and the last step must end before the run does.
         let starts = agents.iter().map(|agent| named.flow[*agent].start_s);
         let start_s = starts.fold(f64::INFINITY, f64::min);
-        let steps = ((named.duration().as_secs_f64() - start_s - 0.002) * 1e3 / step_ms).floor();
-        if steps.is_nan() || steps < 2.0 {
+        let stops: Vec<Time> = agents.iter().map(|agent| named.flow[*agent].stop()).collect();
+        let until_s = |end_s: f64| ((end_s - start_s - 0.002) * 1e3 / step_ms).floor();
+        let duration_s = named.duration().as_secs_f64();
+        let steps = until_s(duration_s);
+        let last_s = stops.iter().map(|stop| stop.as_secs_f64()).fold(0.0, f64::max).min(duration_s);
+        if steps.is_nan() || until_s(last_s) < 2.0 {
             let reason =
                 format!("step_ms={step_ms}: the flow runs for less than two steps; give a shorter one");
             return Err(raise::value(reason));
@@ -88,6 +97,7 @@ impl Simulators {
             clocks: agents.iter().map(clock).collect(),
             labels: agents.iter().map(|agent| named.flow[*agent].label.clone()).collect(),
             prepared: Arc::new(prepared),
+            stops,
             lever,
             start,
             step: Duration::from_secs_f64(step_ms / 1e3),
@@ -178,6 +188,13 @@ fn agents(scenario: &str, named: &Scenario, flows: Option<Vec<usize>>) -> PyResu
             Some(_) if agents[..at].contains(flow) => {
                 return Err(raise::value(format!("flow={flow} is named twice; it has one agent")));
             }
+            Some(of) if of.every_ms.is_some() && of.connection.unwrap_or_default() == Connection::New => {
+                return Err(raise::value(format!(
+                    "flow={flow} of `{scenario}` opens a new connection for each of its transfers, and an agent steers \
+                     one connection; steer another flow, or let its transfers share one: \
+                     set={{\"flow.{flow}.connection\": \"same\"}}"
+                )));
+            }
             Some(_) => {}
         }
     }
@@ -189,8 +206,10 @@ impl Simulators {
     fn begin(&self, seed: u64) -> Simulator {
         let (act, hear) = channel();
         let (tell, see) = channel();
-        let turns =
-            Turns::new(self.lever, self.step, self.start, self.labels.len(), Ask::Outside { tell, hear });
+        let ask = Ask::Outside { tell, hear };
+        let turns = Turns::new(self.lever, self.step, self.start, self.stops.clone(), ask);
+        let failed = Arc::new(OnceLock::new());
+        let reason = failed.clone();
         let (prepared, clocks) = (self.prepared.clone(), self.clocks.clone());
         std::thread::spawn(move || {
             let turns = Arc::new(turns);
@@ -200,58 +219,68 @@ impl Simulators {
                 // The controllers of a run's flows are made in the flows' order.
                 let agent = made.fetch_add(1, Ordering::Relaxed);
                 let clock = clocks.get(agent).copied();
-                let clock = clock.ok_or("a flow that opens connections anew cannot be steered")?;
+                let clock = clock.ok_or("more connections than agents")?;
                 let steered = Steered::new(&its, agent, setup.mss, clock);
                 Ok(Ends { controller: Box::new(steered), receiver: None })
             };
-            if let Ok(spec) = SchemeSpec::own("agent", Arc::new(make)) {
-                let mut go_on = |_: Time| match turns.have_left.load(Ordering::Relaxed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                };
-                // Whatever it says, the agents see that nothing more comes.
-                let _ = airpace_sim::run_prepared(&prepared, &spec, seed, &mut Discard, &mut go_on);
+            let run = || {
+                let spec = SchemeSpec::own("agent", Arc::new(make)).map_err(|error| error.to_string())?;
+                let mut go_on =
+                    |now: Time| match turns.have_left.load(Ordering::Relaxed) || turns.are_over(now) {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    };
+                airpace_sim::run_prepared(&prepared, &spec, seed, &mut Discard, &mut go_on)
+                    .map_err(|error| error.to_string())
+            };
+            match run() {
+                Ok(stats) if turns.are_over(stats.ended) => turns.end(stats.ended),
+                // The scenario is over, and the agents know, or they have left.
+                Ok(_) => {}
+                // Nobody else sets it.
+                Err(error) => drop(reason.set(error)),
             }
         });
-        Simulator { act, see: Mutex::new(see), steps: 0 }
+        Simulator { act, see: Mutex::new(see), failed, steps: 0 }
     }
 
     /// What each agent of `mask` sees at the end of its step, and whether its episode is over.
     fn see<'py>(&mut self, py: Python<'py>, mask: &[bool]) -> PyResult<Steps<'py>> {
         let (all, steps, agents) = (&mut self.all, self.steps, self.labels.len());
-        let seen = py.detach(|| {
-            let mut rows = vec![];
-            for (simulator, wanted) in all.iter_mut().zip(mask) {
-                let waiting = simulator.as_mut().filter(|_| *wanted);
-                rows.push(match waiting {
-                    None => Some((vec![[0.0; NUMBERS]; agents], false)),
-                    Some(waiting) => {
-                        let see = waiting.see.get_mut().unwrap_or_else(PoisonError::into_inner);
-                        see.recv().ok().map(|seen| {
-                            waiting.steps += 1;
-                            (seen, waiting.steps >= steps)
-                        })
+        let told = py.detach(|| {
+            let waiting = all.iter_mut().zip(mask).map(|(simulator, wanted)| {
+                let Some(waiting) = simulator.as_mut().filter(|_| *wanted) else {
+                    let told = Told { seen: vec![[0.0; NUMBERS]; agents], ended: vec![false; agents] };
+                    return Ok((told, false));
+                };
+                let see = waiting.see.get_mut().unwrap_or_else(PoisonError::into_inner);
+                match see.recv() {
+                    Ok(told) => {
+                        waiting.steps += 1;
+                        Ok((told, waiting.steps >= steps))
                     }
-                });
-            }
-            rows
+                    Err(_) => Err(waiting.failed.get().cloned()),
+                }
+            });
+            waiting.collect::<Vec<_>>()
         });
-        let mut rows = vec![];
-        let mut over = vec![];
-        for (at, row) in seen.into_iter().enumerate() {
-            let Some((row, is_over)) = row else {
+        let (mut rows, mut ended, mut over) = (vec![], vec![], vec![]);
+        for (at, told) in told.into_iter().enumerate() {
+            let (told, is_over) = told.map_err(|reason| {
                 self.all[at] = None;
-                return Err(raise::failed(
-                    "the simulator ended early: the scenario cannot be run, or its flows stop",
-                ));
-            };
-            if is_over {
+                let reason =
+                    reason.unwrap_or_else(|| "no step came of it; this is a mistake in airpace".into());
+                raise::failed(format!("the simulator ended early: {reason}"))
+            })?;
+            if is_over || told.ended.iter().all(|ended| *ended) {
                 self.all[at] = None;
             }
-            rows.push(row.iter().map(|seen| seen.to_vec()).collect());
+            rows.push(told.seen.iter().map(|seen| seen.to_vec()).collect());
+            ended.push(told.ended);
             over.push(is_over);
         }
         let rows = PyArray3::from_vec3(py, &rows).map_err(raise::failed)?;
-        Ok((rows, PyArray1::from_vec(py, over)))
+        let ended = PyArray2::from_vec2(py, &ended).map_err(raise::failed)?;
+        Ok((rows, ended, PyArray1::from_vec(py, over)))
     }
 }

@@ -21,13 +21,20 @@ use airpace_sim::DeviceClock;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::controller::Failure;
+use crate::calls::Calls;
 
 /// How many numbers an observation has.
 pub(crate) const NUMBERS: usize = 8;
 
 /// What an agent sees: the last step of its flow. `airpace.gym` says what each number is.
 pub(crate) type Observation = [f32; NUMBERS];
+
+/// What those outside are told at the end of a step.
+pub(crate) struct Told {
+    pub(crate) seen: Vec<Observation>,
+    /// By agent: whether its flow has ended.
+    pub(crate) ended: Vec<bool>,
+}
 
 /// What an agent sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,26 +46,24 @@ pub(crate) enum Lever {
 /// Who says what the agents do.
 pub(crate) enum Ask {
     /// Whoever holds the other ends.
-    Outside { tell: Sender<Vec<Observation>>, hear: Receiver<Vec<f64>> },
+    Outside { tell: Sender<Told>, hear: Receiver<Vec<f64>> },
     /// A callable of Python, from what the only agent sees to its action. What it raises is kept.
-    Policy { policy: Py<PyAny>, failure: Arc<Failure> },
+    Policy { policy: Py<PyAny>, calls: Arc<Calls> },
 }
 
 impl Ask {
     /// The agents' actions; `None` if there is nobody to say.
-    fn actions(&self, seen: Vec<Observation>) -> Option<Vec<f64>> {
+    fn actions(&self, told: Told) -> Option<Vec<f64>> {
         match self {
             Ask::Outside { tell, hear } => {
-                tell.send(seen).ok()?;
+                tell.send(told).ok()?;
                 hear.recv().ok()
             }
-            Ask::Policy { policy, failure } => {
-                let asked = Python::attach(|py| {
-                    let rows = seen.iter().map(|row| policy.bind(py).call1((PyArray1::from_slice(py, row),)));
-                    rows.map(|action| action?.extract::<f64>()).collect::<PyResult<Vec<f64>>>()
-                });
-                asked.map_err(|error| failure.keep(error)).ok()
-            }
+            Ask::Policy { policy, calls } => calls.make(|py| {
+                let rows = told.seen.iter();
+                let rows = rows.map(|row| policy.bind(py).call1((PyArray1::from_slice(py, row),)));
+                rows.map(|action| action?.extract::<f64>()).collect()
+            }),
         }
     }
 }
@@ -126,15 +131,32 @@ struct State {
     begin: Option<Time>,
     /// Turns that are over.
     over: u32,
+    /// By agent: when its flow ends, if before the run.
+    stops: Vec<Time>,
     ask: Ask,
 }
 
 impl Turns {
-    /// The turns of `agents` flows, which begin with `start` as their rate or window.
-    pub(crate) fn new(lever: Lever, step: Duration, start: f64, agents: usize, ask: Ask) -> Turns {
-        let flows = vec![Seen { value: start, ..Seen::default() }; agents];
-        let state = Mutex::new(State { flows, begin: None, over: 0, ask });
+    /// The turns of flows that end at `stops`, and begin with `start` as their rate or window.
+    pub(crate) fn new(lever: Lever, step: Duration, start: f64, stops: Vec<Time>, ask: Ask) -> Turns {
+        let flows = vec![Seen { value: start, ..Seen::default() }; stops.len()];
+        let state = Mutex::new(State { flows, begin: None, over: 0, stops, ask });
         Turns { lever, step, have_left: AtomicBool::new(false), state }
+    }
+
+    /// Whether all agents' flows have ended at `now`: no turn comes any more.
+    pub(crate) fn are_over(&self, now: Time) -> bool {
+        self.state().stops.iter().all(|stop| *stop <= now)
+    }
+
+    /// Tells those outside how the step went in which the last flow ended, at `now` or before.
+    pub(crate) fn end(&self, now: Time) {
+        let mut state = self.state();
+        let told = state.told(now, self.step);
+        if let Ask::Outside { tell, .. } = &state.ask {
+            // Nobody need be there any more.
+            let _ = tell.send(told);
+        }
     }
 
     /// It has one thread, that of its simulator.
@@ -144,6 +166,12 @@ impl Turns {
 }
 
 impl State {
+    /// What happened since the last turn, at `now`.
+    fn told(&mut self, now: Time, step: Duration) -> Told {
+        let seen = self.flows.iter_mut().map(|flow| flow.observe(step)).collect();
+        Told { seen, ended: self.stops.iter().map(|stop| *stop <= now).collect() }
+    }
+
     /// The instant of turn `number`, from 1.
     fn instant(&self, number: u32, step: Duration) -> Option<Time> {
         Some(self.begin? + step * number)
@@ -151,8 +179,9 @@ impl State {
 
     /// All agents' turn: tells what they see, and waits for what they do. Returns whether they are still there.
     fn ask(&mut self, step: Duration) -> bool {
-        let seen = self.flows.iter_mut().map(|flow| flow.observe(step)).collect();
-        let Some(values) = self.ask.actions(seen) else { return false };
+        let now = self.instant(self.over + 1, step).unwrap_or(Time::ZERO);
+        let told = self.told(now, step);
+        let Some(values) = self.ask.actions(told) else { return false };
         for (flow, value) in self.flows.iter_mut().zip(values) {
             flow.value = value;
         }

@@ -121,7 +121,7 @@ impl SweepSession {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let (ended, interrupted) = attend(py, &stop, &tell, || sweep.run(&listener))?;
+        let (ended, interrupted) = attend(py, &stop, &tell, &|_| (), || sweep.run(&listener))?;
         match (ended, interrupted) {
             (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
             (Err(error), _) => Err(raise::eval(error)),
@@ -199,7 +199,14 @@ impl SweepPlan {
 #[pyfunction]
 pub fn open_sweep(py: Python<'_>, path: PathBuf) -> PyResult<(Table, String)> {
     let opened = py.detach(|| sweep::results(&path));
-    let (manifest, table) = opened.map_err(raise::eval)?;
+    let (manifest, table) = opened.map_err(|error| {
+        // As `open` says of a run folder that is none.
+        let file = path.join("manifest.json");
+        match (&error, std::fs::metadata(&file)) {
+            (EvalError::Sweep(reason), Err(missing)) => raise::os(&missing, reason, &file),
+            _ => raise::eval(error),
+        }
+    })?;
     let manifest = serde_json::to_string(&manifest).map_err(raise::failed)?;
     Ok((Table::new(table), manifest))
 }

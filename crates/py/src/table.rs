@@ -87,8 +87,9 @@ impl Table {
         self.num_rows()
     }
 
-    fn __contains__(&self, column: &str) -> bool {
-        self.table.schema.index_of(column).is_ok()
+    /// Whether there is a column of this name. What is no text is none.
+    fn __contains__(&self, column: &Bound<'_, PyAny>) -> bool {
+        column.extract::<String>().is_ok_and(|name| self.table.schema.index_of(&name).is_ok())
     }
 
     /// Libraries that know no Arrow try to read a table row by row, as `pandas.DataFrame(table)` does: millions of objects.

@@ -30,7 +30,7 @@ def prb_share(
     """
     scene = Scene(run, scenario, schemes)
     cell = cell_of(scene, direction)
-    figure = drawing(width, height or 2.1)
+    figure = drawing(width, 2.1 if height is None else height)
     axes = figure.add_subplot()
     shown = [at for at, user in enumerate(cell["users"]) if user != "idle"]
     shares = [cell["share_percent"][at] for at in shown]
@@ -62,7 +62,7 @@ def prb_map(
     scene = Scene(run, scenario, schemes)
     cell = cell_of(scene, direction)
     found, carriers = cell["map"], cell["carriers"]
-    figure = drawing(width, height or 0.7 + 1.4 * len(carriers))
+    figure = drawing(width, 0.7 + 1.4 * len(carriers) if height is None else height)
     panels = figure.subplots(len(carriers), 1, sharex=True, squeeze=False)[:, 0]
     for axes, carrier in zip(panels, carriers, strict=True):
         boxes, colours = [], []

@@ -34,7 +34,7 @@ def throughput_delay(
     ]
     if not rows:
         raise nothing("flow that takes all it can get")
-    figure = drawing(width, height or 2.4)
+    figure = drawing(width, 2.4 if height is None else height)
     axes = figure.add_subplot()
     for row in rows:
         pen, point = scene.look.of_scheme(scene.styles[row["scheme"]]), row["point"]
@@ -81,7 +81,7 @@ def order_statistics(
             one for one in run.to_dict()["runs"] if (one["scenario"], one["scheme"]) == (scene.data["name"], scheme)
         )
         rows += [(scheme, its["flows"][flow]) for flow in scene.flows]
-    figure = drawing(width, height or 0.75 + 0.22 * len(rows))
+    figure = drawing(width, 0.75 + 0.22 * len(rows) if height is None else height)
     left, right = figure.subplots(1, 2, sharey=True)
     for at, (scheme, flow) in enumerate(rows):
         pen = scene.look.of_scheme(scene.styles[scheme])
@@ -126,7 +126,7 @@ def delay_cdf(
     courses = [course for course in scene.courses() if course["one_way_delay_cdf"]]
     if not courses:
         raise nothing("packet that was delivered")
-    figure = drawing(width, height or 2.1)
+    figure = drawing(width, 2.1 if height is None else height)
     axes = figure.add_subplot()
     for at, course in enumerate(courses):
         delays, parts = zip(*course["one_way_delay_cdf"], strict=True)
@@ -157,7 +157,7 @@ def fairness(
     courses = [course for course in scene.data["jain"] if course["scheme"] in scene.styles]
     if not courses:
         raise nothing("two flows that share")
-    figure = drawing(width, height or 2.0)
+    figure = drawing(width, 2.0 if height is None else height)
     axes = figure.add_subplot()
     directions = {flow["direction"] for flow in scene.data["flows"]}
     for course in courses:

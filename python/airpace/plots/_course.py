@@ -35,7 +35,7 @@ def over_time(
         raise nothing("course of these flows")
     ribbons = [course for course in courses if states and course["stays"]]
     heights = [1.25, 0.95] + ([0.17 * len(ribbons) + 0.05] if ribbons else [])
-    figure = drawing(width, height or sum(heights) + 0.75)
+    figure = drawing(width, sum(heights) + 0.75 if height is None else height)
     panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
     rate, delay = panels[:2]
     capacity = scene.capacity(courses[0]["scheme"], courses[0]["flow"])
@@ -92,7 +92,7 @@ def estimate(
     courses = [course for course in scene.courses() if course["scheme"] == scheme and course["estimates"]]
     if not courses:
         raise nothing(f"estimate of a rate by `{scheme}`")
-    figure = drawing(width, height or 3.4)
+    figure = drawing(width, 3.4 if height is None else height)
     above, below = figure.subplots(2, 1, height_ratios=[1.3, 1])
     capacity = scene.capacity(scheme, courses[0]["flow"])
     if capacity is not None:
