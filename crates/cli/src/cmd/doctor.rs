@@ -155,11 +155,6 @@ fn present(name: &'static str, detail: &str) -> Finding {
     Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }
 
-/// A feature that is planned and that this version does not have. Nothing can be installed for it.
-fn absent(name: &'static str, detail: &str) -> Finding {
-    Finding { is_there: false, ..present(name, detail) }
-}
-
 /// Whether shells find the program, and which one they find.
 fn command() -> Finding {
     let found = in_path("airpace");

@@ -70,8 +70,8 @@ fn doctor_tells_what_is_there_and_how_to_get_the_rest() {
     let doctor = &shell.run(&["doctor", "--json"]).json()[0];
     assert_eq!(doctor["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(doctor["features"]["simulator"]["present"], true);
-    assert_eq!(doctor["features"]["live"]["present"], false, "a missing feature is reported as missing");
-    assert_eq!(doctor["features"]["recordings"]["present"], false);
+    assert_eq!(doctor["features"]["transports"]["present"], true);
+    assert_eq!(doctor["features"]["recordings"]["present"], false, "what is missing is reported as missing");
 
     std::fs::create_dir_all(shell.path("data/traces")).unwrap();
     let mut command = shell.command(&["doctor", "--json"]);
