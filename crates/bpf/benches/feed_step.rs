@@ -5,9 +5,9 @@
 //! cargo bench -p airpace-bpf --features load --bench feed_step      (as root)
 //! ```
 //!
-//! BISCAY keeps what it had until a queue shows by default (`hold`): that is off here, as is its return to BBR. Its step is followed when the rate has
-//! gone half of the way, as a ratio. PBE-CC's new rate travels with the next ACK, and that is for the next two packets: so most
-//! of the time is theirs.
+//! By default, BISCAY keeps what it had until a queue shows (`hold`): that is off here, as is its return to BBR. Its step is
+//! followed when the rate has gone half of the way, as a ratio. PBE-CC's new rate travels with the next ACK, and that is for
+//! the next two packets: so most of the time is theirs.
 #![allow(unsafe_code)]
 
 use std::fs::File;

@@ -28,8 +28,8 @@ const RADIO_MS: f64 = 8.0;
 
 /// The time in which the queue beyond that is drained, if the rest of what is told is right.
 ///
-/// Chosen: about a round trip. With twice the time, estimates that are a third too high keep twice the queue; with half of
-/// it, the rate swings with each fade.
+/// Chosen: about a round trip. With twice the time, the mean queue of `decoder-in-the-loop` at 0 dB was 22 ms in place of 17
+/// (seeds 1 to 4). Shorter times were not tried.
 const DRAIN_MS: f64 = 50.0;
 
 /// The least part that is believed.

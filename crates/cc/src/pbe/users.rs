@@ -66,7 +66,7 @@ const MOST_WEIGHT: f64 = 8.0;
 /// In a cell that is heard badly, a user is still there for so many times the mean time between two readings of it.
 ///
 /// Chosen: of a user that is read by chance, one absence in 3,000 is longer. With half of it, the p95 of the queue that
-/// `decoder-in-the-loop` makes at 0 dB is a seventh higher; with twice, it is the same.
+/// `decoder-in-the-loop` makes at 0 dB is an eighth higher; with twice, it is the same.
 const ABSENT_GAPS: f64 = 8.0;
 
 /// But no longer than this, in subframes.

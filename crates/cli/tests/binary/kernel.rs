@@ -143,6 +143,8 @@ fn what_cannot_be_fed_is_named() {
     shell.write("not-reports", "root:x:0:0\n");
     shell.run(&["kernel", "feed", "--from", "not-reports"]).refused(&["not-reports", "line 1"]);
     shell.run(&["kernel", "feed", "--from", "/"]).refused(&["cannot read /"]);
+    shell.run(&["kernel", "feed", "--from", "diag"]).refused(&["cannot read diag", "`airpace diag serve`"]);
+    shell.run(&["kernel", "feed", "--from", "decode"]).refused(&["cannot read decode", "rnti=R"]);
     shell.run(&["kernel", "feed", "--from", ""]).refused(&["--from names nothing"]);
     shell.run(&["kernel", "feed", "--mbps", "1e12"]).refused(&["up to 17179"]);
     shell

@@ -72,9 +72,13 @@ pub fn read<N>(
 /// What to give in place of a word that says what the reports are of.
 fn hint(from: &str) -> &'static str {
     match from {
-        "diag" => " (of a modem: `modem:` and its port, or `od` for what `airpace diag daemon` reads)",
+        "diag" => {
+            " (of a modem: its port, as /dev/ttyUSB0 or modem:tcp:HOST:PORT, or `od` for what `airpace diag serve` publishes)"
+        }
         "emu" => " (of an emulator: $AIRPACE_MODEM_REPORTS or $AIRPACE_REPORTS, in a program that it runs)",
-        "decode" => " (of a decoder: `airpace decode … --reports - | airpace kernel feed --from -`)",
+        "decode" => {
+            " (of a recording or a radio that is decoded: cell.sigmf-meta,rnti=R or driver=rtlsdr,freq=806M,rnti=R)"
+        }
         "trace" => " (of a trace: the file that `airpace sim --ack-trace` wrote)",
         _ => "",
     }
