@@ -21,7 +21,8 @@ impl Flags {
 /// Lines of reports: a line that can be read says the same when it is written again.
 pub fn report(input: &[u8]) {
     const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone","carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
-    const PARTLY: &str = r#""partly","unexplained":3,"missed":{"recall":0.62,"cces":1.875,"prbs":7.5}"#;
+    const PARTLY: &str =
+        r#""partly","unexplained":3,"missed":{"recall":0.62,"messages":1.25,"cces":1.875,"prbs":7.5}"#;
     let mut choices = Choices(input);
     // Half of the lines lack something.
     let line = if choices.byte() % 2 == 0 { LINE.to_owned() } else { LINE.replace("\"everyone\"", PARTLY) };

@@ -171,10 +171,17 @@ impl Account {
             let occupancy = self.occupancy + (sent / heard.len() as f32 - self.occupancy) / SUBFRAMES;
             self.occupancy = occupancy.clamp(*OCCUPANCIES.start(), *OCCUPANCIES.end());
         }
-        let prbs_per_cce = if self.unread_cces > 0.0 { self.unread_prbs / self.unread_cces } else { 0.0 };
+        let per_cce = |amount: f32| if self.unread_cces > 0.0 { amount / self.unread_cces } else { 0.0 };
+        let messages = unread * per_cce(self.unread.iter().sum());
+        let prbs = unread * per_cce(self.unread_prbs);
         // What is not sure to a thousandth need not be told to a billionth.
         let rounded = |amount: f32| f64::from(libm::roundf(amount * 1e3)) / 1e3;
-        Missed { recall: rounded(recall), cces: rounded(unread), prbs: rounded(unread * prbs_per_cce) }
+        Missed {
+            recall: rounded(recall),
+            messages: rounded(messages),
+            cces: rounded(unread),
+            prbs: rounded(prbs),
+        }
     }
 
     /// The part of this cell's messages that can be read where CCEs have `self.information`.

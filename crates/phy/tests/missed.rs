@@ -170,6 +170,7 @@ fn what_was_missed_is_told_on_average() {
         let (samples, sent) = scene.play();
         let (mut recall, mut read, mut all) = (0.0, 0, 0);
         let (mut cces, mut missed_cces, mut subframes) = (0.0, 0.0, 0);
+        let mut messages = 0.0;
         for output in blind::decode(scene.fft_size as u64 * 15_000, &samples).0 {
             let Output::Subframe(reading) = output else { continue };
             // Users have to be known first.
@@ -185,6 +186,7 @@ fn what_was_missed_is_told_on_average() {
             read += its.iter().filter(|(_, sent)| is_read(sent)).count();
             recall += reading.missed.recall * its.len() as f64;
             cces += reading.missed.cces;
+            messages += reading.missed.messages;
             missed_cces += its
                 .iter()
                 .filter(|(_, sent)| !is_read(sent))
@@ -194,10 +196,14 @@ fn what_was_missed_is_told_on_average() {
         let (told, share) = (recall / all as f64, read as f64 / all as f64);
         println!(
             "{ports:?}, {snr_db} dB, {fading:?}: {subframes} subframes, {share:.3} of {all} messages read, {told:.3} told; \
-             {missed_cces} CCEs missed, {cces:.0} told"
+             {} messages missed, {messages:.0} told; {missed_cces} CCEs missed, {cces:.0} told",
+            all - read
         );
         assert!((told - share).abs() < 0.15, "{share} of {all} messages are read, {told} are told");
         let off = (cces - missed_cces) / (missed_cces + 0.1 * subframes as f64);
         assert!(off.abs() < 0.3, "{missed_cces} CCEs are missed, {cces} are told");
+        let missed = (all - read) as f64;
+        let off = (messages - missed) / (missed + 0.05 * subframes as f64);
+        assert!(off.abs() < 0.3, "{missed} messages are missed, {messages} are told");
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of control channel
-//! elements that are `unexplained`. Such a report may tell how much it `missed`, with `recall`, `cces` and `prbs` (see
+//! elements that are `unexplained`. Such a report may tell how much it `missed`, with `recall`, `messages`, `cces` and `prbs` (see
 //! [`Missed`]); without the field this is not known. `prb` are ranges of the first slot that include their last PRB. Lists of two have
 //! an entry per block; a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander.
 //! `decoded` is null if there is no grant or its outcome is not known. Unknown values are null. `idle_prbs` follows
@@ -77,6 +77,7 @@ struct Report {
 #[derive(Serialize, Deserialize)]
 struct Lack {
     recall: f64,
+    messages: f64,
     cces: f64,
     prbs: f64,
 }
@@ -191,7 +192,7 @@ impl Report {
             Scope::EveryoneBut { unexplained, .. } => (Whose::Partly, Some(unexplained)),
             Scope::Own => (Whose::Own, None),
         };
-        let lack = |missed: Missed| Lack { recall: missed.recall, cces: missed.cces, prbs: missed.prbs };
+        let lack = |Missed { recall, messages, cces, prbs }: Missed| Lack { recall, messages, cces, prbs };
         Report {
             carrier: report.carrier.0,
             numerology: report.slot.numerology.mu(),
@@ -221,7 +222,8 @@ impl Report {
         if slot.subframe() != subframe_index {
             return Err(format!("`slot` {} is not in subframe {subframe_index}", self.slot));
         }
-        let missed = self.missed.map(|Lack { recall, cces, prbs }| Missed { recall, cces, prbs });
+        let lack = |Lack { recall, messages, cces, prbs }: Lack| Missed { recall, messages, cces, prbs };
+        let missed = self.missed.map(lack);
         if missed.is_some_and(|missed| !missed.is_possible()) {
             return Err("`missed` has a number below 0, or a `recall` above 1".to_owned());
         }
@@ -365,7 +367,7 @@ mod tests {
                 slot: Slot { numerology: Numerology::KHZ_30, index: 423 },
                 scope: Scope::EveryoneBut {
                     unexplained: 2,
-                    missed: Some(Missed { recall: 0.625, cces: 1.875, prbs: 7.5 }),
+                    missed: Some(Missed { recall: 0.625, messages: 0.75, cces: 1.875, prbs: 7.5 }),
                 },
                 carrier_prbs: Some(273),
                 cfi: None,
@@ -400,7 +402,8 @@ mod tests {
             line.replace("[[7,7]]", ranges)
         };
         let missed = |scope: &str, unexplained: &str, recall: f64, cces: i8| {
-            let said = format!("\"missed\":{{\"recall\":{recall},\"cces\":{cces},\"prbs\":2}}");
+            let said =
+                format!("\"missed\":{{\"recall\":{recall},\"messages\":1,\"cces\":{cces},\"prbs\":2}}");
             with_prbs("[]")
                 .replace("\"scope\":\"everyone\",", &format!("\"scope\":\"{scope}\",{unexplained}{said},"))
         };

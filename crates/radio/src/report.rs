@@ -46,7 +46,9 @@ pub struct Missed {
     /// Part of the messages that this cell sends which can be read in a slot that was heard like this one: 0…1. The slot's
     /// own messages do not count, so that slots with few messages do not pass for well heard ones.
     pub recall: f64,
-    /// Control channel elements that hold a message that was not read.
+    /// Messages that were sent and are not among the grants: noise, fading or interference hid them.
+    pub messages: f64,
+    /// Control channel elements that hold such a message.
     pub cces: f64,
     /// Downlink PRB pairs that those messages grant.
     pub prbs: f64,
@@ -56,7 +58,7 @@ impl Missed {
     /// Whether the numbers can be true: none is negative, infinite or no number, and `recall` is at most 1.
     pub fn is_possible(&self) -> bool {
         (0.0..=1.0).contains(&self.recall)
-            && [self.cces, self.prbs].iter().all(|amount| amount.is_finite() && *amount >= 0.0)
+            && [self.messages, self.cces, self.prbs].iter().all(|amount| amount.is_finite() && *amount >= 0.0)
     }
 }
 
@@ -184,7 +186,7 @@ mod tests {
         };
         assert_eq!(report.idle_prbs(), Some(40));
         let partly = |missed| Scope::EveryoneBut { unexplained: 1, missed };
-        let missed = |prbs| Some(Missed { recall: 0.5, cces: 1.0, prbs });
+        let missed = |prbs| Some(Missed { recall: 0.5, messages: 1.0, cces: 1.0, prbs });
         for (scope, estimate) in [
             (Scope::Own, None),
             (partly(None), None),

@@ -101,7 +101,7 @@ mod tests {
 
     /// Takes a report of a subframe, whole or not; then a grant of process 3 with this indicator.
     fn split(new_data: &mut NewData, subframe: u64, is_whole: bool, ndi: bool) -> Blocks {
-        let missed = Some(Missed { recall: 0.5, cces: 1.0, prbs: 4.0 });
+        let missed = Some(Missed { recall: 0.5, messages: 1.0, cces: 1.0, prbs: 4.0 });
         let scope = if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 1, missed } };
         new_data.on_report(&RadioReport {
             carrier: CarrierId(0),

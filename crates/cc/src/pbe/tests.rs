@@ -360,7 +360,7 @@ fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again(
 
 /// Something was not read; so many of its messages can be.
 fn partly(recall: f64, prbs: f64) -> Scope {
-    Scope::EveryoneBut { unexplained: 2, missed: Some(Missed { recall, cces: 2.0, prbs }) }
+    Scope::EveryoneBut { unexplained: 2, missed: Some(Missed { recall, messages: 1.0, cces: 2.0, prbs }) }
 }
 
 #[test]

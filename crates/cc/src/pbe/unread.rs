@@ -131,7 +131,10 @@ mod tests {
     }
 
     fn lacking(prbs: f64) -> Scope {
-        Scope::EveryoneBut { unexplained: 2, missed: Some(Missed { recall: 0.5, cces: 2.0, prbs }) }
+        Scope::EveryoneBut {
+            unexplained: 2,
+            missed: Some(Missed { recall: 0.5, messages: 1.0, cces: 2.0, prbs }),
+        }
     }
 
     /// After some whole reports: of 20 PRBs of this device beside 20 of another, and whether its modem told.
