@@ -50,6 +50,16 @@ pub enum EvalError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file of a sweep's folder is damaged.
+    #[error("`{}` is damaged: {reason}; {remedy}", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What makes it again.
+        remedy: &'static str,
+    },
     /// A Parquet table could not be written or read.
     #[error("table `{}` failed; is the disk full, or was the run interrupted?", path.display())]
     Table {

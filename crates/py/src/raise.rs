@@ -72,6 +72,7 @@ pub fn eval(error: EvalError) -> PyErr {
         EvalError::Occupied { .. }
         | EvalError::Strangers { .. }
         | EvalError::Malformed { .. }
+        | EvalError::Damaged { .. }
         | EvalError::Table { .. }
         | EvalError::Busy { .. } => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),

@@ -29,7 +29,7 @@ use super::dataset::{self, Ended, Partition};
 use super::plan::{Cell, Plan, PointDigest, Runner};
 use super::record::{Key, Record};
 use super::spec::{Spec, base};
-use super::store::{Index, Log};
+use super::store::{Index, Log, has_records};
 use crate::error::EvalError;
 use crate::folder::Host;
 use crate::report::sweep::{About, Failure, SweepPage};
@@ -74,12 +74,30 @@ pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, EvalError> {
     struct Named {
         sweep: Option<serde::de::IgnoredAny>,
     }
-    let malformed =
-        |error: serde_json::Error| EvalError::Malformed { path: path.clone(), reason: error.to_string() };
+    let malformed = |error: serde_json::Error| EvalError::Damaged {
+        path: path.clone(),
+        reason: error.to_string(),
+        remedy: "the same sweep into the same folder writes it again and keeps the runs that ended",
+    };
     if serde_json::from_str::<Named>(&text).map_err(malformed)?.sweep.is_none() {
         return Ok(None);
     }
     serde_json::from_str(&text).map(Some).map_err(malformed)
+}
+
+/// Whether a folder is that of a sweep. Its records make it one, if the manifest is damaged or lost.
+fn is_sweep(root: &Path) -> Result<bool, EvalError> {
+    match manifest(root) {
+        Ok(Some(_)) => Ok(true),
+        Ok(None) => Ok(!root.join("manifest.json").exists() && has_records(root)?),
+        Err(error) => {
+            if has_records(root)? {
+                Ok(true)
+            } else {
+                Err(error)
+            }
+        }
+    }
 }
 
 /// All results of a sweep's folder, in memory.
@@ -218,7 +236,7 @@ impl Sweep {
         let is_there = root.is_dir();
         if is_there {
             let mut entries = fs::read_dir(root).map_err(EvalError::write("look into", root))?;
-            if entries.next().is_some() && manifest(root)?.is_none() {
+            if entries.next().is_some() && !is_sweep(root)? {
                 return Err(EvalError::Sweep(format!(
                     "`{}` is not empty and holds no sweep; give --out another folder, or empty this one",
                     root.display()
@@ -230,7 +248,7 @@ impl Sweep {
         let started = Instant::now();
         let write = |complete, failed| write_manifest(root, &plan, complete, failed, &host);
         // A folder that others hold stays as it is.
-        if !is_there || manifest(root)?.is_none() {
+        if !is_there || !matches!(manifest(root), Ok(Some(_))) {
             write(false, 0)?;
         }
         let log = Log::claim(root)?;

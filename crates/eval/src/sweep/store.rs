@@ -102,8 +102,19 @@ impl Index {
 }
 
 fn malformed(path: &Path, reason: String) -> EvalError {
-    let reason = format!("{reason} (remove this file; its runs are made again)");
-    EvalError::Malformed { path: path.to_owned(), reason }
+    EvalError::Damaged {
+        path: path.to_owned(),
+        reason,
+        remedy: "remove this file, and its runs are made again",
+    }
+}
+
+/// Whether the folder has records of runs.
+///
+/// # Errors
+/// A folder that cannot be looked into.
+pub(super) fn has_records(root: &Path) -> Result<bool, EvalError> {
+    logs(root).map(|logs| !logs.is_empty())
 }
 
 /// The files of records, in the order of their names.

@@ -185,9 +185,21 @@ fn threads_and_interruptions_change_no_byte() {
     assert!((10..=13).contains(&outcome.earlier), "{outcome:?}");
     assert!(lasting(&root("again")) == one, "two interruptions");
 
-    // Nothing is left to do, and nothing changes.
-    assert_eq!(swept(small(), &root("again"), 1).earlier, 24);
-    assert!(lasting(&root("again")) == one);
+    // Nothing is left to do, and nothing changes: also if the manifest was damaged or lost.
+    let path = root("again").join("manifest.json");
+    for damage in [None, Some(&b""[..]), Some(b"{\"sweep\": {\"sch"), Some(b"\xFF\xFE")] {
+        match damage {
+            Some(bytes) => fs::write(&path, bytes).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        assert!(results(&root("again")).is_err());
+        assert_eq!(swept(small(), &root("again"), 1).earlier, 24, "{damage:?}");
+        assert!(lasting(&root("again")) == one, "{damage:?}");
+    }
+    // The folder of something else is left alone.
+    fs::write(&path, "{}").unwrap();
+    assert!(Sweep::open(Plan::new(small()).unwrap(), &root("again"), host(1)).is_err());
+    assert_eq!(fs::read(&path).unwrap(), b"{}");
 }
 
 #[test]
