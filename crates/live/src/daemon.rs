@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The data thread only reads the port. The control thread only writes to it, every few milliseconds if the modem's
-//! buffer is to be drained; with each drain both wake up once, and hardly ever otherwise. They talk by channels that never wait, and share counters. Programs talk only to the control
-//! thread, and read the board unnoticed by both threads. Nothing that a program does or fails to do reaches the data
-//! thread.
+//! buffer is to be drained; with each drain both wake up once, and hardly ever otherwise. They talk by channels that
+//! never wait, and share counters. Programs talk only to the control thread, and read the board unnoticed by both
+//! threads. Nothing that a program does or fails to do reaches the data thread.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 

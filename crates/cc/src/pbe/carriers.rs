@@ -141,6 +141,8 @@ pub struct CellState {
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3
     pub physical_bits: f64,
+    /// The part of it that is granted to this device: Rw · Pa.
+    pub own_bits: f64,
     /// Ct: the part of Cp that is left for the transport.
     pub capacity_bits: f64,
     /// Cf: the transport's fair share.
@@ -172,6 +174,15 @@ pub struct CellState {
 const BACKLOGGED_SHARE: f64 = 0.6;
 
 impl CellState {
+    /// The part of Ct that the device has already. It does not depend on what is idle, nor on other users.
+    pub fn own_capacity_bits(&self) -> f64 {
+        if self.physical_bits > 0.0 {
+            self.capacity_bits * (self.own_bits / self.physical_bits).min(1.0)
+        } else {
+            0.0
+        }
+    }
+
     /// Whether the cell gives so little to the device, over seconds, that it cannot have a queue for it.
     pub fn is_passed_over(&self) -> bool {
         self.long_term_share < BACKLOGGED_SHARE
@@ -280,6 +291,7 @@ impl Carriers {
             let Some(averages) = listened.carrier.averages() else { continue };
             state.carriers += 1;
             state.physical_bits += averages.capacity_bits();
+            state.own_bits += averages.bits_per_prb * averages.own_prbs;
             state.idle_prbs += averages.idle_prbs;
             // A carrier without PRBs (a gap in a trace) has no idle PRBs.
             let idle_prbs = averages.idle_prbs.min(averages.recently_idle_prbs);

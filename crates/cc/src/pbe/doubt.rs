@@ -1,8 +1,9 @@
 //! What reports that lack grants cannot know, the device's own packets show: a queue that stands was made by sending more than
-//! the cell gives.
+//! the cell gives, and a cell that has a queue for the device leaves no PRB idle.
 //!
 //! ```text
-//! believed = 1 − (standing − 8 ms) / 50 ms,   at least a half
+//! what more is told than the device has   · (2 − standing / 8 ms),                at least nothing
+//! the sum of both                         · (1 − (standing − 8 ms) / 50 ms),      at least a half
 //! ```
 //!
 //! `standing` is the least delay of the packets of the last 40 ms beyond Dprop. Reports that lack nothing are believed
@@ -12,7 +13,7 @@
 
 use std::time::Duration;
 
-use airpace_core::Time;
+use airpace_core::{Rate, Time};
 
 use crate::filter::WindowedMin;
 
@@ -60,13 +61,36 @@ impl Doubt {
         self.least.update(now, excess);
     }
 
-    /// The part of what is told that is believed, where so large a part of the messages could not be read.
-    pub fn believed(&self, lacking: f64) -> f64 {
+    /// What is believed where so large a part of the messages could not be read.
+    pub fn belief(&self, lacking: f64) -> Belief {
         let standing_ms = self.least.get().unwrap_or_default().as_secs_f64() * 1e3;
         if lacking <= LACKING || standing_ms <= RADIO_MS {
-            return 1.0;
+            return Belief { more: 1.0, all: 1.0 };
         }
-        (1.0 - (standing_ms - RADIO_MS) / DRAIN_MS).max(LEAST)
+        Belief {
+            more: (2.0 - standing_ms / RADIO_MS).max(0.0),
+            all: (1.0 - (standing_ms - RADIO_MS) / DRAIN_MS).max(LEAST),
+        }
+    }
+}
+
+/// How far a rate is believed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Belief {
+    /// The part of what more is told than the device has: it comes from PRBs that seem idle, or from users that seem gone.
+    ///
+    /// Chosen: nothing as of a queue of two retransmissions.
+    more: f64,
+    /// The part of the sum.
+    all: f64,
+}
+
+impl Belief {
+    /// What is believed of the rate `told`, if the device has the rate `own` now.
+    pub fn of(self, told: Rate, own: Rate) -> Rate {
+        let sure = told.min(own);
+        let more = (told.as_bps() - sure.as_bps()) as f64;
+        Rate::from_bps_f64((sure.as_bps() as f64 + self.more * more) * self.all)
     }
 }
 
@@ -82,17 +106,31 @@ mod tests {
         doubt
     }
 
+    /// Of 20 Mbit/s told, where the device has 12.
+    fn believed_mbps(delays_ms: impl IntoIterator<Item = u64>, lacking: f64) -> f64 {
+        let believed = after(delays_ms).belief(lacking).of(Rate::from_mbps(20.0), Rate::from_mbps(12.0));
+        (believed.as_mbps() * 1e3).round() / 1e3
+    }
+
     #[test]
     fn a_queue_that_stands_lowers_what_is_believed_of_reports_that_lack_something() {
-        assert_eq!(after([]).believed(0.5), 1.0, "before the first packet");
-        assert_eq!(after([18; 60]).believed(0.5), 0.8);
-        assert_eq!(after([90; 60]).believed(0.5), 0.5);
-        assert_eq!(after([90; 60]).believed(0.01), 1.0, "hardly anything is lacking");
+        assert_eq!(believed_mbps([], 0.5), 20.0, "before the first packet");
+        assert_eq!(believed_mbps([12; 60], 0.5), 14.72);
+        assert_eq!(believed_mbps([18; 60], 0.5), 9.6, "nothing is idle");
+        assert_eq!(believed_mbps([90; 60], 0.5), 6.0);
+        assert_eq!(believed_mbps([90; 60], 0.01), 20.0, "hardly anything is lacking");
+    }
+
+    #[test]
+    fn of_less_than_the_device_has_nothing_depends_on_what_is_idle() {
+        let belief = after([18; 60]).belief(0.5);
+        assert_eq!(belief.of(Rate::from_mbps(5.0), Rate::from_mbps(12.0)), Rate::from_mbps(4.0));
+        assert_eq!(belief.of(Rate::ZERO, Rate::ZERO), Rate::ZERO);
     }
 
     #[test]
     fn retransmissions_are_no_queue() {
         let delays = (0..200).map(|packet| if packet % 30 < 24 { 32 } else { 8 });
-        assert_eq!(after(delays).believed(0.5), 1.0);
+        assert_eq!(believed_mbps(delays, 0.5), 20.0);
     }
 }

@@ -149,12 +149,13 @@ impl PbeReceiver {
         self.tuning.explained_test && !self.cell.is_passed_over()
     }
 
-    /// Ct and Cf of this flow.
+    /// Ct and Cf of this flow, as far as they are believed.
     fn rates(&self) -> (Rate, Rate) {
         let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
         let (capacity, fair_share) = self.rates_of(flows);
-        let believed = self.doubt.believed(self.cell.lacking);
-        (capacity.scaled(believed), fair_share.scaled(believed))
+        let own = Rate::from_bps_f64(self.cell.own_capacity_bits() * 1e3 / flows);
+        let belief = self.doubt.belief(self.cell.lacking);
+        (belief.of(capacity, own), belief.of(fair_share, own))
     }
 
     /// Ct and Cf of one of so many flows of the device.

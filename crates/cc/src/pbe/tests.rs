@@ -441,8 +441,11 @@ fn whoever_is_seldom_read_is_not_forgotten_between_two_readings() {
         Some(&1),
         "it is gone after eight times 60"
     );
-    counted(6_000..8_000, 60, Scope::Everyone);
-    let there = counted(8_000..10_000, 60, Scope::Everyone);
+    counted(4_700..6_000, 60, heard_badly);
+    let in_a_fade = counted(6_001..6_800, 10_000, partly(0.1, 2.0));
+    assert!(in_a_fade.iter().all(|&users| users == 2), "of 800 subframes 80 were heard");
+    counted(7_000..9_000, 60, Scope::Everyone);
+    let there = counted(9_000..11_000, 60, Scope::Everyone);
     assert!(there.contains(&1), "where all is read, who is not read is not there");
 }
 
@@ -496,4 +499,31 @@ fn two_flows_of_a_device_are_told_half_of_it_each() {
     };
     assert!((told(1) / told(2) - 2.0).abs() < 1e-3);
     assert!(told(0) > 0.0, "a device that reports no flows counts as one flow");
+}
+
+#[test]
+fn where_a_queue_stands_what_seems_idle_is_somebody_s() {
+    let told = |scope: Scope, excess_ms: u64| {
+        let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+        for ms in 0..200 {
+            receiver.on_radio(&RadioReport { scope, ..report(0, ms, &[(100, 50)]) });
+            let delay = if ms < 20 { 0 } else { excess_ms };
+            receiver.on_packet(&Arrival {
+                now: Time::from_millis(100 + ms),
+                sent: Time::from_millis(80 + ms - delay),
+                number: ms,
+                bytes: Bytes(1500),
+                ecn: Ecn::NotEct,
+                header: &[],
+                device: DeviceFlows::ALONE,
+            });
+        }
+        let feedback = Feedback::read(receiver.feedback(Time::from_millis(300)).as_bytes()).unwrap();
+        feedback.capacity.unwrap().as_mbps()
+    };
+    let (half, queued) = (told(partly(0.5, 50.0), 0), told(partly(0.5, 0.0), 16));
+    // 0.84, less the errors of the larger blocks that were expected.
+    assert!((0.78..0.85).contains(&(queued / half)), "of {half} Mbit/s that it has it is told {queued}");
+    assert!(told(partly(0.5, 0.0), 0) > 1.9 * half, "without a queue, half of the cell is idle");
+    assert!(told(Scope::Everyone, 16) > 1.9 * half, "and if all was read, it is");
 }

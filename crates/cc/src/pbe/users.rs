@@ -63,7 +63,8 @@ pub enum Weights {
 /// Chosen: beyond that, a user at the edge of the cell would take what all others need.
 const MOST_WEIGHT: f64 = 8.0;
 
-/// In a cell that is heard badly, a user is still there for so many times the mean time between two readings of it.
+/// In a cell that is heard badly, a user is still there for so many times the mean time between two readings of it. Only the
+/// part of each subframe counts that was heard: in a fade, nobody is read for long.
 ///
 /// Chosen: of a user that is read by chance, one absence in 3,000 is longer. With half of it, the p95 of the queue that
 /// `decoder-in-the-loop` makes at 0 dB is an eighth higher; with twice, it is the same.
@@ -104,27 +105,29 @@ pub struct Users {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     last: u64,
-    /// Mean subframes from one reading to the next, and PRBs of a reading.
+    /// The same, less the subframes before it that were not heard.
+    last_heard: f64,
+    /// Mean subframes that were heard from one reading to the next, and PRBs of a reading.
     gap: f64,
     prbs: f64,
     readings: u32,
 }
 
 impl Known {
-    fn read(&mut self, subframe: u64, prbs: u16) {
+    fn read(&mut self, subframe: u64, heard: f64, prbs: u16) {
         let keep = f64::from(KNOWN_READINGS);
-        self.gap += (subframe.saturating_sub(self.last) as f64 - self.gap) / keep;
+        self.gap += (heard - self.last_heard - self.gap) / keep;
         self.prbs += (f64::from(prbs) - self.prbs) / keep;
         self.readings = self.readings.saturating_add(1);
-        self.last = subframe;
+        (self.last, self.last_heard) = (subframe, heard);
     }
 
     /// Whether it has data for all that is known, and may have been there unread since: not everything was heard well.
-    fn may_be_there(&self, subframe: u64, deaf: u64) -> bool {
+    fn may_be_there(&self, heard: f64, deaf: u64) -> bool {
         self.readings > KNOWN_READINGS
             && self.prbs > f64::from(ACTIVE_PRBS)
             && deaf > self.last
-            && (subframe.saturating_sub(self.last) as f64) < ABSENT_GAPS * self.gap
+            && heard - self.last_heard < ABSENT_GAPS * self.gap
     }
 }
 
@@ -176,8 +179,8 @@ impl Users {
             });
             self.add(Grant { at: now, rnti: dci.rnti, prbs, rated });
             let subframe = report.slot.subframe();
-            let new = Known { last: subframe, gap: 1.0, prbs: f64::from(prbs), readings: 0 };
-            self.known.entry(dci.rnti).or_insert(new).read(subframe, prbs);
+            let new = Known { last: subframe, last_heard: now, gap: 1.0, prbs: f64::from(prbs), readings: 0 };
+            self.known.entry(dci.rnti).or_insert(new).read(subframe, now, prbs);
         }
         while let Some(&grant) = self.grants.front() {
             if grant.at + window as f64 > now {
@@ -187,16 +190,16 @@ impl Users {
             self.remove(&grant);
         }
         let there = self.tally.values().filter(|tally| self.filter.passes(tally)).count() as u32;
-        self.others = there + self.absent(report.slot.subframe());
+        self.others = there + self.absent(report.slot.subframe(), now);
     }
 
     /// Users that are not counted, and may be there unread.
-    fn absent(&mut self, subframe: u64) -> u32 {
+    fn absent(&mut self, subframe: u64, heard: f64) -> u32 {
         let Some(deaf) = self.deaf else { return 0 };
         self.known.retain(|_, known| known.last + ABSENT_MOST > subframe);
         let is_counted = |rnti| self.tally.get(rnti).is_some_and(|tally| self.filter.passes(tally));
         let absent =
-            self.known.iter().filter(|(rnti, known)| known.may_be_there(subframe, deaf) && !is_counted(rnti));
+            self.known.iter().filter(|(rnti, known)| known.may_be_there(heard, deaf) && !is_counted(rnti));
         absent.count() as u32
     }
 
