@@ -92,7 +92,7 @@ def simulate(
         )
     except ValueError as error:
         # The simulator says which key cannot be a list, but not who takes one.
-        if "wrong type: sequence" in str(error):
+        if "wrong type: a list" in str(error):
             raise ValueError(f"{error}; several values of a key are for airpace.sweep") from None
         raise
     finally:

@@ -61,13 +61,35 @@ fn plain_words(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("lacks the key {field}; add it");
     }
-    let message =
-        message.replace("invalid type:", "is the wrong type:").replace("invalid value:", "is out of range:");
-    ["u8", "u16", "u32", "u64", "usize"]
-        .iter()
-        .fold(message.replace("expected f64", "expected a number"), |message, integer| {
-            message.replace(&format!("expected {integer}"), "expected a whole number")
-        })
+    let Some((found, expected)) = message.split_once(", expected ") else { return message.to_owned() };
+    let expected = match expected {
+        "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "a sequence" => "a list",
+        "string only" => "a text",
+        _ if expected.starts_with("struct ") || expected == "a map" => "a table of keys",
+        _ => expected,
+    };
+    let found = found
+        .replace("invalid type: sequence", "is the wrong type: a list")
+        .replace("invalid type: map", "is the wrong type: a table")
+        .replace("invalid type: unit variant", "is the wrong type")
+        .replace("invalid type:", "is the wrong type:")
+        .replace("invalid value:", "is out of range:");
+    format!("{}, expected {expected}", shortened(&found))
+}
+
+/// Most characters of a value that a message repeats.
+///
+/// Chosen: a line of a terminal.
+const MOST_SHOWN: usize = 80;
+
+/// A text that is not longer than a line; of a longer one, its beginning.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Turns `flow[0].rtt_ms` into the form that is typed after `--set`: `flow.0.rtt_ms`.

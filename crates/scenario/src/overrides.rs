@@ -5,6 +5,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::ScenarioError;
+use super::error::shortened;
 
 /// Tables that name a file: setting one to a string sets its `file`.
 const TABLES_WITH_A_FILE: [&str; 6] = [
@@ -94,7 +95,7 @@ pub(super) fn without_outputs(tree: &Table) -> Table {
 }
 
 fn spelled(path: &str, text: &str) -> String {
-    format!("--set {path}={text}")
+    format!("--set {path}={}", shortened(text))
 }
 
 /// The place that a path of keys has reached.

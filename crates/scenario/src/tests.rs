@@ -181,6 +181,20 @@ fn texts_have_an_end() {
 }
 
 #[test]
+fn values_of_the_wrong_type_are_answered_in_the_words_of_a_scenario() {
+    for (key, value, said) in [
+        ("cell", "5", "`cell` is the wrong type: integer `5`, expected a table of keys"),
+        ("flow", "3", "`flow` is the wrong type: integer `3`, expected a list"),
+        ("name", "[1]", "`name` is the wrong type: a list, expected a string"),
+        ("duration_s", "true", "`duration_s` is the wrong type: boolean `true`, expected a number"),
+    ] {
+        assert_eq!(refusal(SMALL, &[(key, value)]), format!("--set {key}={value}: {said}"));
+    }
+    let text = refusal(SMALL, &[("duration_s", &"9".repeat(300))]);
+    assert!(text.len() < 300 && text.contains("99…"), "{text}");
+}
+
+#[test]
 fn an_unknown_scheme_is_refused_with_the_list_of_those_that_exist() {
     let text = refusal(SMALL, &[("flow.0.scheme", "bbrr")]);
     assert!(text.starts_with("--set flow.0.scheme=bbrr: `flow.0.scheme` is `bbrr`"), "{text}");
