@@ -12,7 +12,7 @@ use airpace_phy::dci::{
 use airpace_phy::decoder::Output;
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::impair::DelayProfile;
-use airpace_phy::missed::{chance, information, is_sent};
+use airpace_phy::missed::{Account, chance, information, is_sent};
 use airpace_phy::pdcch::{self, LEVELS, Place, Sent};
 use airpace_phy::search::Search;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
@@ -21,15 +21,20 @@ use crowd::Scene;
 
 const CCES: usize = 20;
 
-/// A control region in which one message was sent, heard through white noise with this mean log-likelihood ratio.
-fn hear(rng: &mut Rng, number: usize, sent: &Sent, mean: f32) -> Observation {
+/// A control region in which these messages were sent, heard through white noise with this mean log-likelihood ratio.
+fn hear(rng: &mut Rng, number: usize, sent: &[Sent], mean: f32) -> Observation {
     let noise = (2.0 * mean).sqrt();
     let mut llrs: Vec<f32> = (0..CCES * 72).map(|_| noise * rng.normal() as f32).collect();
-    for (llr, bit) in llrs[sent.place.bits()].iter_mut().zip(sent.coded()) {
-        *llr += if bit == 0 { mean } else { -mean };
+    for sent in sent {
+        for (llr, bit) in llrs[sent.place.bits()].iter_mut().zip(sent.coded()) {
+            *llr += if bit == 0 { mean } else { -mean };
+        }
     }
+    let powers =
+        llrs.chunks_exact(72).map(|cce| cce.iter().map(|llr| llr * llr).sum::<f32>() / (144.0 * mean));
+    let (powers, expected) = (powers.collect(), vec![mean; CCES]);
     let snr_db = 10.0 * (mean / 2.0).log10();
-    Observation { number, cfi: 1, llrs, expected: vec![mean; CCES], snr_db, ..Observation::default() }
+    Observation { number, cfi: 1, llrs, expected, powers, snr_db, ..Observation::default() }
 }
 
 fn payload(rng: &mut Rng, carrier: &Carrier, format: Format) -> Payload {
@@ -76,7 +81,8 @@ fn share_read(rng: &mut Rng, level: u8, bits: f32, messages: u64) -> (u64, u64) 
             let sent = Sent { rnti, payload: payload(rng, &carrier, format), place };
             // First the users become known.
             let is_clear = index < 20;
-            let observation = hear(rng, number, &sent, if is_clear { 40.0 } else { mean });
+            let observation =
+                hear(rng, number, std::slice::from_ref(&sent), if is_clear { 40.0 } else { mean });
             evidence.advance(index);
             let candidates =
                 search.candidates(&observation, |rnti| evidence.history().prior(rnti, 0.0)).to_vec();
@@ -206,4 +212,47 @@ fn what_was_missed_is_told_on_average() {
         let off = (messages - missed) / (missed + 0.05 * subframes as f64);
         assert!(off.abs() < 0.3, "{missed} messages are missed, {messages} are told");
     }
+}
+
+/// A cell that sends signalling on four CCEs, which is read, and data on one at a rate of 8/9, which hardly is.
+#[test]
+fn messages_of_a_kind_that_is_hardly_read_are_counted_as_missed() {
+    let mut rng = Streams::new(6).stream("phy.hardly");
+    let carrier = Carrier::symmetric(100, Ports::Two);
+    let caution = Caution { patience: 0, ..Caution::default() };
+    let (mut search, mut evidence) = (Search::new(&carrier), Evidence::new(1, carrier, caution));
+    let mut account = Account::default();
+    let (mut all, mut read, mut recall, mut missed, mut told) = (0, 0, 0.0, 0, 0.0);
+    for index in 0..600 {
+        let number = (index % 10) as usize;
+        let take = |rnti, level, format, rng: &mut Rng| {
+            let places: Vec<Place> = pdcch::own_space(rnti, number, CCES, level).collect();
+            let place = places[rng.below(places.len() as u64) as usize];
+            Sent { rnti, payload: payload(rng, &carrier, format), place }
+        };
+        let signalling = take(Rnti(1234), 4, Format::F1A, &mut rng);
+        let data = take(Rnti(4321), 1, Format::F2A, &mut rng);
+        let mut sent = vec![signalling];
+        if rng.chance(0.6) && !data.place.overlaps(signalling.place) {
+            sent.push(data);
+        }
+        let observation = hear(&mut rng, number, &sent, 8.0);
+        evidence.advance(index);
+        let candidates = search.candidates(&observation, |rnti| evidence.history().prior(rnti, 0.0)).to_vec();
+        let mut found = Vec::new();
+        evidence.judge(index, &observation, &candidates, &mut found);
+        found.iter().for_each(|found| search.believe(found.rnti, found.payload.len()));
+        let reported = account.take(&observation, &found);
+        if index >= 200 {
+            let is_read = |sent: &&Sent| found.iter().any(|found| found.place == sent.place);
+            let of_these = sent.iter().filter(is_read).count();
+            (all, read, missed) = (all + sent.len(), read + of_these, missed + sent.len() - of_these);
+            recall += reported.recall * sent.len() as f64;
+            told += reported.messages;
+        }
+    }
+    let (said, share) = (recall / all as f64, read as f64 / all as f64);
+    println!("{read} of {all} messages are read, {said:.3} told; {missed} are missed, {told:.0} told");
+    assert!(missed > 100 && (said - share).abs() < 0.1, "{share} of the messages are read, {said} are told");
+    assert!((told / missed as f64 - 1.0).abs() < 0.2, "{missed} messages are missed, {told} are told");
 }
