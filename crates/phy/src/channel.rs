@@ -10,7 +10,7 @@ pub use hints::Hints;
 use num_complex::Complex32;
 
 use crate::cell::{Cell, Ports};
-use crate::diversity::{Quad, combine};
+use crate::diversity::{Quad, combine, pair_power};
 use crate::grid::{Grid, Reg};
 
 /// The channel of each antenna port on every subcarrier, and the noise.
@@ -88,13 +88,32 @@ impl Channel {
         self.ports.iter().map(|row| row[usize::from(reg.subcarriers[2])].norm_sqr()).sum::<f32>() / ports
     }
 
-    /// How much a group of resource elements counts: 1, or less if one of its subcarriers is disturbed.
-    #[inline]
-    pub fn weight(&self, reg: &Reg) -> f32 {
-        if self.weights.is_empty() {
-            return 1.0;
+    /// The power of the channel of each symbol of a group: [`Channel::matched`] gives a symbol times this.
+    pub fn powers(&self, ports: Ports, reg: &Reg) -> [f32; 4] {
+        let pairs = |first, second| {
+            let h = self.quads(reg);
+            let (a, b) = (pair_power(&h, first, 0), pair_power(&h, second, 2));
+            [a, a, b, b]
+        };
+        match (ports, &self.ports[..]) {
+            (Ports::One, [only, ..]) => reg.subcarriers.map(|k| only[usize::from(k)].norm_sqr()),
+            (Ports::One, []) => [0.0; 4],
+            (Ports::Two, _) => pairs((0, 1), (0, 1)),
+            (Ports::Four, _) => pairs((0, 2), (1, 3)),
         }
-        reg.subcarriers.iter().map(|k| self.weights[usize::from(*k)]).fold(1.0, f32::min)
+    }
+
+    /// How much each symbol of a group counts: 1, or less if one of the subcarriers is disturbed on which it was sent.
+    #[inline]
+    pub fn weights(&self, reg: &Reg) -> [f32; 4] {
+        if self.weights.is_empty() {
+            return [1.0; 4];
+        }
+        let [a, b, c, d] = reg.subcarriers.map(|k| self.weights[usize::from(k)]);
+        match self.ports.len() {
+            1 => [a, b, c, d],
+            _ => [a.min(b), a.min(b), c.min(d), c.min(d)],
+        }
     }
 
     /// The symbols on a group of resource elements, each times the power of its channel.

@@ -187,7 +187,7 @@ impl Observer {
             for (reg, eight) in self.regions[0].pcfich.iter().zip(llrs.chunks_exact_mut(8)) {
                 let symbols = channel.matched(self.cell.ports, grid, reg);
                 let scale = llr_scale(channel.noise_at(reg));
-                add_llrs(&symbols, scale * channel.weight(reg), &[1.0; 8], eight);
+                add_llrs(&symbols, channel.weights(reg).map(|weight| weight * scale), &[1.0; 8], eight);
             }
         }
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
@@ -228,7 +228,7 @@ impl Observer {
             {
                 let symbols = channel.matched(self.cell.ports, grid, reg);
                 let scale = llr_scale(channel.noise_at(reg));
-                add_llrs(&symbols, scale * channel.weight(reg), signs, eight);
+                add_llrs(&symbols, channel.weights(reg).map(|weight| weight * scale), signs, eight);
             }
         }
         out.expected.clear();
@@ -240,7 +240,7 @@ impl Observer {
                 // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
                 let of_antenna = |(_, channel): (&Grid, &Channel)| {
                     let scale = llr_scale(channel.noise_at(reg)) * std::f32::consts::FRAC_1_SQRT_2;
-                    scale * channel.power(reg) * channel.weight(reg)
+                    scale * channel.power(reg) * channel.weights(reg).iter().sum::<f32>() / 4.0
                 };
                 let mean: f32 = heard.clone().map(of_antenna).sum();
                 // … and where nothing was sent, its square is expected to be twice that.
@@ -290,8 +290,10 @@ fn llr_scale(noise: f32) -> f32 {
 }
 
 #[inline]
-fn add_llrs(symbols: &[Complex32; 4], scale: f32, signs: &[f32], out: &mut [f32]) {
-    for ((symbol, signs), out) in symbols.iter().zip(signs.chunks_exact(2)).zip(out.chunks_exact_mut(2)) {
+fn add_llrs(symbols: &[Complex32; 4], scales: [f32; 4], signs: &[f32], out: &mut [f32]) {
+    for (((symbol, scale), signs), out) in
+        symbols.iter().zip(scales).zip(signs.chunks_exact(2)).zip(out.chunks_exact_mut(2))
+    {
         out[0] += symbol.re * scale * signs[0];
         out[1] += symbol.im * scale * signs[1];
     }

@@ -156,7 +156,7 @@ impl Estimator {
                 .collect(),
             ports: vec![port; cell.ports.count()],
             spread: Spread::new(weights.clone()),
-            narrow: Narrow::new(2 * places),
+            narrow: Narrow::new(cell, 2 * places),
             weights: std::array::from_fn(|_| weights.clone()),
             statistics: Statistics::default(),
             hints: Hints::default(),
@@ -262,7 +262,7 @@ impl Estimator {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };
             let comb = &self.ports[port].combs[pilots.comb];
             if comb.residual.is_some() {
-                self.narrow.observe(pilots.comb, raw, &comb.gains);
+                self.narrow.observe(pilots.comb, raw, &comb.gains, noise);
             }
             self.narrow.mend(pilots.comb, raw);
         }
@@ -342,6 +342,12 @@ impl Estimator {
             self.channel.noise = self.channel.noise.max(misfit.0 / misfit.1.max(1.0));
         }
         &self.channel
+    }
+
+    /// Learns from the control elements of the first symbol which subcarriers are disturbed, for the subframes to come.
+    /// `grid` is what [`Estimator::add`] was given, after [`Estimator::finish`].
+    pub fn hear(&mut self, grid: &Grid) {
+        self.narrow.hear(grid, &self.channel);
     }
 
     /// The channel of the last subframe that was finished.

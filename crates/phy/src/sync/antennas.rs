@@ -165,9 +165,10 @@ impl Antennas {
 
     /// Once all symbols of a subframe are in: the channels of its control region, and who hears the cell how well.
     pub fn finish(&mut self, number: usize) {
-        self.each_estimator(|estimator| {
-            estimator.finish(number);
-        });
+        for one in &mut self.all {
+            one.estimator.finish(number);
+            one.estimator.hear(&one.grid);
+        }
         if let [only] = &self.all[..] {
             self.hints = *only.estimator.hints();
             return;

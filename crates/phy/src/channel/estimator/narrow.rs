@@ -4,18 +4,26 @@
 //! expect by much more than elsewhere. Reference signals on such subcarriers are replaced by what their neighbours
 //! tell, and control elements on them count less.
 
+mod elements;
+mod excess;
+
 use num_complex::Complex32;
 
+use self::elements::Elements;
+use self::excess::{Excess, Measured};
+use crate::cell::Cell;
+use crate::channel::Channel;
 use crate::channel::wiener::STEP;
+use crate::grid::Grid;
 
 /// Which subcarriers are disturbed.
 #[derive(Clone, Debug)]
 pub struct Narrow {
-    /// The mean squared deviation at every third subcarrier, over that of a typical one.
-    excess: Vec<f32>,
-    /// Whether some are disturbed.
-    is_any: bool,
-    sorted: Vec<f32>,
+    /// At every third subcarrier, by the reference signals.
+    references: Excess,
+    /// At the others.
+    elements: Elements,
+    measured: Vec<Measured>,
 }
 
 /// The share by which the mean takes a new value.
@@ -30,65 +38,46 @@ const SHARE: f32 = 0.03;
 /// Chosen: the median of a fading channel's power.
 const USUAL_POWER: f32 = 0.7;
 
-/// From this excess on, a subcarrier counts as disturbed …
-const DISTURBED: f32 = 3.0;
-
-/// … and from this on its neighbours up to the next reference signal do too, because the disturbance may lie between.
+/// From this excess of a reference signal on, its neighbours that are not measured count as disturbed too.
 const LOUD: f32 = 10.0;
 
-/// The most that a single measurement counts for: a burst is not a tone.
-const MOST: f32 = 100.0;
-
-/// The least weight of a subcarrier.
-const LEAST_WEIGHT: f32 = 1e-3;
-
 impl Narrow {
-    /// For reference signals at `places` places, three subcarriers apart.
-    pub fn new(places: usize) -> Narrow {
-        Narrow { excess: vec![1.0; places], is_any: false, sorted: Vec::new() }
+    /// For a cell with reference signals at `places` places, three subcarriers apart.
+    pub fn new(cell: &Cell, places: usize) -> Narrow {
+        Narrow { references: Excess::new(places), elements: Elements::new(cell), measured: Vec::new() }
     }
 
     /// Begins anew.
     pub fn restart(&mut self) {
-        self.excess.fill(1.0);
-        self.is_any = false;
+        self.references.restart();
+        self.elements.restart();
     }
 
-    /// Takes the reference signals `raw` of a comb, and what was expected of them.
-    pub fn observe(&mut self, comb: usize, raw: &[Complex32], expected: &[Complex32]) {
-        let deviations = raw.iter().zip(expected).map(|(raw, expected)| (raw - expected).norm_sqr());
-        self.sorted.clear();
-        self.sorted.extend(deviations.clone());
-        let middle = self.sorted.len() / 2;
-        if self.sorted.is_empty() {
-            return;
-        }
-        let (_, median, _) = self.sorted.select_nth_unstable_by(middle, f32::total_cmp);
-        // The mean of an exponential distribution is its median over ln 2.
-        let typical = *median / std::f32::consts::LN_2;
-        if !(typical.is_finite() && typical > 0.0) {
-            return;
-        }
-        let usual =
-            USUAL_POWER * expected.iter().map(Complex32::norm_sqr).sum::<f32>() / expected.len() as f32;
-        let louder = expected.iter().map(|gain| (gain.norm_sqr() / usual.max(f32::MIN_POSITIVE)).max(1.0));
-        let new =
-            deviations.zip(louder).map(|(deviation, louder)| (deviation / (typical * louder)).min(MOST));
-        for (excess, new) in self.excess[comb..].iter_mut().step_by(2).zip(new) {
-            // What is not a number says nothing.
-            if new.is_finite() {
-                *excess += SHARE * (new - *excess);
-            }
-        }
-        self.is_any = self.excess.iter().any(|excess| *excess > DISTURBED);
+    /// Takes the reference signals `raw` of a comb, and what was expected of them but for noise of this power.
+    pub fn observe(&mut self, comb: usize, raw: &[Complex32], expected: &[Complex32], noise: f32) {
+        let powers = expected.iter().map(Complex32::norm_sqr);
+        let usual = USUAL_POWER * powers.clone().sum::<f32>() / expected.len().max(1) as f32;
+        let each = raw.iter().zip(expected).zip(powers).map(|((raw, expected), power)| Measured {
+            deviation: (raw - expected).norm_sqr(),
+            allowed: (power / usual.max(f32::MIN_POSITIVE)).max(1.0),
+        });
+        self.measured.clear();
+        self.measured.extend(each);
+        let places = (comb..self.references.all().len()).step_by(2);
+        self.references.take(SHARE, places, &self.measured, noise);
+    }
+
+    /// Takes the first symbol of a subframe that came through this channel.
+    pub fn hear(&mut self, grid: &Grid, channel: &Channel) {
+        self.elements.observe(grid, channel);
     }
 
     /// Replaces disturbed reference signals by the line between the nearest of their comb that are not.
     pub fn mend(&self, comb: usize, raw: &mut [Complex32]) {
-        if !self.is_any {
+        if !self.references.is_any() {
             return;
         }
-        let is_good = |at: usize| self.excess[2 * at + comb] <= DISTURBED;
+        let is_good = |at: usize| !self.references.is_disturbed(2 * at + comb);
         let mut at = 0;
         while at < raw.len() {
             if is_good(at) {
@@ -109,29 +98,27 @@ impl Narrow {
     /// How much each subcarrier counts: 1, or less where it is disturbed. Empty if none is. The first place is that of
     /// subcarrier `lowest`.
     pub fn weigh(&self, lowest: usize, out: &mut Vec<f32>) {
-        if !self.is_any {
-            out.clear();
+        out.clear();
+        let (references, elements) = (&self.references, self.elements.excess());
+        if !references.is_any() && !elements.is_any() {
             return;
         }
-        let count = STEP * self.excess.len();
-        out.clear();
-        out.resize(count, 1.0);
-        for (at, &excess) in self.excess.iter().enumerate().filter(|(_, excess)| **excess > DISTURBED) {
-            let middle = lowest + STEP * at;
-            let reach = if excess > LOUD { STEP - 1 } else { STEP / 2 };
-            let weight = (1.0 / excess).max(LEAST_WEIGHT);
-            for value in &mut out[middle.saturating_sub(reach)..(middle + reach + 1).min(count)] {
-                *value = value.min(weight);
+        out.extend((0..elements.all().len()).map(|k| elements.weight(k)));
+        let count = out.len();
+        let mut lower = |subcarriers: std::ops::Range<usize>, weight: f32, middle: usize| {
+            for k in subcarriers.start..subcarriers.end.min(count) {
+                if k == middle || !self.elements.measures(k) {
+                    out[k] = out[k].min(weight);
+                }
             }
-        }
-        // Between two loud places it is louder than at either.
-        for (at, pair) in
-            self.excess.windows(2).enumerate().filter(|(_, pair)| pair.iter().all(|e| *e > LOUD))
-        {
-            let between = lowest + STEP * at + 1;
-            let weight = (0.1 / pair[0].max(pair[1])).max(LEAST_WEIGHT);
-            for value in &mut out[between.min(count)..(between + STEP - 1).min(count)] {
-                *value = value.min(weight);
+        };
+        for at in (0..references.all().len()).filter(|at| references.is_disturbed(*at)) {
+            let (middle, excess) = (lowest + STEP * at, references.all()[at]);
+            let reach = if excess > LOUD { STEP - 1 } else { STEP / 2 };
+            lower(middle.saturating_sub(reach)..middle + reach + 1, references.weight(at), middle);
+            // Between two loud places it is louder than at either.
+            if let Some(next) = references.all().get(at + 1).filter(|next| excess.min(**next) > LOUD) {
+                lower(middle + 1..middle + STEP, references.weight_of(10.0 * excess.max(*next)), usize::MAX);
             }
         }
     }
@@ -142,10 +129,24 @@ mod tests {
     use super::*;
     use airpace_core::Streams;
 
+    use super::excess::DISTURBED;
+    use crate::{Bandwidth, CyclicPrefix, PhichDuration, PhichResource, Ports};
+
+    fn cell(prbs: u16) -> Cell {
+        Cell {
+            pci: 1,
+            bandwidth: Bandwidth::from_prbs(prbs).expect("a bandwidth of LTE"),
+            ports: Ports::Two,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        }
+    }
+
     #[test]
     fn a_tone_is_found_and_its_subcarriers_count_less() {
         let mut rng = Streams::new(1).stream("phy.narrow");
-        let mut narrow = Narrow::new(100);
+        let mut narrow = Narrow::new(&cell(25), 100);
         let flat = vec![Complex32::new(1.0, 0.0); 50];
         let mut weights = Vec::new();
         for tone in [0.0, 2.0] {
@@ -157,9 +158,9 @@ mod tests {
                     }
                     let angle = rng.normal() as f32 * 10.0;
                     raw[20] += Complex32::new(angle.cos(), angle.sin()) * tone;
-                    narrow.observe(comb, &raw, &flat);
+                    narrow.observe(comb, &raw, &flat, 0.02);
                     narrow.mend(comb, &mut raw);
-                    if tone > 0.0 && narrow.excess[40 + comb] > DISTURBED {
+                    if tone > 0.0 && narrow.references.all()[40 + comb] > DISTURBED {
                         assert!((raw[20] - flat[20]).norm() < 0.5, "{}", raw[20]);
                     }
                 }
@@ -167,16 +168,56 @@ mod tests {
             narrow.weigh(1, &mut weights);
             assert_eq!(weights.is_empty(), tone == 0.0);
         }
-        let light: Vec<usize> = (0..weights.len()).filter(|&k| weights[k] < 1.0).collect();
-        assert_eq!(light, (119..=126).collect::<Vec<_>>(), "places 40 and 41 and what lies around them");
+        let mut light = (0..weights.len()).filter(|&k| weights[k] < 1.0).collect::<Vec<_>>();
+        light.retain(|&k| k == 121 || k == 124 || !(119..=126).contains(&k) || narrow.elements.measures(k));
+        assert_eq!(light, [121, 124], "places 40 and 41, and what lies around them and is not measured");
+    }
+
+    #[test]
+    fn a_tone_between_reference_signals_is_found_too() {
+        let mut rng = Streams::new(2).stream("phy.between");
+        for ports in [Ports::One, Ports::Two] {
+            let cell = Cell { ports, ..cell(25) };
+            let gain = vec![Complex32::new(0.6, -0.8); cell.bandwidth.subcarriers()];
+            // The second port is silent, so that an element carries a symbol of the first.
+            let silent = vec![Complex32::default(); gain.len()];
+            let gains = [gain.clone(), silent][..ports.count()].to_vec();
+            let channel = Channel::known(gains, 0.01);
+            let mut narrow = Narrow::new(&cell, 100);
+            let tone = (150..).find(|&k| narrow.elements.measures(k)).expect("an element");
+            let mut grid = Grid::new(&cell);
+            for _ in 0..100 {
+                for (k, (value, gain)) in grid.symbol_mut(0).iter_mut().zip(&gain).enumerate() {
+                    let mut part = || 0.07 * rng.normal() as f32;
+                    *value = Complex32::new(part(), part());
+                    let is_sent = k % 36 < 24;
+                    let mut sign = || if rng.chance(0.5) { 0.5 } else { -0.5 };
+                    if is_sent {
+                        *value += Complex32::new(sign(), sign()) * gain;
+                    }
+                    if k == tone {
+                        *value += Complex32::new(2.0, 1.0);
+                    }
+                }
+                narrow.hear(&grid, &channel);
+            }
+            let mut weights = Vec::new();
+            narrow.weigh(1, &mut weights);
+            let light: Vec<usize> = (0..weights.len()).filter(|&k| weights[k] < 1.0).collect();
+            assert!(light.contains(&tone) && light.len() <= ports.count(), "{ports:?}: {light:?}");
+            assert!(weights[tone] < 0.05, "{}", weights[tone]);
+        }
     }
 
     #[test]
     fn what_is_not_a_number_is_survived() {
-        let mut narrow = Narrow::new(12);
+        let mut narrow = Narrow::new(&cell(6), 24);
         let odd = vec![Complex32::new(f32::NAN, f32::INFINITY); 6];
-        narrow.observe(0, &odd, &odd);
-        narrow.observe(1, &[], &[]);
+        narrow.observe(0, &odd, &odd, f32::NAN);
+        narrow.observe(1, &[], &[], 0.0);
+        let mut grid = Grid::new(&cell(6));
+        grid.symbol_mut(0).fill(odd[0]);
+        narrow.hear(&grid, &Channel::known(vec![vec![Complex32::default(); 72]; 2], 0.0));
         let mut weights = vec![1.0];
         narrow.weigh(0, &mut weights);
         assert!(weights.is_empty());

@@ -1,0 +1,105 @@
+//! By how much more some places deviate than a typical one.
+
+/// From this excess on, a place counts as disturbed.
+pub const DISTURBED: f32 = 3.0;
+
+/// A single measurement counts for at most this many times what was known before: a burst is not a tone.
+const MOST: f32 = 100.0;
+
+/// What was measured at a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The squared deviation from what was expected.
+    pub deviation: f32,
+    /// How many times the typical deviation is still usual there: 1 or more.
+    pub allowed: f32,
+}
+
+/// The mean squared deviation at each place, over that of a typical one.
+#[derive(Clone, Debug)]
+pub struct Excess {
+    excess: Vec<f32>,
+    /// The squared deviation of a typical place over the noise, 1 or more: where channels bend or move, no place fits.
+    typical: f32,
+    is_any: bool,
+    sorted: Vec<f32>,
+}
+
+impl Excess {
+    /// For so many places.
+    pub fn new(places: usize) -> Excess {
+        Excess { excess: vec![1.0; places], typical: 1.0, is_any: false, sorted: Vec::new() }
+    }
+
+    /// Begins anew.
+    pub fn restart(&mut self) {
+        self.excess.fill(1.0);
+        (self.typical, self.is_any) = (1.0, false);
+    }
+
+    /// Takes what was measured at some places into the means, with this share. Most of them must be undisturbed. `noise` is
+    /// its power as the channel's estimate knows it; 0 if it is not known.
+    pub fn take(
+        &mut self,
+        share: f32,
+        places: impl Iterator<Item = usize>,
+        measured: &[Measured],
+        noise: f32,
+    ) {
+        self.sorted.clear();
+        self.sorted.extend(measured.iter().map(|measured| measured.deviation));
+        if self.sorted.is_empty() {
+            return;
+        }
+        let middle = self.sorted.len() / 2;
+        let (_, median, _) = self.sorted.select_nth_unstable_by(middle, f32::total_cmp);
+        // The mean of an exponential distribution is its median over ln 2.
+        let typical = *median / std::f32::consts::LN_2;
+        if !(typical.is_finite() && typical > 0.0) {
+            return;
+        }
+        let over = typical / noise;
+        if over.is_finite() {
+            self.typical += share * (over.clamp(1.0, MOST) - self.typical);
+        }
+        for (place, measured) in places.zip(measured) {
+            let excess = &mut self.excess[place];
+            let new = measured.deviation / (typical * measured.allowed);
+            // What is not a number says nothing.
+            if new.is_finite() {
+                *excess += share * (new.min(MOST * excess.max(1.0)) - *excess);
+            }
+        }
+        self.is_any = self.excess.iter().any(|excess| *excess > DISTURBED);
+    }
+
+    /// By place.
+    pub fn all(&self) -> &[f32] {
+        &self.excess
+    }
+
+    /// Whether a place is disturbed.
+    pub fn is_disturbed(&self, place: usize) -> bool {
+        self.excess[place] > DISTURBED
+    }
+
+    /// Whether some are.
+    pub fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    /// How much a disturbed place counts: the noise over what disturbs it. An undisturbed one counts 1.
+    pub fn weight(&self, place: usize) -> f32 {
+        if self.is_disturbed(place) { self.weight_of(self.excess[place]) } else { 1.0 }
+    }
+
+    /// How much a place of this excess counts.
+    pub fn weight_of(&self, excess: f32) -> f32 {
+        (1.0 / (excess * self.typical)).max(LEAST_WEIGHT)
+    }
+}
+
+/// The least weight.
+///
+/// Chosen: a tone at a tenth of a cell's power is up to 21 dB above a subcarrier, and a clear cell 40 dB above the noise.
+const LEAST_WEIGHT: f32 = 1e-6;
