@@ -17,6 +17,8 @@ use crate::grid::{Grid, Reg};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     ports: Vec<Vec<Complex32>>,
+    /// The same in each later control symbol, the second first. Empty where the channel is taken to hold still.
+    later: Vec<Vec<Vec<Complex32>>>,
     /// Mean power of a port over the band.
     power: f32,
     noise: f32,
@@ -34,6 +36,7 @@ impl Channel {
         let power = ports.iter().flatten().map(Complex32::norm_sqr).sum::<f32>() / count as f32;
         Channel {
             ports,
+            later: Vec::new(),
             power,
             noise: noise.max(LEAST_NOISE * power),
             moved: [0.0; MOST_CONTROL_SYMBOLS],
@@ -41,7 +44,14 @@ impl Channel {
         }
     }
 
-    /// The gain with which each antenna port is received on every subcarrier.
+    /// The gains in a symbol.
+    #[inline]
+    fn rows(&self, symbol: u8) -> &[Vec<Complex32>] {
+        let later = usize::from(symbol).checked_sub(1).and_then(|at| self.later.get(at));
+        later.unwrap_or(&self.ports)
+    }
+
+    /// The gain with which each antenna port is received on every subcarrier, in the first symbol.
     pub fn gains(&self) -> &[Vec<Complex32>] {
         &self.ports
     }
@@ -75,7 +85,8 @@ impl Channel {
     /// The gains of each port on the four elements of a group; zero for ports that the cell does not have.
     #[inline]
     pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
-        std::array::from_fn(|port| match self.ports.get(port) {
+        let rows = self.rows(reg.symbol);
+        std::array::from_fn(|port| match rows.get(port) {
             Some(row) => reg.subcarriers.map(|k| row[usize::from(k)]),
             None => Quad::default(),
         })
@@ -85,7 +96,8 @@ impl Channel {
     #[inline]
     pub fn power(&self, reg: &Reg) -> f32 {
         let ports = self.ports.len().max(1) as f32;
-        self.ports.iter().map(|row| row[usize::from(reg.subcarriers[2])].norm_sqr()).sum::<f32>() / ports
+        let rows = self.rows(reg.symbol).iter();
+        rows.map(|row| row[usize::from(reg.subcarriers[2])].norm_sqr()).sum::<f32>() / ports
     }
 
     /// The power of the channel of each symbol of a group: [`Channel::matched`] gives a symbol times this.
@@ -95,7 +107,7 @@ impl Channel {
             let (a, b) = (pair_power(&h, first, 0), pair_power(&h, second, 2));
             [a, a, b, b]
         };
-        match (ports, &self.ports[..]) {
+        match (ports, self.rows(reg.symbol)) {
             (Ports::One, [only, ..]) => reg.subcarriers.map(|k| only[usize::from(k)].norm_sqr()),
             (Ports::One, []) => [0.0; 4],
             (Ports::Two, _) => pairs((0, 1), (0, 1)),
@@ -119,7 +131,7 @@ impl Channel {
     /// The symbols on a group of resource elements, each times the power of its channel.
     #[inline]
     pub fn matched(&self, ports: Ports, grid: &Grid, reg: &Reg) -> Quad {
-        match (ports, &self.ports[..]) {
+        match (ports, self.rows(reg.symbol)) {
             (Ports::Two, [first, second]) => {
                 let row = grid.symbol(usize::from(reg.symbol));
                 let [a, b, c, d] = reg.subcarriers.map(usize::from);

@@ -5,6 +5,7 @@
 //!     ─▶ smoothed over frequency, as far as echoes allow ─▶ channel ─▶ what does not fit is noise
 //! ```
 
+mod between;
 mod learn;
 mod narrow;
 mod spread;
@@ -29,6 +30,8 @@ pub struct Estimator {
     ports: Vec<Port>,
     /// By port.
     weights: [(Key, Weights); 4],
+    /// For the later symbol of the first slot.
+    late_weights: (Key, Weights),
     spread: Spread,
     narrow: Narrow,
     statistics: Statistics,
@@ -158,6 +161,7 @@ impl Estimator {
             spread: Spread::new(weights.clone()),
             narrow: Narrow::new(cell, 2 * places),
             weights: std::array::from_fn(|_| weights.clone()),
+            late_weights: weights.clone(),
             statistics: Statistics::default(),
             hints: Hints::default(),
             channel: Channel::known(
@@ -329,12 +333,8 @@ impl Estimator {
         if self.channel.power.is_finite() {
             self.statistics.power += 0.2 * (self.channel.power - self.statistics.power);
         }
-        // The first symbol, from which most is known where the channel moves fast, is known best.
-        let symbols = self.pilots[0].len() as f32;
-        let motion = self.motion().max(0.0);
-        self.channel.moved = std::array::from_fn(|symbol| {
-            (motion * (symbol * symbol) as f32 / (symbols * symbols)).min(2.0 * self.channel.power)
-        });
+        self.interpolate();
+        self.channel.moved = std::array::from_fn(|symbol| self.moved_by(symbol));
         let lowest = self.lowest();
         self.narrow.weigh(lowest, &mut self.channel.weights);
         self.channel.noise = self.statistics.noise.unwrap_or_default();
@@ -396,6 +396,8 @@ impl Estimator {
         [self.late_symbol(), slot + 1, slot]
             .into_iter()
             .for_each(|symbol| estimator.add(number, symbol, grid));
+        // No symbol of the first slot lies between what was measured.
+        estimator.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
         estimator.finish(number);
         estimator.channel
     }
