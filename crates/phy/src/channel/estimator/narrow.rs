@@ -106,9 +106,10 @@ impl Narrow {
         out.extend((0..elements.all().len()).map(|k| elements.weight(k)));
         let count = out.len();
         let mut lower = |subcarriers: std::ops::Range<usize>, weight: f32, middle: usize| {
-            for k in subcarriers.start..subcarriers.end.min(count) {
+            let end = subcarriers.end.min(count);
+            for (k, out) in subcarriers.clone().zip(&mut out[subcarriers.start.min(end)..end]) {
                 if k == middle || !self.elements.measures(k) {
-                    out[k] = out[k].min(weight);
+                    *out = out.min(weight);
                 }
             }
         };
