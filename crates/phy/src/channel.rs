@@ -4,6 +4,7 @@ mod estimator;
 mod hints;
 mod wiener;
 
+pub(crate) use estimator::Turn;
 pub use estimator::{Estimator, Learnt};
 pub use hints::Hints;
 

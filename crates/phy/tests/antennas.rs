@@ -113,10 +113,10 @@ const EVA: (DelayProfile, f64) = (DelayProfile::Eva, 70.0);
 fn two_antennas_hear_what_one_hears_with_three_decibels_more() {
     for (name, fading) in [("flat", FLAT), ("eva", EVA)] {
         for snr_db in [-3.0, 0.0, 3.0] {
-            let (two, sent) = play(fading, &[snr_db; 2], 100, 7);
+            let (two, sent) = play(fading, &[snr_db; 2], 300, 7);
             let both = decode(&[&two[0], &two[1]], &sent);
             let alone = [decode(&[&two[0]], &sent), decode(&[&two[1]], &sent)];
-            let (louder, sent_louder) = play(fading, &[snr_db + 3.0], 100, 7);
+            let (louder, sent_louder) = play(fading, &[snr_db + 3.0], 300, 7);
             let louder = decode(&[&louder[0]], &sent_louder);
             println!("{name} {snr_db} dB: one {alone:?}, two {both:?}, one 3 dB louder {louder:?}");
             assert!(both.recall + 0.02 >= louder.recall, "{name} {snr_db} dB");

@@ -124,6 +124,22 @@ struct Work {
     sums: Vec<Complex32>,
 }
 
+/// What the reference signals of a symbol tell about the phase of the carrier. Those of several antennas add up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Sum of products of what was known, conjugated, with what was measured, over the power of the noise.
+    product: Complex32,
+    /// Sum of the powers of what was measured, without noise and over its power.
+    ratio: f32,
+}
+
+impl std::ops::AddAssign for Turn {
+    fn add_assign(&mut self, other: Turn) {
+        self.product += other.product;
+        self.ratio += other.ratio;
+    }
+}
+
 /// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
 const PHASE_WANDER: f32 = 0.1;
 
@@ -225,7 +241,15 @@ impl Estimator {
 
     /// Takes the reference signals of one symbol of subframe `number` (0…9). Symbols without any are ignored.
     pub fn add(&mut self, number: usize, symbol: usize, grid: &Grid) {
-        let Some(of_ports) = self.pilots.get(number).and_then(|symbols| symbols.get(symbol)) else { return };
+        let turn = self.measure(number, symbol, grid);
+        self.take(number, symbol, turn);
+    }
+
+    /// The first half of [`Estimator::add`]: takes what was received, and tells how far the carrier turned.
+    pub(crate) fn measure(&mut self, number: usize, symbol: usize, grid: &Grid) -> Turn {
+        let Some(of_ports) = self.pilots.get(number).and_then(|symbols| symbols.get(symbol)) else {
+            return Turn::default();
+        };
         let mut turn = Complex32::default();
         let mut all = (0.0, 0.0);
         let (power, count) = (self.hints.power, self.hints.count);
@@ -254,13 +278,22 @@ impl Estimator {
             }
         }
         self.start_statistics();
+        let noise = self.statistics.noise.unwrap_or_default().max(f32::MIN_POSITIVE);
+        Turn { product: turn / noise, ratio: (all.0 / noise - all.1).max(0.0) }
+    }
+
+    /// The second half: learns from what was measured in a symbol. `turn` is what all antennas tell together.
+    pub(crate) fn take(&mut self, number: usize, symbol: usize, turn: Turn) {
+        if self.pilots.get(number).is_none_or(|symbols| symbol >= symbols.len()) {
+            return;
+        }
         let noise = self.statistics.noise.unwrap_or_default();
-        // All ports share one oscillator: a turn that all have in common is not fading. Noise limits how well it can be
-        // told.
-        if turn != Complex32::default() {
-            let doubt = noise / (2.0 * (all.0 - all.1 * noise).max(f32::MIN_POSITIVE));
+        // All ports share one oscillator, and all antennas do: a turn that all have in common is not fading. Noise limits
+        // how well it can be told.
+        if turn.product != Complex32::default() && turn.product.is_finite() {
+            let doubt = 1.0 / (2.0 * turn.ratio.max(f32::MIN_POSITIVE));
             let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
-            self.turn(number, symbol, angle(turn) * f64::from(share));
+            self.turn(number, symbol, angle(turn.product) * f64::from(share));
         }
         for (port, raw) in self.work.raw.iter_mut().enumerate().take(self.ports.len()) {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };

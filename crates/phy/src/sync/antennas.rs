@@ -10,7 +10,7 @@ use num_complex::Complex32;
 use super::correlate;
 use super::stream::Window;
 use crate::cell::Cell;
-use crate::channel::{Channel, Estimator, Hints, Learnt};
+use crate::channel::{Channel, Estimator, Hints, Learnt, Turn};
 use crate::diversity::Quad;
 use crate::grid::{Grid, Reg};
 
@@ -160,7 +160,15 @@ impl Antennas {
 
     /// Takes the reference signals of a symbol that all antennas received.
     pub fn add(&mut self, number: usize, symbol: usize) {
-        self.all.iter_mut().for_each(|one| one.estimator.add(number, symbol, &one.grid));
+        // One oscillator turns all of them.
+        let mut turn = Turn::default();
+        for one in &mut self.all {
+            let of_one = one.estimator.measure(number, symbol, &one.grid);
+            if one.weight > 0.0 {
+                turn += of_one;
+            }
+        }
+        self.all.iter_mut().for_each(|one| one.estimator.take(number, symbol, turn));
     }
 
     /// Once all symbols of a subframe are in: the channels of its control region, and who hears the cell how well.
