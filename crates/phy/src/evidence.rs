@@ -332,7 +332,8 @@ impl Evidence {
             _ = self.grant(rnti, judged.at, &reading.message, &by_table);
         }
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
-        judged.own = self.history.suspect(rnti, judged.alone + reading);
+        let whence = (judged.at.subframe, judged.candidate.message.place);
+        judged.own = self.history.suspect(rnti, whence, judged.alone + reading);
         self.waiting.push_back(judged);
     }
 

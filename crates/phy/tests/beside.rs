@@ -155,7 +155,8 @@ fn a_weaker_cell_costs_no_more_than_its_power() {
                         others[at..(at + 3 * fft_size).min(others.len())].to_vec()
                     })
                     .collect();
-                let met = power(&met);
+                // Over a resource element: beside the band, white noise has power and the other cell has none.
+                let met = power(&met) * fft_size as f64 / (12 * prbs) as f64;
                 let white = with_noise(&alone, met, seed);
                 let rate_hz = fft_size as u64 * 15_000;
                 let shares = [

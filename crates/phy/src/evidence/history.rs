@@ -8,6 +8,7 @@ use airpace_radio::Rnti;
 use super::reading::{EXTRAS, Reading};
 use super::table;
 use crate::dci::{Audience, Format};
+use crate::pdcch::Place;
 
 /// After this many subframes without a message, a user is no longer called active.
 ///
@@ -82,6 +83,8 @@ pub struct User {
     pub sure: u32,
     /// How many bits speak for the user from all messages that were not believed on their own.
     pub support: f32,
+    /// Which messages these were: the subframe's number in its frame, the place, and the bits.
+    suspected: Vec<(u8, Place, f32)>,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
     /// log2 of the odds that it is no user, but a group that gets power commands.
@@ -107,6 +110,7 @@ impl User {
             believed: 0,
             sure: 0,
             support: 0.0,
+            suspected: Vec::new(),
             modes: RARE_MODES,
             extras,
             group: RARE_GROUP,
@@ -270,15 +274,24 @@ impl History {
         user.learn_group(readings, in_own_space)
     }
 
-    /// Takes a message that is not believed on its own yet. Returns what it adds to its user's support.
-    pub fn suspect(&mut self, rnti: Rnti, surplus: f32) -> f32 {
+    /// Takes a message that is not believed on its own yet, at a place of a subframe with a `number` in its frame. Returns
+    /// what of its user's support is no other message's.
+    ///
+    /// What another cell repeats every frame, as its reference signals, disturbs the same bits again. If a false message
+    /// comes of it once, it comes of it again: a message at the same place of the same subframe of a frame adds nothing.
+    pub fn suspect(&mut self, rnti: Rnti, (number, place): (u8, Place), surplus: f32) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
         }
         let user = self.users.entry(rnti).or_insert_with(|| User::new(self.now));
+        user.last = user.last.max(self.now);
+        let same = user.suspected.iter().find(|(other, at, _)| (*other, *at) == (number, place));
+        if let Some((_, _, own)) = same {
+            return *own;
+        }
         let own = (surplus + RECURRENCE).max(0.0);
         user.support += own;
-        user.last = user.last.max(self.now);
+        user.suspected.push((number, place, own));
         own
     }
 
@@ -349,5 +362,18 @@ mod tests {
         assert!(own > 0.0, "it speaks for a group");
         let later: Vec<f32> = (0..4).map(|_| after(&mut own)).collect();
         assert!(later.is_sorted() && later[3] > 0.0, "with others it is a group's: {later:?}");
+    }
+
+    #[test]
+    fn what_is_repeated_every_frame_is_not_counted_again() {
+        let mut history = History::default();
+        let rnti = Rnti(0x3333);
+        let place = |cce| Place { cce, cces: 1 };
+        let first = history.suspect(rnti, (8, place(0)), 15.0);
+        let again = history.suspect(rnti, (8, place(0)), 15.0);
+        assert_eq!((first, again), (12.0, 12.0));
+        assert_eq!(history.prior(rnti, again), NEW_USER, "nothing else speaks for the user");
+        let elsewhere = history.suspect(rnti, (8, place(3)), 10.0);
+        assert_eq!(history.prior(rnti, elsewhere), NEW_USER + 12.0, "the first does, once");
     }
 }

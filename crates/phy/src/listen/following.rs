@@ -15,12 +15,16 @@ pub(super) struct Following {
     pub(super) tracker: Tracker,
     /// The conversion, if the samples have a rate that no FFT can take.
     pub(super) conversion: Option<Conversion>,
-    /// The signal to noise ratio of the subframes that were heard, averaged, in dB.
-    usual_db: Option<f32>,
+    /// The signal to noise ratio of the subframes that were heard, averaged, in dB; and how many they were.
+    usual_db: f32,
+    heard: u32,
 }
 
-/// The share by which the usual signal to noise ratio follows that of a subframe.
-const USUAL_SHARE: f32 = 0.02;
+/// The usual signal to noise ratio is the mean of all subframes, and of about this many once there are more.
+///
+/// Chosen: a fade at walking pace and the way into it take up to 200 ms. Averaged over 50 subframes, the ratio is that of
+/// the fade when a cell is lost in it, and the cell was not held.
+const USUAL_SUBFRAMES: u32 = 1000;
 
 /// From this logarithm of the likelihood ratio on, a CFI counts as sure: one in 150 is wrong.
 const SURE_CFI: f32 = 5.0;
@@ -45,7 +49,7 @@ impl Listener {
         let is_finished = self.is_at_end();
         let State::Following(following) = &mut self.state else { return Some(None) };
         let ladder = &mut self.ladder;
-        let Following { tracker, conversion, usual_db } = &mut **following;
+        let Following { tracker, conversion, usual_db, heard } = &mut **following;
         let conversion = conversion.as_ref();
         let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
         let antennas = self.raw.len();
@@ -80,8 +84,8 @@ impl Listener {
             }
             Step::Heard(mut observation) => {
                 ladder.subframes += 1;
-                let usual_db = usual_db.get_or_insert(observation.snr_db);
-                *usual_db += USUAL_SHARE * (observation.snr_db - *usual_db);
+                *heard = (*heard + 1).min(USUAL_SUBFRAMES);
+                *usual_db += (observation.snr_db - *usual_db) / *heard as f32;
                 ladder.sure_cfis += u64::from(observation.cfi_margin > SURE_CFI);
                 observation.sample = libm::round(raw_sample(observation.sample as f64)) as i64;
                 Some(Heard::Subframe(observation))
@@ -124,12 +128,19 @@ impl Following {
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
         let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform, raw.len());
         let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(searched));
-        is_there.then_some(Following { tracker, conversion, usual_db: None })
+        is_there.then_some(Following { tracker, conversion, usual_db: 0.0, heard: 0 })
     }
 
     /// The number of the raw sample at the time of a sample of the tracker.
     pub(super) fn raw_sample(&self, sample: f64) -> f64 {
         self.conversion.as_ref().map_or(sample, |conversion| conversion.raw_sample(sample))
+    }
+
+    /// The cell was found again: its usual signal to noise ratio is still known.
+    pub(super) fn remember(&mut self, lost: &LostCell) {
+        if lost.pci() == self.tracker.cell().pci {
+            (self.usual_db, self.heard) = lost.usual();
+        }
     }
 
     /// The cell, once it was lost.
@@ -138,6 +149,6 @@ impl Following {
         let start = self.raw_sample(place.start);
         let subframe = self.raw_sample(place.start + self.tracker.subframe_samples()) - start;
         let lost = LostCell::new(*self.tracker.cell(), place, start, subframe, rate_hz);
-        lost.with_ratio(self.usual_db.unwrap_or_default())
+        lost.with_ratio(self.usual_db, self.heard)
     }
 }

@@ -23,8 +23,9 @@ pub(super) struct LostCell {
     cfo_hz: f64,
     /// The raw sample at which it was lost.
     lost_at: f64,
-    /// The signal to noise ratio that it usually had, in dB.
+    /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
     usual_db: f32,
+    heard: u32,
 }
 
 /// For so many seconds no other cell is taken.
@@ -51,12 +52,18 @@ impl LostCell {
             cfo_hz: place.cfo_hz,
             lost_at: start,
             usual_db: 0.0,
+            heard: 0,
         }
     }
 
-    /// With the signal to noise ratio that it usually had.
-    pub(super) fn with_ratio(self, usual_db: f32) -> LostCell {
-        LostCell { usual_db, ..self }
+    /// With the signal to noise ratio that it usually had in the subframes that were `heard`.
+    pub(super) fn with_ratio(self, usual_db: f32, heard: u32) -> LostCell {
+        LostCell { usual_db, heard, ..self }
+    }
+
+    /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
+    pub(super) fn usual(&self) -> (f32, u32) {
+        (self.usual_db, self.heard)
     }
 
     /// Its identity.
@@ -138,8 +145,8 @@ mod tests {
         assert_eq!(sfn(&again, 1_000_000.0 + 3.0 * frame - 5_000.0), Some(1), "some samples are missing");
         assert_eq!(sfn(&again, 1_000_000.0 - frame + 40.0), Some(1021));
         assert_eq!(sfn(&again, 1_000_000.0 + ten_seconds), None, "its clock may be anywhere");
-        let faint = lost.with_ratio(2.0);
-        let lost = lost.with_ratio(20.0);
+        let faint = lost.with_ratio(2.0, 100);
+        let lost = lost.with_ratio(20.0, 100);
         let expected = lost.expected(1_000_000 + 57_700);
         assert_eq!((expected.frame_start, expected.sfn), (1_057_600.0, 1));
         assert_eq!(

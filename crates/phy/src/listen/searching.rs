@@ -144,7 +144,7 @@ impl Listener {
         let is_last = self.is_at_end() && searching.next == self.raw[0].end();
         let next = searching.next;
         let asked = self.options.pci;
-        let held = self.lost.filter(|lost| !is_last && lost.is_held(next, asked));
+        let held = self.lost.filter(|lost| lost.is_held(next, asked));
         let is_asked_for = |pci: u16| asked.is_none_or(|asked| asked == pci);
         let wanted = |candidate: &&Candidate| {
             is_asked_for(candidate.pci) && held.is_none_or(|lost| lost.pci() == candidate.pci)
@@ -168,8 +168,18 @@ impl Listener {
         let expected = expected.map(|lost| Lock { after, ..lost.expected(next) });
         let found =
             found.or_else(|| expected.and_then(|lock| Some((lock, self.try_to_follow(&lock, next)?))));
-        if let Some((lock, following)) = found {
+        // At the end of the samples, nothing is gained by waiting for a cell that was lost.
+        let mut others = candidates.iter().filter(|other| is_last && is_asked_for(other.pci));
+        let found = found.or_else(|| {
+            held?;
+            others.find_map(|other| {
+                let lock = self.read_lock(other, is_last)?;
+                Some((lock, self.try_to_follow(&lock, next)?))
+            })
+        });
+        if let Some((lock, mut following)) = found {
             self.ladder.locks += 1;
+            self.lost.iter().for_each(|lost| following.remember(lost));
             self.state = State::Following(Box::new(following));
             return Some(Heard::Locked(lock));
         }
