@@ -161,7 +161,20 @@ fn what_is_no_log_is_refused_with_the_reason() {
         .run(&["diag", "decode", "phone.qmdl", "--code", "0xB173"])
         .found_nothing(&["no log packet of --code and --radio among 6 packets"]);
     shell.write("empty.qmdl", "");
-    shell.run(&["diag", "info", "empty.qmdl"]).refused(&["`empty.qmdl` is empty"]);
+    for command in ["info", "decode", "bandwidth"] {
+        shell.run(&["diag", command, "empty.qmdl"]).found_nothing(&["`empty.qmdl` is empty"]);
+    }
+    let some = shell.run(&["diag", "info", "--json", "empty.qmdl", "phone.qmdl", "noise.bin"]);
+    assert!(
+        some.out.lines().count() == 1 && some.out.contains("phone.qmdl"),
+        "what is there is told: {}",
+        some.out
+    );
+    some.found_nothing(&["`empty.qmdl` is empty", "`noise.bin`: no diag frame found"]);
+    shell.run(&["diag", "bandwidth", "phone.qmdl"]).found_nothing(&["phone.qmdl: nothing granted"]);
+    shell
+        .run(&["diag", "decode", "phone.qmdl", "--code", "0xB1EA", "--pcap", "x.pcapng"])
+        .found_nothing(&["no message of RRC"]);
     shell.run(&["diag", "info", "missing.qmdl"]).refused(&["missing.qmdl", "give an existing file"]);
     std::fs::create_dir(shell.path("logs")).unwrap();
     shell.run(&["diag", "info", "logs"]).refused(&["`logs` is a folder", "logs/*.qmdl"]);

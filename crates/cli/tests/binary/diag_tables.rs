@@ -129,8 +129,7 @@ fn kpis_are_followed_by_name_in_every_form() {
 
     run(&["lte.rsrpp"]).refused(&["no KPI `lte.rsrpp`", "`lte.rsrp`"]);
     run(&["lte.rsrp", "--pcap", "x"]).refused(&["--pcap"]);
-    let nothing = run(&["lte.dl.mcs"]);
-    assert!(nothing.err.contains("no sample of what is wanted; it needs packets of 0xB"), "{}", nothing.err);
+    run(&["lte.dl.mcs"]).found_nothing(&["no sample of what is wanted; it needs packets of 0xB"]);
 }
 
 /// How many innermost records a record of `decode --json` contains. A record without inner records counts itself. Tables

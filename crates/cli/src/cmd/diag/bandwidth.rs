@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
-use crate::cmd::Verdict;
 use crate::cmd::outputs::{self, Named, OutFile};
+use crate::cmd::{NothingFound, Verdict};
 use crate::terminal::{columns, hang};
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
@@ -106,11 +106,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut determine = Determine {
         bandwidth: if source.is_some() { bandwidth.holding(args.live.hold) } else { bandwidth },
         points: vec![],
-        series: Series { form: Form::of(args), radio: args.radio.map(Radio), out },
+        series: Series { form: Form::of(args), radio: args.radio.map(Radio), points: 0, out },
         keeps: args.kpi_trace.is_some() || Form::of(args) == Form::Summary,
         reports: args.reports.as_deref().map(|path| ReportFile::create(path, args)).transpose()?,
     };
     determine.series.begin()?;
+    let mut sources = vec![];
     let name = match source {
         Some(source) => {
             let name = source.to_string();
@@ -118,13 +119,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             name
         }
         None => {
-            let sources = input::read(&args.files, &mut determine)?;
+            sources = input::read(&args.files, &mut determine)?;
             sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
         }
     };
     determine.finish()?;
     let Determine { bandwidth, points, mut series, reports, .. } = determine;
     series.end(&points)?;
+    let has_nothing = series.points == 0;
     let troubles = bandwidth.troubles();
     for (count, what) in [
         (
@@ -160,6 +162,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     if let Some(path) = &args.kpi_trace {
         write_kpi_trace(path, args, &points)?;
+    }
+    input::check(&sources)?;
+    if has_nothing {
+        bail!(NothingFound(format!("{name}: nothing granted: there are no packets that tell of grants")));
     }
     Ok(Verdict::Fine)
 }
@@ -284,6 +290,8 @@ impl Form {
 struct Series<'o> {
     form: Form,
     radio: Option<Radio>,
+    /// Windows of that radio so far.
+    points: u64,
     out: &'o mut dyn Write,
 }
 
@@ -301,6 +309,7 @@ impl Series<'_> {
         if self.radio.is_some_and(|radio| radio != point.radio) {
             return Ok(());
         }
+        self.points += 1;
         match self.form {
             Form::Json => writeln!(self.out, "{}", json_of(point))?,
             Form::Csv => self.rows(point)?,
@@ -338,9 +347,6 @@ impl Series<'_> {
         told.sort();
         told.dedup();
         told.retain(|(radio, _)| self.radio.is_none_or(|own| own == *radio));
-        if told.is_empty() {
-            writeln!(self.out, "nothing granted: the log has no packets that tell of grants")?;
-        }
         for (radio, direction) in told {
             let of: Vec<&Point> =
                 points.iter().filter(|point| (point.radio, point.direction) == (radio, direction)).collect();

@@ -93,8 +93,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         decoded: 0,
     };
     let sources = input::read(&args.files, &mut decode)?;
-    decode.writer.finish()?;
+    let nothing = decode.writer.finish()?;
     decode.unread.report(&sources)?;
+    input::check(&sources)?;
     if decode.decoded == 0 {
         let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
         bail!(NothingFound(format!(
@@ -102,7 +103,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             thousands(decode.packets)
         )));
     }
-    Ok(Verdict::Fine)
+    nothing.map_or(Ok(Verdict::Fine), |nothing| bail!(nothing))
 }
 
 /// Checks that no output file is an input file, as far as the outputs' names are known before packets are read.
@@ -165,8 +166,8 @@ trait Writer {
         Ok(())
     }
 
-    /// Completes the output after the last packet.
-    fn finish(&mut self) -> anyhow::Result<()>;
+    /// Completes the output after the last packet. Returns what is to be said if it holds nothing in spite of packets.
+    fn finish(&mut self) -> anyhow::Result<Option<NothingFound>>;
 }
 
 /// Selects packets, writes them, and counts those that could not be read.

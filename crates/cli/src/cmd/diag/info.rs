@@ -41,7 +41,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut tallies = Tallies(vec![]);
     let sources = input::read(&args.files, &mut tallies)?;
     tallies.0.resize_with(sources.len(), Tally::default);
-    for (at, (source, tally)) in sources.iter().zip(&tallies.0).enumerate() {
+    let found = sources.iter().zip(&tallies.0).filter(|(source, _)| source.has_found());
+    for (at, (source, tally)) in found.enumerate() {
         if args.json {
             writeln!(out, "{}", as_json(source, tally))?;
         } else {
@@ -51,6 +52,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             write_text(source, tally, out, Paint::stdout())?;
         }
     }
+    input::check(&sources)?;
     Ok(Verdict::Fine)
 }
 

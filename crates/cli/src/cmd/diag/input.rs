@@ -36,13 +36,38 @@ pub struct Source {
     pub compression: Option<&'static str>,
     /// Its form.
     pub form: Format,
+    has_found: bool,
 }
 
-/// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input.
+impl Source {
+    /// Whether it holds messages: more of them than chance makes.
+    pub fn has_found(&self) -> bool {
+        self.has_found
+    }
+}
+
+/// Ends with a failure if a file held nothing, after what the others hold was put out.
 ///
 /// # Errors
-/// If a file cannot be read; [`NothingFound`] if it holds no message, or no more of them than chance makes; and the
-/// errors of `sink`.
+/// [`NothingFound`], naming all such files.
+pub fn check(sources: &[Source]) -> anyhow::Result<()> {
+    let nothing = sources.iter().filter(|source| !source.has_found).map(|Source { name, bytes, .. }| match bytes {
+        0 => format!("`{name}` is empty"),
+        _ => format!(
+            "`{name}`: no diag frame found in {} bytes: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, \
+             .mi2log, .dlf or the stream as it came), or less of one than a frame",
+            thousands(*bytes)
+        ),
+    });
+    let nothing: Vec<String> = nothing.collect();
+    if nothing.is_empty() { Ok(()) } else { bail!(NothingFound(nothing.join("\n"))) }
+}
+
+/// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input. Whether
+/// each holds any is for [`check`] to say, once the others are done.
+///
+/// # Errors
+/// If a file cannot be read, and the errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
     let bar = progress(paths);
     let mut reader = Reader::default();
@@ -72,17 +97,8 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
         }
         let form = reader.next_file(|place, item| feed.item(place, item));
         feed.passed()?;
-        if bytes == 0 {
-            bail!("`{name}` is empty");
-        }
-        if !feed.has_found() {
-            bail!(NothingFound(format!(
-                "`{name}`: no diag frame found in {} bytes: this is no log of a modem's diagnostic port (.qmdl, \
-                 .qmdl2, .mi2log, .dlf or the stream as it came), or less of one than a frame",
-                thousands(bytes)
-            )));
-        }
-        sources.push(Source { name, bytes, compression, form });
+        let has_found = feed.has_found();
+        sources.push(Source { name, bytes, compression, form, has_found });
     }
     reader.finish(|place, item| feed.item(place, item));
     feed.passed()?;

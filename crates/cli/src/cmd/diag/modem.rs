@@ -101,7 +101,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         None => {
             let mut packets = Packets::default();
-            input::read(&args.speech, &mut packets)?;
+            input::check(&input::read(&args.speech, &mut packets)?)?;
             let Packets(packets) = packets;
             if packets.is_empty() {
                 bail!("there is no log packet in it: a modem would have nothing to say");

@@ -9,6 +9,7 @@ use airpace_diag::export::gsmtap;
 
 use super::packets::ENOUGH;
 use super::{Kind, Writer};
+use crate::cmd::NothingFound;
 use crate::cmd::outputs::{self, OutFile};
 use crate::terminal::thousands;
 
@@ -89,7 +90,7 @@ impl Writer for CaptureFile<'_> {
         if self.messages > 0 { self.write() } else { Ok(()) }
     }
 
-    fn finish(&mut self) -> anyhow::Result<()> {
+    fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
         self.write()?;
         if let Out::File(file) = &mut self.out
             && let Some(file) = file.take()
@@ -101,6 +102,7 @@ impl Writer for CaptureFile<'_> {
             count => format!("; {} of a kind that no form of captures has are left out", thousands(count)),
         };
         eprintln!("airpace: {}: {} RRC and NAS messages{left_out}", self.name, thousands(self.messages));
-        Ok(())
+        let nothing = || NothingFound("no message of RRC or NAS: the capture is empty".to_owned());
+        Ok((self.messages == 0).then(nothing))
     }
 }

@@ -8,6 +8,7 @@ use airpace_diag::{LogCode, LogPacket, log};
 
 use super::packets::ENOUGH;
 use super::{Kind, Writer};
+use crate::cmd::NothingFound;
 
 /// Prints a table.
 pub struct Csv<'o> {
@@ -62,7 +63,8 @@ impl Writer for Csv<'_> {
         Ok(self.out.flush()?)
     }
 
-    fn finish(&mut self) -> anyhow::Result<()> {
-        self.write()
+    fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
+        self.write()?;
+        Ok(None)
     }
 }

@@ -10,6 +10,7 @@ use airpace_diag::kpi::{Extractor, Reason, Sample, Subscription, Wanted};
 use super::packets::ENOUGH;
 use super::parquet::Samples;
 use super::{Kind, Writer};
+use crate::cmd::NothingFound;
 use crate::terminal::thousands;
 
 /// Where samples go.
@@ -94,7 +95,7 @@ impl Writer for Kpis<'_> {
         }
     }
 
-    fn finish(&mut self) -> anyhow::Result<()> {
+    fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
         self.write()?;
         if let Form::Parquet(file) = &mut self.form {
             file.finish()?;
@@ -110,12 +111,13 @@ impl Writer for Kpis<'_> {
                 _ => eprintln!("airpace: {} packets of {trouble}", thousands(trouble.count)),
             }
         }
-        if self.samples == 0 {
-            eprintln!(
-                "airpace: no sample of what is wanted; it needs packets of {}",
-                self.subscription.codes().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            );
-        }
-        Ok(())
+        let nothing = || {
+            let codes: Vec<_> = self.subscription.codes().iter().map(ToString::to_string).collect();
+            NothingFound(format!(
+                "no sample of what is wanted; it needs packets of {}; `airpace diag info` says what the log holds",
+                codes.join(", ")
+            ))
+        };
+        Ok((self.samples == 0).then(nothing))
     }
 }

@@ -7,6 +7,7 @@ use airpace_diag::export::{json, text};
 use airpace_diag::log;
 
 use super::{Kind, Writer};
+use crate::cmd::NothingFound;
 
 /// How packets are printed.
 #[derive(Clone, Copy)]
@@ -65,7 +66,8 @@ impl Writer for Packets<'_> {
         Ok(self.out.flush()?)
     }
 
-    fn finish(&mut self) -> anyhow::Result<()> {
-        self.write()
+    fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
+        self.write()?;
+        Ok(None)
     }
 }

@@ -20,6 +20,7 @@ use arrow_array::types::Int32Type;
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::{Kind, Writer};
+use crate::cmd::NothingFound;
 use crate::cmd::outputs::{self, Named};
 use crate::parquet_file::{self, refused};
 
@@ -132,16 +133,15 @@ impl Writer for Codes {
         Ok(Kind::of(packet.code, &reading))
     }
 
-    fn finish(&mut self) -> anyhow::Result<()> {
+    fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
         let codes = std::mem::take(&mut self.codes);
-        if codes.is_empty() {
-            eprintln!("airpace: no packet could be read: nothing is written");
-        }
+        let nothing = || NothingFound("no packet could be read: nothing is written".to_owned());
+        let nothing = codes.is_empty().then(nothing);
         for mut file in codes.into_values() {
             file.write()?;
             file.file.finish().map_err(refused)?;
         }
-        Ok(())
+        Ok(nothing)
     }
 }
 
