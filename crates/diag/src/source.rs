@@ -63,9 +63,11 @@ impl Format {
                 return Some(Format::Plain);
             }
         }
-        let (stretch, is_enough) = match bytes.get(..FIRST_STRETCH) {
-            Some(stretch) => (stretch, true),
-            None => (bytes, is_all),
+        // Of a longer file, no more than the stretch is looked at, however much has come: the form does not depend on
+        // the pieces.
+        let (stretch, is_whole, is_enough) = match bytes.get(..FIRST_STRETCH) {
+            Some(stretch) => (stretch, false, true),
+            None => (bytes, true, is_all),
         };
         if has_frames(stretch) {
             return Some(Format::Hdlc);
@@ -74,9 +76,7 @@ impl Format {
             return None;
         }
         // A damaged stream may have bytes that look like packets of a `.dlf` file; but no such file has frames.
-        let is_dlf = !has_remains_of_frames(stretch)
-            && (dlf::is_mostly_chains(stretch)
-                || before.is_none() && dlf::is_chain(stretch, is_all) == Some(true));
+        let is_dlf = !has_remains_of_frames(stretch) && dlf::is_packets(stretch, is_whole, before.is_none());
         Some(if is_dlf { Format::Dlf } else { before.unwrap_or(Format::Hdlc) })
     }
 
@@ -290,7 +290,10 @@ impl Reader {
         loop {
             let rest = &self.held[at..];
             let place = Place { file: self.file, offset: self.base + at as u64 };
-            match dlf::step(rest, self.last, is_all) {
+            // After a skipped byte nothing says that a packet begins here, but the packets that follow it: otherwise it
+            // would depend on the pieces at which bytes the last packet's time is asked.
+            let last = if self.skipped > 0 { None } else { self.last };
+            match dlf::step(rest, last, is_all) {
                 dlf::Step::Skip(bytes) => {
                     self.skipped += bytes;
                     at += bytes;

@@ -52,6 +52,11 @@ impl Stamp {
         self.nanos() >= UNSET_BEFORE_SECONDS * 1_000_000_000
     }
 
+    /// Whether its units are fewer than a tick has. Those of every modem are.
+    pub(crate) fn is_regular(self) -> bool {
+        self.0 & 0xFFFF < UNITS_PER_TICK
+    }
+
     /// Time from `earlier` to here, in seconds; `None` if the modem learned the time in between.
     pub fn since(self, earlier: Stamp) -> Option<f64> {
         let span = self.nanos() as i128 - earlier.nanos() as i128;

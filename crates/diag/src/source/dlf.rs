@@ -1,5 +1,10 @@
 //! Log packets one after the other, without marks or checksums: what follows a packet tells where it begins.
+//!
+//! Whether a file is made of such packets is decided by headers, not by bytes: in a file that is, nearly every header that
+//! can be found is where the packet before it ends. What a damaged stream or chance leads to is a few long "packets", with
+//! the headers of the stream's own packets inside.
 
+use crate::log;
 use crate::packet::LogCode;
 use crate::stamp::Stamp;
 
@@ -33,8 +38,39 @@ impl Header {
             code: LogCode(u16::from_le_bytes([code_low, code_high])),
             stamp: Stamp(u64::from_le_bytes(*stamp)),
         };
-        (header.length >= HEADER && header.code.equipment() > 0 && header.stamp.nanos() < DAYS * DAY_NANOS)
-            .then_some(header)
+        let is_possible = header.length >= HEADER
+            && header.code.equipment() > 0
+            && header.stamp.is_regular()
+            && header.stamp.nanos() < DAYS * DAY_NANOS;
+        is_possible.then_some(header)
+    }
+
+    /// Reads a header that can be evidence of a packet: its code is of an equipment in the field.
+    fn read_possible(bytes: &[u8]) -> Option<Header> {
+        Header::read(bytes).filter(|header| EQUIPMENTS.contains(&header.code.equipment()))
+    }
+
+    /// Whether it is evidence by itself.
+    ///
+    /// Chosen: a stamp of before the modem knew the time is mostly zeros, which are common in payloads too. There, the
+    /// code must have a layout.
+    fn is_evident(self) -> bool {
+        self.stamp.is_set() || self.has_layout()
+    }
+
+    fn has_layout(self) -> bool {
+        log::code(self.code).is_some()
+    }
+
+    /// Whether the payloads of two packets that begin like this differ.
+    ///
+    /// Chosen: in a pattern that repeats, a byte or two may count on. That is no difference, unless the code has a layout:
+    /// few codes have one.
+    fn differs(self, one: &[u8], other: &[u8]) -> bool {
+        const COUNTER_BYTES: usize = 2;
+        let pairs = one.iter().zip(other).take(self.length).skip(HEADER);
+        let different = pairs.filter(|(one, other)| one != other).count();
+        different > COUNTER_BYTES || different > 0 && self.has_layout()
     }
 
     fn is_near(self, stamp: Stamp) -> bool {
@@ -48,31 +84,25 @@ impl Header {
 }
 
 /// Whether packets that lead from one to the next begin here; `None` if more bytes are needed.
-pub(super) fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
-    chain(bytes, is_all).map(|length| length > 0)
-}
-
-/// The bytes of the packets that lead from one to the next here, 0 if there are none; `None` if more bytes are needed.
-fn chain(bytes: &[u8], is_all: bool) -> Option<usize> {
+fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
     let mut rest = bytes;
     let mut last: Option<Stamp> = None;
     for seen in 0..ENOUGH {
         if rest.len() < HEADER {
             // Two packets that lead to the end, or one that is everything there is.
-            let is_enough = seen >= 2 || seen == 1 && rest.is_empty();
-            return is_all.then_some(if is_enough { bytes.len() - rest.len() } else { 0 });
+            return is_all.then_some(seen >= 2 || seen == 1 && rest.is_empty());
         }
-        let Some(header) = Header::read(rest) else { return Some(0) };
-        if !EQUIPMENTS.contains(&header.code.equipment()) || last.is_some_and(|last| !header.is_near(last)) {
-            return Some(0);
+        let Some(header) = Header::read_possible(rest) else { return Some(false) };
+        if last.is_some_and(|last| !header.is_near(last)) {
+            return Some(false);
         }
         match rest.get(header.length..) {
             Some(next) => rest = next,
-            None => return is_all.then_some(if seen >= 2 { bytes.len() - rest.len() } else { 0 }),
+            None => return is_all.then_some(seen >= 2),
         }
         last = Some(header.stamp);
     }
-    Some(bytes.len() - rest.len())
+    Some(true)
 }
 
 /// Where packets begin, at this byte or after.
@@ -95,19 +125,102 @@ fn find(bytes: &[u8], begins: std::ops::Range<usize>, is_all: bool) -> Found {
     Found::NotBefore(begins.end)
 }
 
-/// Whether chains make up most of these bytes.
-///
-/// Chosen: a few packets that seem to lead from one to the next can also be what damage made of something else; a
-/// `.dlf` file that has lost more than half of its bytes is not known as one.
-pub(super) fn is_mostly_chains(bytes: &[u8]) -> bool {
-    let (mut at, mut chained) = (0, 0);
-    while at < bytes.len() {
-        // An undecided place at the end hides none of the chains before it.
-        let length = chain(&bytes[at..], false).unwrap_or(0);
-        chained += length;
-        at += length.max(1);
+/// Packets that lead from one to the next, from some byte on.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Packets that end where another begins, or where the file ends.
+    packets: usize,
+    /// Their bytes.
+    bytes: usize,
+    /// Headers within them that could begin a packet of their time.
+    strays: usize,
+    /// Whether they differ. Those of a pattern that repeats do not.
+    is_varied: bool,
+    /// Whether they are the whole file.
+    is_file: bool,
+}
+
+impl Run {
+    /// Follows the packets from the start of `bytes`, unless they are none or could be chance. `is_whole`: the file
+    /// ends where `bytes` do. `is_begin`: it begins where they do, and nothing else tells what it is. Otherwise, how many
+    /// bytes to go on after.
+    fn follow(bytes: &[u8], is_whole: bool, is_begin: bool) -> Result<Run, usize> {
+        let mut run = Run { packets: 0, bytes: 0, strays: 0, is_varied: false, is_file: false };
+        let first = Header::read_possible(bytes).ok_or(1_usize)?;
+        let (mut header, mut evident) = (first, 0);
+        while let Some(rest) = bytes.get(run.bytes + header.length..) {
+            let next = Header::read_possible(rest).filter(|next| next.is_near(header.stamp));
+            if next.is_none() && !(is_whole && rest.is_empty()) {
+                break;
+            }
+            run.packets += 1;
+            evident += usize::from(header.is_evident());
+            run.bytes += header.length;
+            let Some(next) = next else {
+                run.is_file = is_begin;
+                break;
+            };
+            run.is_varied |= next != first || first.differs(bytes, rest);
+            header = next;
+        }
+        let is_enough = match run.packets {
+            0 => false,
+            // One packet that is everything there is.
+            1 => run.is_file && first.has_layout(),
+            // Codes without a layout are common in real logs.
+            _ => run.is_varied && 2 * evident >= run.packets,
+        };
+        if !is_enough {
+            return Err(if run.packets > 1 { run.bytes } else { 1 });
+        }
+        let mut at = 0;
+        while at < run.bytes
+            && let Some(header) = Header::read(&bytes[at..])
+        {
+            run.strays += strays(&bytes[at + 1..at + header.length], header.stamp);
+            at += header.length;
+        }
+        Ok(run)
     }
-    chained > 0 && 2 * chained >= bytes.len()
+}
+
+/// Headers in `bytes` that could begin packets of about this time.
+fn strays(bytes: &[u8], time: Stamp) -> usize {
+    let is_header = |bytes| {
+        Header::read_possible(bytes).is_some_and(|header| header.is_evident() && header.is_near(time))
+    };
+    bytes.windows(HEADER).filter(|bytes| is_header(bytes)).count()
+}
+
+/// Whether these bytes are packets one after the other, apart from a few damaged places. `is_whole`: the file ends where
+/// they do. `is_alone`: nothing else tells what the file is.
+///
+/// Chosen: runs of packets make up half of the bytes, or begin at the first byte; and no more headers lie elsewhere than
+/// in runs.
+pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
+    let (mut at, mut between) = (0, 0);
+    let (mut packets, mut in_runs, mut elsewhere) = (0, 0, 0);
+    let mut begins_with_run = false;
+    let mut time: Option<Stamp> = None;
+    while at < bytes.len() {
+        match Run::follow(&bytes[at..], is_whole, is_alone && at == 0) {
+            Ok(run) => {
+                begins_with_run |= at == 0;
+                let begins = Header::read(&bytes[at..]).map(|header| header.stamp);
+                // What lies between two runs is of the time of the first.
+                elsewhere += time.or(begins).map_or(0, |time| strays(&bytes[between..at], time)) + run.strays;
+                packets += run.packets;
+                in_runs += run.bytes;
+                time = begins;
+                at += run.bytes;
+                between = at;
+            }
+            Err(bytes) => at += bytes,
+        }
+    }
+    elsewhere += time.map_or(0, |time| strays(&bytes[between..], time));
+    let is_most = 2 * in_runs >= bytes.len();
+    packets > elsewhere && (is_most || is_alone && begins_with_run)
 }
 
 /// Tells what comes next where no packet follows the last one. Bytes are skipped up to the first where more bytes could show a
