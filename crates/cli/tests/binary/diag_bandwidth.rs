@@ -246,7 +246,12 @@ fn recorded_logs_become_series_and_a_run_of_the_simulator() {
     let shell = Shell::new();
     for log in recorded() {
         let name = log.to_str().unwrap();
-        let windows = shell.run(&["diag", "bandwidth", name, "--json"]).json();
+        let done = shell.run(&["diag", "bandwidth", name, "--json"]);
+        if done.out.is_empty() {
+            done.found_nothing(&["nothing granted"]);
+            continue;
+        }
+        let windows = done.json();
         let bits = |way: &str, by: &str| -> f64 {
             let of = windows.iter().filter(|window| window["direction"] == way);
             of.filter_map(|window| window[by].as_f64()).sum::<f64>() * 1e5
