@@ -314,6 +314,9 @@ pub fn command(input: &[u8]) {
         let whole = mac::visit(direction, input, |_| visited += 1);
         assert_eq!(whole.is_ok(), visited > 0, "a header should be read completely or not at all");
     }
+    let mut visited = 0;
+    let whole = mac::visit_answers(input, |_| visited += 1);
+    assert_eq!(whole.is_ok(), visited > 0, "answers should be read completely or not at all");
 }
 
 /// RLC headers, NR messages and names of KPIs: a header lists no more than its bytes can hold; bits that were read are

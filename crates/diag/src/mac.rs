@@ -1,8 +1,10 @@
 //! MAC headers of LTE and the control elements behind them, which 0xB063 and 0xB064 carry as `mac_hdr_ce`.
 //!
-//! All subheaders come first, then the control elements in their order; the payloads are not logged.
+//! All subheaders come first, then the control elements in their order; the payloads are not logged. Blocks that answer
+//! random accesses have subheaders and payloads of their own ([`visit_answers`]); paging and system information have none
+//! ([`Kind::Transparent`]).
 //!
-//! Source: TS 36.321 §6.1.2
+//! Source: TS 36.321 §6.1.2, §6.1.4, §6.1.5
 
 use std::fmt;
 
@@ -13,6 +15,50 @@ pub enum Direction {
     Down,
     /// From the phone.
     Up,
+}
+
+/// How a block of the downlink begins, which depends on the identity for which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// With subheaders.
+    Subheaders,
+    /// With a message of RRC, which is the whole block: paging and system information.
+    Transparent,
+    /// With subheaders of answers to random accesses.
+    Answers,
+}
+
+impl Kind {
+    /// What a block begins with that is for the identity of this number in the log; `None` where that is not known: blocks
+    /// of a multicast channel have subheaders with meanings of their own, and the other identities have no blocks.
+    ///
+    /// Source: TS 36.321 §6.1.2, §6.1.4, §6.1.5; §7.1 Table 7.1-2 tells which identity carries what.
+    pub fn of_rnti(number: u64) -> Option<Kind> {
+        match number {
+            0 | 1 | 4 => Some(Kind::Subheaders),
+            2 | 5 => Some(Kind::Transparent),
+            3 => Some(Kind::Answers),
+            _ => None,
+        }
+    }
+}
+
+/// An answer to random accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// How long phones without an answer may wait, as an index.
+    Backoff(u8),
+    /// To the phones that sent this preamble.
+    Response {
+        /// The preamble.
+        preamble: u8,
+        /// How much earlier the phone must send, in steps of 16 Ts.
+        timing_advance: u16,
+        /// The grant of its first message, 20 bits. NB-IoT uses the upper 15 of them.
+        grant: u32,
+        /// The identity that it gets.
+        temporary_crnti: u16,
+    },
 }
 
 /// One subheader, with the element that it announces.
@@ -134,6 +180,40 @@ pub fn visit<'a>(
     Ok(())
 }
 
+/// Bytes of the response to a preamble.
+const RESPONSE: usize = 6;
+
+/// Visits the answers in a block for random accesses.
+///
+/// # Errors
+/// If the block ends before the last response does. Then no answer has been visited.
+///
+/// Source: TS 36.321 §6.1.5, §6.2.2, §6.2.3
+pub fn visit_answers(block: &[u8], mut visit: impl FnMut(Answer)) -> Result<(), Broken> {
+    const GOES_ON: u8 = 0x80;
+    const IS_PREAMBLE: u8 = 0x40;
+    let last = block.iter().position(|byte| byte & GOES_ON == 0).ok_or(Broken { at: block.len() })?;
+    let (subheaders, mut responses) = block.split_at(last + 1);
+    let preambles = subheaders.iter().filter(|byte| **byte & IS_PREAMBLE != 0).count();
+    if responses.len() < RESPONSE * preambles {
+        return Err(Broken { at: block.len() });
+    }
+    for &subheader in subheaders {
+        if subheader & IS_PREAMBLE == 0 {
+            visit(Answer::Backoff(subheader & 0x0F));
+        } else if let Some((&[a, b, c, d, e, f], rest)) = responses.split_first_chunk::<RESPONSE>() {
+            responses = rest;
+            visit(Answer::Response {
+                preamble: subheader & 0x3F,
+                timing_advance: u16::from(a & 0x7F) << 4 | u16::from(b >> 4),
+                grant: u32::from(b & 0x0F) << 16 | u32::from(c) << 8 | u32::from(d),
+                temporary_crnti: u16::from_be_bytes([e, f]),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Goes through the subheaders; returns where they end.
 fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16>)) -> Result<usize, Broken> {
     let mut at = 0;
@@ -246,9 +326,36 @@ mod tests {
         assert_eq!(all(Direction::Down, &[0x23, 2, 0x11]), Err(Broken { at: 2 }), "17 is no element of ours");
     }
 
+    #[test]
+    fn answers_to_random_accesses_are_preambles_with_responses_and_a_backoff() {
+        let answers = |block: &[u8]| {
+            let mut answers = vec![];
+            visit_answers(block, |answer| answers.push(answer)).map(|()| answers)
+        };
+        let response = |preamble, timing_advance, grant, temporary_crnti| Answer::Response {
+            preamble,
+            timing_advance,
+            grant,
+            temporary_crnti,
+        };
+        // A block of a real log; its identity is that of the phone's next blocks.
+        assert_eq!(
+            answers(&[0x50, 0x00, 0xB1, 0x22, 0x78, 0xF4, 0xE0]),
+            Ok(vec![response(16, 11, 0x1_2278, 0xF4E0)])
+        );
+        let two = [0x83, 0xC5, 0x7F, 0x7F, 0xFF, 0xFF, 0xFF, 0, 1, 0x80, 0x10, 0, 0, 0xAB, 0xCD, 0, 0];
+        let expected = vec![Answer::Backoff(3), response(5, 2_047, 0xF_FFFF, 1), response(63, 1, 0, 0xABCD)];
+        assert_eq!(answers(&two), Ok(expected), "a backoff, two responses, padding");
+        for cut in 0..15 {
+            assert_eq!(answers(&two[..cut]), Err(Broken { at: cut }), "nothing of a cut block is told");
+        }
+        assert_eq!(answers(&[0x07]), Ok(vec![Answer::Backoff(7)]));
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(header in prop::collection::vec(any::<u8>(), 0..40), up in any::<bool>()) {
+            let _ = visit_answers(&header, |_| ());
             let _ = all(if up { Direction::Up } else { Direction::Down }, &header);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::field::Names;
 use super::read::{Record, Value};
-use crate::mac::{self, BUFFER_SIZES, Direction, Element, LEAST_HEADROOM_DB};
+use crate::mac::{self, Answer, BUFFER_SIZES, Direction, Element, LEAST_HEADROOM_DB};
 use crate::rlc::{self, Item, Pdu};
 use crate::rrc;
 
@@ -10,7 +10,9 @@ use crate::rrc;
 /// says where that is.
 #[derive(Clone, Copy, Debug)]
 pub enum Coded {
-    /// A [MAC header](crate::mac): a list `mac` of subheaders with their control elements, or `mac_broken_at`, a byte.
+    /// A [MAC header](crate::mac): a list `mac` of subheaders with their control elements, or `mac_broken_at`, a byte. In
+    /// the downlink, the field `rnti_type` around it tells [what a block begins with](mac::Kind): the list has one element
+    /// if that is a message of RRC, the answers to random accesses if it is these, and is absent if that is not known.
     Mac(Direction),
     /// An [RLC header](crate::rlc): a record `rlc`, or `rlc_broken_at`, a bit. The field of this name tells how many
     /// bits a sequence number has.
@@ -29,10 +31,22 @@ impl Coded {
     ) {
         let (name, value) = match self {
             Coded::Mac(_) if bytes.is_empty() => ("mac", Value::Records(vec![])),
-            Coded::Mac(direction) => match subheaders(direction, bytes) {
-                Ok(records) => ("mac", Value::Records(records)),
-                Err(broken) => ("mac_broken_at", Value::Unsigned(broken.at as u64)),
-            },
+            Coded::Mac(direction) => {
+                let read = match direction {
+                    Direction::Down => mac::Kind::of_rnti(number(RNTI)),
+                    Direction::Up => Some(mac::Kind::Subheaders),
+                };
+                let records = match read {
+                    None => return around.0.push(("mac", Value::Absent)),
+                    Some(mac::Kind::Subheaders) => subheaders(direction, bytes),
+                    Some(mac::Kind::Answers) => answers(bytes),
+                    Some(mac::Kind::Transparent) => Ok(vec![headless("transparent", None)]),
+                };
+                match records {
+                    Ok(records) => ("mac", Value::Records(records)),
+                    Err(broken) => ("mac_broken_at", Value::Unsigned(broken.at as u64)),
+                }
+            }
             Coded::RlcAm(sn_bits) => match rlc_header(number(sn_bits), bytes) {
                 Ok(record) => ("rlc", Value::Record(record)),
                 Err(broken) => ("rlc_broken_at", Value::Unsigned(broken.at_bit as u64)),
@@ -47,6 +61,9 @@ impl Coded {
         around.0.push((name, value));
     }
 }
+
+/// The field that tells for whom a block is.
+pub(super) const RNTI: &str = "rnti_type";
 
 /// Names of what each group of logical channels reports: an index, and the most bytes that it means.
 const GROUPS: [(&str, &str); 4] = [
@@ -67,6 +84,41 @@ fn subheaders(direction: Direction, header: &[u8]) -> Result<Vec<Record<'_>>, ma
         ];
         element(subheader.element, &mut fields);
         records.push(Record(fields));
+    })?;
+    Ok(records)
+}
+
+/// An element that no subheader with a logical channel announces.
+fn headless(element: &'static str, bytes: Option<u64>) -> Record<'static> {
+    Record(vec![
+        ("lcid", Value::Absent),
+        ("element", Value::Name(element)),
+        ("length", bytes.map_or(Value::Absent, Value::Unsigned)),
+    ])
+}
+
+fn answers(block: &[u8]) -> Result<Vec<Record<'_>>, mac::Broken> {
+    const RESPONSE_BYTES: u64 = 6;
+    let number = |number: u16| Value::Unsigned(u64::from(number));
+    let mut records = vec![];
+    mac::visit_answers(block, |answer| {
+        let mut record;
+        match answer {
+            Answer::Backoff(index) => {
+                record = headless("backoff indicator", None);
+                record.0.push(("bi", number(u16::from(index))));
+            }
+            Answer::Response { preamble, timing_advance, grant, temporary_crnti } => {
+                record = headless("random access response", Some(RESPONSE_BYTES));
+                record.0.extend([
+                    ("rapid", number(u16::from(preamble))),
+                    ("ta_command", number(timing_advance)),
+                    ("ul_grant", Value::Mask(u64::from(grant), 20)),
+                    ("temporary_c_rnti", Value::Mask(u64::from(temporary_crnti), 16)),
+                ]);
+            }
+        }
+        records.push(record);
     })?;
     Ok(records)
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::log::CODES;
+use crate::mac::Direction;
 
 const KIND: Names = &[(1, "one"), (2, "two")];
 
@@ -343,7 +344,8 @@ fn check(part: &'static Part, around: &mut Vec<&'static Part>, path: &str) {
         let needs = match coded {
             Coded::RlcAm(name) => Some(name),
             Coded::NrRrc(_) => Some("channel"),
-            Coded::Mac(_) => None,
+            Coded::Mac(Direction::Down) => Some(super::coded::RNTI),
+            Coded::Mac(Direction::Up) => None,
         };
         assert!(needs.is_none_or(|name| counts(around, name)), "{path}: {needs:?} is a field around it");
     }
