@@ -149,10 +149,10 @@ fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
         (Cell::Unsigned(number), Value::Unsigned(other) | Value::Mask(other, _) | Value::Flags(other, _)) => {
             number == *other
         }
-        // A name without letters means that there is no value.
+        // A name without letters means that there is no value, and so does a number without a name.
         (Cell::Unsigned(number), Value::Absent) => leaves.iter().any(|leaf| {
             matches!(leaf.field.map(|field| field.shown),
-                Some(Shown::Named(names)) if names.contains(&(number, "")))
+                Some(Shown::Named(names)) if names.iter().all(|(of, name)| *of != number || name.is_empty()))
         }),
         (Cell::Unsigned(number), Value::Name(name)) => leaves.iter().any(|leaf| {
             matches!(leaf.field.map(|field| field.shown),

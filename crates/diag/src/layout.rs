@@ -26,7 +26,7 @@ mod tests;
 use std::fmt;
 
 pub use coded::Coded;
-pub use field::{Cell, Field, Names, Shown, bytes, from_top, i8, i16, i32, u8, u16, u24, u32, u64};
+pub use field::{Cell, Field, Names, Shown, Unset, bytes, from_top, i8, i16, i32, u8, u16, u24, u32, u64};
 pub use find::Leaf;
 pub use pick::{MOST, PathError, Pick, Visited};
 pub use read::{Record, Value};

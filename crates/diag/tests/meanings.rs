@@ -5,10 +5,12 @@ mod recordings_folder;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airpace_diag::export::json;
 use airpace_diag::layout::{Decoded, Record, Value};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogPacket, Message, log};
 use recordings_folder::{logs, recordings};
+use serde_json::Value as Json;
 
 /// Visits the packets of every recorded log that can be read, with the log's name.
 fn visit(mut each: impl FnMut(&str, &LogPacket<'_>, &Decoded<'_>)) {
@@ -95,4 +97,99 @@ fn blocks_for_all_phones_have_no_subheaders_and_random_accesses_get_answers() {
     for identity in checked {
         assert!(used.contains(identity), "the phone gets blocks as {identity:?}, the identity of the answer");
     }
+}
+
+/// Notes the types of all values in a piece of JSON, by their path; null is of any type.
+fn types(path: &str, value: &Json, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let kind = match value {
+        Json::Null => return,
+        Json::Bool(_) => "truth",
+        Json::Number(_) => "number",
+        Json::String(_) => "text",
+        Json::Array(items) => {
+            items.iter().for_each(|item| types(&format!("{path}[]"), item, found));
+            "list"
+        }
+        Json::Object(fields) => {
+            // What a subpacket has depends on which it is.
+            let version = fields.get("subpacket_version").or(fields.get("version"));
+            let which =
+                fields.get("subpacket_id").map(|id| format!("<{id} {version:?}>")).unwrap_or_default();
+            fields.iter().for_each(|(name, value)| types(&format!("{path}{which}.{name}"), value, found));
+            "object"
+        }
+    };
+    found.entry(path.to_owned()).or_default().insert(kind);
+}
+
+#[test]
+fn every_field_of_a_version_has_one_type() {
+    let (mut found, mut text) = (BTreeMap::new(), vec![]);
+    visit(|_, packet, decoded| {
+        text.clear();
+        json::record(&decoded.fields, &mut text);
+        let fields: Json = serde_json::from_slice(&text).unwrap();
+        types(&format!("{} {}: ", packet.code, decoded.version), &fields, &mut found);
+    });
+    for (path, kinds) in &found {
+        assert_eq!(kinds.len(), 1, "{path}");
+    }
+    // A number with a unit behind it is a number.
+    let numbers = [
+        "0xB0A3 1: .subpackets[]<195 Some(Number(1))>.pdus[].sn_length",
+        "0xB0C0 26: .rrc_version_number",
+        "0xB126 144: .records[].number_of_rx_antennas_n",
+        "0xB245 2: .subcarrier_space",
+        "0xB821 0.8: .rrc_version_number",
+    ];
+    assert!(recordings().is_none() || found.len() > 1_900, "{} fields", found.len());
+    for path in numbers.into_iter().filter(|_| recordings().is_some()) {
+        let kinds = found.get(path).unwrap_or_else(|| panic!("{path} is not there"));
+        assert!(kinds.contains("number"), "{path}: {kinds:?}");
+    }
+}
+
+#[test]
+fn what_the_modem_does_not_know_is_no_value() {
+    if recordings().is_none() {
+        return;
+    }
+    // By log packet: values that are known, and those that are not.
+    let mut counts: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
+    let mut count = |what, whose, record: &Record<'_>, fields: &[&str]| {
+        let absent = fields.iter().filter(|field| record.get(field) == Some(&Value::Absent)).count();
+        assert!(absent == 0 || absent == fields.len(), "{what}: {record:?}");
+        counts.entry((what, whose)).or_default()[usize::from(absent > 0)] += 1;
+    };
+    visit(|_, packet, decoded| match packet.code.0 {
+        0xB066 => {
+            for sample in decoded.fields.records("subpackets").iter().flat_map(|part| part.records("samples"))
+            {
+                count("0xB066", "samples", sample, &["sub_fn", "sys_fn"]);
+            }
+        }
+        0xB821 => {
+            count("0xB821", "cell", &decoded.fields, &["physical_cell_id", "freq"]);
+            count("0xB821", "frame", &decoded.fields, &["system_frame_number", "subframe_number"]);
+        }
+        0xB0C0 => {
+            let channel = name(&decoded.fields, "channel");
+            let whose = match channel.split('-').next() {
+                Some("UL") => "uplink",
+                Some("BCCH") => "system information",
+                _ => "other downlink",
+            };
+            count("0xB0C0", whose, &decoded.fields, &["system_frame_number", "subframe_number"]);
+        }
+        _ => {}
+    });
+    let expected = [
+        (("0xB066", "samples"), [42, 4_038]),
+        (("0xB0C0", "other downlink"), [6_432, 0]),
+        (("0xB0C0", "system information"), [1_712, 518]),
+        (("0xB0C0", "uplink"), [0, 3_339]),
+        (("0xB821", "cell"), [369, 23]),
+        (("0xB821", "frame"), [172, 220]),
+    ];
+    assert_eq!(counts, expected.into());
 }

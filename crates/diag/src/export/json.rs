@@ -115,7 +115,9 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
         }
         Value::Flags(bits, names) => list(flags(*bits, names), out, |(bit, name), out| match name {
             Some(name) => string(name, out),
-            None => unsigned(bit, out),
+            // A list has texts or numbers, not both.
+            None if names.is_empty() => unsigned(bit, out),
+            None => shown(format_args!("\"bit {bit}\""), out),
         }),
         Value::Bytes(bytes) => {
             out.push(b'"');
@@ -189,6 +191,7 @@ mod tests {
             ("name", Value::Name("a \"b\"\n")),
             ("mask", Value::Mask(0xC3, 11)),
             ("flags", Value::Flags(0b1010, &[(1, "SIB1")])),
+            ("bits", Value::Flags(0b1010, &[])),
             ("bytes", Value::Bytes(&[0, 0xAB])),
             ("records", Value::Records(vec![Record(vec![]), Record(vec![("x", Value::Unsigned(0))])])),
             ("record", Value::Record(Record(vec![("y", Value::Signed(-7))]))),
@@ -200,7 +203,7 @@ mod tests {
             read,
             serde_json::json!({
                 "none": null, "unsigned": u64::MAX, "signed": i64::MIN, "real": -95.0625, "small": 1e-300,
-                "infinite": null, "name": "a \"b\"\n", "mask": "0x0C3", "flags": ["SIB1", 3],
+                "infinite": null, "name": "a \"b\"\n", "mask": "0x0C3", "flags": ["SIB1", "bit 3"], "bits": [1, 3],
                 "bytes": "00ab",
                 "records": [{}, {"x": 0}], "record": {"y": -7}
             })

@@ -32,7 +32,7 @@ pub enum ColumnKind {
     Signed,
     /// Numbers with a fraction.
     Real,
-    /// Names, masks, and numbers of values that have no name.
+    /// Names and masks.
     Text,
     /// Bytes.
     Bytes,

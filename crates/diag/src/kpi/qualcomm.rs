@@ -332,8 +332,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.band", 0xB823, &["band"]),
     Origin::new("nr.dl.bandwidth", 0xB823, &["dl_bandwidth_mhz"]).above(NO_BANDWIDTH),
     Origin::new("nr.ul.bandwidth", 0xB823, &["ul_bandwidth_mhz"]).above(NO_BANDWIDTH),
-    Origin::new("nr.subcarrier_spacing", 0xB822, &["subcarrier_spacing"])
-        .formula(Named(&[("15 kHz", 15.0), ("30 kHz", 30.0), ("60 kHz", 60.0), ("120 kHz", 120.0)])),
+    Origin::new("nr.subcarrier_spacing", 0xB822, &["subcarrier_spacing"]),
     Origin::new("nr.tac", 0xB823, &["tac"]),
     Origin::new("nr.mcc", 0xB823, &["mcc"]),
     Origin::new("nr.mnc", 0xB823, &["mnc"]),

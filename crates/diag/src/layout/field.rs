@@ -1,6 +1,6 @@
 //! Fields: a number of bits in a part, and what their value means.
 
-/// Names of a field's values; values without one are shown as numbers.
+/// Names of a field's values, or of bits. A value without a name is not known: it counts as no value.
 pub type Names = &'static [(u64, &'static str)];
 
 /// A field of a part.
@@ -19,6 +19,19 @@ pub struct Field {
     pub is_from_top: bool,
     /// What its number means.
     pub shown: Shown,
+    /// Bits by which the part says that it does not know the field's value.
+    pub unset: Option<Unset>,
+}
+
+/// Bits of a part, and the number that they have where a value is not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Unset {
+    /// The lowest bit, counted as a field's.
+    pub bit: usize,
+    /// How many bits there are.
+    pub width: usize,
+    /// The number.
+    pub number: u64,
 }
 
 /// What a field's number means.
@@ -35,7 +48,7 @@ pub enum Shown {
     },
     /// A power in dBm or dB with seven fractional bits, from −256 on; 0 means no value.
     Power,
-    /// One of a list.
+    /// One of a list, or no value.
     Named(Names),
     /// The number that a list has for it, or no value; itself if the list does not have it.
     Meant(&'static [(u64, Option<f64>)]),
@@ -84,7 +97,7 @@ impl Cell<'_> {
 }
 
 const fn whole(name: &'static str, byte: usize, width: usize) -> Field {
-    Field { name, bit: 8 * byte, width, signed: false, is_from_top: false, shown: Shown::Number }
+    Field { name, bit: 8 * byte, width, signed: false, is_from_top: false, shown: Shown::Number, unset: None }
 }
 
 /// A byte, `byte` bytes into its part.
@@ -134,7 +147,7 @@ pub const fn bytes(name: &'static str, byte: usize, count: usize) -> Field {
 
 /// `width` bits, at most 56, of which the highest comes `bit` bits behind the highest of the part's first byte.
 pub const fn from_top(name: &'static str, bit: usize, width: usize) -> Field {
-    Field { name, bit, width, signed: false, is_from_top: true, shown: Shown::Number }
+    Field { name, bit, width, signed: false, is_from_top: true, shown: Shown::Number, unset: None }
 }
 
 impl Field {
@@ -173,6 +186,11 @@ impl Field {
         Field { shown: Shown::Flags(names), ..self }
     }
 
+    /// The same, but without a value where the bits of `other` are this number.
+    pub const fn unset_where(self, other: Field, number: u64) -> Field {
+        Field { unset: Some(Unset { bit: other.bit, width: other.width, number }), ..self }
+    }
+
     /// The same in hexadecimal.
     pub const fn mask(self) -> Field {
         Field { shown: Shown::Mask, ..self }
@@ -181,31 +199,23 @@ impl Field {
     /// The field's bits, in a part that begins where `part` begins and is complete.
     #[inline]
     pub(super) fn raw(&self, part: &[u8]) -> u64 {
-        let (first, shift) = (self.bit / 8, self.bit % 8);
         if self.is_from_top {
+            let (first, shift) = (self.bit / 8, self.bit % 8);
             let word = (first..first + 8)
                 .fold(0_u64, |word, at| word << 8 | u64::from(part.get(at).copied().unwrap_or(0)));
             return word << shift >> (64 - self.width);
         }
-        let word = match part.get(first..).and_then(<[u8]>::first_chunk) {
-            Some(&word) => u64::from_le_bytes(word),
-            None => {
-                let mut word = [0; 8];
-                let there = part.get(first..).unwrap_or_default();
-                word[..there.len()].copy_from_slice(there);
-                u64::from_le_bytes(word)
-            }
-        };
-        let mut number = word >> shift;
-        if shift + self.width > 64 {
-            number |= part.get(first + 8).map_or(0, |&byte| u64::from(byte) << (64 - shift));
-        }
-        number & (u64::MAX >> (64 - self.width))
+        number_at(part, self.bit, self.width)
     }
 
     /// What the field says, in a part that begins where `part` begins and is complete.
     #[inline]
     pub(super) fn cell<'a>(&self, part: &'a [u8]) -> Cell<'a> {
+        if let Some(unset) = self.unset
+            && number_at(part, unset.bit, unset.width) == unset.number
+        {
+            return Cell::Absent;
+        }
         if matches!(self.shown, Shown::Bytes) {
             let first = self.bit / 8;
             return Cell::Bytes(part.get(first..first + self.width / 8).unwrap_or_default());
@@ -229,4 +239,24 @@ impl Field {
             _ => Cell::Unsigned(raw),
         }
     }
+}
+
+/// The number of `width` bits from `bit` on.
+#[inline]
+fn number_at(part: &[u8], bit: usize, width: usize) -> u64 {
+    let (first, shift) = (bit / 8, bit % 8);
+    let word = match part.get(first..).and_then(<[u8]>::first_chunk) {
+        Some(&word) => u64::from_le_bytes(word),
+        None => {
+            let mut word = [0; 8];
+            let there = part.get(first..).unwrap_or_default();
+            word[..there.len()].copy_from_slice(there);
+            u64::from_le_bytes(word)
+        }
+    };
+    let mut number = word >> shift;
+    if shift + width > 64 {
+        number |= part.get(first + 8).map_or(0, |&byte| u64::from(byte) << (64 - shift));
+    }
+    number & (u64::MAX >> (64 - width))
 }

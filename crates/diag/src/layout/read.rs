@@ -56,9 +56,8 @@ impl<'a> Record<'a> {
 fn value<'a>(field: &Field, part: &'a [u8]) -> Value<'a> {
     match (field.cell(part), field.shown) {
         (Cell::Unsigned(raw), Shown::Named(names)) => match names.iter().find(|(number, _)| *number == raw) {
-            Some((_, "")) => Value::Absent,
+            Some((_, "")) | None => Value::Absent,
             Some((_, name)) => Value::Name(name),
-            None => Value::Unsigned(raw),
         },
         (Cell::Unsigned(raw), Shown::Mask) => Value::Mask(raw, field.width),
         (Cell::Unsigned(raw), Shown::Flags(names)) => Value::Flags(raw, names),

@@ -65,7 +65,7 @@ fn fields_are_bits_of_little_endian_numbers() {
         ("signed", Value::Signed(-4)),
         ("scaled", Value::Real(117.5)),
         ("named", Value::Name("two")),
-        ("unnamed", Value::Unsigned(9)),
+        ("unnamed", Value::Absent),
         ("mask", Value::Mask(0x0902, 16)),
         ("bytes", Value::Bytes(&[2, 9])),
         ("beyond_64", Value::Unsigned(0xF332_2110_902F_FC3A)),

@@ -69,18 +69,21 @@ const SUBPACKET_HEAD: &[Field] = &[
     u8("num_samples", 4),
 ];
 
-const SAMPLE_V3: &[Field] =
-    &[u16("sub_fn", 0).bits(0, 3), u16("sys_fn", 0).bits(4, 13), u8("number_of_active_lcid", 2)];
+/// A sample that does not know its frame has ones in all bits of both. Subframe 15 tells it: frame 1023 is one too.
+const fn subframe(byte: usize) -> Field {
+    u16("sub_fn", byte).bits(0, 3).unset_where(u16("", byte).bits(0, 3), 15)
+}
+
+const fn frame(byte: usize) -> Field {
+    u16("sys_fn", byte).bits(4, 13).unset_where(u16("", byte).bits(0, 3), 15)
+}
+
+const SAMPLE_V3: &[Field] = &[subframe(0), frame(0), u8("number_of_active_lcid", 2)];
 
 const CHANNEL_V3: &[Field] =
     &[u8("ld_id", 0), u8("priority", 1), u32("new_bytes", 2), u32("retx_bytes", 6), u16("ctrl_bytes", 10)];
 
-const SAMPLE_V24: &[Field] = &[
-    u8("sub_id", 0),
-    u16("sub_fn", 1).bits(0, 3),
-    u16("sys_fn", 1).bits(4, 13),
-    u8("number_of_active_lcid", 3),
-];
+const SAMPLE_V24: &[Field] = &[u8("sub_id", 0), subframe(1), frame(1), u8("number_of_active_lcid", 3)];
 
 const CHANNEL_V24: &[Field] = &[
     u8("ld_id", 0),

@@ -19,7 +19,7 @@ pub static B245: Code = Code {
 };
 
 const HEAD: &[Field] =
-    &[u8("version", 0), u8("subcarrier_space", 2).bits(5, 7).named(NB_SUBCARRIER), u8("num_of_records", 3)];
+    &[u8("version", 0), u8("subcarrier_space", 2).bits(5, 7).meant(NB_SUBCARRIER), u8("num_of_records", 3)];
 
 const RECORD: &[Field] = &[
     u32("npdcch_timing_hsfn", 0).bits(0, 9),

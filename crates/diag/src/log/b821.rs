@@ -42,21 +42,24 @@ const fn message(channels: Names) -> Part {
 /// A long message comes in segments: 0 means that it is whole, 1 to 6 are parts, 7 is the last part.
 const SEGMENT: Part = Part::once("", 4, &[u8("segment", 3)]);
 
+/// A message that went over an LTE cell has no NR channel, and one without a frame has zeros there: both are no values. What
+/// the bits of the mask mean is not public.
+///
 /// In real logs, the frame and the subframe agree with the time between packets; the bits between them are 0.
 const fn first(channels: Names) -> [Field; 13] {
     [
         u32("pkt_version", 0),
         u8("rrc_release_number", 4),
-        u8("rrc_version_number", 5).mask(),
+        u8("rrc_version_number", 5),
         u8("radio_bearer_id", 6),
-        u16("physical_cell_id", 7),
-        u32("freq", 9),
-        u32("sysframenum_subframenum", 13),
-        u32("subframe_number", 13).bits(3, 6),
-        u32("system_frame_number", 13).bits(16, 25),
+        u16("physical_cell_id", 7).unset_where(u32("", 9), 0),
+        u32("freq", 9).unset_where(u32("", 9), 0),
+        u32("sysframenum_subframenum", 13).unset_where(u32("", 13), 0),
+        u32("subframe_number", 13).bits(3, 6).unset_where(u32("", 13), 0),
+        u32("system_frame_number", 13).bits(16, 25).unset_where(u32("", 13), 0),
         u8("pdu_number", 17),
         u8("channel", 17).named(channels),
-        u32("sib_mask_in_si", 18),
+        u32("sib_mask_in_si", 18).flags(&[]),
         u16("msg_length", 22),
     ]
 }
@@ -66,14 +69,14 @@ const fn short_frame(channels: Names) -> [Field; 11] {
     [
         u32("pkt_version", 0),
         u8("rrc_release_number", 4),
-        u8("rrc_version_number", 5).mask(),
+        u8("rrc_version_number", 5),
         u8("radio_bearer_id", 6),
-        u16("physical_cell_id", 7),
-        u32("freq", 9),
-        u24("sysframenum_subframenum", 13),
+        u16("physical_cell_id", 7).unset_where(u32("", 9), 0),
+        u32("freq", 9).unset_where(u32("", 9), 0),
+        u24("sysframenum_subframenum", 13).unset_where(u24("", 13), 0),
         u8("pdu_number", 16),
         u8("channel", 16).named(channels),
-        u32("sib_mask_in_si", 17),
+        u32("sib_mask_in_si", 17).flags(&[]),
         u16("msg_length", 21),
     ]
 }
@@ -83,15 +86,15 @@ const fn with_cell(channels: Names) -> [Field; 12] {
     [
         u32("pkt_version", 0),
         u8("rrc_release_number", 4),
-        u8("rrc_version_number", 5).mask(),
+        u8("rrc_version_number", 5),
         u8("radio_bearer_id", 6),
-        u16("physical_cell_id", 7),
+        u16("physical_cell_id", 7).unset_where(u32("", 17), 0),
         u64("nr_cgi", 9).mask(),
-        u32("freq", 17),
-        u24("sysframenum_subframenum", 21),
+        u32("freq", 17).unset_where(u32("", 17), 0),
+        u24("sysframenum_subframenum", 21).unset_where(u24("", 21), 0),
         u8("pdu_number", 24),
         u8("channel", 24).named(channels),
-        u32("sib_mask_in_si", 25),
+        u32("sib_mask_in_si", 25).flags(&[]),
         u16("msg_length", 29),
     ]
 }

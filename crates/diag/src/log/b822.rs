@@ -2,7 +2,8 @@
 //!
 //! Source: SCAT @5a56ecf
 
-use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u16, u32};
+use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u16, u32};
+use crate::log::names::Meanings;
 use crate::packet::LogCode;
 
 /// The master information block of NR.
@@ -30,7 +31,7 @@ const V0_3: &[Field] = &[
     u16("physical_cell_id", 4),
     u32("nr_arfcn", 6),
     u32("sfn", 10).bits(0, 9),
-    u32("subcarrier_spacing", 10).bits(30, 31).named(SPACING),
+    u32("subcarrier_spacing", 10).bits(30, 31).meant(SPACING),
 ];
 
 const V2_0: &[Field] = &[
@@ -39,7 +40,8 @@ const V2_0: &[Field] = &[
     u16("physical_cell_id", 4),
     u32("nr_arfcn", 6),
     u32("sfn", 10).bits(0, 9),
-    u32("subcarrier_spacing", 10).bits(31, 32).named(SPACING),
+    u32("subcarrier_spacing", 10).bits(31, 32).meant(SPACING),
 ];
 
-const SPACING: Names = &[(0, "15 kHz"), (1, "30 kHz"), (2, "60 kHz"), (3, "120 kHz")];
+/// In kHz.
+const SPACING: Meanings = &[(0, Some(15.0)), (1, Some(30.0)), (2, Some(60.0)), (3, Some(120.0))];

@@ -12,7 +12,7 @@ pub const AGGREGATION: Names =
 
 pub const AGGREGATION_V5: Names = &[(0, "Agg1"), (1, "Agg2"), (2, "Agg4"), (3, "Agg8")];
 
-pub const ANTENNAS: Names = &[(0, "1 antenna"), (1, "2 antennas"), (2, "4 antennas"), (3, "4 antennas")];
+pub const ANTENNAS: Meanings = &[(0, Some(1.0)), (1, Some(2.0)), (2, Some(4.0)), (3, Some(4.0))];
 
 /// Source: TS 36.331 §6.2.2
 pub const BANDWIDTH_MHZ: Meanings = &[
@@ -222,7 +222,14 @@ pub const PUCCH_FORMAT: Names = &[
 
 pub const PUCCH_MODE: Names = &[(1, "MODE_1_1")];
 
-pub const PUCCH_REPORT: Names = &[(2, "Type 2, Wideband CQI, PMI Feedback"), (3, "Type 3, RI Feedback")];
+/// Differs: mobileinsight-core does not name 4. The numbers are those of the types, of which the fourth is the wideband CQI.
+///
+/// Source: TS 36.213 §7.2.2
+pub const PUCCH_REPORT: Names = &[
+    (2, "Type 2, Wideband CQI, PMI Feedback"),
+    (3, "Type 3, RI Feedback"),
+    (4, "Type 4, Wideband CQI Feedback"),
+];
 
 pub const PUCCH_REPORT_V22: Names = &[(1, "Type 2, Wideband CQI, PMI Feedback"), (2, "Type 3, RI Feedback")];
 
@@ -343,11 +350,15 @@ pub const TRANSMISSION_SCHEME: Names = &[
 
 pub const UL_MODULATION: Names = &[(0, "BPSK"), (1, "QPSK"), (2, "16-QAM"), (3, "64-QAM")];
 
-pub const VALID_RX: Names = &[(1, "RX0"), (3, "RX0_RX1")];
+/// Differs: mobileinsight-core does not name 2. In a real log, all 107 values with 2 have no power at antenna 0, and that of
+/// antenna 1 as the power of all.
+pub const VALID_RX: Names = &[(1, "RX0"), (2, "RX1"), (3, "RX0_RX1")];
 
 pub const COMPANDING: Names = &[(0, "3 bit LLR"), (1, "4 bit LLR"), (2, "6 bit LLR")];
 
-pub const NB_SUBCARRIER: Names = &[(4, "15 kHz")];
+/// In kHz.
+pub const NB_SUBCARRIER: Meanings =
+    &[(0, None), (1, None), (2, None), (3, None), (4, Some(15.0)), (5, None), (6, None), (7, None)];
 
 pub const NPUSCH_FORMAT: Names = &[(0, "Format 1"), (1, "Format 2")];
 

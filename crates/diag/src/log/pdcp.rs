@@ -6,7 +6,7 @@
 use crate::layout::{
     Code, Extent, Field, Inner, Kind, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32,
 };
-use crate::log::names::NO_YES;
+use crate::log::names::{Meanings, NO_YES};
 use crate::packet::LogCode;
 
 /// PDUs from the network.
@@ -75,7 +75,7 @@ const CIPHERS: &[Field] = &[
 const PDU: &[Field] = &[
     u16("cfg_idx", 0).bits(0, 5),
     u16("mode", 0).bits(6, 6).named(&[(0, "AM")]),
-    u16("sn_length", 0).bits(7, 8).named(&[(0, "5 bit"), (1, "7 bit"), (2, "12 bit")]),
+    u16("sn_length", 0).bits(7, 8).meant(SN_BITS),
     u16("bearer_id", 0).bits(9, 13),
     u16("valid_pdu", 0).bits(14, 14).named(NO_YES),
     u16("pdu_size", 2),
@@ -84,5 +84,8 @@ const PDU: &[Field] = &[
     u16("sys_fn", 6).bits(4, 13),
     u32("sn", 8).bits(0, 11),
 ];
+
+/// How many bits a sequence number has.
+const SN_BITS: Meanings = &[(0, Some(5.0)), (1, Some(7.0)), (2, Some(12.0)), (3, None)];
 
 const ALGORITHM: Names = &[(3, "LTE AES"), (7, "None")];
