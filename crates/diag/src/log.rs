@@ -86,6 +86,7 @@ pub static CODES: &[&Code] = &[
     &b0c0::B0C0,
     &b0c1::B0C1,
     &b0c2::B0C2,
+    &proven::B0C8,
     &nas::B0E0,
     &nas::B0E1,
     &nas::B0E2,

@@ -165,6 +165,7 @@ fn the_downlink_blocks_of_the_pixel_5_are_those_of_its_demapper_mac_layer_and_as
     });
     let grants = dcis(&log);
     assert_eq!(blocks.len(), 4);
+    let harqs: BTreeMap<u64, u64> = blocks.iter().map(|(time, block)| (*time, block[3])).collect();
     let mut with_a_dci = 0;
     for (time, [bytes, prbs, layers, harq, ndi, rv, crc, mcs]) in blocks {
         assert_eq!(demapper[&time], (8 * bytes, prbs), "the demapper had that block at {time}");
@@ -183,6 +184,11 @@ fn the_downlink_blocks_of_the_pixel_5_are_those_of_its_demapper_mac_layer_and_as
     log.visit(0xB063, |decoded| {
         let block = &decoded.fields.records("blocks")[0];
         assert_eq!((subframe(block, &["sfn", "sub_fn"]), number(block, "dl_tbs_bytes")), (8163, 18));
+        assert_eq!(
+            Some(&number(block, "harq_id")),
+            harqs.get(&8163),
+            "the process that the assignment names"
+        );
     });
 }
 
@@ -531,4 +537,39 @@ fn bearers_of_0xb0e4_and_procedures_of_0xb0e6_are_those_of_the_packets_beside_th
         });
     }
     assert!(bearers >= 4 && procedures >= 4, "{bearers} bearers, {procedures} procedures");
+}
+
+#[test]
+fn channels_of_0xb0c8_are_those_of_the_serving_cell() {
+    let mut packets = 0;
+    for name in ["lte_qmdl_example_2015.qmdl", "multi_rat_cmcc_2015.mi2log"] {
+        let Some(log) = Log::open(name) else { return };
+        let mut serving = None;
+        in_order(&log, &[0xB0C0, 0xB0C8], |code, at_ms, decoded| match code {
+            0xB0C0 => serving = Some(number(&decoded.fields, "freq")),
+            _ => {
+                let channel = number(&decoded.fields, "e_arfcn");
+                assert_eq!(Some(channel), serving, "{name} at {at_ms}");
+                packets += 1;
+            }
+        });
+    }
+    assert_eq!(packets, 65);
+}
+
+/// The bearer's begin is as in the versions that are known, and its length is that of the packet.
+#[test]
+fn a_bearer_of_narrow_band_has_the_begin_of_other_bearers() {
+    let Some(log) = Log::open("nbiot_2020.mi2log") else { return };
+    let mut packets = 0;
+    log.visit(0xB0B4, |decoded| {
+        for subpacket in decoded.fields.records("subpackets") {
+            assert_eq!(subpacket.get("unread"), None);
+            assert_eq!([number(subpacket, "num_rbs"), number(subpacket, "subpacket_size")], [1, 4 + 5 + 255]);
+            let bearer = &subpacket.records("rbs")[0];
+            assert_eq!([number(bearer, "rb_cfg_idx"), number(bearer, "pdcp_hdr_len")], [33, 1]);
+            packets += 1;
+        }
+    });
+    assert_eq!(packets, 19);
 }

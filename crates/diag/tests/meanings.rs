@@ -6,9 +6,10 @@ mod recordings_folder;
 use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_diag::export::json;
+use airpace_diag::kpi::{Extractor, Subscription};
 use airpace_diag::layout::{Decoded, Record, Value};
 use airpace_diag::source::Item;
-use airpace_diag::{Format, LogPacket, Message, log};
+use airpace_diag::{Format, LogPacket, Message, Radio, log};
 use recordings_folder::{logs, recordings};
 use serde_json::Value as Json;
 
@@ -192,4 +193,30 @@ fn what_the_modem_does_not_know_is_no_value() {
         (("0xB821", "frame"), [172, 220]),
     ];
     assert_eq!(counts, expected.into());
+}
+
+/// The samples of an NR message tell its subframe where the modem knows it.
+#[test]
+fn samples_of_nr_messages_tell_their_subframe() {
+    let names = ["nr.rrc.messages", "nr.rrc.sfn", "nr.rrc.slot"];
+    let subscription = Subscription::listed(names, Radio::FIRST).unwrap();
+    let mut extractor = Extractor::new(&subscription);
+    // Messages, and those whose subframe is told.
+    let (mut messages, mut told) = (0, 0);
+    visit(|_, packet, decoded| {
+        if packet.code.0 != 0xB821 {
+            return;
+        }
+        let known = match decoded.fields.get("system_frame_number") {
+            Some(Value::Unsigned(frame)) => Some(10 * frame + number(&decoded.fields, "subframe_number")),
+            _ => None,
+        };
+        extractor.push(packet, |sample| {
+            assert_eq!(sample.subframe.map(u64::from), known, "{sample:?}");
+            let is_message = subscription.wanted(sample.wanted).to_string().contains("messages");
+            messages += usize::from(is_message);
+            told += usize::from(is_message && known.is_some());
+        });
+    });
+    assert!(recordings().is_none() || (messages, told) == (392, 172), "{told} of {messages}");
 }

@@ -143,7 +143,7 @@ pub static ORIGINS: &[Origin] = &[
             (Frame, "subpackets.samples.sfn"), (Subframe, "subpackets.samples.sub_fn"),
             (Carrier, "subpackets.samples.cell_id"), (Harq, "subpackets.samples.harq_id"),
             (Rnti, "subpackets.samples.rnti_type"), (Bytes, "subpackets.samples.dl_tbs_bytes"),
-            (Frame, "blocks.sfn"), (Subframe, "blocks.sub_fn"), (Carrier, "blocks.carrier_index"),
+            (Frame, "blocks.sfn"), (Subframe, "blocks.sub_fn"),
             (Harq, "blocks.harq_id"), (Rnti, "blocks.rnti_type"), (Bytes, "blocks.dl_tbs_bytes"),
         ],
     },

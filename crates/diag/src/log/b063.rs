@@ -1,6 +1,9 @@
 //! 0xB063: downlink transport blocks as the MAC layer has them.
 //!
 //! Source: mobileinsight-core @4330fa9; versions 49 and 50: SCAT @5a56ecf
+//!
+//! Differs: SCAT takes four bits below the HARQ process of versions 49 and 50 for the carrier. In the one block of a real
+//! log they are 12, and the assignment and the demapper have that block on the primary carrier, in HARQ process 3, as here.
 
 use crate::layout::{
     Code, Coded, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8,
@@ -106,7 +109,6 @@ const BLOCK_V49: &[Field] = &[
     u32("sfn", 8).bits(0, 9),
     u32("sub_fn", 8).bits(10, 13),
     u32("rnti_type", 8).bits(15, 18).named(RNTI),
-    u8("carrier_index", 12).bits(0, 3),
     u8("harq_id", 12).bits(4, 7),
     u8("num_sdus", 13),
     u16("hdr_len", 14).bits(0, 11),

@@ -1,4 +1,4 @@
-//! 0xB0E4, 0xB0E6, 0xB12A, 0xB133, 0xB18F and 0xB1DC: codes without a public layout. Only what real logs prove is named:
+//! 0xB0C8, 0xB0E4, 0xB0E6, 0xB12A, 0xB133, 0xB18F and 0xB1DC: codes without a public layout. Only what real logs prove is named:
 //! lengths, counters, times, and what other codes say at the same time. The test `derived.rs` repeats the proofs.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
@@ -7,6 +7,12 @@ use crate::packet::LogCode;
 /// The name of packets whose subject is not public.
 const NAMELESS: &str = "LTE, subject not public";
 
+/// Something about cells, the serving one first.
+pub static B0C8: Code = code(
+    0xB0C8,
+    NAMELESS,
+    &[layout(&[v(1)], Part::root(200, CELLS_V1, &[])), layout(&[v(2)], Part::root(346, CELLS_V2, &[]))],
+);
 /// The state of a bearer changes.
 pub static B0E4: Code =
     code(0xB0E4, "LTE NAS ESM bearer context state", &[layout(&[v(1)], Part::root(4, BEARER, &[]))]);
@@ -38,6 +44,12 @@ const fn code(code: u16, name: &'static str, layouts: &'static [Layout]) -> Code
 const fn layout(versions: &'static [Version], root: Part) -> Layout {
     Layout { versions, verified: Verified::Guess, root }
 }
+
+/// In all 65 packets of real logs, the channel is that of the cell of the last RRC message (0xB0C0). The rest, which repeats
+/// like a list of cells, is not proven.
+const CELLS_V1: &[Field] = &[u8("version", 0), u16("e_arfcn", 1)];
+
+const CELLS_V2: &[Field] = &[u8("version", 0), u32("e_arfcn", 1)];
 
 /// The bearer and its state are those of 0xB0E5 in the same moment.
 const BEARER: &[Field] = &[u8("version", 0), u8("eps_bearer_id", 1), u8("eps_bearer_state", 2)];

@@ -85,6 +85,14 @@ const PDCP_UPS: &[Kind] = &[
         verified: Verified::Checked,
         parts: &[Part::once("", 5, PDCP_UP_HEAD).of(&[Part::counted("rbs", "num_rbs", 141, PDCP_UP_V2)])],
     },
+    // In 19 packets of a real log of NB-IoT, one bearer takes 255 bytes, and only its begin is not 0: it is that of the other
+    // versions.
+    Kind {
+        id: 197,
+        versions: &[3],
+        verified: Verified::Guess,
+        parts: &[Part::once("", 5, PDCP_UP_HEAD).of(&[Part::counted("rbs", "num_rbs", 255, PDCP_UP_V3)])],
+    },
     // Only what is not 0 in a real log is named: no public source has this version's layout. Packets have its length to
     // the byte, and what is named agrees with another decoder.
     Kind {
@@ -182,6 +190,8 @@ const PDCP_UP_V1: &[Field] = &[
     u32("num_pdu_ho_retx_rst", 99),
     u32("num_pdu_ho_retx_bytes_rst", 103),
 ];
+
+const PDCP_UP_V3: &[Field] = &[u8("rb_cfg_idx", 0), u8("mode", 1).named(MODE), u8("pdcp_hdr_len", 2)];
 
 const PDCP_UP_V2: &[Field] = &[
     u8("rb_cfg_idx", 0),

@@ -2,8 +2,7 @@
 
 use crate::kpi::origin::Place;
 
-/// For every log packet whose records tell it. RRC messages are left out: their frame number is 0 if the modem does not
-/// know it, and a message may be older than its packet.
+/// For every log packet whose records tell it. RRC messages of LTE are left out: a message may be older than its packet.
 #[rustfmt::skip]
 pub static PLACES: &[Place] = &[
     Place::of(0xB063)
@@ -47,6 +46,8 @@ pub static PLACES: &[Place] = &[
         .carrier(&["subpackets.cells.serving_cell_index", "subpackets.serving_cell_index"]),
     Place::of(0xB198).at(&["records.sfn"], &["records.sub_fn"]),
     Place::of(0xB246).at(&["records.sfn"], &["records.sub_fn"]),
+    // Later versions have frame and slot in bits that no real log has shown.
+    Place::of(0xB821).at(&["system_frame_number"], &["subframe_number"]),
     Place::of(0xB872)
         .at(&["ttis.sys_time_fn"], &["ttis.sys_time_slot_number"])
         .slots(&["ttis.tbs.numerology"]).carrier(&["ttis.tbs.carrier_id"]),
