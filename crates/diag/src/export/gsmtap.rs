@@ -74,19 +74,21 @@ fn lte_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a
         _ => return None,
     };
     let (earfcn, pci) = (number(fields, "freq")?, number(fields, "physical_cell_id")?);
-    let (frame, subframe) = (number(fields, "system_frame_number")?, number(fields, "subframe_number")?);
+    // Uplink messages have none.
+    let frame = number(fields, "system_frame_number");
+    let when = match (frame, number(fields, "subframe_number")) {
+        (Some(frame), Some(subframe)) => format!(", frame {frame}, subframe {subframe}"),
+        _ => String::new(),
+    };
     let is_uplink = channel.starts_with("UL");
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
     Some(Message {
-        header: version_2(V2_LTE_RRC, kind, earfcn, frame, is_uplink),
+        header: version_2(V2_LTE_RRC, kind, earfcn, frame.unwrap_or(0), is_uplink),
         message: bytes(fields, "msg")?,
         exported: None,
         is_uplink,
-        comment: format!(
-            "{}, {channel}, EARFCN {earfcn}, PCI {pci}, frame {frame}, subframe {subframe}{segment}",
-            packet.code
-        ),
+        comment: format!("{}, {channel}, EARFCN {earfcn}, PCI {pci}{when}{segment}", packet.code),
     })
 }
 
@@ -121,7 +123,8 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         // No number.
         _ => 0,
     };
-    let (arfcn, pci) = (number(fields, "freq")?, number(fields, "physical_cell_id")?);
+    // Messages that came over LTE are of no cell of NR.
+    let (arfcn, pci) = (number(fields, "freq"), number(fields, "physical_cell_id"));
     let is_uplink = channel.starts_with("UL") || channel.ends_with("Complete") || channel.starts_with("UE");
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
@@ -132,11 +135,20 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         return None;
     }
     Some(Message {
-        header: if kind > 0 { version_3(V3_NR_RRC, kind, packet, arfcn, pci) } else { vec![] },
+        header: if kind > 0 {
+            version_3(V3_NR_RRC, kind, packet, arfcn.unwrap_or(0), pci.unwrap_or(0))
+        } else {
+            vec![]
+        },
         message,
         exported,
         is_uplink,
-        comment: format!("{}, {channel}, NR-ARFCN {arfcn}, PCI {pci}{segment}", packet.code),
+        comment: match (arfcn, pci) {
+            (Some(arfcn), Some(pci)) => {
+                format!("{}, {channel}, NR-ARFCN {arfcn}, PCI {pci}{segment}", packet.code)
+            }
+            _ => format!("{}, {channel}, over LTE{segment}", packet.code),
+        },
     })
 }
 
