@@ -88,9 +88,9 @@ fn recorded_messages_are_those_that_scat_extracts() {
     for log in recorded() {
         let name = log.display();
         let capture = Shell::new().command(&["diag", "decode", "--pcap", "-"]).arg(&log).output().unwrap();
-        let ours = messages(&capture.stdout);
-        assert_eq!(capture.status.code(), Some(i32::from(ours.is_empty())), "{name}: 1 where there is none");
-        let ours: Vec<_> = ours.into_iter().filter(|message| message.version == 2).collect();
+        assert!(capture.status.success(), "{name}");
+        let ours: Vec<_> =
+            messages(&capture.stdout).into_iter().filter(|message| message.version == 2).collect();
         let mut scats = messages(&reference(&log, "scat.pcapng"));
         // Our captures do not contain GSM and the blocks of the MAC layer.
         scats.retain(|message| matches!((message.version, message.kind), (2, 13 | 18) | (3, 0x0403)));
@@ -188,9 +188,8 @@ fn wireshark_reads_every_recorded_message_of_nr() {
     for log in recorded() {
         let shell = Shell::new();
         let name = log.display();
-        let done = shell.run(&["diag", "decode", log.to_str().unwrap(), "--pcap", "out.pcapng"]);
+        shell.run(&["diag", "decode", log.to_str().unwrap(), "--pcap", "out.pcapng"]).fine();
         let capture = messages(&std::fs::read(shell.path("out.pcapng")).unwrap());
-        assert_eq!(done.code, Some(i32::from(capture.is_empty())), "{name}: 1 where there is none");
         let count = capture.iter().filter(|message| message.kind == 252).count();
         let lines = |filter: &str| {
             let told = tshark(&shell, &["-r", "out.pcapng", "-Y", filter])?;
@@ -208,9 +207,8 @@ fn wireshark_reads_every_recorded_message() {
     for log in recorded() {
         let shell = Shell::new();
         let name = log.display();
-        let done = shell.run(&["diag", "decode", log.to_str().unwrap(), "--pcap", "out.pcapng"]);
+        shell.run(&["diag", "decode", log.to_str().unwrap(), "--pcap", "out.pcapng"]).fine();
         let capture = messages(&std::fs::read(shell.path("out.pcapng")).unwrap());
-        assert_eq!(done.code, Some(i32::from(capture.is_empty())), "{name}: 1 where there is none");
         let count = capture.iter().filter(|message| message.version == 2).count();
         let filter = "gsmtap.version == 2 && (lte_rrc || nas-eps)";
         let Some(read) = tshark(&shell, &["-r", "out.pcapng", "-Y", filter]) else { return };
