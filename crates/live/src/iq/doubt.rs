@@ -22,7 +22,7 @@ impl std::fmt::Display for Doubt {
             Doubt::Sign(likely) => write!(
                 f,
                 "its values are rare around zero and frequent at both ends of their range, as those of {likely} are when \
-                 they are read in the wrong way. Then messages are lost, or the whole cell: try --format {likely}"
+                 they are read in the wrong way. Then messages are lost, or the whole cell: say --format {likely}"
             ),
             Doubt::Order => write!(
                 f,

@@ -67,7 +67,7 @@ pub fn check(sources: &[Source]) -> anyhow::Result<()> {
 /// each holds any is for [`check`] to say, once the others are done.
 ///
 /// # Errors
-/// If a file cannot be read, and the errors of `sink`.
+/// If a file cannot be read; [`NothingFound`] if none holds a message; and the errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
     let bar = progress(paths);
     let mut reader = Reader::default();
@@ -103,6 +103,10 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
     reader.finish(|place, item| feed.item(place, item));
     feed.passed()?;
     bar.finish_and_clear();
+    if !sources.iter().any(Source::has_found) {
+        // Nothing is put out, and what was there stays.
+        check(&sources)?;
+    }
     Ok(sources)
 }
 

@@ -97,7 +97,10 @@ impl Writer for Kpis<'_> {
 
     fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
         self.write()?;
-        if let Form::Parquet(file) = &mut self.form {
+        // Without a sample, a file that was there stays.
+        if let Form::Parquet(file) = &mut self.form
+            && self.samples > 0
+        {
             file.finish()?;
         }
         for trouble in self.extractor.troubles() {
