@@ -33,8 +33,8 @@ fn every_packet_is_an_object_with_what_it_says() {
             "time_utc": "2021-03-07T06:28:02.000000", "code": "0xB0C0", "name": "LTE RRC OTA", "version": 26,
             "radio": 1,
             "fields": {
-                "pkt_version": 26, "rrc_release_number": 15, "rrc_version_number": "0x30",
-                "nr_rrc_release_number": 0, "nr_rrc_version_number": "0x00", "radio_bearer_id": 1,
+                "pkt_version": 26, "rrc_release_number": 15, "rrc_version_number": 0x30,
+                "nr_rrc_release_number": 0, "nr_rrc_version_number": 0, "radio_bearer_id": 1,
                 "physical_cell_id": 67, "freq": 1650, "subframe_number": 5, "system_frame_number": 310,
                 "frame_flags": 0, "pdu_number": 7, "channel": "PCCH", "sib_mask_in_si": [], "msg_length": 2, "msg": "4001"
             }

@@ -161,7 +161,11 @@ fn what_is_no_log_is_refused_with_the_reason() {
         .run(&["diag", "decode", "phone.qmdl", "--code", "0xB173"])
         .found_nothing(&["no log packet of --code and --radio among 6 packets"]);
     shell.write("empty.qmdl", "");
-    shell.run(&["diag", "info", "empty.qmdl"]).refused(&["`empty.qmdl` is empty"]);
+    shell.write("byte.qmdl", "~");
+    for command in ["info", "decode", "bandwidth"] {
+        shell.run(&["diag", command, "empty.qmdl"]).found_nothing(&["`empty.qmdl` is empty"]);
+        shell.run(&["diag", command, "byte.qmdl"]).found_nothing(&["byte.qmdl", "no diag frame found"]);
+    }
     shell.run(&["diag", "info", "missing.qmdl"]).refused(&["missing.qmdl", "give an existing file"]);
     std::fs::create_dir(shell.path("logs")).unwrap();
     shell.run(&["diag", "info", "logs"]).refused(&["`logs` is a folder", "logs/*.qmdl"]);
@@ -170,6 +174,50 @@ fn what_is_no_log_is_refused_with_the_reason() {
     shell.write_bytes("cut.gz", &[0x1F, 0x8B, 8, 0, 0, 0]);
     shell.run(&["diag", "info", "cut.gz"]).refused(&["`cut.gz` cannot be read beyond byte 0"]);
     shell.run(&["diag", "info"]).refused(&["FILE"]);
+}
+
+#[test]
+fn good_logs_are_told_beside_one_that_is_none() {
+    let shell = Shell::new();
+    shell.write("notes.txt", &"All work and no play.\n".repeat(60));
+    shell.write("empty.qmdl", "");
+    shell.write_bytes("good.qmdl", &log().0);
+    let expected = shell.run(&["diag", "info", "good.qmdl"]).fine();
+    for (files, code, named) in [
+        (&["good.qmdl", "notes.txt"][..], 1, &["`notes.txt`: no diag frame found"][..]),
+        (&["notes.txt", "good.qmdl"], 1, &["`notes.txt`: no diag frame found"]),
+        (&["empty.qmdl", "good.qmdl", "notes.txt"], 1, &["`empty.qmdl` is empty", "notes.txt"]),
+        (&["missing.qmdl", "good.qmdl", "notes.txt"], 2, &["missing.qmdl", "notes.txt"]),
+    ] {
+        let done = shell.run(&[&["diag", "info"], files].concat());
+        assert_eq!((done.code, &done.out), (Some(code), &expected), "{files:?}: {}", done.err);
+        for name in named {
+            assert!(done.err.contains(name), "{files:?}: {}", done.err);
+        }
+    }
+}
+
+/// Streams that have lost their frames' marks, read from a file, from standard input, and from a pipe.
+#[test]
+fn a_stream_without_its_marks_is_nothing_by_any_way() {
+    let shell = Shell::new();
+    for log in recorded() {
+        let mut bytes = std::fs::read(&log).unwrap();
+        bytes.retain(|byte| *byte != 0x7E);
+        shell.write_bytes("unmarked", &bytes);
+        let name = log.display().to_string();
+        let told = ["no diag frame found"];
+        shell.run(&["diag", "info", "unmarked"]).found_nothing(&told);
+        let words = ["diag", "info", "-"];
+        let file = std::fs::File::open(shell.path("unmarked")).unwrap();
+        super::Done::of(shell.command(&words).stdin(file), &words).found_nothing(&told);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let sender =
+            std::thread::spawn(move || bytes.chunks(4_001).try_for_each(|piece| writer.write_all(piece)));
+        let done = super::Done::of(shell.command(&words).stdin(reader), &words);
+        assert_eq!(done.code, Some(1), "{name}: {}", done.err);
+        sender.join().unwrap().unwrap();
+    }
 }
 
 #[test]

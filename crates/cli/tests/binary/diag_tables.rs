@@ -129,8 +129,10 @@ fn kpis_are_followed_by_name_in_every_form() {
 
     run(&["lte.rsrpp"]).refused(&["no KPI `lte.rsrpp`", "`lte.rsrp`"]);
     run(&["lte.rsrp", "--pcap", "x"]).refused(&["--pcap"]);
-    let nothing = run(&["lte.dl.mcs"]);
-    assert!(nothing.err.contains("no sample of what is wanted; it needs packets of 0xB"), "{}", nothing.err);
+    for form in [&[][..], &["--json"], &["--csv"], &["--parquet", "nothing.parquet"]] {
+        run(&[&["lte.dl.mcs"], form].concat())
+            .found_nothing(&["no sample of what is wanted; it needs packets of 0xB"]);
+    }
 }
 
 /// How many innermost records a record of `decode --json` contains. A record without inner records counts itself. Tables

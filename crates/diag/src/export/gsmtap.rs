@@ -74,7 +74,11 @@ fn lte_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a
         _ => return None,
     };
     let (earfcn, pci) = (number(fields, "freq")?, number(fields, "physical_cell_id")?);
-    let (frame, subframe) = (number(fields, "system_frame_number")?, number(fields, "subframe_number")?);
+    let frame = told(fields, "system_frame_number")?;
+    let when = match number(fields, "subframe_number") {
+        Some(subframe) => format!(", frame {frame}, subframe {subframe}"),
+        None => String::new(),
+    };
     let is_uplink = channel.starts_with("UL");
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
@@ -83,10 +87,7 @@ fn lte_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a
         message: bytes(fields, "msg")?,
         exported: None,
         is_uplink,
-        comment: format!(
-            "{}, {channel}, EARFCN {earfcn}, PCI {pci}, frame {frame}, subframe {subframe}{segment}",
-            packet.code
-        ),
+        comment: format!("{}, {channel}, EARFCN {earfcn}, PCI {pci}{when}{segment}", packet.code),
     })
 }
 
@@ -121,7 +122,11 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         // No number.
         _ => 0,
     };
-    let (arfcn, pci) = (number(fields, "freq")?, number(fields, "physical_cell_id")?);
+    let (arfcn, pci) = (told(fields, "freq")?, told(fields, "physical_cell_id")?);
+    let cell = match number(fields, "freq") {
+        Some(arfcn) => format!(", NR-ARFCN {arfcn}, PCI {pci}"),
+        None => String::new(),
+    };
     let is_uplink = channel.starts_with("UL") || channel.ends_with("Complete") || channel.starts_with("UE");
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
@@ -136,7 +141,7 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         message,
         exported,
         is_uplink,
-        comment: format!("{}, {channel}, NR-ARFCN {arfcn}, PCI {pci}{segment}", packet.code),
+        comment: format!("{}, {channel}{cell}{segment}", packet.code),
     })
 }
 
@@ -191,6 +196,14 @@ fn number(fields: &Record<'_>, field: &str) -> Option<u32> {
     match fields.get(field)? {
         Value::Unsigned(number) => u32::try_from(*number).ok(),
         _ => None,
+    }
+}
+
+/// The number of a field; 0, as the form has it, if the modem does not know it.
+fn told(fields: &Record<'_>, field: &str) -> Option<u32> {
+    match fields.get(field)? {
+        Value::Absent => Some(0),
+        _ => number(fields, field),
     }
 }
 

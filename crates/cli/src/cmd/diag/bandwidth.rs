@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
-use crate::cmd::Verdict;
 use crate::cmd::outputs::{self, Named, OutFile};
+use crate::cmd::{NothingFound, Verdict};
 use crate::terminal::{columns, hang};
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
@@ -106,7 +106,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut determine = Determine {
         bandwidth: if source.is_some() { bandwidth.holding(args.live.hold) } else { bandwidth },
         points: vec![],
-        series: Series { form: Form::of(args), radio: args.radio.map(Radio), out },
+        series: Series { form: Form::of(args), radio: args.radio.map(Radio), has_granted: false, out },
         keeps: args.kpi_trace.is_some() || Form::of(args) == Form::Summary,
         reports: args.reports.as_deref().map(|path| ReportFile::create(path, args)).transpose()?,
     };
@@ -158,6 +158,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             );
         }
     }
+    if !series.has_granted {
+        let of = args.radio.map(|radio| format!(" to radio {radio}")).unwrap_or_default();
+        bail!(NothingFound(format!(
+            "nothing was granted{of} that {name} tells of; `airpace diag info` says which packets there are"
+        )));
+    }
     if let Some(path) = &args.kpi_trace {
         write_kpi_trace(path, args, &points)?;
     }
@@ -176,11 +182,11 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
     };
     let values = kpi_trace(points, radio, direction, method, args.every_ms);
     if values.iter().all(|(_, rate)| *rate == Rate::ZERO) {
-        bail!(
+        bail!(NothingFound(format!(
             "radio {} was granted nothing {} that this log tells by this way; give another --direction or --radio, or {flag}",
             radio.0,
             if direction == Direction::Uplink { "up" } else { "down" },
-        );
+        )));
     }
     let windows = points.iter().filter(|point| point.radio == radio && point.direction == direction).count();
     if values.len() < windows {
@@ -284,6 +290,8 @@ impl Form {
 struct Series<'o> {
     form: Form,
     radio: Option<Radio>,
+    /// Whether anything was granted so far.
+    has_granted: bool,
     out: &'o mut dyn Write,
 }
 
@@ -301,6 +309,9 @@ impl Series<'_> {
         if self.radio.is_some_and(|radio| radio != point.radio) {
             return Ok(());
         }
+        let rates = [point.blocks, point.granted];
+        self.has_granted |= rates.into_iter().flatten().any(|rate| rate > Rate::ZERO)
+            || point.carriers.iter().any(|carrier| carrier.grants > 0);
         match self.form {
             Form::Json => writeln!(self.out, "{}", json_of(point))?,
             Form::Csv => self.rows(point)?,
@@ -338,9 +349,6 @@ impl Series<'_> {
         told.sort();
         told.dedup();
         told.retain(|(radio, _)| self.radio.is_none_or(|own| own == *radio));
-        if told.is_empty() {
-            writeln!(self.out, "nothing granted: the log has no packets that tell of grants")?;
-        }
         for (radio, direction) in told {
             let of: Vec<&Point> =
                 points.iter().filter(|point| (point.radio, point.direction) == (radio, direction)).collect();

@@ -93,7 +93,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         decoded: 0,
     };
     let sources = input::read(&args.files, &mut decode)?;
-    decode.writer.finish()?;
+    let finished = decode.writer.finish();
     decode.unread.report(&sources)?;
     if decode.decoded == 0 {
         let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
@@ -102,6 +102,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             thousands(decode.packets)
         )));
     }
+    finished?;
     Ok(Verdict::Fine)
 }
 
@@ -165,7 +166,8 @@ trait Writer {
         Ok(())
     }
 
-    /// Completes the output after the last packet.
+    /// Completes the output after the last packet; [`NothingFound`] if packets were written but say nothing of what was
+    /// asked for.
     fn finish(&mut self) -> anyhow::Result<()>;
 }
 

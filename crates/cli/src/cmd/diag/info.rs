@@ -11,15 +11,16 @@ use airpace_diag::{Format, LogCode, log};
 use serde_json::{Map, Value, json};
 
 use super::input::{self, Sink, Source};
-use crate::cmd::Verdict;
-use crate::terminal::{Paint, Table, fit, thousands};
+use crate::cmd::{NothingFound, Verdict};
+use crate::terminal::{self, Paint, Table, fit, thousands};
 use tally::{CodeTally, Tally};
 
 /// Says what logs hold: codes with their versions, counts and gaps, radios, faults.
 ///
 /// A log is the stream of a diagnostic port as it came (.qmdl, .qmdl2, .mi2log) or log packets one after the other
 /// (.dlf); gzip and zstd are expanded; `-` is standard input. Several files are read as one log in the order given: a
-/// message that begins in one and ends in the next counts for the one where it begins.
+/// message that begins in one and ends in the next counts for the one where it begins. Files that hold nothing are named,
+/// and the others are told: the exit code is then 1.
 ///
 /// Seconds are from the earliest to the latest packet that the modem stamped with the network's time; only where it
 /// never knew that are they of its own clock, which begins in 1980.
@@ -39,9 +40,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut tallies = Tallies(vec![]);
-    let sources = input::read(&args.files, &mut tallies)?;
-    tallies.0.resize_with(sources.len(), Tally::default);
-    for (at, (source, tally)) in sources.iter().zip(&tallies.0).enumerate() {
+    let (sources, refused) = input::read_good(&args.files, &mut tallies)?;
+    let files = sources.iter().map(|source| source.number + 1).max().unwrap_or(0);
+    tallies.0.resize_with(files.max(tallies.0.len()), Tally::default);
+    for (at, source) in sources.iter().enumerate() {
+        let tally = &tallies.0[source.number];
         if args.json {
             writeln!(out, "{}", as_json(source, tally))?;
         } else {
@@ -51,7 +54,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             write_text(source, tally, out, Paint::stdout())?;
         }
     }
-    Ok(Verdict::Fine)
+    // What was mistaken decides on the exit code, before what held nothing.
+    let (nothing, mistaken): (Vec<_>, Vec<_>) =
+        refused.into_iter().partition(|error| error.is::<NothingFound>());
+    let mut all = mistaken.into_iter().chain(nothing);
+    let first = all.next();
+    for other in all {
+        terminal::say(format_args!("airpace: {other:#}"));
+    }
+    first.map_or(Ok(Verdict::Fine), Err)
 }
 
 /// Makes a tally per file.

@@ -36,6 +36,8 @@ pub struct Source {
     pub compression: Option<&'static str>,
     /// Its form.
     pub form: Format,
+    /// Its number among those that were read, from 0 on, as [`Place`] has it.
+    pub number: usize,
 }
 
 /// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input.
@@ -44,16 +46,46 @@ pub struct Source {
 /// If a file cannot be read; [`NothingFound`] if it holds no message, or no more of them than chance makes; and the
 /// errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
+    let (sources, refused) = read_some(paths, sink, 1)?;
+    refused.into_iter().next().map_or(Ok(sources), Err)
+}
+
+/// The same, but files that cannot be read, or that hold nothing, are left out. Their errors come second.
+///
+/// # Errors
+/// Those of `sink`.
+pub fn read_good(
+    paths: &[PathBuf],
+    sink: &mut impl Sink,
+) -> anyhow::Result<(Vec<Source>, Vec<anyhow::Error>)> {
+    read_some(paths, sink, usize::MAX)
+}
+
+/// Reads files until so many could not be read.
+fn read_some(
+    paths: &[PathBuf],
+    sink: &mut impl Sink,
+    most_refused: usize,
+) -> anyhow::Result<(Vec<Source>, Vec<anyhow::Error>)> {
     let bar = progress(paths);
     let mut reader = Reader::default();
     let mut feed = Feed { sink, packets: 0, others: 0, faults: 0, failed: None };
     let mut piece = vec![0; PIECE];
-    let mut sources = vec![];
+    let (mut sources, mut refused, mut number) = (vec![], vec![], 0);
     for path in paths {
+        if refused.len() >= most_refused {
+            break;
+        }
         let name = path.display().to_string();
         bar.set_message(name.clone());
-        let (compression, mut input) = open(path, &bar)?;
-        let mut bytes = 0;
+        let (compression, mut input) = match open(path, &bar) {
+            Ok(opened) => opened,
+            Err(error) => {
+                refused.push(error);
+                continue;
+            }
+        };
+        let (mut bytes, mut broken) = (0, None);
         (feed.packets, feed.others, feed.faults) = (0, 0, 0);
         loop {
             let length = match input.read(&mut piece) {
@@ -61,8 +93,9 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("`{name}` cannot be read beyond byte {bytes}"));
+                    let what = format!("`{name}` cannot be read beyond byte {bytes}");
+                    broken = Some(anyhow::Error::new(error).context(what));
+                    break;
                 }
             };
             bytes += length as u64;
@@ -72,22 +105,27 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
         }
         let form = reader.next_file(|place, item| feed.item(place, item));
         feed.passed()?;
-        if bytes == 0 {
-            bail!("`{name}` is empty");
-        }
-        if !feed.has_found() {
-            bail!(NothingFound(format!(
+        let found = match broken {
+            Some(error) => Err(error),
+            None if bytes == 0 => Err(NothingFound(format!("`{name}` is empty")).into()),
+            None if !feed.has_found() => Err(NothingFound(format!(
                 "`{name}`: no diag frame found in {} bytes: this is no log of a modem's diagnostic port (.qmdl, \
                  .qmdl2, .mi2log, .dlf or the stream as it came), or less of one than a frame",
                 thousands(bytes)
-            )));
+            ))
+            .into()),
+            None => Ok(Source { name, bytes, compression, form, number }),
+        };
+        number += 1;
+        match found {
+            Ok(source) => sources.push(source),
+            Err(error) => refused.push(error),
         }
-        sources.push(Source { name, bytes, compression, form });
     }
     reader.finish(|place, item| feed.item(place, item));
     feed.passed()?;
     bar.finish_and_clear();
-    Ok(sources)
+    Ok((sources, refused))
 }
 
 /// Passes on what a reader finds, until the sink fails.

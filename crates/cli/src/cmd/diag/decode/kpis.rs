@@ -7,9 +7,12 @@ use airpace_diag::LogPacket;
 use airpace_diag::export::sample;
 use airpace_diag::kpi::{Extractor, Reason, Sample, Subscription, Wanted};
 
+use anyhow::bail;
+
 use super::packets::ENOUGH;
 use super::parquet::Samples;
 use super::{Kind, Writer};
+use crate::cmd::NothingFound;
 use crate::terminal::thousands;
 
 /// Where samples go.
@@ -111,10 +114,10 @@ impl Writer for Kpis<'_> {
             }
         }
         if self.samples == 0 {
-            eprintln!(
-                "airpace: no sample of what is wanted; it needs packets of {}",
+            bail!(NothingFound(format!(
+                "no sample of what is wanted; it needs packets of {}",
                 self.subscription.codes().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            );
+            )));
         }
         Ok(())
     }
