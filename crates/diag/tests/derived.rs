@@ -536,7 +536,7 @@ fn bearers_of_0xb0e4_and_procedures_of_0xb0e6_are_those_of_the_packets_beside_th
             }
         });
     }
-    assert!(bearers >= 4 && procedures >= 4, "{bearers} bearers, {procedures} procedures");
+    assert_eq!((bearers, procedures), (4, 6), "bearers and procedures");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_diag::layout::VersionAt;
 use airpace_diag::source::Item;
-use airpace_diag::{Format, Framing, Message, frame, log};
+use airpace_diag::{Format, Framing, LogPacket, Message, frame, log};
 use proptest::prelude::*;
 use recordings_folder::{logs, recordings};
 
@@ -171,4 +171,32 @@ fn real_packets_cut_and_flipped_are_read_or_refused_alike() {
         });
     }
     assert!(seen.len() > 50, "there were packets of many versions: {}", seen.len());
+}
+
+#[test]
+fn no_cut_or_flipped_packet_makes_a_layout_panic() {
+    let Some(folder) = recordings() else { return };
+    // One packet of each code, version and length: cut at every byte, and with each of its first bytes flipped.
+    let mut seen = BTreeSet::new();
+    for path in logs(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        Format::of(&bytes).visit(&bytes, |_, item| {
+            let Item::Message(Message::Log(packet)) = item else { return };
+            if !seen.insert((packet.code, packet.payload.first().copied(), packet.payload.len())) {
+                return;
+            }
+            for length in 0..packet.payload.len().min(400) {
+                let _ = log::read(&LogPacket { payload: &packet.payload[..length], ..packet });
+            }
+            let mut payload = packet.payload.to_vec();
+            for at in 0..payload.len().min(64) {
+                for flip in [1, 0x80, 0xFF] {
+                    payload[at] ^= flip;
+                    let _ = log::read(&LogPacket { payload: &payload, ..packet });
+                    payload[at] ^= flip;
+                }
+            }
+        });
+    }
+    assert!(seen.len() > 100, "there were packets: {}", seen.len());
 }

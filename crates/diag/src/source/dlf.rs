@@ -62,15 +62,21 @@ impl Header {
         log::code(self.code).is_some()
     }
 
-    /// Whether the payloads of two packets that begin like this differ.
+    /// Whether packets that begin with this header and another are two. `one` and `two` are the bytes from there on.
     ///
-    /// Chosen: in a pattern that repeats, a byte or two may count on. That is no difference, unless the code has a layout:
-    /// few codes have one.
-    fn differs(self, one: &[u8], other: &[u8]) -> bool {
+    /// Chosen: in a pattern that repeats, a byte or two may count on, in the time or in the payload. Such a difference does not
+    /// count, unless both differ, there is no payload, or the code has a layout: few codes have one.
+    fn differs(self, other: Header, one: &[u8], two: &[u8]) -> bool {
         const COUNTER_BYTES: usize = 2;
-        let pairs = one.iter().zip(other).take(self.length).skip(HEADER);
-        let different = pairs.filter(|(one, other)| one != other).count();
-        different > COUNTER_BYTES || different > 0 && self.has_layout()
+        if (self.length, self.code) != (other.length, other.code) {
+            return true;
+        }
+        let pairs = one.iter().zip(two).take(self.length).skip(HEADER);
+        let different = pairs.filter(|(one, two)| one != two).count();
+        let is_later = self.stamp != other.stamp;
+        different > COUNTER_BYTES
+            || different > 0 && (is_later || self.has_layout())
+            || self.length == HEADER && is_later
     }
 
     fn is_near(self, stamp: Stamp) -> bool {
@@ -160,7 +166,7 @@ impl Run {
                 run.is_file = is_begin;
                 break;
             };
-            run.is_varied |= next != first || first.differs(bytes, rest);
+            run.is_varied |= first.differs(next, bytes, rest);
             header = next;
         }
         let is_enough = match run.packets {
