@@ -83,7 +83,8 @@ pub struct User {
     pub sure: u32,
     /// How many bits speak for the user from all messages that were not believed on their own.
     pub support: f32,
-    /// Which messages these were: the subframe's number in its frame, the place, and the bits.
+    /// Which messages these were, at most one for each place of ten subframes: the subframe's number in its frame, the place,
+    /// and the bits.
     suspected: Vec<(u8, Place, f32)>,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],

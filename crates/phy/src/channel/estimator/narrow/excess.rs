@@ -6,6 +6,11 @@ pub const DISTURBED: f32 = 3.0;
 /// A single measurement counts for at most this many times what was known before: a burst is not a tone.
 const MOST: f32 = 100.0;
 
+/// A typical place counts for at most this many times the noise.
+///
+/// Chosen: without trying others. It keeps one odd subframe from lowering the weight of every disturbed place for long.
+const MOST_TYPICAL: f32 = 100.0;
+
 /// What was measured at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
@@ -60,7 +65,7 @@ impl Excess {
         }
         let over = typical / noise;
         if over.is_finite() {
-            self.typical += share * (over.clamp(1.0, MOST) - self.typical);
+            self.typical += share * (over.clamp(1.0, MOST_TYPICAL) - self.typical);
         }
         for (place, measured) in places.zip(measured) {
             let excess = &mut self.excess[place];
