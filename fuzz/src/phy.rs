@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use airpace_core::tables::lte::McsTable;
 use airpace_core::{Bits, Direction};
-use airpace_phy::coding::{Codeword, Viterbi};
+use airpace_phy::coding::{Codeword, RateMatcher, Viterbi};
 use airpace_phy::dci::{Audience, Carrier, Extras, Format, Message, Payload, pack, parse};
 use airpace_phy::evidence::{Caution, Evidence, Meanings};
 use airpace_phy::follow::{Follower, OwnSide};
@@ -105,17 +105,22 @@ pub fn trellis(input: &[u8]) {
     };
     let mut lanes = Lanes::default();
     let mut scalar = Viterbi::default();
-    let mut sent = vec![];
+    let matcher = RateMatcher::new(len);
+    let (mut steps, mut sent, mut alone) = (vec![], vec![], vec![]);
     for lane in 0..used.min(LANES) {
         let is_noise = choices.below(2) == 0;
         let word = (0..len).fold(0u128, |word, _| word << 1 | u128::from(choices.byte() & 1));
         let level = 1 + i16::from(choices.byte());
-        *lanes.word(lane) = if is_noise || len >= 128 {
-            (0..len).map(|_| [(); 3].map(|()| soft(&mut choices))).collect()
+        let heard: Vec<i16> = if is_noise || len >= 128 {
+            (0..choices.below(9 * len)).map(|_| soft(&mut choices)).collect()
         } else {
-            let coded = Codeword::encode(word, len);
-            coded.steps().iter().map(|step| step.map(|bit| level - 2 * level * i16::from(bit))).collect()
+            let count = 3 * len + choices.below(3 * len);
+            let bits = matcher.select(&Codeword::encode(word, len), count).collect::<Vec<_>>();
+            bits.into_iter().map(|bit| level - 2 * level * i16::from(bit)).collect()
         };
+        lanes.set(lane, &matcher, &heard);
+        matcher.combine(&heard, &mut steps);
+        alone.push(scalar.decode(&steps).word);
         // A word that is shorter than the code's memory cannot be told apart from others.
         sent.push((!is_noise && (7..128).contains(&len)).then_some(word));
     }
@@ -123,7 +128,7 @@ pub fn trellis(input: &[u8]) {
     for (lane, (decoded, sent)) in all.into_iter().zip(sent).enumerate() {
         if let Some(word) = sent {
             assert_eq!(decoded.word, word, "lane {lane} of words of {len} bits");
-            assert_eq!(scalar.decode(lanes.word(lane)).word, word, "alone, {len} bits");
+            assert_eq!(alone[lane], word, "alone, {len} bits");
         }
         if len < 128 {
             assert_eq!(decoded.word >> len, 0, "a word should have no more bits than were sent");

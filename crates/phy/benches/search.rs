@@ -5,7 +5,7 @@ mod crowd;
 
 use std::hint::black_box;
 
-use airpace_phy::coding::Viterbi;
+use airpace_phy::coding::{RateMatcher, Viterbi};
 use airpace_phy::dci::{Carrier, Extras};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::listen::{self, Heard, Listener};
@@ -51,8 +51,13 @@ fn trellis(criterion: &mut Criterion) {
     let mut viterbi = Viterbi::default();
     group.bench_function("one word, scalar", |bench| bench.iter(|| viterbi.decode(black_box(&word))));
     let mut lanes = Lanes::default();
-    (0..LANES).for_each(|lane| lanes.word(lane).clone_from(&word));
-    group.bench_function("thirty-two words in lanes", |bench| bench.iter(|| lanes.decode(black_box(LANES))));
+    let matcher = RateMatcher::new(word.len());
+    group.bench_function("thirty-two words in lanes", |bench| {
+        bench.iter(|| {
+            (0..LANES).for_each(|lane| lanes.set(lane, &matcher, black_box(word.as_flattened())));
+            lanes.decode(black_box(LANES))
+        });
+    });
     group.finish();
 }
 

@@ -231,8 +231,7 @@ impl Evidence {
         let message = candidate.message;
         let audience = Audience::of(message.rnti)?;
         let place = message.place;
-        let in_own_space = pdcch::own_space(message.rnti, usize::from(at.subframe), cces, place.cces)
-            .any(|own| own == place);
+        let in_own_space = pdcch::in_own_space(message.rnti, usize::from(at.subframe), cces, place);
         let in_common_space = pdcch::in_common_space(place, cces);
         let readings: Vec<Reading> = self
             .meanings

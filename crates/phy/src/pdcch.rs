@@ -65,22 +65,37 @@ pub fn in_common_space(place: Place, cces: usize) -> bool {
     place.cces >= 4 && place.range().end <= COMMON_CCES.min(cces)
 }
 
+/// How many places of `level` CCEs a device tries.
+///
+/// Source: TS 36.213 §9.1.1 Table 9.1.1-1
+const fn tries(level: u8) -> u32 {
+    match level {
+        1 | 2 => 6,
+        4 | 8 => 2,
+        _ => 0,
+    }
+}
+
 /// Where device `rnti` looks for its messages of `level` CCEs in a subframe (0…9) of `cces` CCEs.
 ///
 /// Source: TS 36.213 §9.1.1
 pub fn own_space(rnti: Rnti, subframe: usize, cces: usize, level: u8) -> impl Iterator<Item = Place> {
     let places = cces as u32 / u32::from(level.max(1));
-    // Source: TS 36.213 §9.1.1 Table 9.1.1-1
-    let candidates = match level {
-        1 | 2 => 6,
-        4 | 8 => 2,
-        _ => 0,
-    };
     let start = hash(rnti, subframe);
-    (0..if places == 0 { 0 } else { candidates }).map(move |m| {
+    (0..if places == 0 { 0 } else { tries(level) }).map(move |m| {
         let at = (start + m) % places;
         Place { cce: at as u16 * u16::from(level), cces: level }
     })
+}
+
+/// Whether `place` is one of [`own_space`].
+///
+/// Source: TS 36.213 §9.1.1
+pub fn in_own_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
+    let level = u32::from(place.cces.max(1));
+    let (places, at) = (cces as u32 / level, u32::from(place.cce) / level);
+    let is_place = u32::from(place.cce) == at * level && at < places;
+    is_place && (at + places - hash(rnti, subframe) % places) % places < tries(place.cces)
 }
 
 /// Whether a message for `rnti` may lie at `place`.
@@ -90,21 +105,27 @@ pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -
     match Audience::of(rnti) {
         None => false,
         Some(Audience::Everyone) => in_common_space(place, cces),
-        Some(Audience::User) => {
-            in_common_space(place, cces)
-                || own_space(rnti, subframe, cces, place.cces).any(|own| own == place)
-        }
+        Some(Audience::User) => in_common_space(place, cces) || in_own_space(rnti, subframe, cces, place),
     }
 }
 
-/// Y_k of a device.
+/// Y_k of a device in a subframe (0…9).
 ///
 /// Source: TS 36.213 §9.1.1
 fn hash(rnti: Rnti, subframe: usize) -> u32 {
     const A: u32 = 39_827;
     const D: u32 = 65_537;
-    // A · Y stays below 2^32, because Y is at most D − 1.
-    (0..=subframe).fold(u32::from(rnti.0), |y, _| A * y % D)
+    // Each subframe multiplies by A modulo D. A product stays below 2^32: a power is at most D − 1, an RNTI at most D − 2.
+    const POWERS: [u32; 10] = {
+        let mut powers = [A; 10];
+        let mut at = 1;
+        while at < powers.len() {
+            powers[at] = (A as u64 * powers[at - 1] as u64 % D as u64) as u32;
+            at += 1;
+        }
+        powers
+    };
+    POWERS[subframe % POWERS.len()] * u32::from(rnti.0) % D
 }
 
 /// A message on the PDCCH.
@@ -198,6 +219,26 @@ mod tests {
         assert_eq!(own.len(), 2);
         assert_eq!(u32::from(own[0].cce), 8 * (hash(Rnti(0x1234), 0) % 6));
         assert_eq!(own_space(Rnti(7000), 3, 5, 8).count(), 0, "a level that does not fit has no place");
+        for rnti in (1..0xFFF4).step_by(97).map(Rnti) {
+            for (subframe, cces) in
+                (0..10).flat_map(|subframe| [0, 1, 7, 21, 50, 84].map(|cces| (subframe, cces)))
+            {
+                // The recurrence, as it is written.
+                let y = (0..=subframe).fold(u64::from(rnti.0), |y, _| 39_827 * y % 65_537);
+                assert_eq!(u64::from(hash(rnti, subframe)), y);
+                for level in LEVELS {
+                    let own: Vec<Place> = own_space(rnti, subframe, cces, level).collect();
+                    for cce in 0..cces as u16 + 9 {
+                        let place = Place { cce, cces: level };
+                        assert_eq!(
+                            in_own_space(rnti, subframe, cces, place),
+                            own.contains(&place),
+                            "{place:?}"
+                        );
+                    }
+                }
+            }
+        }
         assert!(in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, Place { cce: 8, cces: 8 }));
         assert!(!in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, Place { cce: 16, cces: 4 }));
         assert!(!in_search_space(Rnti(0xFFF8), 5, 20, Place { cce: 0, cces: 4 }), "reserved RNTIs have none");

@@ -66,8 +66,30 @@ pub fn mask16(with_crc: u128, len: usize) -> u16 {
 }
 
 fn crc16(word: u128, len: usize) -> u16 {
-    CRC16.of(super::word_bits(word, len)) as u16
+    // The register starts at zero, so zeros ahead of the word change nothing.
+    let word = if len < 128 { word & ((1 << len) - 1) } else { word };
+    let bytes = word.to_be_bytes();
+    bytes[bytes.len() - len.div_ceil(8).min(bytes.len())..]
+        .iter()
+        .fold(0, |register, byte| register << 8 ^ OF_BYTES[usize::from((register >> 8) as u8 ^ byte)])
 }
+
+/// The CRC-16 of each byte.
+static OF_BYTES: [u16; 256] = {
+    let mut table = [0u16; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        let (mut register, mut bit) = ((byte as u16) << 8, 0);
+        while bit < 8 {
+            let is_set = register >> 15 == 1;
+            register = (register << 1) ^ if is_set { CRC16.poly as u16 } else { 0 };
+            bit += 1;
+        }
+        table[byte] = register;
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
@@ -87,6 +109,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn bytes_and_bits_give_the_same_check(word in any::<u128>(), len in 0usize..=128) {
+            let bits = super::super::word_bits(word, len);
+            prop_assert_eq!(u32::from(crc16(word, len)), CRC16.of(bits));
+        }
+
         #[test]
         fn the_mask_comes_back(word in any::<u64>(), len in 1usize..=64, mask in any::<u16>()) {
             let word = u128::from(word) & ((1 << len) - 1);

@@ -46,6 +46,16 @@ impl RateMatcher {
         RateMatcher { places: (0..3).flat_map(of_stream).collect() }
     }
 
+    /// For each bit of the circular buffer: 3 · bit of the word + stream.
+    pub(crate) fn places(&self) -> &[u16] {
+        &self.places
+    }
+
+    /// Bits of a word.
+    pub fn word_bits(&self) -> usize {
+        self.places.len() / 3
+    }
+
     /// The first `count` transmitted bits of a coded word, repeating from its start where it is shorter.
     pub fn select<'a>(&'a self, codeword: &'a Codeword, count: usize) -> impl Iterator<Item = u8> + 'a {
         let bit = |&place: &u16| codeword.steps()[usize::from(place) / 3][usize::from(place) % 3];
@@ -56,7 +66,7 @@ impl RateMatcher {
     /// value is more than a decoder takes, all values are scaled down alike.
     pub fn combine(&self, soft: &[Soft], steps: &mut Vec<[i16; 3]>) {
         steps.clear();
-        steps.resize(self.places.len() / 3, [0; 3]);
+        steps.resize(self.word_bits(), [0; 3]);
         let sums = steps.as_flattened_mut();
         for turn in soft.chunks(self.places.len().max(1)) {
             for (&place, &value) in self.places.iter().zip(turn) {

@@ -7,8 +7,9 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::coding::MAX_WORD_BITS;
-use crate::coding::viterbi::{Decoded, RUNWAY, SIGNS, STATES, before};
+use crate::coding::viterbi::{Decoded, RUNWAY, SIGNS, STATES};
+use crate::coding::{MAX_WORD_BITS, RateMatcher};
+use crate::modulation::Soft;
 
 /// Words that are decoded side by side.
 pub const LANES: usize = 32;
@@ -19,8 +20,8 @@ pub type Lane = [i8; LANES];
 /// The largest soft value, and the value to which their mean is scaled.
 ///
 /// Chosen: steps of an eighth of a typical value; a value nearly twice as large counts as fully sure.
-const LOUDEST: f32 = 15.0;
-const TYPICAL: f32 = 8.0;
+const LOUDEST: i16 = 15;
+const TYPICAL: u32 = 8;
 
 /// After this many steps, the best metric is raised to the largest number. A step takes at most 90 from the best
 /// metric, and about three from that of a word in noise.
@@ -36,7 +37,9 @@ type Decisions = [[u8; LANES]; STATES / PER_BYTE];
 #[derive(Clone, Debug)]
 pub struct Lanes {
     arch: Arch,
-    words: [Vec<[i16; 3]>; LANES],
+    /// Bits of each lane's word.
+    lens: [usize; LANES],
+    /// The soft values of each step. [`Lanes::set`] fills in the first turn of a word, [`Lanes::decode`] the others.
     steps: Vec<[Lane; 3]>,
     decisions: Vec<Decisions>,
 }
@@ -46,7 +49,7 @@ impl Default for Lanes {
         let steps = RUNWAY + MAX_WORD_BITS + RUNWAY;
         Lanes {
             arch: Arch::new(),
-            words: Default::default(),
+            lens: [0; LANES],
             steps: vec![[[0; LANES]; 3]; steps],
             decisions: vec![[[0; LANES]; STATES / PER_BYTE]; steps - RUNWAY],
         }
@@ -54,12 +57,14 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// The place for the soft values of a lane's word: three per bit, positive for 0, 1…128 bits.
-    pub fn word(&mut self, lane: usize) -> &mut Vec<[i16; 3]> {
-        &mut self.words[lane]
+    /// Gives a lane (below [`LANES`]) the soft values of a word as they were received, positive for 0. Where they repeat
+    /// bits, the lane takes their sum. Only their ratios matter.
+    pub fn set(&mut self, lane: usize, matcher: &RateMatcher, soft: &[Soft]) {
+        self.lens[lane] = matcher.word_bits();
+        self.arch.dispatch(Set { steps: &mut self.steps, lane, matcher, soft });
     }
 
-    /// Decodes the words of the first `count` lanes. Longer ones are cut. Only ratios of a word's soft values matter.
+    /// Decodes the words of the first `count` lanes.
     pub fn decode(&mut self, count: usize) -> [Decoded; LANES] {
         let turns = self.turns(count);
         let arch = turns.arch;
@@ -67,84 +72,115 @@ impl Lanes {
     }
 
     fn turns(&mut self, count: usize) -> Turns<'_> {
-        let used = &mut self.words[..count.min(LANES)];
-        used.iter_mut().for_each(|word| word.truncate(MAX_WORD_BITS));
-        let longest = used.iter().map(Vec::len).max().unwrap_or(0);
-        let steps = &mut self.steps[..RUNWAY + longest + RUNWAY];
         let mut lens = [0; LANES];
-        for (lane, word) in used.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
-            let len = word.len();
-            lens[lane] = len;
-            let mut values = [0i8; 3 * MAX_WORD_BITS];
-            self.arch.dispatch(Quantise { word: word.as_flattened(), out: &mut values });
-            let (values, _) = values.as_chunks::<3>();
-            let lead = (len - RUNWAY % len) % len;
-            for (step, from) in steps.iter_mut().zip(values[..len].iter().cycle().skip(lead)).take(len) {
-                for (to, value) in step.iter_mut().zip(from) {
-                    to[lane] = *value;
-                }
-            }
-        }
-        // All other turns repeat the first. Words of one length do so together.
-        let shortest = lens[..used.len()].iter().copied().filter(|len| *len > 0).min().unwrap_or(longest);
-        if shortest == longest {
-            for at in if longest > 0 { longest..steps.len() } else { 0..0 } {
-                steps[at] = steps[at - longest];
-            }
-        } else {
-            for (lane, &len) in lens.iter().enumerate().filter(|(_, len)| **len > 0) {
-                for at in len..steps.len() {
-                    let (done, rest) = steps.split_at_mut(at);
-                    for (to, from) in rest[0].iter_mut().zip(&done[at - len]) {
-                        to[lane] = from[lane];
-                    }
-                }
-            }
-        }
+        let used = &self.lens[..count.min(LANES)];
+        lens[..used.len()].copy_from_slice(used);
+        let longest = used.iter().copied().max().unwrap_or(0);
+        let steps = &mut self.steps[..RUNWAY + longest + RUNWAY];
         Turns { arch: self.arch, steps, lens, decisions: &mut self.decisions }
     }
 }
 
-/// Brings the soft values of a word to a few bits.
-struct Quantise<'a> {
-    word: &'a [i16],
-    out: &'a mut [i8],
+/// By how much each step of a word of `len` bits lies behind its bit: the runway ends where the word begins.
+#[inline(always)]
+fn lead(len: usize) -> usize {
+    RUNWAY % len.max(1)
 }
 
-impl WithSimd for Quantise<'_> {
+/// Puts the soft values of a word into its lane.
+struct Set<'a> {
+    steps: &'a mut [[Lane; 3]],
+    lane: usize,
+    matcher: &'a RateMatcher,
+    soft: &'a [Soft],
+}
+
+impl WithSimd for Set<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let scale = scale(self.word);
-        for (out, value) in self.out.iter_mut().zip(self.word) {
-            *out = quantised(*value, scale);
+        let places = self.matcher.places();
+        let mut sums = [0i16; 3 * MAX_WORD_BITS];
+        let sums = &mut sums[..places.len()];
+        for turn in self.soft.chunks(places.len().max(1)) {
+            for (sum, soft) in sums.iter_mut().zip(turn) {
+                *sum = sum.saturating_add(*soft);
+            }
+        }
+        let scale = Scale::of(sums);
+        let mut few_bits = [0i8; 3 * MAX_WORD_BITS];
+        for (few_bits, sum) in few_bits.iter_mut().zip(&*sums) {
+            *few_bits = scale.few_bits(*sum);
+        }
+        let (steps, ahead) = (self.steps.as_flattened_mut(), 3 * lead(self.matcher.word_bits()));
+        for (place, value) in places.iter().zip(few_bits) {
+            let at = usize::from(*place) + ahead;
+            steps[if at < places.len() { at } else { at - places.len() }][self.lane] = value;
         }
     }
 }
 
-/// The factor that scales the soft values of a word to a few bits.
-#[inline(always)]
-fn scale(values: &[i16]) -> f32 {
-    // Bits that were not sent say nothing about the others.
-    let sent = values.iter().filter(|&&value| value != 0).count();
-    let sum: u32 = values.iter().map(|value| u32::from(value.unsigned_abs())).sum();
-    TYPICAL * sent as f32 / sum.max(1) as f32
+/// How the soft values of a word become numbers of a few bits.
+#[derive(Clone, Copy)]
+struct Scale {
+    /// Values beyond it are fully sure.
+    limit: i16,
+    /// Shifts that bring the mean to 256…511. One of the two is zero.
+    left: u32,
+    right: u32,
+    /// The factor behind the shifts, in parts of 2^15.
+    factor: i16,
 }
 
-#[inline(always)]
-fn quantised(value: i16, scale: f32) -> i8 {
-    // Half is rounded away from zero; a cast of a float saturates.
-    let scaled = (f32::from(value) * scale).clamp(-LOUDEST, LOUDEST);
-    (scaled + if scaled < 0.0 { -0.5 } else { 0.5 }) as i8
+impl Scale {
+    #[inline(always)]
+    fn of(values: &[i16]) -> Scale {
+        // Bits that were not sent say nothing about the others.
+        let sent: u32 = values.iter().map(|value| u32::from(*value != 0)).sum();
+        let sum: u32 = values.iter().map(|value| u32::from(value.unsigned_abs())).sum();
+        let mean = sum.div_ceil(sent.max(1)).max(1);
+        let magnitude = mean.ilog2();
+        let (left, right) = (8u32.saturating_sub(magnitude), magnitude.saturating_sub(8));
+        Scale {
+            limit: i16::try_from(2 * mean).unwrap_or(i16::MAX),
+            left,
+            right,
+            factor: ((TYPICAL << 15) * sent / (sum << left >> right).max(1)) as i16,
+        }
+    }
+
+    /// The value, scaled and rounded.
+    #[inline(always)]
+    fn few_bits(self, value: i16) -> i8 {
+        let value = value.clamp(-self.limit, self.limit) << self.left >> self.right;
+        let scaled = ((i32::from(value) * i32::from(self.factor) + (1 << 14)) >> 15) as i16;
+        scaled.clamp(-LOUDEST, LOUDEST) as i8
+    }
 }
 
 /// The work, apart from the processor that does it.
 struct Turns<'a> {
     arch: Arch,
-    steps: &'a [[Lane; 3]],
+    steps: &'a mut [[Lane; 3]],
     lens: [usize; LANES],
     decisions: &'a mut [Decisions],
+}
+
+/// Fills in all turns behind the first: each repeats the one before. Words of one length do so together.
+#[inline(always)]
+fn go_round(steps: &mut [[Lane; 3]], lens: &[usize; LANES]) {
+    let mut done = 0;
+    while let Some(len) = lens.iter().copied().filter(|len| *len > done).min() {
+        let is_new: [i8; LANES] = lanes(|lane| -i8::from(lens[lane] == len));
+        for at in len..steps.len() {
+            let before = steps[at - len];
+            for (now, before) in steps[at].iter_mut().zip(&before) {
+                *now = lanes(|lane| before[lane] & is_new[lane] | now[lane] & !is_new[lane]);
+            }
+        }
+        done = len;
+    }
 }
 
 impl WithSimd for Turns<'_> {
@@ -152,6 +188,7 @@ impl WithSimd for Turns<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
+        go_round(self.steps, &self.lens);
         let mut metrics = [[[i8::MAX; LANES]; STATES]; 2];
         for (at, step) in self.steps.iter().enumerate() {
             let [even, odd] = &mut metrics;
@@ -187,20 +224,23 @@ fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES])
         });
     }
     let mut decisions = [[0u8; LANES]; STATES / PER_BYTE];
-    for half in 0..STATES / 2 {
-        let (zero, one) = (&costs[PATTERNS[half]], &costs[7 ^ PATTERNS[half]]);
-        let (even, odd) = (&old[2 * half], &old[2 * half + 1]);
-        let zero_even: Lane = lanes(|lane| even[lane].saturating_add(zero[lane]));
-        let zero_odd: Lane = lanes(|lane| odd[lane].saturating_add(one[lane]));
-        let one_even: Lane = lanes(|lane| even[lane].saturating_add(one[lane]));
-        let one_odd: Lane = lanes(|lane| odd[lane].saturating_add(zero[lane]));
-        new[half] = lanes(|lane| zero_even[lane].max(zero_odd[lane]));
-        new[half + STATES / 2] = lanes(|lane| one_even[lane].max(one_odd[lane]));
-        let bit = 1u8 << (half % PER_BYTE);
-        let zero = &mut decisions[half / PER_BYTE];
-        *zero = lanes(|lane| zero[lane] | if zero_odd[lane] > zero_even[lane] { bit } else { 0 });
-        let one = &mut decisions[(half + STATES / 2) / PER_BYTE];
-        *one = lanes(|lane| one[lane] | if one_odd[lane] > one_even[lane] { bit } else { 0 });
+    for block in 0..STATES / 2 / PER_BYTE {
+        // The decisions of a block stay in registers until all of its butterflies are done, the last one highest.
+        let (mut of_zero, mut of_one) = ([0u8; LANES], [0u8; LANES]);
+        for half in (block * PER_BYTE..(block + 1) * PER_BYTE).rev() {
+            let (zero, one) = (&costs[PATTERNS[half]], &costs[7 ^ PATTERNS[half]]);
+            let (even, odd) = (&old[2 * half], &old[2 * half + 1]);
+            let zero_even: Lane = lanes(|lane| even[lane].saturating_add(zero[lane]));
+            let zero_odd: Lane = lanes(|lane| odd[lane].saturating_add(one[lane]));
+            let one_even: Lane = lanes(|lane| even[lane].saturating_add(one[lane]));
+            let one_odd: Lane = lanes(|lane| odd[lane].saturating_add(zero[lane]));
+            new[half] = lanes(|lane| zero_even[lane].max(zero_odd[lane]));
+            new[half + STATES / 2] = lanes(|lane| one_even[lane].max(one_odd[lane]));
+            of_zero = lanes(|lane| of_zero[lane] << 1 | u8::from(zero_odd[lane] > zero_even[lane]));
+            of_one = lanes(|lane| of_one[lane] << 1 | u8::from(one_odd[lane] > one_even[lane]));
+        }
+        decisions[block] = of_zero;
+        decisions[block + STATES / 2 / PER_BYTE] = of_one;
     }
     decisions
 }
@@ -242,16 +282,36 @@ fn trace_back(decisions: &[Decisions], lens: &[usize; LANES], metrics: &[Lane; S
             last = lanes(|lane| if at + 1 == lens[lane] { states[lane] } else { last[lane] });
             newest[at] = lanes(|lane| states[lane] / (STATES / 2) as u8);
         }
-        for lane in 0..LANES {
-            let state = usize::from(states[lane]);
-            let decision = decisions[state / PER_BYTE][lane] >> (state % PER_BYTE);
-            states[lane] = before(state, u64::from(decision)) as u8;
-        }
+        let odd = odd_predecessors(decisions, &states);
+        states = lanes(|lane| states[lane] % (STATES / 2) as u8 * 2 + odd[lane]);
     }
     std::array::from_fn(|lane| {
         let bits = newest[..lens[lane]].iter().map(|step| u128::from(step[lane]));
         Decoded { word: bits.fold(0, |word, bit| word << 1 | bit), bites: states[lane] == last[lane] }
     })
+}
+
+/// For each lane's state: 1 if it came from its odd predecessor, otherwise 0.
+///
+/// Chosen: comparing with every number of eight decisions and shifting in three fixed steps suits vectors, which can
+/// neither look up nor shift by lane.
+#[inline(always)]
+fn odd_predecessors(decisions: &Decisions, states: &[u8; LANES]) -> [u8; LANES] {
+    let mut eight = [0u8; LANES];
+    for (at, of_group) in decisions.iter().enumerate() {
+        let is_there = lanes(|lane| all_ones_if(states[lane] / PER_BYTE as u8 == at as u8));
+        eight = lanes(|lane| eight[lane] | of_group[lane] & is_there[lane]);
+    }
+    for places in [4u8, 2, 1] {
+        let is_higher = lanes(|lane| all_ones_if(states[lane] & places != 0));
+        eight = lanes(|lane| eight[lane] >> places & is_higher[lane] | eight[lane] & !is_higher[lane]);
+    }
+    lanes(|lane| eight[lane] & 1)
+}
+
+#[inline(always)]
+fn all_ones_if(condition: bool) -> u8 {
+    u8::from(condition).wrapping_neg()
 }
 
 /// One value per lane.
@@ -267,6 +327,7 @@ fn lanes<T: Copy + Default>(of: impl Fn(usize) -> T) -> [T; LANES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coding::viterbi::before;
     use crate::coding::{Codeword, Viterbi};
     use airpace_core::{Rng, Streams};
 
@@ -276,7 +337,7 @@ mod tests {
         if len == 0 {
             return Decoded { word: 0, bites: true };
         }
-        let scale = scale(word.as_flattened());
+        let scale = Scale::of(word.as_flattened());
         let mut metrics = [i8::MAX; STATES];
         let mut decisions = Vec::new();
         let around = word.iter().cycle().skip((len - RUNWAY % len) % len).take(RUNWAY + longest + RUNWAY);
@@ -286,7 +347,7 @@ mod tests {
                 let more = i8::MAX.saturating_sub(best);
                 metrics = metrics.map(|metric| metric.saturating_add(more));
             }
-            let step = step.map(|value| quantised(value, scale));
+            let step = step.map(|value| scale.few_bits(value));
             let old = metrics;
             let mut decision = 0u64;
             for state in 0..STATES {
@@ -321,20 +382,72 @@ mod tests {
         (0..len).map(|_| std::array::from_fn(|_| value())).collect()
     }
 
+    /// Gives a lane a word of which three values per bit are known, as if they had been received once.
+    fn set(lanes: &mut Lanes, lane: usize, word: &[[i16; 3]]) {
+        let matcher = RateMatcher::new(word.len());
+        let soft: Vec<Soft> =
+            matcher.places().iter().map(|place| word.as_flattened()[usize::from(*place)]).collect();
+        lanes.set(lane, &matcher, &soft);
+    }
+
+    #[test]
+    fn values_are_scaled_by_their_mean() {
+        let mut rng = Streams::new(9).stream("phy.lanes");
+        for loudest in [1, 2, 30, 255, 2000, 32_767] {
+            let values: Vec<i16> = noise(&mut rng, 44, loudest).into_iter().flatten().collect();
+            let sent = values.iter().filter(|value| **value != 0).count() as f64;
+            let mean = values.iter().map(|value| f64::from(*value).abs()).sum::<f64>() / sent;
+            let scale = Scale::of(&values);
+            for value in values {
+                let exact = (f64::from(value) / mean * f64::from(TYPICAL)).clamp(-15.0, 15.0);
+                let off = (f64::from(scale.few_bits(value)) - exact).abs();
+                assert!(off < 0.57, "{value} of up to {loudest}: {exact}");
+            }
+        }
+        assert_eq!(Scale::of(&[0; 9]).few_bits(0), 0);
+    }
+
+    /// Bits that repeat count together, whatever their number, and those that were not sent say nothing.
+    #[test]
+    fn repeated_values_are_added() {
+        let mut rng = Streams::new(10).stream("phy.lanes");
+        let (mut lanes, mut steps, mut sent) = (Lanes::default(), Vec::new(), Vec::new());
+        let mut longest = 0;
+        for lane in 0..LANES {
+            let matcher = RateMatcher::new([44, 24, 67, 48][rng.below(4) as usize]);
+            let bits = 24 << rng.below(4);
+            let soft: Vec<Soft> = noise(&mut rng, bits, 80).into_iter().flatten().collect();
+            lanes.set(lane, &matcher, &soft);
+            let mut sums = vec![[0i16; 3]; matcher.word_bits()];
+            for (at, soft) in soft.iter().enumerate() {
+                let place = usize::from(matcher.places()[at % matcher.places().len()]);
+                sums.as_flattened_mut()[place] += soft;
+            }
+            longest = longest.max(sums.len());
+            sent.push(soft.len() < 3 * sums.len());
+            steps.push(sums);
+        }
+        assert!(sent.contains(&true) && sent.contains(&false), "both more and less than a turn");
+        let expected: Vec<Decoded> = steps.iter().map(|steps| plain(steps, longest)).collect();
+        assert_eq!(lanes.decode(LANES).to_vec(), expected);
+    }
+
     #[test]
     fn every_lane_decodes_as_plain_numbers_do() {
         let mut rng = Streams::new(3).stream("phy.lanes");
         let mut lanes = Lanes::default();
         for count in [0, 1, 5, LANES] {
             for loudest in [1, 40, 255, 4000] {
+                let mut words = vec![];
                 for lane in 0..count {
-                    let len = [44, 7, 24, 38, 67, 48, 130, 1][rng.below(8) as usize];
-                    *lanes.word(lane) = noise(&mut rng, len, loudest);
+                    let len = [44, 7, 24, 38, 67, 48, 128, 1][rng.below(8) as usize];
+                    words.push(noise(&mut rng, len, loudest));
+                    set(&mut lanes, lane, &words[lane]);
                 }
                 let all = lanes.decode(count);
-                let longest = lanes.words[..count].iter().map(Vec::len).max().unwrap_or(0);
-                for (lane, decoded) in all.into_iter().enumerate().take(count) {
-                    assert_eq!(decoded, plain(&lanes.words[lane], longest), "lane {lane} up to {loudest}");
+                let longest = words.iter().map(Vec::len).max().unwrap_or(0);
+                for (lane, word) in words.iter().enumerate() {
+                    assert_eq!(all[lane], plain(word, longest), "lane {lane} up to {loudest}");
                 }
                 let without_vectors = lanes.turns(count).with_simd(pulp::Scalar::new());
                 assert_eq!(all, without_vectors);
@@ -356,8 +469,9 @@ mod tests {
                     let value = 1.0 - 2.0 * f64::from(bit) + 1.02 * rng.normal();
                     (80.0 * value).clamp(-255.0, 255.0) as i16
                 };
-                *lanes.word(lane) = coded.steps().iter().map(|step| step.map(&mut heard)).collect();
-                lost_by_scalar += u32::from(scalar.decode(&lanes.words[lane]).word != word);
+                let heard: Vec<[i16; 3]> = coded.steps().iter().map(|step| step.map(&mut heard)).collect();
+                set(&mut lanes, lane, &heard);
+                lost_by_scalar += u32::from(scalar.decode(&heard).word != word);
             }
             let decoded = lanes.decode(LANES);
             lost += decoded
@@ -374,7 +488,7 @@ mod tests {
     #[test]
     fn lanes_that_are_not_used_say_nothing() {
         let mut lanes = Lanes::default();
-        *lanes.word(0) = vec![[100; 3]; 40];
+        set(&mut lanes, 0, &[[100; 3]; 40]);
         assert_eq!(lanes.decode(1)[0], Decoded { word: 0, bites: true });
         assert_eq!(lanes.decode(0)[5].word, 0);
     }
