@@ -49,6 +49,45 @@ pub(crate) fn run_first(priority: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Asks for short turns of the processor for the calling thread: it then runs soon after it wakes up, also where others
+/// compute, and gets no more time than without. Everybody may ask. Linux knows this from 6.12 on; before, it changes nothing.
+///
+/// Source: Linux, Documentation/scheduler/sched-eevdf.rst and sched_setattr(2): `sched_runtime` of `SCHED_OTHER`
+///
+/// # Errors
+/// If the kernel refuses, as in a sandbox.
+pub(crate) fn take_short_turns() -> io::Result<()> {
+    /// The first version of the kernel's structure.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    // Chosen: the shortest that the kernel gives.
+    const SHORTEST_NS: u64 = 100_000;
+    // SAFETY: the call takes no pointer; 0 is the calling thread.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice,
+        priority: 0,
+        runtime_ns: SHORTEST_NS,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    // SAFETY: the structure lives to the end of the call and has the size that it names; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

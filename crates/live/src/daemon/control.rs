@@ -138,6 +138,8 @@ impl Control {
         if self.wants_realtime {
             // The data thread reports whether this is permitted.
             let _ = sys::run_first(PRIORITY);
+        } else {
+            let _ = sys::take_short_turns();
         }
         let (mut is_leaving, mut tally_at, mut look_at) = (false, Time::ZERO, Time::ZERO);
         loop {

@@ -143,6 +143,9 @@ impl Data {
             let locked = rustix::mm::MlockAllFlags::CURRENT | rustix::mm::MlockAllFlags::ONFAULT;
             let realtime = sys::run_first(PRIORITY).and_then(|()| Ok(rustix::mm::mlockall(locked)?));
             self.note(Notice::Realtime(realtime));
+        } else {
+            // Where the kernel refuses, readings come as late as other programs let them.
+            let _ = sys::take_short_turns();
         }
         let (mut pause, mut is_told) = (PAUSES[0], false);
         while !self.is_leaving {
