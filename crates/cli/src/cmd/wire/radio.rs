@@ -236,6 +236,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "bpf")]
     #[test]
     fn what_is_no_file_is_known_by_its_name() {
         for other in [
