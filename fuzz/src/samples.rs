@@ -56,7 +56,7 @@ impl Watched {
                     self.messages += late.len();
                 }
                 Output::Locked(lock) => assert!(lock.frame_start.is_finite() && lock.cfo_hz.is_finite()),
-                Output::Lost => {}
+                Output::Lost | Output::Moved(_) => {}
             }
         }
         // A quarter of a second, raw and resampled, and one more block of each.

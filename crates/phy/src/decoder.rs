@@ -19,7 +19,7 @@ use crate::dci::Carrier;
 use crate::evidence::{Caution, Evidence};
 use crate::found::Found;
 use crate::ladder::Ladder;
-use crate::listen::{self, Heard, Listener, Lock, UnsupportedRate};
+use crate::listen::{self, Heard, Listener, Lock, Moved, UnsupportedRate};
 use crate::missed::Account;
 use crate::observation::{CceSet, Observation};
 use crate::search::{Search, Work};
@@ -52,6 +52,8 @@ pub enum Output {
     Late(Vec<Found>),
     /// The cell was lost; the search goes on.
     Lost,
+    /// The cell is left for a louder one, which is locked next. Nothing that is known of the cell's users is kept.
+    Moved(Moved),
 }
 
 /// One subframe, read.
@@ -339,6 +341,7 @@ impl Decoder {
                 Output::Locked(lock)
             }
             Heard::Lost => Output::Lost,
+            Heard::Moved(moved) => Output::Moved(moved),
             Heard::Subframe(observation) => {
                 let number = self.clock.number(&observation);
                 let reader = self.reader.as_mut()?;

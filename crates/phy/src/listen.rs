@@ -11,11 +11,13 @@
 //! subframe.
 //!
 //! If a cell is asked for and another is as loud, or louder, that one is followed beside, and what it sent is taken off the
-//! samples before the listener sees them.
+//! samples before the listener sees them. If none is asked for and another is louder for longer than a fade lasts, that one is
+//! followed from then on.
 
 mod beside;
 mod following;
 mod lost;
+mod louder;
 mod rates;
 mod resent;
 mod searching;
@@ -28,6 +30,7 @@ use num_complex::Complex32;
 use self::beside::{Beside, Progress};
 use self::following::Following;
 use self::lost::LostCell;
+use self::louder::{Louder, Verdict};
 use self::rates::half_band_hz;
 use self::searching::Searching;
 use self::watch::Watch;
@@ -35,7 +38,7 @@ use crate::cell::Cell;
 use crate::ladder::Ladder;
 use crate::observation::Observation;
 use crate::ofdm::Transform;
-use crate::sync::search::Search;
+use crate::sync::search::{Candidate, Search};
 use crate::sync::track::Tracker;
 use crate::sync::{Ring, VIEW_HZ};
 
@@ -112,6 +115,20 @@ pub enum Heard {
     Subframe(Observation),
     /// The cell was lost; the search goes on.
     Lost,
+    /// The cell is left for a louder one, which is locked next.
+    Moved(Moved),
+}
+
+/// A cell was left for another, because that one was louder for longer than a fade lasts. It happens only if no cell was
+/// asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    /// The cell that was followed.
+    pub from: u16,
+    /// The cell that is followed from now on.
+    pub to: u16,
+    /// How much louder that one was in the mean, in dB.
+    pub louder_db: f32,
 }
 
 /// Finds and follows a cell. Push samples, then pop until nothing more is heard.
@@ -128,6 +145,8 @@ pub struct Listener {
     /// A cell that is stronger than the one that is asked for. It takes the samples first.
     beside: Option<Box<Beside>>,
     watch: Watch,
+    /// If no cell is asked for: whether another is louder.
+    louder: Louder,
     /// Number of the sample after the last that was ever looked at.
     reached: i64,
     ladder: Ladder,
@@ -176,6 +195,7 @@ impl Listener {
             lost: None,
             beside: None,
             watch: Watch::new(),
+            louder: Louder::new(),
             reached: 0,
             ladder: Ladder { rate_hz: options.rate_hz, wanted: options.pci, ..Ladder::default() },
             is_finished: false,
@@ -303,6 +323,53 @@ impl Listener {
         if let (Some(stronger), _) = self.stronger(view, &candidates, next, Some(loudness)) {
             self.take_off(stronger);
         }
+    }
+
+    /// While no cell was asked for: looks for a louder one from time to time. Moves to it if it is louder for long enough.
+    fn look_for_louder(&mut self) -> Option<Heard> {
+        if self.options.pci.is_some() {
+            return None;
+        }
+        let State::Following(following) = &self.state else { return None };
+        let outshone = following.outshone();
+        if outshone.is_some() {
+            self.watch.rush();
+        }
+        let next = following.raw_sample(following.tracker.place().start) as i64;
+        let view = self.watch.look(&self.raw, next, self.options.rate_hz)?;
+        let (candidates, _) = view.candidates(&mut self.search);
+        let view = self.watch.view()?;
+        let own = following.tracker.cell().pci;
+        let others: Vec<Candidate> = candidates
+            .into_iter()
+            .filter(|other| other.pci != own && !self.louder.was_left(other.pci))
+            .collect();
+        let loudest = self
+            .others(view, &others, next)
+            .max_by(|a, b| a.1.tracker.found_loudness().total_cmp(&b.1.tracker.found_loudness()));
+        let loudness =
+            loudest.as_ref().map(|(lock, following)| (lock.cell.pci, following.tracker.found_loudness()));
+        let verdict = match (self.louder.look(loudness, following), outshone, loudness) {
+            // The cell that was found first was the weaker one.
+            (_, Some((to, louder_db)), Some((pci, _))) if to == pci => {
+                Verdict::Louder(Moved { from: own, to, louder_db })
+            }
+            (verdict, ..) => verdict,
+        };
+        self.watch.hurry(verdict == Verdict::Unsure);
+        let (Verdict::Louder(moved), Some((lock, mut following))) = (verdict, loudest) else { return None };
+        if lock.cell.pci != moved.to {
+            return None;
+        }
+        // The other cell's subframes go on where those of this one end.
+        following.begin_at(next - (self.options.rate_hz / 2000) as i64);
+        self.louder.leave(moved.from);
+        self.lost = None;
+        self.watch.begin(false);
+        self.ladder.locks += 1;
+        self.state = State::Following(Box::new(following));
+        self.heard.push_back(Heard::Locked(lock));
+        Some(Heard::Moved(moved))
     }
 
     /// From the first sample that is kept on, takes a stronger cell off the samples. A search begins again. Returns whether

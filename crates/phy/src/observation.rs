@@ -1,10 +1,14 @@
 //! What was heard of one subframe: what the receiver gives to the search for messages.
 
+mod joint;
+
+pub use joint::{Both, Layout, MOST_ANTENNAS, SYMBOLS};
+
 use num_complex::Complex32;
 
 use crate::cell::Cell;
 use crate::channel::Channel;
-use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, REGS_PER_CCE};
+use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, REGS_PER_CCE, Reg};
 use crate::pdcch::Place;
 use crate::sequence::gold::{Gold, pdcch_seed};
 use crate::{pcfich, phich};
@@ -190,10 +194,15 @@ impl Observer {
                 add_llrs(&symbols, channel.weights(reg).map(|weight| weight * scale), &[1.0; 8], eight);
             }
         }
+        self.indicator(&llrs, out);
+    }
+
+    /// The likeliest CFI by the bits of the PCFICH.
+    fn indicator(&self, llrs: &[f32; 32], out: &mut Observation) {
         // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
         let likelihood = |cfi: u8| -> f32 {
             let word = &self.indicators[out.number % 10][usize::from(cfi) - 1];
-            word.iter().zip(&llrs).map(|(sign, llr)| 0.5 * sign * llr).sum()
+            word.iter().zip(llrs).map(|(sign, llr)| 0.5 * sign * llr).sum()
         };
         let mut best = (self.cell.least_cfi(), f32::NEG_INFINITY);
         let mut margin = f32::INFINITY;
@@ -238,11 +247,7 @@ impl Observer {
             let (mut sum, mut power) = (0.0, 0.0);
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
                 // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
-                let of_antenna = |(_, channel): (&Grid, &Channel)| {
-                    let scale = llr_scale(channel.noise_at(reg)) * std::f32::consts::FRAC_1_SQRT_2;
-                    scale * channel.power(reg) * channel.weights(reg).iter().sum::<f32>() / 4.0
-                };
-                let mean: f32 = heard.clone().map(of_antenna).sum();
+                let mean: f32 = heard.clone().map(|(_, channel)| expected_of(channel, reg)).sum();
                 // … and where nothing was sent, its square is expected to be twice that.
                 power +=
                     eight.iter().map(|llr| llr * llr).sum::<f32>() / (16.0 * mean.max(f32::MIN_POSITIVE));
@@ -287,6 +292,12 @@ impl Observer {
 /// times a symbol of ±1/√2 in each part, with noise of power g·`noise`.
 fn llr_scale(noise: f32) -> f32 {
     2.0 * std::f32::consts::SQRT_2 / noise.max(f32::MIN_POSITIVE)
+}
+
+/// The mean size of a log-likelihood ratio of a group that is as strong as the reference signals.
+fn expected_of(channel: &Channel, reg: &Reg) -> f32 {
+    let scale = llr_scale(channel.noise_at(reg)) * std::f32::consts::FRAC_1_SQRT_2;
+    scale * channel.power(reg) * channel.weights(reg).iter().sum::<f32>() / 4.0
 }
 
 #[inline]

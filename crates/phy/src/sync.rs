@@ -9,7 +9,9 @@
 
 mod antennas;
 pub mod broadcast;
+mod company;
 mod health;
+pub(crate) mod lookout;
 mod prefix;
 mod ring;
 pub mod search;

@@ -90,7 +90,7 @@ fn decode(antennas: &[&[Complex32]], sent: &BTreeSet<Key>) -> Score {
             let messages = match output {
                 Output::Subframe(reading) => [reading.found, reading.late].concat(),
                 Output::Late(late) => late,
-                Output::Locked(_) | Output::Lost => vec![],
+                Output::Locked(_) | Output::Lost | Output::Moved(_) => vec![],
             };
             found.extend(messages.iter().map(|found| (found.index, found.rnti.0, found.payload.bits())));
         }

@@ -7,9 +7,10 @@ mod crowd;
 use airpace_core::Streams;
 use airpace_phy::channel::{Channel, Estimator};
 use airpace_phy::dci::Extras;
-use airpace_phy::decoder::Output;
+use airpace_phy::decoder::{Decoder, Options, Output, Reading};
 use airpace_phy::grid::Grid;
 use airpace_phy::impair::DelayProfile;
+use airpace_phy::listen::Moved;
 use airpace_phy::ofdm::Demodulator;
 use airpace_phy::pdcch::Sent;
 use airpace_phy::{
@@ -67,6 +68,140 @@ fn a_cell_that_fades_is_not_left_for_another() {
         losses += locked.len() - 1;
     }
     assert!(losses > 0, "no fade was deep enough to lose the cell");
+}
+
+/// The louder of two cells is damped while the other is found; and later once more, to less than the other.
+#[test]
+fn a_louder_cell_is_moved_to_once() {
+    let steady = |pci, seed, snr_db| Scene {
+        subframes: 3000,
+        fading: None,
+        snr_db,
+        ..scene(pci, 15, 256, DelayProfile::Epa, seed)
+    };
+    let (mut samples, sent) = steady(214, 21, 25.0).play();
+    let share = 10f32.powf(-6.0 / 20.0);
+    samples[..40 * 3840].iter_mut().for_each(|sample| *sample *= 0.1);
+    samples[2000 * 3840..].iter_mut().for_each(|sample| *sample *= share * share);
+    let (others, of_other) = steady(56, 22, 200.0).play();
+    samples.iter_mut().skip(1000).zip(&others).for_each(|(sample, other)| *sample += other * share);
+    let (outputs, _) = blind::decode(3_840_000, &samples);
+    let told: Vec<String> = outputs
+        .iter()
+        .filter_map(|output| match output {
+            Output::Locked(lock) => Some(format!("{}", lock.cell.pci)),
+            Output::Moved(Moved { from, to, louder_db }) => {
+                Some(format!("{from} to {to}: {louder_db:.0} dB"))
+            }
+            Output::Lost => Some("lost".to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, ["56", "56 to 214: 6 dB", "214"]);
+    let moved = outputs.iter().position(|output| matches!(output, Output::Moved(_))).expect("it is told");
+    let readings = |outputs: &[Output]| -> Vec<Reading> {
+        let reading = |output: &Output| match output {
+            Output::Subframe(reading) => Some(reading.clone()),
+            _ => None,
+        };
+        outputs.iter().filter_map(reading).collect()
+    };
+    let (before, after) = (readings(&outputs[..moved]), readings(&outputs[moved..]));
+    assert!(before.iter().all(|reading| reading.pci == 56) && after.iter().all(|reading| reading.pci == 214));
+    let all = [before, after].concat();
+    assert!(all.is_sorted_by(|a, b| a.sample < b.sample && a.index < b.index), "none comes twice");
+    // The frames of both have the same numbers.
+    let (first, last) = (all.partition_point(|reading| reading.pci == 56), 2000);
+    let first = all[first].index;
+    println!("moved after {first} ms");
+    assert!((500..1500).contains(&first), "moved after {first} ms");
+    let found: Vec<_> = outputs.into_iter().flat_map(blind::messages).collect();
+    let within = |from: u64, to: u64, sent: &[(u64, Sent)]| {
+        let sent: Vec<_> = sent.iter().filter(|(index, _)| (from..to).contains(index)).collect();
+        let is_found = |(index, sent): &&&(u64, Sent)| {
+            let its = |found: &&airpace_phy::found::Found| {
+                (found.index, found.rnti, found.payload) == (*index, sent.rnti, sent.payload)
+            };
+            found.iter().any(|found| its(&found))
+        };
+        sent.iter().filter(is_found).count() as f64 / sent.len() as f64
+    };
+    let (of_left, of_louder) = (within(0, 40, &of_other), within(first, last, &sent));
+    println!("{of_left:.4} of the cell that is left before, {of_louder:.4} of the louder one afterwards");
+    assert!(of_left > 0.9 && of_louder > 0.95, "{of_left:.4} and {of_louder:.4}");
+    // A cell that is asked for is kept.
+    let listen =
+        airpace_phy::listen::Options { pci: Some(56), ..airpace_phy::listen::Options::new(3_840_000) };
+    let options = Options { listen, ..Options::new(3_840_000) };
+    let mut decoder = Decoder::new(options).expect("a rate");
+    decoder.push(&samples);
+    decoder.finish();
+    let outputs: Vec<Output> = std::iter::from_fn(|| decoder.pop()).collect();
+    assert!(outputs.iter().all(|output| !matches!(output, Output::Moved(_))));
+    assert!(readings(&outputs).iter().all(|reading| reading.pci == 56));
+}
+
+/// Cells of one site, whose symbols begin together: what one of them sends is no noise for the other. No message is believed that
+/// was not sent.
+#[test]
+fn cells_of_one_site_are_told_apart() {
+    let (one, two) = (Ports::One, Ports::Two);
+    let (normal, extended) = (CyclicPrefix::Normal, CyclicPrefix::Extended);
+    for (own, other, cp, least) in [
+        (one, one, normal, 0.975),
+        (one, two, normal, 0.96),
+        (two, one, normal, 0.98),
+        (two, two, normal, 0.98),
+        (two, two, extended, 0.97),
+    ] {
+        let (mut sum, mut strange) = (0.0, 0);
+        for seed in [31, 32] {
+            let with = |pci, ports, seed, snr_db| {
+                let of = scene(pci, 25, 384, DelayProfile::Epa, seed);
+                Scene { cell: Cell { ports, cp, ..of.cell }, snr_db, subframes: 400, ..of }
+            };
+            let (mut samples, sent) = with(214, own, seed, 25.0).play();
+            let (others, _) = with(56, other, seed + 1000, 200.0).play();
+            let share = 10f32.powf(-8.0 / 20.0);
+            // Within the prefix.
+            samples.iter_mut().skip(3).zip(&others).for_each(|(sample, other)| *sample += other * share);
+            sum += recall(5_760_000, &samples, &sent) / 2.0;
+            let is_sent = |found: &airpace_phy::found::Found| {
+                sent.iter().any(|(index, sent)| {
+                    (found.index, found.rnti, found.payload) == (*index, sent.rnti, sent.payload)
+                })
+            };
+            strange += blind::believed(5_760_000, &samples).iter().filter(|found| !is_sent(found)).count();
+        }
+        println!("{own:?} beside {other:?}, {cp:?}: {sum:.4}, {strange} that were not sent");
+        assert!(sum >= least && strange <= 1, "{own:?} beside {other:?}, {cp:?}: {sum:.4}, {strange}");
+    }
+}
+
+/// A cell that is gone is not held because another one is there whose symbols begin together with its own.
+#[test]
+fn a_cell_that_ends_beside_another_is_lost() {
+    let with =
+        |pci, seed, snr_db| Scene { subframes: 2000, snr_db, ..scene(pci, 25, 384, DelayProfile::Epa, seed) };
+    let (mut samples, _) = with(214, 41, 25.0).play();
+    let end = 500 * 5760;
+    samples[end..].fill(Complex32::default());
+    let share = 10f32.powf(-5.0 / 20.0);
+    let (others, _) = with(56, 42, 30.0).play();
+    samples.iter_mut().zip(&others).for_each(|(sample, other)| *sample += other * share);
+    let (outputs, _) = blind::decode(5_760_000, &samples);
+    let lost = outputs.iter().position(|output| matches!(output, Output::Lost)).expect("it is lost");
+    let last = outputs[..lost].iter().rev().find_map(|output| match output {
+        Output::Subframe(reading) => Some((reading.pci, reading.sample / 5760)),
+        _ => None,
+    });
+    println!("{last:?} was the last subframe");
+    assert!(last.is_some_and(|(pci, ms)| pci == 214 && (490..520).contains(&ms)), "{last:?}");
+    let mut locked = outputs.iter().filter_map(|output| match output {
+        Output::Locked(lock) => Some(lock.cell.pci),
+        _ => None,
+    });
+    assert_eq!(locked.next_back(), Some(56), "the other one is found");
 }
 
 /// A tone 10 dB below all that is received is as loud as dozens of subcarriers together.
@@ -173,6 +308,10 @@ fn a_weaker_cell_costs_no_more_than_its_power() {
                 sums[0], sums[1], sums[2], sums[3], sums[4]
             );
             assert!(sums[0] >= sums[1].min(sums[3]) - 0.01, "{prbs} PRB: {sums:?}");
+            if later_ms == 0.0 {
+                // Control region beside control region: both are told apart.
+                assert!(sums[0] > sums[2], "{prbs} PRB: {sums:?}");
+            }
         }
     }
 }

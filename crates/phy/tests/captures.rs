@@ -44,7 +44,7 @@ fn decode(rate_hz: u64, samples: &[Complex32]) -> (Decoder, Vec<Cell>, Vec<Readi
                     of.expect("its subframe was read").found.push(found);
                 }
             }
-            Output::Lost => {}
+            Output::Lost | Output::Moved(_) => {}
         }
     }
     (decoder, cells, readings)

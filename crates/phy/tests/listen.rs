@@ -24,6 +24,7 @@ fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<
             match heard {
                 Heard::Locked(lock) => locks.push(lock),
                 Heard::Subframe(observation) => observations.push(observation),
+                Heard::Moved(moved) => println!("{moved:?}"),
                 Heard::Lost => println!("lost after {} samples", listener.ladder().samples),
             }
         }

@@ -48,7 +48,7 @@ fn messages(out: &[Output]) -> BTreeSet<Message> {
     let found = out.iter().flat_map(|output| match output {
         Output::Subframe(reading) => reading.found.iter().chain(&reading.late).collect(),
         Output::Late(late) => late.iter().collect(),
-        Output::Locked(_) | Output::Lost => Vec::new(),
+        Output::Locked(_) | Output::Lost | Output::Moved(_) => Vec::new(),
     });
     found
         .map(|found| {

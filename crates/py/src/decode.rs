@@ -62,7 +62,7 @@ impl Heard {
                     reading.found.iter().chain(&reading.late).for_each(|found| self.hear(found));
                 }
                 Output::Late(late) => late.iter().for_each(|found| self.hear(found)),
-                Output::Locked(_) | Output::Lost => {}
+                Output::Locked(_) | Output::Lost | Output::Moved(_) => {}
             }
         }
     }

@@ -48,7 +48,7 @@ impl ReportStream {
                     late.iter().for_each(|found| self.reports.hear(carrier, found));
                     pending.add(late);
                 }
-                Output::Locked(_) | Output::Lost => {}
+                Output::Locked(_) | Output::Lost | Output::Moved(_) => {}
             },
             DecodeEvent::Stalled => self.reports.stall(carrier),
             DecodeEvent::End(_) => {

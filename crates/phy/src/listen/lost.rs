@@ -7,6 +7,7 @@ use super::{KEPT_S, LONGEST_GAP_S, Lock};
 use crate::cell::Cell;
 use crate::pbch::Mib;
 use crate::sync::broadcast::Broadcast;
+use crate::sync::lookout::Sight;
 use crate::sync::search::{Candidate, Duplex};
 use crate::sync::track::Place;
 
@@ -26,6 +27,8 @@ pub(super) struct LostCell {
     /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
     usual_db: f32,
     heard: u32,
+    /// A cell whose symbols begin together with its own.
+    beside: Option<Sight>,
 }
 
 /// For so many seconds no other cell is taken.
@@ -53,6 +56,7 @@ impl LostCell {
             lost_at: start,
             usual_db: 0.0,
             heard: 0,
+            beside: None,
         }
     }
 
@@ -64,6 +68,16 @@ impl LostCell {
     /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
     pub(super) fn usual(&self) -> (f32, u32) {
         (self.usual_db, self.heard)
+    }
+
+    /// With a cell whose symbols begin together with its own.
+    pub(super) fn with_beside(self, beside: Option<Sight>) -> LostCell {
+        LostCell { beside, ..self }
+    }
+
+    /// A cell whose symbols begin together with its own.
+    pub(super) fn beside(&self) -> Option<Sight> {
+        self.beside
     }
 
     /// Its identity.

@@ -3,6 +3,7 @@
 use num_complex::Complex32;
 
 use super::following::Following;
+use super::lost::LostCell;
 use super::rates::numerology;
 use super::{Heard, KEPT_S, Listener, Lock, State, forget_before};
 use crate::cell::Cell;
@@ -157,10 +158,23 @@ impl Listener {
             let loudness = found.as_ref().map(|(_, following)| following.tracker.found_loudness());
             let State::Searching(searching) = &self.state else { return None };
             let (stronger, is_near) = self.stronger(searching, &candidates, next, loudness);
+            // Of two cells, the one that is found first may be the weaker.
+            let is_other = |other: &&Candidate| {
+                asked.is_none() && found.as_ref().is_some_and(|(lock, _)| lock.cell.pci != other.pci)
+            };
+            let is_other_there = candidates
+                .iter()
+                .filter(is_other)
+                .any(|other| read_broadcast(&searching.views, other).is_some());
             if stronger.is_some_and(|stronger| self.take_off(stronger)) {
                 return None;
             }
-            self.watch.begin(is_near);
+            // Where no cell is asked for, one that is lost in its fades and found again is still compared with others.
+            let found = found.as_ref().map(|(lock, _)| lock.cell.pci);
+            let is_again = found.is_some() && found == self.lost.as_ref().map(LostCell::pci);
+            if asked.is_some() || !is_again {
+                self.watch.begin(is_near || is_other_there);
+            }
         }
         // A cell in a fade is not found by its synchronisation signals, but still by its reference signals.
         let after = self.reached.max(0) as u64;
@@ -179,6 +193,7 @@ impl Listener {
         });
         if let Some((lock, mut following)) = found {
             self.ladder.locks += 1;
+            self.louder.begin(lock.cell.pci, self.lost.as_ref().map(LostCell::pci));
             self.lost.iter().for_each(|lost| following.remember(lost));
             self.state = State::Following(Box::new(following));
             return Some(Heard::Locked(lock));
@@ -232,19 +247,10 @@ impl Listener {
         loudness: Option<f32>,
     ) -> (Option<Following>, bool) {
         let Some(asked) = self.options.pci else { return (None, false) };
-        let others = candidates
-            .iter()
-            .filter(|candidate| candidate.pci != asked && candidate.duplex == Duplex::Fdd)
-            .filter_map(|candidate| {
-                let (broadcast, frame) = read_broadcast(&searching.views, candidate)?;
-                let frame_start = searching.origin + frame * self.options.rate_hz as f64 / VIEW_HZ as f64;
-                let (cfo_hz, sfn) = (candidate.cfo_hz, broadcast.sfn);
-                let lock = Lock { cell: cell_of(candidate, &broadcast), cfo_hz, frame_start, sfn, after: 0 };
-                let numerology = numerology(&lock.cell, self.options.rate_hz)?;
-                Following::new(&lock, numerology, &self.raw, next, &self.options)
-            });
+        let candidates: Vec<Candidate> =
+            candidates.iter().filter(|candidate| candidate.pci != asked).copied().collect();
         let mut is_near = false;
-        for other in others {
+        for (_, other) in self.others(searching, &candidates, next) {
             let ratio = loudness.map_or(f32::INFINITY, |loudness| other.tracker.found_loudness() / loudness);
             if ratio >= AS_LOUD {
                 return (Some(other), true);
@@ -252,6 +258,24 @@ impl Listener {
             is_near |= ratio >= NEAR;
         }
         (None, is_near)
+    }
+
+    /// The cells among `candidates` that can be followed in the raw samples before `next`.
+    pub(super) fn others(
+        &self,
+        searching: &Searching,
+        candidates: &[Candidate],
+        next: i64,
+    ) -> impl Iterator<Item = (Lock, Following)> {
+        let after = self.reached.max(0) as u64;
+        candidates.iter().filter(|candidate| candidate.duplex == Duplex::Fdd).filter_map(move |candidate| {
+            let (broadcast, frame) = read_broadcast(&searching.views, candidate)?;
+            let frame_start = searching.origin + frame * self.options.rate_hz as f64 / VIEW_HZ as f64;
+            let (cfo_hz, sfn) = (candidate.cfo_hz, broadcast.sfn);
+            let lock = Lock { cell: cell_of(candidate, &broadcast), cfo_hz, frame_start, sfn, after };
+            let numerology = numerology(&lock.cell, self.options.rate_hz)?;
+            Some((lock, Following::new(&lock, numerology, &self.raw, next, &self.options)?))
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a cell that is asked for has a stronger one beside it: a look from time to time.
+//! Whether the followed cell has a stronger one beside it: a look from time to time.
 
 use super::searching::Searching;
 use crate::sync::{Ring, VIEW_HZ};
@@ -11,6 +11,8 @@ pub(super) struct Watch {
     /// Milliseconds of samples since the last look, and how many there must be.
     passed_ms: u64,
     wait_ms: u64,
+    /// Whether the next look comes soon, whatever else the wait is.
+    hurries: bool,
     /// How many there must be between two times that a stronger cell is followed.
     rest_ms: u64,
     rested_ms: u64,
@@ -26,7 +28,7 @@ pub(super) const LOOK: usize = VIEW_HZ as usize / 50;
 /// another cell was heard a twentieth. What waits is counted in samples that came, at least 20 ms of which make a look: no
 /// input makes looks more frequent.
 const SHORT_WAIT_MS: u64 = 100;
-const FIRST_WAIT_MS: u64 = 1000;
+const FIRST_WAIT_MS: u64 = 500;
 const LONG_WAIT_MS: u64 = 5000;
 
 /// A stronger cell that was followed for less than this was hardly one: the next is taken later.
@@ -39,6 +41,7 @@ impl Watch {
             is_looking: false,
             passed_ms: 0,
             wait_ms: FIRST_WAIT_MS,
+            hurries: false,
             rest_ms: SHORT_WAIT_MS,
             rested_ms: SHORT_WAIT_MS,
         }
@@ -50,11 +53,22 @@ impl Watch {
         self.rested_ms += ms;
     }
 
-    /// The cell that is asked for was found, and another beside it or none.
+    /// The cell that is followed from now on was found, and another beside it or none.
     pub(super) fn begin(&mut self, is_other_there: bool) {
         self.is_looking = false;
         self.passed_ms = 0;
+        self.hurries = false;
         self.wait_ms = if is_other_there { SHORT_WAIT_MS } else { FIRST_WAIT_MS };
+    }
+
+    /// Whether the next look should come soon.
+    pub(super) fn hurry(&mut self, hurries: bool) {
+        self.hurries = hurries;
+    }
+
+    /// The next look should begin at once.
+    pub(super) fn rush(&mut self) {
+        self.passed_ms = self.passed_ms.max(self.wait_ms);
     }
 
     /// A stronger cell that was followed is gone.
@@ -73,7 +87,8 @@ impl Watch {
     /// Looks at the raw samples before number `end`. Gives the view once it is full.
     pub(super) fn look(&mut self, raw: &[Ring], end: i64, rate_hz: u64) -> Option<&Searching> {
         if !self.is_looking {
-            if self.passed_ms < self.wait_ms || !self.is_rested() {
+            let wait_ms = if self.hurries { SHORT_WAIT_MS } else { self.wait_ms };
+            if self.passed_ms < wait_ms || !self.is_rested() {
                 return None;
             }
             let view = self.view.get_or_insert_with(|| Box::new(Searching::new(rate_hz, raw.len(), end)));
@@ -96,7 +111,9 @@ impl Watch {
         }
         self.is_looking = false;
         self.passed_ms = 0;
-        self.wait_ms = (2 * self.wait_ms).min(LONG_WAIT_MS);
+        if !self.hurries {
+            self.wait_ms = (2 * self.wait_ms).min(LONG_WAIT_MS);
+        }
         self.view.as_deref()
     }
 

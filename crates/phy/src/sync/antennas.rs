@@ -104,6 +104,16 @@ impl Antennas {
         heard.map(|antenna| (&antenna.grid, antenna.estimator.channel()))
     }
 
+    /// What each antenna received, and through which channel; `None` if it does not hear the cell.
+    pub fn each(&self) -> impl Iterator<Item = Option<(&Grid, &Channel)>> {
+        self.all.iter().map(|one| (one.weight > 0.0).then(|| (&one.grid, one.estimator.channel())))
+    }
+
+    /// The same of all antennas, whether they hear the cell or not.
+    pub fn every(&self) -> impl Iterator<Item = (&Grid, &Channel)> {
+        self.all.iter().map(|one| (&one.grid, one.estimator.channel()))
+    }
+
     /// Of each antenna: the gain of each port on every subcarrier; `None` if the antenna does not hear the cell.
     pub fn gains(&self) -> impl Iterator<Item = Option<&[Vec<Complex32>]>> {
         self.all.iter().map(|one| (one.weight > 0.0).then(|| one.estimator.channel().gains()))

@@ -26,6 +26,8 @@ pub struct Health {
     usual: f32,
     /// Doubtful subframes in a row.
     doubtful: u32,
+    /// Subframes that count as heard although their reference signals are blurred, since one that was clear.
+    beside: u32,
 }
 
 /// Subframes after which a cell that was clear and is gone counts as lost.
@@ -63,6 +65,11 @@ const MOST_DOUBTFUL: u32 = 10;
 const LEAST_FIT: f32 = 0.6;
 const LEAST_MARGIN: f32 = 5.0;
 
+/// So many subframes count as heard although their reference signals are blurred.
+///
+/// Chosen: a fade at walking pace is over by then.
+const MOST_BESIDE: u32 = 100;
+
 /// Above this coherence a cell is clear.
 const CLEAR: f32 = 0.6;
 
@@ -80,6 +87,7 @@ impl Health {
             displaced_pss: 0,
             usual,
             doubtful: 0,
+            beside: 0,
         }
     }
 
@@ -108,6 +116,9 @@ impl Health {
             return true;
         }
         self.faint = 0;
+        if !is_faint {
+            self.beside = 0;
+        }
         let share = if self.power == 0.0 { 1.0 } else { 0.1 };
         self.neighbours += (hints.neighbours - self.neighbours) * share;
         self.power += (hints.power - self.power) * share;
@@ -142,6 +153,23 @@ impl Health {
     /// cannot be read.
     pub fn is_doubtful(&self, hints: &Hints, heard: &Observation) -> bool {
         hints.clarity() < BLURRED * self.usual || heard.cfi_fit < LEAST_FIT || heard.cfi_margin < LEAST_MARGIN
+    }
+
+    /// Whether the PCFICH can be read.
+    pub fn is_read(heard: &Observation) -> bool {
+        heard.cfi_fit >= LEAST_FIT && heard.cfi_margin >= LEAST_MARGIN
+    }
+
+    /// Whether a subframe may count as heard although its reference signals are blurred: not too often in a row.
+    pub fn may_be_beside(&self, hints: &Hints) -> bool {
+        hints.coherence() > hints.of_noise() || self.beside < MOST_BESIDE
+    }
+
+    /// The subframe was heard, however blurred its reference signals are: another cell explains why they are.
+    pub fn observe_beside(&mut self, hints: &Hints) {
+        self.beside = if hints.coherence() > hints.of_noise() { 0 } else { self.beside + 1 };
+        (self.faint, self.doubtful) = (0, 0);
+        (self.unread_pbch, self.displaced_pss) = (0, 0);
     }
 
     /// Whether the last subframe was heard without doubt.

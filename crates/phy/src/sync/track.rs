@@ -1,7 +1,9 @@
 //! Follows a cell: timing, carrier and channel from subframe to subframe.
 
+mod beside;
 mod data;
 mod rebuild;
+mod renumber;
 mod settle;
 
 pub use data::DataReader;
@@ -10,7 +12,9 @@ pub use rebuild::{Rebuilder, Reception, Signal};
 use num_complex::Complex32;
 
 use super::antennas::Antennas;
+use super::company::Company;
 use super::health::Health;
+use super::lookout::Lookout;
 use super::prefix;
 use super::stream::{Reach, Stream};
 use super::tuning::{Ramp, Tuning, sum};
@@ -18,11 +22,10 @@ use super::{angle, phasor};
 use crate::cell::Cell;
 use crate::channel::{Estimator, Hints};
 use crate::coding::Viterbi;
-use crate::modulation::soft_bits;
 use crate::numerology::Numerology;
 use crate::observation::{Observation, Observer};
 use crate::ofdm::{Correction, Demodulator, Transform};
-use crate::pbch::{self, Mib};
+use crate::pbch;
 use crate::sequence::crs;
 use crate::sequence::pss::pss;
 
@@ -78,6 +81,8 @@ pub struct Tracker {
     demodulator: Demodulator,
     antennas: Antennas,
     observer: Observer,
+    lookout: Lookout,
+    company: Option<Box<Company>>,
     place: Place,
     /// Turns of the carrier until `place.start`.
     turns: f64,
@@ -143,6 +148,8 @@ impl Tracker {
             demodulator: Demodulator::by(transform, numerology),
             antennas: Antennas::new(&cell, antennas),
             observer: Observer::new(cell),
+            lookout: Lookout::new(),
+            company: None,
             place,
             turns: 0.0,
             ramp: Ramp::default(),
@@ -214,6 +221,7 @@ impl Tracker {
             let Some(whole) = self.last_before_gap(stream, last) else {
                 self.advance();
                 self.antennas.each_estimator(Estimator::forget);
+                self.company.iter_mut().for_each(|company| company.forget());
                 return Step::Gap;
             };
             last = whole;
@@ -234,7 +242,11 @@ impl Tracker {
         if is_moved {
             heard = self.receive_anew(stream, &symbols);
         }
-        if !self.health.is_doubtful_for_long() && self.health.is_doubtful(self.antennas.hints(), &heard) {
+        let is_beside = self.hear_beside(&symbols, &mut heard);
+        if !is_beside
+            && !self.health.is_doubtful_for_long()
+            && self.health.is_doubtful(self.antennas.hints(), &heard)
+        {
             // If whole subframes are missing, symbols begin where they are expected, and are those of a later one.
             let is_absent = self.antennas.hints().coherence() < self.antennas.hints().of_noise();
             let there = self.displacement(stream, last).or((is_absent && self.early == 0).then_some(0));
@@ -246,16 +258,27 @@ impl Tracker {
         let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
         // Of a later subframe, not all may have come.
         let has_more = has_more && heard.number == number;
-        heard.is_doubtful = is_spoilt || self.health.is_doubtful(&hints, &heard);
+        heard.is_doubtful = !is_beside && (is_spoilt || self.health.is_doubtful(&hints, &heard));
         self.is_clear = hints.coherence() > LEAST_CLEAR;
-        let is_faint = self.health.observe(&hints, heard.is_doubtful, heard.sample);
+        let is_faint = if is_beside {
+            self.health.observe_beside(&hints);
+            false
+        } else {
+            self.health.observe(&hints, heard.is_doubtful, heard.sample)
+        };
+        let is_spoilt = is_spoilt && !is_beside;
         for symbol in 1..self.cell().control_symbols(heard.cfi) {
             if !symbols.contains(&symbol) {
                 self.demodulate(stream, symbol);
             }
         }
         heard.snr_db = self.antennas.snr_db();
-        self.observer.bits(self.antennas.heard(), &mut heard);
+        if !self.read_beside(&mut heard) {
+            self.observer.bits(self.antennas.heard(), &mut heard);
+        }
+        if has_more {
+            self.look_beside(stream, number);
+        }
         self.observer.answers(self.antennas.heard(), &mut heard);
         if has_more && heard.number == 0 && !is_faint {
             self.renumber(stream);
@@ -550,28 +573,6 @@ impl Tracker {
         let samples = self.numerology.symbol_start(late) - self.numerology.symbol_start(0);
         let seconds = samples as f64 / f64::from(self.numerology.sample_rate_hz());
         angle(hints.turn) / (std::f64::consts::TAU * seconds)
-    }
-
-    /// Reads the PBCH. If the PBCH tells another frame number than expected, takes that one.
-    fn renumber(&mut self, stream: &Stream<'_>) {
-        let last = self.last_broadcast_symbol();
-        (last - 3..=last).for_each(|symbol| self.demodulate(stream, symbol));
-        let cell = *self.cell();
-        let symbols = self.antennas.symbols(&cell, self.place.number, &self.broadcast);
-        let levels: Vec<f32> = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect();
-        let mut soft = Vec::new();
-        soft_bits(&levels, &mut soft);
-        let (expected, viterbi) = (self.place.sfn, &mut self.viterbi);
-        let mut is_read =
-            pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, viterbi);
-        if !is_read
-            && let Some((mib, ports, sfn)) = pbch::decode(cell.pci, &soft, viterbi)
-            && (Mib { spare: 0, ..mib }, ports) == (Mib::new(&cell, sfn), cell.ports)
-        {
-            is_read = true;
-            self.place.sfn = sfn;
-        }
-        self.health.observe_broadcast(is_read);
     }
 }
 

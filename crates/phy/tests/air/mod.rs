@@ -146,7 +146,7 @@ impl Outcome {
             match heard {
                 Heard::Locked(lock) => self.locks.push(lock),
                 Heard::Subframe(observation) => self.observations.push(observation),
-                Heard::Lost => self.losses += 1,
+                Heard::Lost | Heard::Moved(_) => self.losses += 1,
             }
         }
     }

@@ -23,7 +23,7 @@ pub fn messages(output: Output) -> Vec<Found> {
     match output {
         Output::Subframe(reading) => [reading.found, reading.late].concat(),
         Output::Late(late) => late,
-        Output::Locked(_) | Output::Lost => Vec::new(),
+        Output::Locked(_) | Output::Lost | Output::Moved(_) => Vec::new(),
     }
 }
 

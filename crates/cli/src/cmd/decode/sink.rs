@@ -210,6 +210,13 @@ impl<'o> Sink<'o> {
                 let word = format!("{}: the cell is lost; the search goes on", recording.name);
                 self.say(&word);
             }
+            Output::Moved(moved) => {
+                let word = format!(
+                    "{}: cell {} is left for cell {}, which is {:.0} dB louder (--cell {} keeps it)",
+                    recording.name, moved.from, moved.to, moved.louder_db, moved.from
+                );
+                self.say(&word);
+            }
         }
         Ok(())
     }

@@ -169,6 +169,10 @@ fn listen(feeder: &mut Feeder, mut decoding: Decoding, mut stream: ReportStream,
             DecodeEvent::Heard(output) => match &**output {
                 Output::Locked(_) => feeder.open(),
                 Output::Lost => feeder.close("the cell is lost; the search goes on"),
+                Output::Moved(moved) => feeder.close(format_args!(
+                    "cell {} is left for cell {}, which is {:.0} dB louder",
+                    moved.from, moved.to, moved.louder_db
+                )),
                 Output::Subframe(_) | Output::Late(_) => {}
             },
             DecodeEvent::Gap => feeder.count_unreadable(),
