@@ -52,7 +52,7 @@ pub(crate) fn run_first(priority: i32) -> io::Result<()> {
 /// Asks for short turns of the processor for the calling thread: it then runs soon after it wakes up, also where others
 /// compute, and gets no more time than without. Everybody may ask. Linux knows this from 6.12 on; before, it changes nothing.
 ///
-/// Source: Linux, Documentation/scheduler/sched-eevdf.rst and sched_setattr(2): `sched_runtime` of `SCHED_OTHER`
+/// Source: Linux include/uapi/linux/sched/types.h (struct sched_attr)
 ///
 /// # Errors
 /// If the kernel refuses, as in a sandbox.

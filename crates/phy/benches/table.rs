@@ -110,19 +110,40 @@ fn alone(cell: Cell, fft_size: usize, samples: &[Complex32], costs: &mut Costs) 
     }
 }
 
-/// A cell that is recorded at a rate, from samples to messages. Prints its row.
-fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64, fading: Option<(DelayProfile, f64)>) {
+/// A busy cell.
+fn scene(
+    prbs: u16,
+    fft_size: usize,
+    ports: Ports,
+    snr_db: f64,
+    fading: Option<(DelayProfile, f64)>,
+) -> Scene {
     let cell = Cell {
         pci: 407,
         bandwidth: Bandwidth::from_prbs(prbs).expect("a bandwidth of LTE"),
-        ports: Ports::Two,
+        ports,
         cp: CyclicPrefix::Normal,
         phich_duration: PhichDuration::Normal,
         phich_resource: PhichResource::One,
     };
     let (extras, subframes) = (Extras::NONE, SUBFRAMES);
-    let scene = Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading, subframes, seed: 1 };
+    Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading, subframes, seed: 1 }
+}
+
+/// A cell that is recorded at a rate, from samples to messages. Prints its row.
+fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64, fading: Option<(DelayProfile, f64)>) {
+    row_beside(&scene(prbs, fft_size, Ports::Two, snr_db, fading), rate_hz, None);
+}
+
+/// A cell beside another one whose frames begin together with its own, and which is weaker by 8 dB.
+fn row_beside(scene: &Scene, rate_hz: u64, other: Option<&Scene>) {
+    let Scene { cell, fft_size, snr_db, .. } = *scene;
+    let prbs = cell.bandwidth.prbs();
     let (mut samples, sent) = scene.play();
+    if let Some(other) = other {
+        let share = 10f32.powf(-8.0 / 20.0);
+        samples.iter_mut().zip(other.play().0).for_each(|(sample, other)| *sample += other * share);
+    }
     let mut costs = Costs::default();
     alone(cell, fft_size, &samples, &mut costs);
     let own_hz = fft_size as u64 * 15_000;
@@ -192,5 +213,20 @@ fn main() {
     println!("\nFading (EVA, 5 Hz):");
     for snr_db in FADING_DB {
         row(100, 1536, 23_040_000, snr_db, Some((DelayProfile::Eva, 5.0)));
+    }
+    println!("\nBeside a weaker cell of the same site (EPA, 5 Hz), by ports of both:");
+    let fading = Some((DelayProfile::Epa, 5.0));
+    for (prbs, fft_size) in [(50, 768), (100, 1536)] {
+        for (own, others) in [
+            (Ports::One, Ports::One),
+            (Ports::One, Ports::Two),
+            (Ports::Two, Ports::One),
+            (Ports::Two, Ports::Two),
+        ] {
+            let own = scene(prbs, fft_size, own, 20.0, fading);
+            let mut other = scene(prbs, fft_size, others, 200.0, fading);
+            (other.cell.pci, other.seed) = (135, 2);
+            row_beside(&own, fft_size as u64 * 15_000, Some(&other));
+        }
     }
 }

@@ -378,7 +378,7 @@ mod tests {
     }
 
     fn noise(rng: &mut Rng, len: usize, loudest: u64) -> Vec<[i16; 3]> {
-        let mut value = || rng.below(2 * loudest + 1) as i16 - loudest as i16;
+        let mut value = || (rng.below(2 * loudest + 1) as i32 - loudest as i32) as i16;
         (0..len).map(|_| std::array::from_fn(|_| value())).collect()
     }
 

@@ -1,5 +1,6 @@
-//! Another cell on the same carrier whose symbols begin together with those of the cell that is followed: found by its
-//! synchronisation signals in what is received anyway, and followed by its reference signals.
+//! Another cell whose symbols begin together with those of the cell that is followed: its channel, by its reference signals.
+//!
+//! It is found by its synchronisation signals in what is received anyway ([`super::lookout`]).
 //!
 //! Where the followed cell fades, the other may be the louder. It is no noise: what it may send is known, so that the bits
 //! of both can be told apart ([`crate::observation`]).

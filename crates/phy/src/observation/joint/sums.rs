@@ -1,0 +1,342 @@
+//! The sums over all that two cells may send, for the elements of a CCE side by side.
+//!
+//! A unit is what is told at once: an element, or a pair of elements on which two ports send a pair of symbols.
+
+use num_complex::Complex32;
+use pulp::{Arch, Simd, WithSimd};
+
+use super::{Both, Element, Layout, MOST_ANTENNAS, SENT, exp_of_minus};
+use crate::cell::Ports;
+use crate::diversity::Quad;
+use crate::grid::{REGS_PER_CCE, Reg};
+use crate::modulation::qpsk;
+
+/// Elements that are summed side by side: those of a CCE, in whole vectors of eight.
+const LANES: usize = (4 * REGS_PER_CCE).next_multiple_of(8);
+
+/// A number of each element.
+type Lane = [f32; LANES];
+
+/// Most points of a cell on an element: of two symbols, and none.
+const MOST_POINTS: usize = 17;
+
+/// The bits of the symbols that a cell may send.
+const POINTS: [(u8, u8); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
+
+/// The likelihood that is left to what is none of the sums, beside that of the right one.
+///
+/// Chosen: a bit is worth at most five nats then, so that a wrong channel of the other cell does not make bits sure.
+const SURPRISE: f32 = 0.005;
+
+/// Below this, nothing is likely.
+const LEAST_LIKELY: f32 = 1e-30;
+
+/// How far off what fits nowhere is, over the noise.
+const FAR: f32 = 40.0;
+
+/// How many pairs of bits, or fours of them, the ports of the cell that is read send together.
+pub(super) fn points_of(ports: Ports) -> usize {
+    if ports == Ports::One { 4 } else { 16 }
+}
+
+/// Complex numbers of each element.
+#[derive(Clone, Copy)]
+struct Points {
+    re: Lane,
+    im: Lane,
+}
+
+impl Points {
+    const NONE: Points = Points { re: [0.0; LANES], im: [0.0; LANES] };
+
+    #[inline(always)]
+    fn less(&self, other: &Points) -> Points {
+        let of = |a: &Lane, b: &Lane| std::array::from_fn(|lane| a[lane] - b[lane]);
+        Points { re: of(&self.re, &other.re), im: of(&self.im, &other.im) }
+    }
+
+    fn put(&mut self, lane: usize, point: Complex32) {
+        (self.re[lane], self.im[lane]) = (point.re, point.im);
+    }
+}
+
+/// What an antenna received on the elements, and what it may have received.
+#[derive(Clone)]
+struct OfAntenna {
+    got: Points,
+    /// One over the noise.
+    scales: Lane,
+    /// By what is sent.
+    own: Vec<Points>,
+    others: Vec<Points>,
+}
+
+/// The elements of up to [`REGS_PER_CCE`] groups.
+pub(super) struct Sums<'a> {
+    ports: Ports,
+    both: &'a [Both<'a>],
+    /// What the other cell sends where, and its subframe. Without it, all that disturbs is noise.
+    other: Option<(&'a Layout, usize)>,
+    antennas: Vec<OfAntenna>,
+    /// The probability of each point of the other cell.
+    chances: Vec<Lane>,
+    /// By what the cell that is read sends: how likely the element is, and how far off.
+    likely: Vec<Lane>,
+    far: Vec<Lane>,
+    /// Elements.
+    count: usize,
+}
+
+/// What is told of a unit.
+pub(super) struct Unit {
+    /// How likely what was received is with each that may have been sent, up to a factor common to all; the last is silence.
+    own: [f32; MOST_POINTS],
+    /// How far off it is with each, in the mean over what the other cell may have sent, over the noise that was assumed.
+    far: [f32; MOST_POINTS],
+    /// How many points there are beside silence.
+    silent: usize,
+    /// The likelihood that is left to what is none of the sums.
+    surprise: f32,
+}
+
+impl Unit {
+    /// Log-likelihood ratios of the bits of its symbols, two of each.
+    pub(super) fn bits(&self, out: &mut [f32]) {
+        let count = out.len();
+        for (bit, llr) in out.iter_mut().enumerate() {
+            let (mut zero, mut one) = (self.surprise, self.surprise);
+            for (of, likely) in self.own[..self.silent].iter().enumerate() {
+                if of >> (count - 1 - bit) & 1 == 0 { zero += likely } else { one += likely }
+            }
+            *llr = libm::logf(zero / one);
+        }
+    }
+
+    /// The logarithm of how likely what was received is, whatever was sent.
+    pub(super) fn likelihood(&self) -> f32 {
+        let likely = self.own[..=self.silent].iter().enumerate();
+        let all: f32 = likely.map(|(at, likely)| self.chance(at) * likely).sum();
+        libm::logf(all.max(LEAST_LIKELY))
+    }
+
+    /// The logarithm of how much likelier something was sent than nothing.
+    pub(super) fn presence(&self) -> f32 {
+        let sent = self.own[..self.silent].iter().sum::<f32>() / self.silent as f32;
+        libm::logf((sent + self.surprise) / (self.own[self.silent] + self.surprise))
+    }
+
+    /// How far off what was received is in the mean, over the noise that was assumed.
+    pub(super) fn distance(&self) -> f32 {
+        let (mut all, mut mean) = (0.0, 0.0);
+        for at in 0..=self.silent {
+            let likely = self.chance(at) * self.own[at];
+            all += likely;
+            mean += likely * self.far[at];
+        }
+        if all > LEAST_LIKELY { mean / all } else { FAR }
+    }
+
+    fn chance(&self, at: usize) -> f32 {
+        if at == self.silent { 1.0 - SENT } else { SENT / self.silent as f32 }
+    }
+}
+
+impl<'a> Sums<'a> {
+    /// For a cell with these ports, and what at most [`MOST_ANTENNAS`] antennas received.
+    pub(super) fn new(ports: Ports, both: &'a [Both<'a>], other: Option<(&'a Layout, usize)>) -> Sums<'a> {
+        let both = &both[..both.len().min(MOST_ANTENNAS)];
+        let of_other = match (other, both.first().map_or(0, |one| one.other.len())) {
+            (None, _) | (_, 0) => 1,
+            (_, 1) => 1 + 4,
+            _ => 1 + 16,
+        };
+        let of_antenna = OfAntenna {
+            got: Points::NONE,
+            scales: [0.0; LANES],
+            own: vec![Points::NONE; points_of(ports) + 1],
+            others: vec![Points::NONE; of_other],
+        };
+        Sums {
+            ports,
+            both,
+            other,
+            antennas: vec![of_antenna; both.len()],
+            chances: vec![[0.0; LANES]; of_other],
+            likely: vec![[0.0; LANES]; points_of(ports) + 1],
+            far: vec![[0.0; LANES]; points_of(ports) + 1],
+            count: 0,
+        }
+    }
+
+    /// Elements of a unit.
+    fn width(&self) -> usize {
+        if self.ports == Ports::One { 1 } else { 2 }
+    }
+
+    /// Bits that a unit tells.
+    pub(super) fn bits_per_unit(&self) -> usize {
+        2 * self.width()
+    }
+
+    /// Numbers that were received for a unit.
+    pub(super) fn values_per_unit(&self) -> f32 {
+        (self.width() * self.both.len()) as f32
+    }
+
+    /// Forgets all elements.
+    pub(super) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Adds the four elements of a group, where the noise is this share of what disturbs.
+    pub(super) fn add(&mut self, reg: &Reg, share: f32) {
+        let (symbol, lanes) = (usize::from(reg.symbol), self.count..(self.count + 4).min(LANES));
+        self.count = lanes.end;
+        for (to, one) in self.antennas.iter_mut().zip(self.both) {
+            let scale = 1.0 / (share * one.own.noise_at(reg)).max(f32::MIN_POSITIVE);
+            let row = one.grid.symbol(symbol);
+            put_own(self.ports, &one.own.quads(reg), lanes.clone(), &mut to.own);
+            for (lane, k) in lanes.clone().zip(reg.subcarriers) {
+                to.got.put(lane, row[usize::from(k)]);
+                to.scales[lane] = scale;
+            }
+        }
+        for (lane, k) in lanes.zip(reg.subcarriers) {
+            let k = usize::from(k);
+            let element = self.other.map(|(layout, number)| layout.elements[number % 10][symbol][k]);
+            let is_control = matches!(element, Some(Element::Control));
+            let others = self.chances.len() - 1;
+            for (at, chances) in self.chances.iter_mut().enumerate() {
+                chances[lane] = match (at, is_control && others > 0) {
+                    (0, true) => 1.0 - SENT,
+                    (0, false) => 1.0,
+                    (_, true) => SENT / others as f32,
+                    (_, false) => 0.0,
+                };
+            }
+            for (to, one) in self.antennas.iter_mut().zip(self.both) {
+                put_other(element, one.other, (lane, k), &mut to.others);
+            }
+        }
+    }
+
+    /// All units, in the order in which their elements were added.
+    pub(super) fn units(&mut self) -> impl Iterator<Item = Unit> {
+        Arch::new().dispatch(Add {
+            antennas: &self.antennas,
+            chances: &self.chances,
+            likely: &mut self.likely,
+            far: &mut self.far,
+        });
+        let (width, silent) = (self.width(), points_of(self.ports));
+        (0..self.count / width).map(move |unit| {
+            let (first, last) = (unit * width, (unit + 1) * width - 1);
+            let of_both = |of: &Lane| if width == 1 { of[first] } else { of[first] * of[last] };
+            let least = |lane: usize| match self.chances.get(1) {
+                Some(chances) if chances[lane] > 0.0 => chances[lane],
+                _ => 1.0,
+            };
+            let mut told = Unit {
+                own: [0.0; MOST_POINTS],
+                far: [0.0; MOST_POINTS],
+                silent,
+                surprise: SURPRISE * if width == 1 { least(first) } else { least(first) * least(last) },
+            };
+            told.own.iter_mut().zip(&self.likely).for_each(|(own, likely)| *own = of_both(likely));
+            for (to, far) in told.far.iter_mut().zip(&self.far) {
+                *to = if width == 1 { far[first] } else { far[first] + far[last] };
+            }
+            told
+        })
+    }
+}
+
+/// What the ports of the cell that is read send together on a group, by what is sent. Silence stays zero.
+fn put_own(ports: Ports, h: &[Quad; 4], lanes: std::ops::Range<usize>, out: &mut [Points]) {
+    if ports == Ports::One {
+        for (to, (i, q)) in out.iter_mut().zip(POINTS) {
+            lanes.clone().zip(h[0]).for_each(|(lane, gain)| to.put(lane, gain * qpsk(i, q)));
+        }
+        return;
+    }
+    let half_power = std::f32::consts::FRAC_1_SQRT_2;
+    for (first, (i, q)) in POINTS.into_iter().enumerate() {
+        for (second, (j, r)) in POINTS.into_iter().enumerate() {
+            let (a, b) = (qpsk(i, q) * half_power, qpsk(j, r) * half_power);
+            let to = &mut out[4 * first + second];
+            for at in [0, 2] {
+                to.put(lanes.start + at, h[0][at] * a - h[1][at] * b.conj());
+                to.put(lanes.start + at + 1, h[0][at + 1] * b + h[1][at + 1] * a.conj());
+            }
+        }
+    }
+}
+
+/// What the other cell may send on an element: on a reference signal's place that alone, elsewhere nothing or a symbol of
+/// each port.
+fn put_other(
+    element: Option<Element>,
+    gains: &[Vec<Complex32>],
+    (lane, k): (usize, usize),
+    out: &mut [Points],
+) {
+    match (element, gains) {
+        (Some(Element::Pilot(port, value)), gains) => {
+            let gain = gains.get(usize::from(port)).map_or(Complex32::ZERO, |gains| gains[k]);
+            out[0].put(lane, gain * value);
+        }
+        (Some(Element::Control), [only]) => {
+            out[0].put(lane, Complex32::ZERO);
+            out[1..].iter_mut().zip(POINTS).for_each(|(to, (i, q))| to.put(lane, only[k] * qpsk(i, q)));
+        }
+        (Some(Element::Control), [first, second, ..]) => {
+            out[0].put(lane, Complex32::ZERO);
+            let [first, second] = [first[k], second[k]].map(|gain| gain * std::f32::consts::FRAC_1_SQRT_2);
+            for (at, (i, q)) in POINTS.into_iter().enumerate() {
+                for (of, (j, r)) in POINTS.into_iter().enumerate() {
+                    out[1 + 4 * at + of].put(lane, first * qpsk(i, q) + second * qpsk(j, r));
+                }
+            }
+        }
+        (None, _) | (_, []) => out[0].put(lane, Complex32::ZERO),
+    }
+}
+
+/// The work, apart from the processor that does it.
+struct Add<'a> {
+    antennas: &'a [OfAntenna],
+    chances: &'a [Lane],
+    likely: &'a mut [Lane],
+    far: &'a mut [Lane],
+}
+
+impl WithSimd for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Add { antennas, chances, likely, far } = self;
+        for (at, (likely, far)) in likely.iter_mut().zip(far).enumerate() {
+            let (mut sums, mut moments) = ([0.0f32; LANES], [0.0f32; LANES]);
+            for (other, chances) in chances.iter().enumerate() {
+                let mut distances = [0.0f32; LANES];
+                for one in antennas {
+                    let off = one.got.less(&one.own[at]).less(&one.others[other]);
+                    let squares = off.re.iter().zip(&off.im).map(|(re, im)| re * re + im * im);
+                    for ((distance, square), scale) in distances.iter_mut().zip(squares).zip(&one.scales) {
+                        *distance += square * scale;
+                    }
+                }
+                for lane in 0..LANES {
+                    let part = chances[lane] * exp_of_minus(distances[lane]);
+                    sums[lane] += part;
+                    moments[lane] += part * distances[lane];
+                }
+            }
+            for lane in 0..LANES {
+                far[lane] = moments[lane] / sums[lane].max(f32::MIN_POSITIVE);
+            }
+            *likely = sums;
+        }
+    }
+}
