@@ -137,7 +137,7 @@ fn kind(element: Element<'_>) -> &'static str {
         Element::Activation(_) => "activation",
         Element::DrxCommand => "DRX command",
         Element::LongDrxCommand => "long DRX command",
-        Element::Other(_) => "other",
+        Element::Other { name, .. } => name,
     }
 }
 
@@ -168,7 +168,7 @@ fn element<'a>(element: Element<'a>, fields: &mut Vec<(&'static str, Value<'a>)>
             fields.push(("identity", Value::Mask(identity, 48)));
         }
         Element::Activation(cells) => fields.push(("active_cells", Value::Flags(u64::from(cells), &[]))),
-        Element::Other(bytes) => fields.push(("bytes", Value::Bytes(bytes))),
+        Element::Other { bytes, .. } => fields.push(("bytes", Value::Bytes(bytes))),
         Element::Data | Element::Padding | Element::DrxCommand | Element::LongDrxCommand => {}
     }
 }
