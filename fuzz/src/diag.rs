@@ -337,7 +337,9 @@ pub fn header(input: &[u8]) {
     assert!(rlc::visit(12, input, |_| ()).is_err(), "no other numbers are known");
     for channel in ["DL-DCCH", "UL-DCCH", "BCCH-DL-SCH", "UL-CCCH", "RRCReconfigurationComplete"] {
         if let Some(kind) = rrc::nr_message(channel, input) {
-            assert!(kind.number < 16 && input[0] & 0x80 == 0);
+            // A bare message has no bits in front that tell its type.
+            let is_bare = channel == "RRCReconfigurationComplete";
+            assert!(kind.number < 16 && (is_bare || input[0] & 0x80 == 0));
         }
         let exported = pdu::nr_rrc(channel, input).expect("Wireshark knows these");
         let mut written = vec![];

@@ -64,7 +64,7 @@ pub enum Answer {
 /// One subheader, with the element that it announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subheader<'a> {
-    /// Logical channel id, or the kind of a control element.
+    /// Logical channel id, or the kind of a control element. Extended ids, of a byte of their own, begin with 32.
     pub lcid: u8,
     /// Bytes of the announced element, if the header tells: the last element of a block takes the rest.
     pub length: Option<u16>,
@@ -111,8 +111,13 @@ pub enum Element<'a> {
     DrxCommand,
     /// The phone may sleep for long.
     LongDrxCommand,
-    /// A control element that is not decoded here.
-    Other(&'a [u8]),
+    /// A control element that is not decoded further.
+    Other {
+        /// Its name.
+        name: &'static str,
+        /// Its bytes.
+        bytes: &'a [u8],
+    },
 }
 
 /// A header that ends too early, or that has a control element of unknown length.
@@ -134,7 +139,10 @@ impl std::error::Error for Broken {}
 ///
 /// Chosen: the last index only says more than 150,000; it counts as 150,000.
 ///
-/// Source: TS 36.321 §6.1.3.1 Table 6.1.3.1-1
+/// Differs: if the network set `extendedBSR-Sizes`, phones use another table, up to 3,000,000 bytes. The log does not tell
+/// which table holds; this one is applied, and what it says is too low where the other holds.
+///
+/// Source: TS 36.321 §6.1.3.1 Tables 6.1.3.1-1 and 6.1.3.1-2
 #[rustfmt::skip]
 pub static BUFFER_SIZES: [u32; 64] = [
     0, 10, 12, 14, 17, 19, 22, 26, 31, 36, 42, 49, 57, 67, 78, 91, 107, 125, 146, 171, 200, 234, 274, 321, 376, 440,
@@ -154,8 +162,13 @@ pub const LEAST_HEADROOM_DB: i32 = -23;
 pub const TIMING_STAYS: u8 = 31;
 
 const PADDING: u8 = 31;
-/// Higher numbers are control elements.
+/// The id is in the next byte, counted from [`FIRST_EXTENDED`].
+const EXTENDED: u8 = 16;
+const FIRST_EXTENDED: u8 = 32;
+/// Higher numbers are control elements, but for those of [`COMMON`] and the extended ones.
 const LAST_DATA: u8 = 10;
+/// The common control channel of phones of limited abilities, in the uplink.
+const COMMON: std::ops::RangeInclusive<u8> = 11..=13;
 
 /// Visits the subheaders of a transport block.
 ///
@@ -167,23 +180,36 @@ pub fn visit<'a>(
     mut visit: impl FnMut(Subheader<'a>),
 ) -> Result<(), Broken> {
     let mut takes = 0;
-    let behind = walk(direction, header, |lcid, _| takes += fixed_length(direction, lcid).unwrap_or(0))?;
+    let behind = walk(direction, header, |lcid, length| takes += takes_of(direction, lcid, length, 0))?;
     let mut elements = &header[behind..];
     if elements.len() < takes {
         return Err(Broken { at: header.len() });
     }
     walk(direction, header, |lcid, length| {
-        let (own, rest) = elements.split_at(fixed_length(direction, lcid).unwrap_or(0));
+        let (own, rest) = elements.split_at(takes_of(direction, lcid, length, elements.len()));
         elements = rest;
         visit(Subheader { lcid, length, element: element(direction, lcid, own) });
     })?;
     Ok(())
 }
 
+/// How many bytes of a header an announced element takes, of which `left` are there at most: the last one may take all.
+fn takes_of(direction: Direction, lcid: u8, length: Option<u16>, left: usize) -> usize {
+    match size(direction, lcid) {
+        Size::Data => 0,
+        Size::Fixed(_, bytes) => bytes,
+        Size::Told(_) => length.map_or(left, usize::from),
+        Size::Unknown => 0,
+    }
+}
+
 /// Bytes of the response to a preamble.
 const RESPONSE: usize = 6;
 
 /// Visits the answers in a block for random accesses.
+///
+/// Differs: the responses of a phone with enhanced coverage (figures 6.1.5-3a and 6.1.5-3c) have other fields. A block does
+/// not tell which form it has; all are read as figure 6.1.5-3.
 ///
 /// # Errors
 /// If the block ends before the last response does. Then no answer has been visited.
@@ -221,13 +247,20 @@ fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16
         let byte = |at: usize| header.get(at).copied().ok_or(Broken { at });
         let first = byte(at)?;
         let (lcid, more, long) = (first & 31, first & 0x20 != 0, first & 0x40 != 0);
-        let is_data = lcid <= LAST_DATA;
-        if !is_data && lcid != PADDING && fixed_length(direction, lcid).is_none() {
+        let size = size(direction, lcid);
+        if matches!(size, Size::Unknown) {
             return Err(Broken { at });
         }
         at += 1;
         let mut length = None;
-        if is_data && more {
+        let lcid = if lcid == EXTENDED {
+            let lcid = FIRST_EXTENDED + (byte(at)? & 63);
+            at += 1;
+            lcid
+        } else {
+            lcid
+        };
+        if lcid != PADDING && !matches!(size, Size::Fixed(..)) && more {
             // 16 bits if the first byte says so, else 7 or 15.
             let high = byte(at)?;
             at += 1;
@@ -246,25 +279,60 @@ fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16
     }
 }
 
-/// Bytes of a control element, if its length is fixed.
+/// How many bytes an id announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    /// Data or padding, which are not logged.
+    Data,
+    /// A control element of this name and always as many bytes.
+    Fixed(&'static str, usize),
+    /// A control element of this name, with as many bytes as its subheader tells, or the rest if it is the last.
+    Told(&'static str),
+    /// Not known.
+    Unknown,
+}
+
+/// What an id announces.
 ///
-/// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2
-fn fixed_length(direction: Direction, lcid: u8) -> Option<usize> {
+/// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2, §6.1.3; Wireshark's packet-mac-lte.c has the same lengths. It has
+/// none for the confirmation of semi-persistent scheduling (21 in the uplink) and for the end of a point-to-multipoint
+/// service (23 in the downlink).
+fn size(direction: Direction, lcid: u8) -> Size {
     match (direction, lcid) {
-        (Direction::Down, 24) => Some(4),
-        (Direction::Down, 26 | 30) => Some(0),
-        (Direction::Down, 27 | 29) => Some(1),
-        (Direction::Down, 28) => Some(6),
-        (Direction::Up, 26 | 28 | 29) => Some(1),
-        (Direction::Up, 27) => Some(2),
-        (Direction::Up, 30) => Some(3),
-        _ => None,
+        (_, 0..=LAST_DATA | EXTENDED | PADDING | FIRST_EXTENDED..) => Size::Data,
+        (Direction::Up, lcid) if COMMON.contains(&lcid) => Size::Data,
+        (Direction::Down, 17) => Size::Fixed("DCQR command", 0),
+        (Direction::Down, 18) => Size::Fixed("PDCP duplication", 1),
+        (Direction::Down, 19) => Size::Fixed("hibernation", 1),
+        (Direction::Down, 20) => Size::Fixed("hibernation of 31 cells", 4),
+        (Direction::Down, 21) => Size::Told("CSI-RS activation"),
+        (Direction::Down, 22) => Size::Fixed("recommended bit rate", 2),
+        (Direction::Down, 24) => Size::Fixed("activation of 31 cells", 4),
+        (Direction::Down, 26) => Size::Fixed("long DRX command", 0),
+        (Direction::Down, 27) => Size::Fixed("activation", 1),
+        (Direction::Down, 28) => Size::Fixed("contention resolution", 6),
+        (Direction::Down, 29) => Size::Fixed("timing advance", 1),
+        (Direction::Down, 30) => Size::Fixed("DRX command", 0),
+        (Direction::Up, 15) => Size::Fixed("timing advance report", 2),
+        (Direction::Up, 17) => Size::Fixed("DCQR and AS RAI", 1),
+        (Direction::Up, 18) => Size::Fixed("AUL confirmation of 31 cells", 4),
+        (Direction::Up, 19) => Size::Fixed("AUL confirmation", 1),
+        (Direction::Up, 20) => Size::Fixed("recommended bit rate query", 2),
+        (Direction::Up, 22) => Size::Told("truncated sidelink BSR"),
+        (Direction::Up, 23) => Size::Told("sidelink BSR"),
+        (Direction::Up, 24) => Size::Told("dual connectivity power headroom"),
+        (Direction::Up, 25) => Size::Told("extended power headroom"),
+        (Direction::Up, 26) => Size::Fixed("power headroom", 1),
+        (Direction::Up, 27) => Size::Fixed("C-RNTI", 2),
+        (Direction::Up, 28) => Size::Fixed("truncated BSR", 1),
+        (Direction::Up, 29) => Size::Fixed("short BSR", 1),
+        (Direction::Up, 30) => Size::Fixed("long BSR", 3),
+        _ => Size::Unknown,
     }
 }
 
 fn element(direction: Direction, lcid: u8, bytes: &[u8]) -> Element<'_> {
     match (direction, lcid, bytes) {
-        (_, 0..=LAST_DATA, _) => Element::Data,
         (_, PADDING, _) => Element::Padding,
         (Direction::Up, 28 | 29, &[byte]) => {
             Element::ShortBsr { group: byte >> 6, index: byte & 63, truncated: lcid == 28 }
@@ -282,7 +350,10 @@ fn element(direction: Direction, lcid: u8, bytes: &[u8]) -> Element<'_> {
         (Direction::Down, 27, &[byte]) => Element::Activation(byte),
         (Direction::Down, 30, _) => Element::DrxCommand,
         (Direction::Down, 26, _) => Element::LongDrxCommand,
-        _ => Element::Other(bytes),
+        _ => match size(direction, lcid) {
+            Size::Data | Size::Unknown => Element::Data,
+            Size::Fixed(name, _) | Size::Told(name) => Element::Other { name, bytes },
+        },
     }
 }
 
@@ -323,7 +394,42 @@ mod tests {
         assert_eq!(all(Direction::Up, &[]), Err(Broken { at: 0 }));
         assert_eq!(all(Direction::Up, &[0x3A, 0x1F]), Err(Broken { at: 2 }), "no power headroom behind");
         assert_eq!(all(Direction::Up, &[0x23]), Err(Broken { at: 1 }));
-        assert_eq!(all(Direction::Down, &[0x23, 2, 0x11]), Err(Broken { at: 2 }), "17 is no element of ours");
+        assert_eq!(
+            all(Direction::Down, &[0x23, 2, 0x17]),
+            Err(Broken { at: 2 }),
+            "the length of 23 is not known"
+        );
+        assert_eq!(
+            all(Direction::Up, &[0x39, 4, 0x1F, 1, 2, 3]),
+            Err(Broken { at: 6 }),
+            "one of four is missing"
+        );
+    }
+
+    #[test]
+    fn elements_that_are_not_decoded_are_passed_and_the_others_are_read() {
+        let after = |header: &[u8]| {
+            all(Direction::Up, header)
+                .unwrap()
+                .iter()
+                .map(|read| (read.lcid, read.length))
+                .collect::<Vec<_>>()
+        };
+        let extended = [0x39, 4, 0x3D, 0x1F, 1, 2, 3, 4, 0x85];
+        assert_eq!(
+            after(&extended),
+            [(25, Some(4)), (29, None), (31, None)],
+            "its subheader tells the length"
+        );
+        let read = all(Direction::Up, &extended).unwrap();
+        assert_eq!(read[0].element, Element::Other { name: "extended power headroom", bytes: &[1, 2, 3, 4] });
+        assert_eq!(read[1].element, Element::ShortBsr { group: 2, index: 5, truncated: false });
+        let last = all(Direction::Up, &[0x3A, 0x19, 33, 7, 8, 9]).unwrap();
+        assert_eq!(last[1].element, Element::Other { name: "extended power headroom", bytes: &[7, 8, 9] });
+        // The common channel of 11, then power headroom; an extended id with 15 bits of length.
+        assert_eq!(after(&[0x3A, 0x2B, 6, 0x1F, 19]), [(26, None), (11, Some(6)), (31, None)]);
+        assert_eq!(after(&[0x30, 0x01, 0x81, 0x02, 0x1F]), [(33, Some(0x102)), (31, None)]);
+        assert_eq!(after(&[0x34, 0x3A, 0x1F, 1, 2, 19]), [(20, None), (26, None), (31, None)]);
     }
 
     #[test]

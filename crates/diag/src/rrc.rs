@@ -12,11 +12,18 @@ pub struct MessageType {
 }
 
 /// The type of an NR message on a channel of this name: `DL-DCCH`. `None` if the channel has no list, if the message has
-/// a later extension, or if it is empty.
+/// a later extension, or if it is empty. Modems also log two messages bare, as LTE carries them; then the name is the
+/// message's, and its number is that of its type on the channel that it would have in NR.
 ///
 /// A message begins with a bit that is 0 unless it is of an extension, then has the number of its type. On BCCH-BCH, that
 /// bit is all.
 pub fn nr_message(channel: &str, message: &[u8]) -> Option<MessageType> {
+    let first = *message.first()?;
+    match channel {
+        "RRCReconfiguration" => return Some(MessageType { number: 0, name: DL_DCCH[0] }),
+        "RRCReconfigurationComplete" => return Some(MessageType { number: 1, name: UL_DCCH[1] }),
+        _ => {}
+    }
     let (bits, names): (u32, &[&str]) = match channel {
         "BCCH-BCH" => (0, &["mib"]),
         "BCCH-DL-SCH" => (1, &["systemInformation", "systemInformationBlockType1"]),
@@ -30,7 +37,6 @@ pub fn nr_message(channel: &str, message: &[u8]) -> Option<MessageType> {
         "UL-DCCH" => (4, UL_DCCH),
         _ => return None,
     };
-    let first = *message.first()?;
     if first & 0x80 != 0 {
         return None;
     }
@@ -88,7 +94,13 @@ mod tests {
         assert_eq!(name("UL-CCCH", 0b0110_0000), Some((3, "rrcSystemInfoRequest")));
         assert_eq!(name("PCCH", 0b0100_0000), None, "spare");
         assert_eq!(name("DL-DCCH", 0b1000_0000), None, "an extension");
-        assert_eq!(name("RRCReconfiguration", 0), None, "bare messages have no such bits");
+        assert_eq!(
+            name("RRCReconfiguration", 0xFF),
+            Some((0, "rrcReconfiguration")),
+            "bare messages have no such bits"
+        );
+        assert_eq!(name("RRCReconfigurationComplete", 0), Some((1, "rrcReconfigurationComplete")));
+        assert_eq!(name("RadioBearerConfig", 0), None, "a part of a message");
         assert_eq!(nr_message("UL-DCCH", &[]), None);
     }
 }

@@ -293,7 +293,7 @@ impl Reader {
             // After a skipped byte nothing says that a packet begins here, but the packets that follow it: otherwise it
             // would depend on the pieces at which bytes the last packet's time is asked.
             let last = if self.skipped > 0 { None } else { self.last };
-            match dlf::step(rest, last, is_all) {
+            match dlf::step(rest, last, self.skipped == 0, is_all) {
                 dlf::Step::Skip(bytes) => {
                     self.skipped += bytes;
                     at += bytes;

@@ -556,20 +556,3 @@ fn channels_of_0xb0c8_are_those_of_the_serving_cell() {
     }
     assert_eq!(packets, 65);
 }
-
-/// The bearer's begin is as in the versions that are known, and its length is that of the packet.
-#[test]
-fn a_bearer_of_narrow_band_has_the_begin_of_other_bearers() {
-    let Some(log) = Log::open("nbiot_2020.mi2log") else { return };
-    let mut packets = 0;
-    log.visit(0xB0B4, |decoded| {
-        for subpacket in decoded.fields.records("subpackets") {
-            assert_eq!(subpacket.get("unread"), None);
-            assert_eq!([number(subpacket, "num_rbs"), number(subpacket, "subpacket_size")], [1, 4 + 5 + 255]);
-            let bearer = &subpacket.records("rbs")[0];
-            assert_eq!([number(bearer, "rb_cfg_idx"), number(bearer, "pdcp_hdr_len")], [33, 1]);
-            packets += 1;
-        }
-    });
-    assert_eq!(packets, 19);
-}

@@ -72,8 +72,6 @@ const UNKNOWN: &[(u16, &str)] = &[(0xB087, "49"), (0xB0A4, "51"), (0xB132, "162"
 /// Versions in the logs that we worked out ourselves; `derived.rs` compares them with other codes.
 const DERIVED: &[(u16, &str)] = &[
     (0xB066, "48"),
-    // Subpacket version 3.
-    (0xB0B4, "1"),
     (0xB0C8, "1"),
     (0xB0C8, "2"),
     (0xB0E4, "1"),
@@ -289,10 +287,6 @@ impl Differences {
                     !says_the_same(value, expected)
                 }
                 (None, _) if ours.get("unread").is_some() => false,
-                // No public source has this version; what is 0 in all of the logs cannot be found in them.
-                (None, expected) if code == 0xB0B4 => {
-                    !(expected.as_u64() == Some(0) || name == "udc_comp_state")
-                }
                 (None, _) => true,
             };
             if differs {

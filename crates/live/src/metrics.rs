@@ -104,6 +104,8 @@ pub struct KpiLabel {
     pub unit: String,
     /// Which of the phone's radios, from 1.
     pub radio: u8,
+    /// Whether its values count all carriers together: only the last of all carriers is told, without a carrier.
+    pub is_of_all: bool,
     /// Number of subscriptions to it.
     pub leases: u32,
 }

@@ -1,6 +1,6 @@
 //! `airpace list`: lists the schemes, scenarios and KPIs.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use airpace_cc::scheme::{SCHEMES, Scheme};
 use airpace_cc::{SchemeError, ran};
@@ -154,7 +154,8 @@ fn asks_for_trace(scenario: &toml::Table) -> bool {
 }
 
 fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut table = Table::new(&["KPI", "unit", "layer", "from", "about"], 5);
+    const NAME: usize = 1;
+    let mut table = Table::new(&["KPI", "unit", "layer", "from", "about"], 5).with_whole(NAME);
     for kpi in KPIS {
         let codes = codes(kpi).join(" ");
         table.row(vec![
@@ -165,10 +166,11 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
             kpi.about.to_owned(),
         ]);
     }
-    table.write(out, Paint::stdout())?;
+    table.write_for_programs(out, Paint::stdout())?;
     let note = "Follow some with `airpace diag decode LOG --kpi NAME,…` or `airpace diag watch`; NAME@2 is the second \
                 SIM's.";
-    writeln!(out, "\n{}", fit(&called::as_called(note)))?;
+    let note = called::as_called(note);
+    writeln!(out, "\n{}", if std::io::stdout().is_terminal() { fit(&note) } else { note.into() })?;
     Ok(())
 }
 

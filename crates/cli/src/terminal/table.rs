@@ -2,7 +2,7 @@
 //! per row.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use airpace_core::plain::plain;
 
@@ -13,6 +13,8 @@ use super::{Paint, columns};
 pub struct Table {
     head: Vec<&'static str>,
     left: usize,
+    /// The first columns whose cells are not broken between the parts of a name.
+    whole: usize,
     rows: Vec<Vec<String>>,
 }
 
@@ -27,7 +29,12 @@ struct Line {
 impl Table {
     /// A table with these headings. Its first `left` columns hold words.
     pub fn new(head: &[&'static str], left: usize) -> Table {
-        Table { head: head.to_vec(), left, rows: Vec::new() }
+        Table { head: head.to_vec(), left, whole: 0, rows: Vec::new() }
+    }
+
+    /// With cells in the first columns that are never broken within a name: they are to be copied, or found by a program.
+    pub fn with_whole(self, whole: usize) -> Table {
+        Table { whole, ..self }
     }
 
     /// Adds a row. More cells than headings are a mistake. Control characters are removed from others' text.
@@ -42,6 +49,14 @@ impl Table {
             writeln!(out, "{}", if is_head { paint.bold(&text) } else { text })?;
         }
         Ok(())
+    }
+
+    /// The same, but with one line per row where standard output is no terminal, however long it gets.
+    pub fn write_for_programs(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
+        if std::io::stdout().is_terminal() {
+            return self.write(out, paint);
+        }
+        self.lines(usize::MAX).iter().try_for_each(|line| writeln!(out, "{}", line.text))
     }
 
     /// Its text on a terminal of so many columns.
@@ -146,7 +161,7 @@ impl Table {
 
     /// Names may be broken between their parts, numbers may not.
     fn breaks(&self, column: usize) -> Breaks {
-        if column < self.left { Breaks::Joints } else { Breaks::Spaces }
+        if (self.whole..self.left).contains(&column) { Breaks::Joints } else { Breaks::Spaces }
     }
 }
 
@@ -200,6 +215,17 @@ mod tests {
     fn what_does_not_fit_takes_more_lines_and_then_a_block_per_row() {
         let shown = [80, 50, 40, 20, 1].map(|columns| format!("{columns}:\n{}", small().text(columns)));
         insta::assert_snapshot!(shown.join("\n\n"));
+    }
+
+    #[test]
+    fn a_whole_name_is_not_broken_where_others_are() {
+        let mut table = Table::new(&["KPI", "about"], 2).with_whole(1);
+        table.row(vec!["lte.rsrp.filtered".to_owned(), "smoothed by the modem".to_owned()]);
+        for columns in [usize::MAX, 40, 30, 27] {
+            let text = table.text(columns);
+            assert!(text.contains("lte.rsrp.filtered"), "{columns} columns:\n{text}");
+        }
+        assert_eq!(table.text(usize::MAX).lines().count(), 2);
     }
 
     #[test]

@@ -87,6 +87,29 @@ fn compressed_logs_pipes_and_packets_without_frames_say_the_same() {
 }
 
 #[test]
+fn of_a_compressed_log_that_is_cut_all_up_to_there_is_told() {
+    let shell = Shell::new();
+    let many =
+        |log: Log, at| log.packet(1, at, 0xB0C0, &rrc(7, 1650, &at.wrapping_mul(0x9E37_79B9).to_le_bytes()));
+    let log = (0..20_000).fold(Log::default(), many).0;
+    let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+    gzip.write_all(&log).unwrap();
+    for (name, packed) in
+        [("a.gz", gzip.finish().unwrap()), ("a.zst", zstd::encode_all(&log[..], 1).unwrap())]
+    {
+        shell.write_bytes(name, &packed[..packed.len() * 3 / 4]);
+        let done = shell.run(&["diag", "info", name, "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        let packets = told["packets"].as_u64().unwrap();
+        assert!((5_000..20_000).contains(&packets), "{name}: {packets} packets");
+        done.refused(&[&format!("`{name}` cannot be read beyond byte {}", told["bytes"])]);
+        let done = shell.run(&["diag", "bandwidth", name, "--reports", "reports"]);
+        done.refused(&["cannot be read beyond byte"]);
+        assert!(!shell.path("reports").exists(), "reports are of a whole log");
+    }
+}
+
+#[test]
 fn files_of_one_capture_are_joined_and_each_is_told() {
     let shell = Shell::new();
     let log = log().0;

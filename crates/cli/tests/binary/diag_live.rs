@@ -337,6 +337,8 @@ fn watch_opens_a_session_of_its_own_prints_samples_and_gives_the_modem_back() {
     let sequences: Vec<_> = prb.iter().filter_map(|sample| sample["sequence"].as_u64()).collect();
     assert!(sequences.windows(2).all(|pair| pair[1] == pair[0] + 1), "every sample is printed");
     assert_eq!(modem.codes(), BTreeSet::from([BEFORE]));
+    let words = ["diag", "watch", "--tcp", &address, "--kpi", "nr.rsrp", "--for", "1s"];
+    shell.run(&words).found_nothing(&["no sample"]);
 
     let mut killed =
         shell.command(&["diag", "watch", "--tcp", &address]).stdout(Stdio::piped()).spawn().unwrap();

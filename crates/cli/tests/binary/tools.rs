@@ -54,7 +54,12 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
     let rsrp = kpis.iter().find(|kpi| kpi["name"] == "lte.rsrp").expect("lte.rsrp is listed");
     assert_eq!(keys(rsrp), ["about", "codes", "kind", "layer", "name", "scope", "unit"]);
     assert_eq!((&rsrp["unit"], &rsrp["kind"]), (&"dBm".into(), &"level".into()));
-    assert!(shell.run(&["list", "kpis"]).fine().contains("lte.rsrp"));
+    let told = shell.run(&["list", "kpis"]).fine();
+    for kpi in &kpis {
+        let name = kpi["name"].as_str().unwrap();
+        let line = told.lines().find(|line| line.split_whitespace().next() == Some(name)).expect(name);
+        assert!(line.ends_with(kpi["about"].as_str().unwrap()), "a pipe gets one line of each KPI: {line}");
+    }
     let told = shell.run(&["list", "scenarios"]).fine();
     assert_eq!(told.matches("asks for --set trace=FILE").count(), 1, "scenarios say what they need: {told}");
     assert!(told.contains("competitor") && !told.contains('\x1b'), "no colours without a terminal: {told}");

@@ -26,7 +26,7 @@ const IDLE: u64 = 1_000;
 
 /// What is added to the numbers of NR's carriers: both generations count theirs from 0.
 ///
-/// Source: TS 36.213 §9.1.1 (a carrier indicator of LTE has three bits)
+/// Source: TS 36.212 §5.3.3.1 (a carrier indicator of LTE has three bits)
 const FIRST_OF_NR: u8 = 8;
 
 /// Makes reports of a radio's log packets as they come.

@@ -27,7 +27,7 @@ const SAME_BLOCK: u64 = 80;
 
 /// The highest number of a carrier.
 ///
-/// Source: TS 36.213 §9.1.1 (a carrier indicator has three bits)
+/// Source: TS 36.212 §5.3.3.1 (a carrier indicator has three bits)
 const LAST_CARRIER: u64 = 7;
 
 /// Reads grants from log packets; see [`super`].

@@ -75,7 +75,7 @@ pub static KPIS: &[Kpi] = &[
     kpi("lte.timing_advance", "16Ts", Mac, Radio, Event, "By how much the base station moves the phone's uplink timing."),
     kpi("lte.ul.grant_bytes", "byte", Mac, Carrier, Event, "Bytes that the phone may send by one grant."),
     kpi("lte.ul.padding_bytes", "byte", Mac, Carrier, Event, "Padding in a transport block that the phone sent."),
-    kpi("lte.ul.bsr", "byte", Mac, Radio, Event, "Bytes that the phone told the base station wait in its buffers: the most that its report can mean."),
+    kpi("lte.ul.bsr", "byte", Mac, Radio, Event, "Bytes that the phone told the base station wait in its buffers: the most that its report can mean by the table up to 150,000 bytes."),
     kpi("lte.ul.bsr.lcg0", "byte", Mac, Radio, Event, "The same of the first group of logical channels, which carries signalling."),
     kpi("lte.ul.bsr.lcg1", "byte", Mac, Radio, Event, "The same of the second group of logical channels."),
     kpi("lte.ul.bsr.lcg2", "byte", Mac, Radio, Event, "The same of the third group of logical channels."),

@@ -35,7 +35,7 @@ impl Bearers {
     /// A bearer that was established anew counts from 0 again: then the next number of the packet lies behind what was
     /// expected, and everything before is forgotten.
     ///
-    /// Source: TS 36.322 §7.1 (half of the numbers are in use at a time)
+    /// Source: TS 36.322 §7.2 (half of the numbers are in use at a time)
     pub fn is_again(&mut self, sent: Sent) -> bool {
         let known = &mut self.0[usize::from(sent.bearer)];
         let ahead = |number: u16, expected: u16| {

@@ -134,6 +134,19 @@ impl Control {
     }
 }
 
+/// The largest number that a cell or channel can have, if the KPI is one: damaged packets and readings of the wrong version
+/// have others, which are no samples.
+///
+/// Source: TS 36.211 §6.11 (504 cells); TS 38.211 §7.4.2.1 (1,008 cells); TS 38.331 §6.4 (maxNARFCN)
+pub(super) fn largest(kpi: &str) -> Option<f64> {
+    match kpi {
+        "lte.pci" | "lte.neighbor.pci" => Some(503.0),
+        "nr.pci" | "nr.cell.pci" | "nr.rrc.pci" => Some(1_007.0),
+        "nr.arfcn" | "nr.rrc.arfcn" => Some(3_279_165.0),
+        _ => None,
+    }
+}
+
 impl Origin {
     /// The first of these fields that is there, in every row.
     pub const fn new(kpi: &'static str, code: u16, value: &'static [&'static str]) -> Origin {

@@ -4,7 +4,7 @@
 use std::ptr;
 
 use super::memory::Sent;
-use super::origin::{Control, Formula, Is, Origin, Place, When};
+use super::origin::{Control, Formula, Is, Origin, Place, When, largest};
 use super::qualcomm::{ORIGINS, PLACES};
 use super::{Kpi, Source, Subscription, What};
 use crate::layout::{Cell, Code, Layout, Leaf, MOST, Names, Part, Pick, Shown};
@@ -76,6 +76,7 @@ pub(super) struct Use {
     value: Vec<usize>,
     make: Make,
     above: Option<f64>,
+    at_most: Option<f64>,
     tests: Vec<Test>,
     at: Where,
 }
@@ -198,6 +199,7 @@ struct Draft {
     value: Vec<String>,
     make: Make,
     above: Option<f64>,
+    at_most: Option<f64>,
     tests: Vec<(String, Test)>,
     place: Option<[Vec<String>; 6]>,
     rows: Option<String>,
@@ -215,6 +217,7 @@ impl Draft {
         let mut draft = Draft::of_paths(code, layout, value, asked)?;
         draft.make = Make::new(layout, origin)?;
         draft.above = origin.above;
+        draft.at_most = largest(origin.kpi);
         for when in when {
             match Test::new(layout, when) {
                 Some(test) => draft.tests.push((when.path.to_owned(), test)),
@@ -255,6 +258,7 @@ impl Draft {
             value,
             make,
             above: None,
+            at_most: None,
             tests: vec![],
             place,
             rows: None,
@@ -282,7 +286,8 @@ impl Draft {
                 place.each_ref().map(|paths| paths.iter().map(&mut column).collect());
             Where { frame, subframe, packed, offset, numerology, carrier }
         });
-        Use { wanted, rank, rows, value, make: self.make.clone(), above: self.above, tests, at }
+        let (make, above, at_most) = (self.make.clone(), self.above, self.at_most);
+        Use { wanted, rank, rows, value, make, above, at_most, tests, at }
     }
 }
 
@@ -472,7 +477,11 @@ impl Use {
                 kind.map(|kind| f64::from(kind.number))
             }
         };
-        if let Some(value) = value.filter(|value| self.above.is_none_or(|unmeasured| *value > unmeasured)) {
+        let is_sample = |value: &f64| {
+            self.above.is_none_or(|unmeasured| *value > unmeasured)
+                && self.at_most.is_none_or(|largest| *value <= largest)
+        };
+        if let Some(value) = value.filter(is_sample) {
             each(value);
         }
         true

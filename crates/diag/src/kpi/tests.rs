@@ -247,3 +247,18 @@ fn bytes_that_are_no_log_do_not_make_the_list_of_troubles_long() {
     let beyond = versions.count() - MOST_TROUBLES;
     assert_eq!((extractor.troubles().len(), extractor.more_troubles()), (MOST_TROUBLES, beyond as u64));
 }
+
+#[test]
+fn numbers_that_no_cell_or_channel_has_are_no_samples() {
+    let samples = |pci: u16| {
+        let mut extractor = Extractor::new(&Subscription::new(["lte.pci"]).unwrap());
+        // 0xB0C2 of version 2: an identity, the channels, and what else the cell says of itself.
+        let mut payload = vec![2];
+        payload.extend(pci.to_le_bytes());
+        payload.resize(25, 0);
+        pushed(&mut extractor, &packet(0xB0C2, &payload))
+    };
+    assert_eq!(samples(503), [(0, 503.0)]);
+    assert_eq!(samples(504), []);
+    assert_eq!(samples(2_943), []);
+}

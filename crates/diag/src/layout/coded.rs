@@ -113,8 +113,8 @@ fn answers(block: &[u8]) -> Result<Vec<Record<'_>>, mac::Broken> {
                 record.0.extend([
                     ("rapid", number(u16::from(preamble))),
                     ("ta_command", number(timing_advance)),
-                    ("ul_grant", Value::Mask(u64::from(grant), 20)),
-                    ("temporary_c_rnti", Value::Mask(u64::from(temporary_crnti), 16)),
+                    ("ul_grant", Value::Unsigned(u64::from(grant))),
+                    ("temporary_c_rnti", number(temporary_crnti)),
                 ]);
             }
         }
@@ -137,7 +137,7 @@ fn kind(element: Element<'_>) -> &'static str {
         Element::Activation(_) => "activation",
         Element::DrxCommand => "DRX command",
         Element::LongDrxCommand => "long DRX command",
-        Element::Other(_) => "other",
+        Element::Other { name, .. } => name,
     }
 }
 
@@ -159,7 +159,7 @@ fn element<'a>(element: Element<'a>, fields: &mut Vec<(&'static str, Value<'a>)>
             ("phr", number(index)),
             ("phr_db", Value::Signed(i64::from(i32::from(index) + LEAST_HEADROOM_DB))),
         ]),
-        Element::Crnti(crnti) => fields.push(("c_rnti", Value::Mask(u64::from(crnti), 16))),
+        Element::Crnti(crnti) => fields.push(("c_rnti", Value::Unsigned(u64::from(crnti)))),
         Element::TimingAdvance { tag, command } => {
             fields.extend([("tag_id", number(tag)), ("ta_command", number(command))]);
         }
@@ -168,7 +168,7 @@ fn element<'a>(element: Element<'a>, fields: &mut Vec<(&'static str, Value<'a>)>
             fields.push(("identity", Value::Mask(identity, 48)));
         }
         Element::Activation(cells) => fields.push(("active_cells", Value::Flags(u64::from(cells), &[]))),
-        Element::Other(bytes) => fields.push(("bytes", Value::Bytes(bytes))),
+        Element::Other { bytes, .. } => fields.push(("bytes", Value::Bytes(bytes))),
         Element::Data | Element::Padding | Element::DrxCommand | Element::LongDrxCommand => {}
     }
 }

@@ -18,6 +18,11 @@ const ENOUGH: usize = 3;
 const EQUIPMENTS: [u8; 6] = [0x1, 0x4, 0x5, 0x7, 0xB, 0xD];
 /// Nanoseconds of a day.
 const DAY_NANOS: u64 = 86_400_000_000_000;
+/// Chosen: a recorded log that was switched on now and then has pauses of up to 64 days.
+const LONGEST_PAUSE_NANOS: u64 = 365 * DAY_NANOS;
+/// Chosen: in the recorded logs, a modem that has just begun to count sends a packet each few seconds; in their payloads, what
+/// looks like the stamps of three such packets lies hours apart.
+const LONGEST_COUNT_NANOS: u64 = 60_000_000_000;
 /// From 1980 to 2100, in days.
 const DAYS: u64 = 120 * 365 + 30;
 
@@ -83,32 +88,75 @@ impl Header {
         self.stamp.is_set() == stamp.is_set() && self.stamp.nanos().abs_diff(stamp.nanos()) < DAY_NANOS
     }
 
+    /// Whether the packet may come some time after one of this time, in a log with pauses.
+    fn is_later(self, last: Stamp) -> bool {
+        let pause = self.stamp.nanos().checked_sub(last.nanos());
+        last.is_set() && pause.is_some_and(|nanos| nanos < LONGEST_PAUSE_NANOS)
+    }
+
+    /// Whether this and a packet of this header before it count as evidence together: a modem that does not know the time
+    /// counts on from one to the next.
+    fn counts_on(self, last: Header) -> bool {
+        let pause = self.stamp.nanos().checked_sub(last.stamp.nanos());
+        self.stamp.nanos() < DAY_NANOS && pause.is_some_and(|nanos| nanos < LONGEST_COUNT_NANOS)
+    }
+
     /// Whether the packet may come right after one of this time. The modem may have learned the time in between.
     fn follows(self, last: Stamp) -> bool {
-        self.is_near(last) || self.stamp.is_set() != last.is_set()
+        self.is_near(last) || self.is_later(last) || self.stamp.is_set() != last.is_set()
     }
 }
 
+/// What counts as packets that lead from one to the next.
+#[derive(Clone, Copy, Debug)]
+enum Chain {
+    /// Enough packets where a packet should begin: at the begin of a file, or behind a packet.
+    Begin,
+    /// Enough packets behind bytes that are none; one of them is evident.
+    Anywhere,
+    /// As many as there are up to the end of the file.
+    AtEnd,
+    /// Enough packets inside what a header of this time claims as its own: one is evident, and the first is of its time
+    /// or evident.
+    ///
+    /// Chosen: payloads hold packets of old, whole ones too; one or two that lead to the end of the file are no evidence.
+    Inside(Stamp),
+}
+
 /// Whether packets that lead from one to the next begin here; `None` if more bytes are needed.
-fn is_chain(bytes: &[u8], is_all: bool) -> Option<bool> {
+fn is_chain(bytes: &[u8], chain: Chain) -> Option<bool> {
     let mut rest = bytes;
-    let mut last: Option<Stamp> = None;
+    let mut last: Option<Header> = None;
+    let mut is_evident = matches!(chain, Chain::Begin | Chain::AtEnd);
+    let mut is_counting = true;
     for seen in 0..ENOUGH {
+        // Two packets that lead to the end, or one that is everything there is.
+        let at_end = |is_enough: bool| matches!(chain, Chain::AtEnd).then_some(is_enough);
         if rest.len() < HEADER {
-            // Two packets that lead to the end, or one that is everything there is.
-            return is_all.then_some(seen >= 2 || seen == 1 && rest.is_empty());
+            return at_end(seen >= 2 || seen == 1 && rest.is_empty());
         }
         let Some(header) = Header::read_possible(rest) else { return Some(false) };
-        if last.is_some_and(|last| !header.is_near(last)) {
+        let is_in_time = match (last, chain) {
+            (Some(last), _) => {
+                let has_learned =
+                    header.stamp.is_set() && last.stamp.nanos() < DAY_NANOS && last.is_evident();
+                header.is_near(last.stamp) || header.is_later(last.stamp) || has_learned
+            }
+            (None, Chain::Inside(time)) => header.is_near(time) || header.is_evident(),
+            (None, _) => true,
+        };
+        if !is_in_time {
             return Some(false);
         }
+        is_evident |= header.is_evident();
+        is_counting &= last.is_none_or(|last| header.counts_on(last));
         match rest.get(header.length..) {
             Some(next) => rest = next,
-            None => return is_all.then_some(seen >= 2),
+            None => return at_end(seen >= 2),
         }
-        last = Some(header.stamp);
+        last = Some(header);
     }
-    Some(true)
+    Some(is_evident || is_counting)
 }
 
 /// Where packets begin, at this byte or after.
@@ -120,9 +168,9 @@ enum Found {
 }
 
 /// Looks for a chain that begins in `begins`.
-fn find(bytes: &[u8], begins: std::ops::Range<usize>, is_all: bool) -> Found {
+fn find(bytes: &[u8], begins: std::ops::Range<usize>, chain: Chain) -> Found {
     for at in begins.clone() {
-        match is_chain(&bytes[at..], is_all) {
+        match is_chain(&bytes[at..], chain) {
             Some(true) => return Found::Here(at),
             Some(false) => {}
             None => return Found::NotBefore(at),
@@ -138,6 +186,8 @@ struct Run {
     packets: usize,
     /// Their bytes.
     bytes: usize,
+    /// Bytes of one more, which the end of the file cuts.
+    cut: usize,
     /// Headers within them that could begin a packet of their time.
     strays: usize,
     /// Whether they differ. Those of a pattern that repeats do not.
@@ -151,7 +201,7 @@ impl Run {
     /// ends where `bytes` do. `is_begin`: it begins where they do, and nothing else tells what it is. Otherwise, how many
     /// bytes to go on after.
     fn follow(bytes: &[u8], is_whole: bool, is_begin: bool) -> Result<Run, usize> {
-        let mut run = Run { packets: 0, bytes: 0, strays: 0, is_varied: false, is_file: false };
+        let mut run = Run { packets: 0, bytes: 0, cut: 0, strays: 0, is_varied: false, is_file: false };
         let first = Header::read_possible(bytes).ok_or(1_usize)?;
         let (mut header, mut evident) = (first, 0);
         while let Some(rest) = bytes.get(run.bytes + header.length..) {
@@ -178,6 +228,11 @@ impl Run {
         };
         if !is_enough {
             return Err(if run.packets > 1 { run.bytes } else { 1 });
+        }
+        let is_cut = is_whole && run.bytes < bytes.len() && bytes.len() < run.bytes + header.length + HEADER;
+        let holds_packets = || strays(&bytes[run.bytes + 1..], header.stamp) > 0;
+        if is_cut && run.packets >= ENOUGH && header.is_evident() && !holds_packets() {
+            run.cut = bytes.len() - run.bytes;
         }
         let mut at = 0;
         while at < run.bytes
@@ -216,9 +271,9 @@ pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
                 // What lies between two runs is of the time of the first.
                 elsewhere += time.or(begins).map_or(0, |time| strays(&bytes[between..at], time)) + run.strays;
                 packets += run.packets;
-                in_runs += run.bytes;
+                in_runs += run.bytes + run.cut;
                 time = begins;
-                at += run.bytes;
+                at += run.bytes + run.cut;
                 between = at;
             }
             Err(bytes) => at += bytes,
@@ -229,16 +284,17 @@ pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
     packets > elsewhere && (is_most || is_alone && begins_with_run)
 }
 
-/// Tells what comes next where no packet follows the last one. Bytes are skipped up to the first where more bytes could show a
-/// packet, also if there are no more: what a file holds does not depend on the pieces in which it comes.
-fn look_for(bytes: &[u8], is_all: bool) -> Step {
-    match find(bytes, 0..bytes.len(), false) {
-        Found::Here(0) => Step::Packet,
-        Found::NotBefore(0) if !is_all || bytes.is_empty() => Step::More,
-        Found::NotBefore(0) if is_chain(bytes, true) == Some(true) => Step::Packet,
-        Found::NotBefore(0) => match find(bytes, 1..bytes.len(), false) {
-            Found::Here(at) | Found::NotBefore(at) => Step::Skip(at),
-        },
+/// Tells what comes next where no packet follows the last one; `begin` is what counts as packets right here. Bytes are
+/// skipped up to the first where more bytes could show a packet, also if there are no more: what a file holds does not
+/// depend on the pieces in which it comes.
+fn look_for(bytes: &[u8], begin: Chain, is_all: bool) -> Step {
+    match is_chain(bytes, begin) {
+        Some(true) => return Step::Packet,
+        None if !is_all || bytes.is_empty() => return Step::More,
+        None if is_chain(bytes, Chain::AtEnd) == Some(true) => return Step::Packet,
+        _ => {}
+    }
+    match find(bytes, 1..bytes.len(), Chain::Anywhere) {
         Found::Here(at) | Found::NotBefore(at) => Step::Skip(at),
     }
 }
@@ -256,15 +312,16 @@ pub(super) enum Step {
     More,
 }
 
-/// Tells what comes next, after a packet of time `last`. `is_all`: there are no more bytes than these.
+/// Tells what comes next, after a packet of time `last`. `is_behind`: nothing lies between that packet, or the begin of the
+/// file, and these bytes. `is_all`: there are no more bytes than these.
 ///
 /// If another packet follows where a packet's length leads, its length counts. Otherwise the length may be wrong, and
-/// packets that begin within the claimed bytes are preferred. If there are none, the packet counts, and bytes that are
-/// not a packet follow it.
-pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_all: bool) -> Step {
+/// packets that begin within the claimed bytes are preferred, if they are enough. If there are none, the packet counts, and
+/// bytes that are not a packet follow it; or it is cut, if the file ends before.
+pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_behind: bool, is_all: bool) -> Step {
     let linked = |bytes: &[u8], last| Header::read(bytes).filter(|header| header.follows(last));
     let Some(header) = last.and_then(|last| linked(bytes, last)) else {
-        return look_for(bytes, is_all);
+        return look_for(bytes, if is_behind { Chain::Begin } else { Chain::Anywhere }, is_all);
     };
     let next = bytes.get(header.length..).unwrap_or_default();
     if linked(next, header.stamp).is_some() || (is_all && bytes.len() == header.length) {
@@ -274,10 +331,15 @@ pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_all: bool) -> Step {
         return Step::More;
     }
     let claimed = header.length.min(bytes.len());
-    match find(bytes, 1..claimed, is_all) {
-        Found::Here(at) => Step::Skip(at),
-        Found::NotBefore(at) if at < claimed => Step::More,
-        Found::NotBefore(_) if bytes.len() < header.length => Step::Cut,
-        Found::NotBefore(_) => Step::Packet,
+    let mut from = 1;
+    loop {
+        match find(bytes, from..claimed, Chain::Inside(header.stamp)) {
+            Found::Here(at) => return Step::Skip(at),
+            Found::NotBefore(at) if at < claimed && !is_all => return Step::More,
+            // Up to the end of the file there are too few packets.
+            Found::NotBefore(at) if at < claimed => from = at + 1,
+            Found::NotBefore(_) if bytes.len() < header.length => return Step::Cut,
+            Found::NotBefore(_) => return Step::Packet,
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use airpace_core::Time;
-use airpace_diag::kpi::{KPIS, KpiError, Subscription, Wanted};
+use airpace_diag::kpi::{KPIS, Kind, KpiError, Subscription, Wanted, What};
 use airpace_diag::{Drain, Radio};
 use od::clock::now_ns;
 use od::control::{Host, KpiInfo, Refusal, Server};
@@ -298,7 +298,8 @@ impl KpiHost {
             let mut labels = self.metrics.kpis.lock().unwrap_or_else(PoisonError::into_inner);
             let base = Wanted { radio: Radio::FIRST, ..wanted.clone() }.to_string();
             let unit = wanted.unit().to_owned();
-            let label = KpiLabel { name: base, unit, radio: wanted.radio.0, leases: 0 };
+            let is_of_all = matches!(&wanted.what, What::Kpi(kpi) if kpi.kind == Kind::Total);
+            let label = KpiLabel { name: base, unit, radio: wanted.radio.0, is_of_all, leases: 0 };
             match labels.get_mut(slot.0 as usize) {
                 Some(known) => *known = label,
                 None => labels.push(label),

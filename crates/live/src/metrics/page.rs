@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::{LATENCY_BOUNDS_NS, Metrics};
+use super::{KpiLabel, LATENCY_BOUNDS_NS, Metrics};
 
 /// The page with the present values.
 pub fn page(metrics: &Metrics) -> String {
@@ -53,23 +53,31 @@ pub fn page(metrics: &Metrics) -> String {
 fn kpis(metrics: &Metrics, page: &mut Page) {
     let labels = lock(&metrics.kpis).clone();
     let (value, age, leases) = ("airpace_kpi", "airpace_kpi_age_seconds", "airpace_kpi_subscriptions");
-    let all = || {
-        labels.iter().enumerate().flat_map(|(slot, label)| {
-            metrics.latest(slot).map(move |(carrier, value, age_ns)| (label, carrier, value, age_ns))
-        })
-    };
+    let mut shown: Vec<(&KpiLabel, Option<String>, f64, u64)> = vec![];
+    for (slot, label) in labels.iter().enumerate() {
+        let latest = metrics.latest(slot);
+        if label.is_of_all {
+            let last = latest.min_by_key(|(_, _, age_ns)| *age_ns);
+            shown.extend(last.map(|(_, last, age_ns)| (label, None, last, age_ns)));
+        } else {
+            let of_carrier =
+                |(carrier, last, age_ns): (usize, f64, u64)| (label, Some(carrier.to_string()), last, age_ns);
+            shown.extend(latest.map(of_carrier));
+        }
+    }
     page.head(value, "gauge", "Last value of a KPI, in its unit.");
-    for (label, carrier, last, _) in all() {
-        let (carrier, radio) = (carrier.to_string(), label.radio.to_string());
-        let labels =
-            [("name", &*label.name), ("unit", &*label.unit), ("radio", &*radio), ("carrier", &*carrier)];
+    for (label, carrier, last, _) in &shown {
+        let radio = label.radio.to_string();
+        let mut labels = vec![("name", &*label.name), ("unit", &*label.unit), ("radio", &*radio)];
+        labels.extend(carrier.as_deref().map(|carrier| ("carrier", carrier)));
         page.sample(value, &labels, last);
     }
     page.head(age, "gauge", "Since the last value of a KPI arrived.");
-    for (label, carrier, _, age_ns) in all() {
-        let (carrier, radio) = (carrier.to_string(), label.radio.to_string());
-        let labels = [("name", &*label.name), ("radio", &*radio), ("carrier", &*carrier)];
-        page.sample(age, &labels, age_ns as f64 / 1e9);
+    for (label, carrier, _, age_ns) in &shown {
+        let radio = label.radio.to_string();
+        let mut labels = vec![("name", &*label.name), ("radio", &*radio)];
+        labels.extend(carrier.as_deref().map(|carrier| ("carrier", carrier)));
+        page.sample(age, &labels, *age_ns as f64 / 1e9);
     }
     page.head(leases, "gauge", "Subscriptions to a KPI.");
     for label in &labels {
@@ -122,7 +130,6 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::KpiLabel;
     use std::collections::BTreeMap;
 
     /// Reads a page by its grammar: every sample by name and labels, after the TYPE of its name.
@@ -153,13 +160,18 @@ mod tests {
     #[test]
     fn a_page_has_what_was_counted_and_the_last_value_of_every_carrier() {
         let metrics = Metrics::new(4);
-        let label =
-            |name: &str, radio| KpiLabel { name: name.to_owned(), unit: "dBm".to_owned(), radio, leases: 2 };
+        let label = |name: &str, radio| {
+            let is_of_all = name == "lte.dl.bytes";
+            KpiLabel { name: name.to_owned(), unit: "dBm".to_owned(), radio, is_of_all, leases: 2 }
+        };
         metrics.kpis.lock().unwrap().extend([
             label("lte.rsrp", 1),
             label("lte.rsrp", 2),
             label("od\"d\\", 1),
+            label("lte.dl.bytes", 1),
         ]);
+        metrics.on_sample(3, 1, 4_000.0, now_before());
+        metrics.on_sample(3, 0, 3_000.0, now_before() - 5_000_000);
         metrics.on_sample(0, 0, -101.5, now_before());
         metrics.on_sample(0, 1, -90.0, now_before());
         metrics.on_sample(1, 0, -80.25, now_before());
@@ -176,7 +188,11 @@ mod tests {
         assert_eq!([kpi(1, 0), kpi(1, 1), kpi(2, 0)], [Some(-101.5), Some(-90.0), Some(-80.25)]);
         assert_eq!(kpi(2, 8), None, "carriers beyond the last are nobody else's");
         assert_eq!(samples["airpace_diag_packets_total"], 41.0);
-        assert_eq!(samples["airpace_diag_samples_total"], 4.0);
+        let total: Vec<_> =
+            samples.iter().filter(|(key, _)| key.starts_with("airpace_kpi{name=\"lte.dl.bytes\"")).collect();
+        let key = "airpace_kpi{name=\"lte.dl.bytes\",unit=\"dBm\",radio=\"1\"}".to_owned();
+        assert_eq!(total, [(&key, &4_000.0)], "one sum of all carriers, the last");
+        assert_eq!(samples["airpace_diag_samples_total"], 6.0);
         assert_eq!(samples["airpace_diag_unread_packets_total{reason=\"0xB173 version 99: unknown\"}"], 3.0);
         assert_eq!(samples["airpace_kpi_subscriptions{name=\"od\\\"d\\\\\",radio=\"1\"}"], 2.0);
         let age = samples["airpace_kpi_age_seconds{name=\"lte.rsrp\",radio=\"1\",carrier=\"0\"}"];

@@ -44,7 +44,7 @@ static int print_kpi(const struct od_kpi *kpi, void *context)
     return 0;
 }
 
-/* Notes the unit of a KPI that is followed; its name may have "@RADIO" at its end. */
+/* Notes the unit of a KPI that is followed; its name may have "@RADIO" and "#CARRIER" at its end. */
 static int note_unit(const struct od_kpi *kpi, void *context)
 {
     struct command *command = context;
@@ -52,7 +52,7 @@ static int note_unit(const struct od_kpi *kpi, void *context)
     for (int i = 0; i < command->names; i++) {
         struct followed *followed = &command->followed[i];
         const char *rest = followed->name + length;
-        if (strncmp(followed->name, kpi->name, length) == 0 && (*rest == '\0' || *rest == '@'))
+        if (strncmp(followed->name, kpi->name, length) == 0 && (*rest == '\0' || *rest == '@' || *rest == '#'))
             snprintf(followed->unit, sizeof followed->unit, "%s", kpi->unit);
     }
     return 0;

@@ -126,6 +126,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     determine.finish()?;
     let Determine { bandwidth, points, mut series, reports, .. } = determine;
     series.end(&points)?;
+    // Reports and traces are of a whole log.
+    input::check_ends(&sources)?;
     let has_nothing = series.points == 0;
     let troubles = bandwidth.troubles();
     for (count, what) in [

@@ -93,6 +93,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         decoded: 0,
     };
     let sources = input::read(&args.files, &mut decode)?;
+    // A file that is written as a whole is of a whole log.
+    input::check_ends(&sources)?;
     let nothing = decode.writer.finish()?;
     decode.unread.report(&sources)?;
     input::check(&sources)?;

@@ -37,6 +37,8 @@ pub struct Source {
     /// Its form.
     pub form: Format,
     has_found: bool,
+    /// Why it could not be read to its end.
+    cut: Option<String>,
 }
 
 impl Source {
@@ -46,11 +48,20 @@ impl Source {
     }
 }
 
-/// Ends with a failure if a file held nothing, after what the others hold was put out.
+/// Ends with a failure if a file could not be read to its end.
 ///
 /// # Errors
-/// [`NothingFound`], naming all such files.
+/// Names the file, and the byte up to which it was read.
+pub fn check_ends(sources: &[Source]) -> anyhow::Result<()> {
+    sources.iter().find_map(|source| source.cut.clone()).map_or(Ok(()), |cut| bail!(cut))
+}
+
+/// Ends with a failure if a file held nothing or could not be read to its end, after what is there was put out.
+///
+/// # Errors
+/// [`NothingFound`], naming all files without anything; and those of [`check_ends`], which come first.
 pub fn check(sources: &[Source]) -> anyhow::Result<()> {
+    check_ends(sources)?;
     let nothing = sources.iter().filter(|source| !source.has_found).map(|Source { name, bytes, .. }| match bytes {
         0 => format!("`{name}` is empty"),
         _ => format!(
@@ -64,10 +75,11 @@ pub fn check(sources: &[Source]) -> anyhow::Result<()> {
 }
 
 /// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input. Whether
-/// each holds any is for [`check`] to say, once the others are done.
+/// each holds any is for [`check`] to say, once the others are done. If one cannot be read to its end, it is the last, and
+/// [`check_ends`] says so.
 ///
 /// # Errors
-/// If a file cannot be read; [`NothingFound`] if none holds a message; and the errors of `sink`.
+/// If a file cannot be opened; [`NothingFound`] if none holds a message; and the errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
     let bar = progress(paths);
     let mut reader = Reader::default();
@@ -80,14 +92,15 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
         let (compression, mut input) = open(path, &bar)?;
         let mut bytes = 0;
         (feed.packets, feed.others, feed.faults) = (0, 0, 0);
+        let mut cut = None;
         loop {
             let length = match input.read(&mut piece) {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("`{name}` cannot be read beyond byte {bytes}"));
+                    cut = Some(format!("`{name}` cannot be read beyond byte {bytes}: {error}"));
+                    break;
                 }
             };
             bytes += length as u64;
@@ -98,7 +111,11 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
         let form = reader.next_file(|place, item| feed.item(place, item));
         feed.passed()?;
         let has_found = feed.has_found();
-        sources.push(Source { name, bytes, compression, form, has_found });
+        let is_cut = cut.is_some();
+        sources.push(Source { name, bytes, compression, form, has_found, cut });
+        if is_cut {
+            break;
+        }
     }
     reader.finish(|place, item| feed.item(place, item));
     feed.passed()?;

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use airpace_diag::Stamp;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use od::clock::now_ns;
 use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs, parse_duration};
-use crate::cmd::{Verdict, complete};
+use crate::cmd::{NothingFound, Verdict, complete};
 use crate::terminal::say;
 use feed::{Feed, Seen};
 use view::View;
@@ -67,7 +67,7 @@ pub struct Args {
     /// Wait for a port that is not there yet, in place of giving up; a port that was there is waited for anyway.
     #[arg(long, conflicts_with = "od")]
     wait: bool,
-    /// End after this time, such as 10s.
+    /// End after this time, such as 10s; with exit code 1 if no sample came.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
     #[command(flatten)]
@@ -107,22 +107,29 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     // The modem is restored in every case, also after an error.
     let closed = feed.close();
-    outcome.and(closed).map(|()| Verdict::Fine)
+    let samples = outcome.and_then(|samples| closed.map(|()| samples))?;
+    if samples == 0 && args.span.is_some() {
+        bail!(NothingFound("no sample came in the time of --for".to_owned()));
+    }
+    Ok(Verdict::Fine)
 }
 
+/// Prints samples as they come, and counts them.
 fn print_lines(
     feed: &mut Feed,
     out: &mut dyn Write,
     json: bool,
     goes_on: impl Fn() -> bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<u64> {
     let began = now_ns();
     let mut seen = vec![];
+    let mut samples = 0;
     while goes_on() {
         feed.wait(DRAW_EVERY, &mut seen)?;
         for notice in feed.notices()? {
             say(notice);
         }
+        samples += seen.len() as u64;
         for seen in seen.drain(..) {
             let (name, unit) = feed.name(seen.kpi);
             if json {
@@ -140,7 +147,7 @@ fn print_lines(
         }
         out.flush()?;
     }
-    Ok(())
+    Ok(samples)
 }
 
 fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
@@ -159,23 +166,26 @@ fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
     })
 }
 
-fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<()> {
+/// Shows samples as they come, and counts them.
+fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<u64> {
     let mut view = View::new(feed.title(), feed.names());
     // Opened only when there is something to draw, so that the screen stays as it is if the port is refused at once.
     let mut screen = Screen::closed(out);
     let (mut seen, mut draw_at) = (vec![], Instant::now() + DRAW_EVERY);
+    let mut samples = 0;
     while goes_on() {
         feed.wait(draw_at.saturating_duration_since(Instant::now()), &mut seen)?;
         for notice in feed.notices()? {
             view.note(notice);
         }
+        samples += seen.len() as u64;
         seen.drain(..).for_each(|seen| view.push(&seen));
         if Instant::now() >= draw_at {
             draw_at = Instant::now() + DRAW_EVERY;
             screen.draw(&view.render(now_ns(), screen.size()))?;
         }
     }
-    Ok(())
+    Ok(samples)
 }
 
 /// The terminal's alternate screen. The first drawing opens it. Dropping it brings the normal screen back.

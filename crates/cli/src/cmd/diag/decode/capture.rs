@@ -91,18 +91,28 @@ impl Writer for CaptureFile<'_> {
     }
 
     fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
+        let left_out = match self.left_out {
+            0 => String::new(),
+            count => format!("; {} of a kind that no form of captures has are left out", thousands(count)),
+        };
+        if self.messages == 0 {
+            let stays = if let Out::File(file) = &mut self.out {
+                // What was there stays.
+                *file = None;
+                ": nothing is written"
+            } else {
+                self.write()?;
+                ""
+            };
+            return Ok(Some(NothingFound(format!("{}: no RRC or NAS message{left_out}{stays}", self.name))));
+        }
         self.write()?;
         if let Out::File(file) = &mut self.out
             && let Some(file) = file.take()
         {
             file.finish().map_err(outputs::refused("--pcap", Path::new(&self.name)))?;
         }
-        let left_out = match self.left_out {
-            0 => String::new(),
-            count => format!("; {} of a kind that no form of captures has are left out", thousands(count)),
-        };
         eprintln!("airpace: {}: {} RRC and NAS messages{left_out}", self.name, thousands(self.messages));
-        // A capture without messages is one all the same.
         Ok(None)
     }
 }
