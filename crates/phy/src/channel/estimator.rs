@@ -84,8 +84,9 @@ struct Statistics {
     power: f32,
     /// How much the channel moves within a millisecond.
     motion: f32,
-    /// Mean power of the reference signals of the last symbol, including noise.
-    level: Option<f32>,
+    /// Mean power of the reference signals of the last symbol with those of ports 2 and 3, and with those of ports 0 and 1,
+    /// including noise.
+    levels: [Option<f32>; 2],
     /// Reference signals from which `noise` was measured, up to [`MOST_BEHIND`].
     behind: f32,
     /// Whether the last measurement was far away from `noise`.
@@ -198,7 +199,7 @@ impl Estimator {
     /// Forgets everything that was learnt, because it came from something else.
     pub fn restart(&mut self) {
         self.forget();
-        self.statistics = Statistics { level: self.statistics.level, ..Statistics::default() };
+        self.statistics = Statistics { levels: self.statistics.levels, ..Statistics::default() };
         self.spread.restart();
         self.narrow.restart();
     }
@@ -266,7 +267,7 @@ impl Estimator {
         }
         let count = self.hints.count - count;
         if count > 0 {
-            self.follow_level((self.hints.power - power) / count as f32);
+            self.follow_level((self.hints.power - power) / count as f32, of_ports[0].is_some());
         }
         for (port, raw) in self.work.raw.iter().enumerate().take(self.ports.len()) {
             let Some(pilots) = &self.pilots[number][symbol][port] else { continue };

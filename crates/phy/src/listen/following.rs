@@ -20,6 +20,9 @@ pub(super) struct Following {
     heard: u32,
     /// The power of a port in those subframes, averaged in the same way.
     usual_loudness: f32,
+    /// Subframes that were heard since it was found, and the loss before.
+    followed: u32,
+    lost_before: Option<f64>,
     /// Subframes that begin before this raw sample are not put out.
     from: i64,
 }
@@ -56,7 +59,8 @@ impl Listener {
         let is_finished = self.is_at_end();
         let State::Following(following) = &mut self.state else { return Some(None) };
         let ladder = &mut self.ladder;
-        let Following { tracker, conversion, usual_db, heard, usual_loudness, from } = &mut **following;
+        let Following { tracker, conversion, usual_db, heard, usual_loudness, followed, from, .. } =
+            &mut **following;
         let conversion = conversion.as_ref();
         let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
         let antennas = self.raw.len();
@@ -92,6 +96,7 @@ impl Listener {
             Step::Heard(observation) if raw_sample(observation.sample as f64) < *from as f64 => None,
             Step::Heard(mut observation) => {
                 ladder.subframes += 1;
+                *followed = followed.saturating_add(1);
                 *heard = (*heard + 1).min(USUAL_SUBFRAMES);
                 *usual_db += (observation.snr_db - *usual_db) / *heard as f32;
                 let loudness = tracker.loudness();
@@ -153,6 +158,8 @@ impl Following {
             usual_db: 0.0,
             heard: 0,
             usual_loudness: 0.0,
+            followed: 0,
+            lost_before: None,
             from,
         })
     }
@@ -182,6 +189,7 @@ impl Following {
     pub(super) fn remember(&mut self, lost: &LostCell) {
         if lost.pci() == self.tracker.cell().pci {
             (self.usual_db, self.heard) = lost.usual();
+            self.lost_before = Some(lost.held_from());
             lost.beside().into_iter().for_each(|sight| self.tracker.expect_beside(sight));
         }
     }
@@ -192,6 +200,8 @@ impl Following {
         let start = self.raw_sample(place.start);
         let subframe = self.raw_sample(place.start + self.tracker.subframe_samples()) - start;
         let lost = LostCell::new(*self.tracker.cell(), place, start, subframe, rate_hz);
-        lost.with_ratio(self.usual_db, self.heard).with_beside(self.tracker.beside())
+        lost.with_ratio(self.usual_db, self.heard)
+            .with_beside(self.tracker.beside())
+            .lost_again(self.lost_before, self.followed)
     }
 }

@@ -22,8 +22,9 @@ pub(super) struct LostCell {
     /// Raw samples per subframe, by the drift of the clock.
     subframe: f64,
     cfo_hz: f64,
-    /// The raw sample at which it was lost.
+    /// The raw sample at which it was lost, and at which it was first lost if it was hardly found again meanwhile.
     lost_at: f64,
+    held_from: f64,
     /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
     usual_db: f32,
     heard: u32,
@@ -31,7 +32,8 @@ pub(super) struct LostCell {
     beside: Option<Sight>,
 }
 
-/// For so many seconds no other cell is taken.
+/// For so many seconds no other cell is taken. A cell that is found again, but not for as long, is not held anew: otherwise
+/// a weak one that is lost again and again would keep its place for good. Nor is it held for longer than it was heard.
 ///
 /// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. The samples since the loss are
 /// still kept when the time is over, so that a handover costs no subframe.
@@ -54,6 +56,7 @@ impl LostCell {
             subframe,
             cfo_hz: place.cfo_hz,
             lost_at: start,
+            held_from: start,
             usual_db: 0.0,
             heard: 0,
             beside: None,
@@ -63,6 +66,17 @@ impl LostCell {
     /// With the signal to noise ratio that it usually had in the subframes that were `heard`.
     pub(super) fn with_ratio(self, usual_db: f32, heard: u32) -> LostCell {
         LostCell { usual_db, heard, ..self }
+    }
+
+    /// If it had been found again only `followed` subframes ago, it is held as of the loss `before`.
+    pub(super) fn lost_again(self, before: Option<f64>, followed: u32) -> LostCell {
+        let is_hardly_found = f64::from(followed) < HELD_S * 1e3;
+        LostCell { held_from: before.filter(|_| is_hardly_found).unwrap_or(self.lost_at), ..self }
+    }
+
+    /// The raw sample from which on it is held.
+    pub(super) fn held_from(&self) -> f64 {
+        self.held_from
     }
 
     /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
@@ -89,9 +103,12 @@ impl LostCell {
     /// no other beside it, however weak it is.
     pub(super) fn is_held(&self, next: i64, asked: Option<u16>) -> bool {
         let is_asked_for = asked == Some(self.cell.pci);
-        let most_s = if is_asked_for { KEPT_S as f64 } else { HELD_S };
-        (is_asked_for || self.usual_db >= HELD_DB)
-            && next as f64 - self.lost_at < most_s * self.rate_hz as f64
+        let since = |from: f64| (next as f64 - from) / self.rate_hz as f64;
+        if is_asked_for {
+            since(self.lost_at) < KEPT_S as f64
+        } else {
+            self.usual_db >= HELD_DB && since(self.held_from) < HELD_S.min(f64::from(self.heard) * 1e-3)
+        }
     }
 
     /// Where the cell is if it went on as before and no samples are missing: the last frame that began before raw
@@ -159,8 +176,9 @@ mod tests {
         assert_eq!(sfn(&again, 1_000_000.0 + 3.0 * frame - 5_000.0), Some(1), "some samples are missing");
         assert_eq!(sfn(&again, 1_000_000.0 - frame + 40.0), Some(1021));
         assert_eq!(sfn(&again, 1_000_000.0 + ten_seconds), None, "its clock may be anywhere");
-        let faint = lost.with_ratio(2.0, 100);
-        let lost = lost.with_ratio(20.0, 100);
+        let faint = lost.with_ratio(2.0, 1000);
+        let new = lost.with_ratio(20.0, 100);
+        let lost = lost.with_ratio(20.0, 1000);
         let expected = lost.expected(1_000_000 + 57_700);
         assert_eq!((expected.frame_start, expected.sfn), (1_057_600.0, 1));
         assert_eq!(
@@ -171,6 +189,11 @@ mod tests {
             [None, Some(5), Some(301)].map(|asked| faint.is_held(1_300_000, asked)),
             [false, false, true]
         );
+        assert_eq!([1_190_000, 1_210_000].map(|next| new.is_held(next, None)), [true, false]);
+        // Lost again 0.1 s after it was first lost: it is not held anew, unless it was followed for long meanwhile.
+        let first = lost.held_from() - 192_000.0;
+        let again_at = |followed| lost.lost_again(Some(first), followed).is_held(1_110_000, None);
+        assert_eq!([10, 149, 150].map(again_at), [false, false, true]);
         let others = [
             Candidate { pci: 302, ..again },
             Candidate { cp: CyclicPrefix::Extended, ..again },

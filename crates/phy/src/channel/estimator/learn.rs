@@ -55,11 +55,14 @@ const MOST_BENDS: f32 = 1.25;
 impl Estimator {
     /// If everything becomes louder or softer at once, the cause is the receiver's gain, a burst of noise, or silence.
     /// What was learnt of the channel is then of no use, and the noise is measured anew.
-    pub(super) fn follow_level(&mut self, level: f32) {
+    /// Ports 0 and 1 fade apart from ports 2 and 3, which have reference signals in other symbols: each two are compared with
+    /// themselves.
+    pub(super) fn follow_level(&mut self, level: f32, is_of_first_ports: bool) {
         if !level.is_finite() {
             return;
         }
-        let Some(before) = self.statistics.level.replace(level) else { return };
+        let levels = &mut self.statistics.levels[usize::from(is_of_first_ports)];
+        let Some(before) = levels.replace(level) else { return };
         let ratio = level.max(f32::MIN_POSITIVE) / before.max(f32::MIN_POSITIVE);
         if !(1.0 / STEP_OF_LEVEL..=STEP_OF_LEVEL).contains(&ratio) {
             self.restart();
@@ -202,5 +205,49 @@ impl Estimator {
         let share = (count / *behind).max(0.05);
         *noise += share * (measured - *noise);
         *noise = noise.max(LEAST_NOISE * *power).max(f32::MIN_POSITIVE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Estimator;
+    use crate::grid::Grid;
+    use crate::sequence::crs;
+    use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+    use num_complex::Complex32;
+
+    /// Two ports in a fade beside two that are not are no sign that the receiver's gain was changed.
+    #[test]
+    fn ports_in_a_fade_do_not_spoil_the_others() {
+        let cell = Cell {
+            pci: 424,
+            bandwidth: Bandwidth::from_prbs(6).expect("a bandwidth of LTE"),
+            ports: Ports::Four,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        };
+        let mut estimator = Estimator::new(&cell);
+        for fade in [1.0f32, 0.5, 0.25, 0.12, 0.06, 0.03] {
+            let gains = [fade, fade, 1.0, 1.0].map(|gain| Complex32::new(0.0, gain));
+            for number in 0..10 {
+                let mut grid = Grid::new(&cell);
+                for symbol in [8, 4, 1, 0] {
+                    for (port, gain) in gains.iter().enumerate() {
+                        let Some(pilots) = crs::pilots(&cell, port, number, symbol) else { continue };
+                        for (at, value) in pilots.values.iter().enumerate() {
+                            grid.symbol_mut(symbol)[pilots.first + at * crs::Pilots::SPACING] = gain * value;
+                        }
+                    }
+                }
+                estimator.begin();
+                [8, 4, 1, 0].into_iter().for_each(|symbol| estimator.add(number, symbol, &grid));
+                let channel = estimator.finish(number);
+                for (port, gain) in gains.iter().enumerate().skip(2) {
+                    let off = (channel.gains()[port][36] - gain).norm();
+                    assert!(off < 0.05, "port {port} is off by {off} while others have {fade}");
+                }
+            }
+        }
     }
 }
