@@ -296,6 +296,10 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
                     tasks.parted(cells)
                 else:
                     session.fail(cells[0], _reason(future))
+            elif future.status in ("pending", "lost"):
+                # It had ended, and its worker died with what it made: the cluster has it made again.
+                running[future] = cells
+                ended.add(future)
             else:
                 raise RuntimeError("the cluster is gone; what had ended is kept, and the same call goes on")
             done, _, all_cells = session.progress()

@@ -370,3 +370,32 @@ def test_a_client_that_is_closed_is_refused_before_anything_is_written(tmp_path:
     with pytest.raises(RuntimeError, match="is closed; nothing was begun"):
         airpace.sweep("stationary-idle", set={"duration_s": 0.1}, schemes="cubic", out=tmp_path / "s", client=client)
     assert not (tmp_path / "s").exists()
+
+
+class Forgetful(Deadly):
+    """A cluster whose workers die with what they made: each task is lost once after it had ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost: list[Done] = []
+
+    def submit(self, run: Any, spec: str, cells: list[int], *, pure: bool) -> Done:
+        task = super().submit(run, spec, cells, pure=pure)
+        task.status = "lost"
+        return task
+
+    def add(self, task: Done) -> None:
+        if task in self.lost:
+            task.status = "finished"
+        self.lost.append(task)
+        super().add(task)
+
+
+def test_what_a_worker_takes_along_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    session: Any = Session()
+    cluster: Any = Forgetful()
+    monkeypatch.setattr(distributed, "as_completed", lambda: cluster)
+    _sweep._on_cluster(session, cluster, None)
+    assert sorted(session.done) == [0, 1, 2, 3, 4, 5]
+    assert session.failed == {}
