@@ -107,7 +107,7 @@ const ROUNDS: usize = 2;
 /// Chosen: 24 groups of a cell with one port and 7 of one with two.
 const LEARNT_FROM: usize = 120;
 
-/// e^−x for x of 0 and more, to a part in ten thousand.
+/// e^−x for x of 0 to 80, to a part in a thousand; beyond, next to nothing.
 #[inline(always)]
 fn exp_of_minus(x: f32) -> f32 {
     /// Added to a small number, it leaves the nearest whole number in the lowest bits.
@@ -251,4 +251,19 @@ impl Observer {
 fn log_cosh(x: f32) -> f32 {
     let x = x.abs();
     x + libm::log1pf(libm::expf(-2.0 * x)) - std::f32::consts::LN_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exp_of_minus;
+
+    #[test]
+    fn the_fast_exponential_is_near_the_true_one() {
+        for x in (0..8_000).map(|x| x as f32 / 100.0) {
+            let exact = f64::exp(-f64::from(x));
+            let off = (f64::from(exp_of_minus(x)) / exact - 1.0).abs();
+            assert!(off < 1e-3, "e^-{x}: {off}");
+        }
+        assert!([200.0, f32::INFINITY, f32::NAN].into_iter().all(|x| exp_of_minus(x) < 1e-30));
+    }
 }
