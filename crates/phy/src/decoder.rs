@@ -343,8 +343,8 @@ impl Decoder {
             Heard::Lost => Output::Lost,
             Heard::Moved(moved) => Output::Moved(moved),
             Heard::Subframe(observation) => {
-                let number = self.clock.number(&observation);
                 let reader = self.reader.as_mut()?;
+                let number = self.clock.number(reader.cell.pci, &observation);
                 let reading = reader.read(number, &observation, self.listener.ladder_mut());
                 self.count(reading.found.iter().chain(&reading.late));
                 Output::Subframe(reading)

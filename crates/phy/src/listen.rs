@@ -21,6 +21,7 @@ mod louder;
 mod rates;
 mod resent;
 mod searching;
+mod usual;
 mod watch;
 
 use std::collections::VecDeque;
@@ -149,6 +150,8 @@ pub struct Listener {
     louder: Louder,
     /// Number of the sample after the last that was ever looked at.
     reached: i64,
+    /// The cell of the last subframe that was put out, and the raw sample at which it began.
+    put_out: Option<(u16, f64)>,
     ladder: Ladder,
     is_finished: bool,
 }
@@ -197,6 +200,7 @@ impl Listener {
             watch: Watch::new(),
             louder: Louder::new(),
             reached: 0,
+            put_out: None,
             ladder: Ladder { rate_hz: options.rate_hz, wanted: options.pci, ..Ladder::default() },
             is_finished: false,
             options,
@@ -357,12 +361,10 @@ impl Listener {
             (verdict, ..) => verdict,
         };
         self.watch.hurry(verdict == Verdict::Unsure);
-        let (Verdict::Louder(moved), Some((lock, mut following))) = (verdict, loudest) else { return None };
+        let (Verdict::Louder(moved), Some((lock, following))) = (verdict, loudest) else { return None };
         if lock.cell.pci != moved.to {
             return None;
         }
-        // The other cell's subframes go on where those of this one end.
-        following.begin_at(next - (self.options.rate_hz / 2000) as i64);
         self.louder.leave(moved.from);
         self.lost = None;
         self.watch.begin(false);

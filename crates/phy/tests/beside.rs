@@ -315,3 +315,47 @@ fn a_weaker_cell_costs_no_more_than_its_power() {
         }
     }
 }
+
+/// Two cells are equally loud, so that either may be found; then one of them is 8 dB louder. In the next fade of the other the
+/// listener takes it.
+#[test]
+fn a_weaker_cell_that_is_lost_is_not_held_against_a_louder_one() {
+    let mut taken = 0;
+    for seed in [31, 32, 33, 34, 35, 36] {
+        let moving = |pci, seed, snr_db| Scene {
+            subframes: 900,
+            snr_db,
+            fading: Some((DelayProfile::Epa, 30.0)),
+            ..scene(pci, 15, 256, DelayProfile::Epa, seed)
+        };
+        let (mut samples, _) = moving(214, seed, 28.0).play();
+        let share = 10f32.powf(-8.0 / 20.0);
+        samples[..500 * 3840].iter_mut().for_each(|sample| *sample *= share);
+        let (others, _) = moving(56, seed + 100, 60.0).play();
+        samples
+            .iter_mut()
+            .skip(4 * 3840 + 1777)
+            .zip(&others)
+            .for_each(|(sample, other)| *sample += other * share);
+        let (outputs, _) = blind::decode(3_840_000, &samples);
+        let readings = outputs.iter().filter_map(|output| match output {
+            Output::Subframe(reading) => Some((reading.sample / 3840, reading.pci)),
+            _ => None,
+        });
+        let readings: Vec<(i64, u16)> = readings.collect();
+        let of_weaker =
+            |from, to| readings.iter().filter(|(at, pci)| (from..to).contains(at) && *pci == 56).count();
+        println!(
+            "seed {seed}: of the weaker cell {} subframes, then {}",
+            of_weaker(0, 500),
+            of_weaker(700, 900)
+        );
+        taken += usize::from(of_weaker(450, 500) > 25);
+        assert!(
+            of_weaker(700, 900) <= 10,
+            "seed {seed}: {} of 200 are the weaker cell's",
+            of_weaker(700, 900)
+        );
+    }
+    assert!(taken > 0, "the weaker cell was never followed");
+}

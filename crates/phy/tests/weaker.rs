@@ -203,8 +203,9 @@ struct Tally {
     /// Messages on four or eight CCEs, and how many of them were read.
     sent: usize,
     read: usize,
-    /// Messages that were never sent.
+    /// Messages that were never sent; and how many of all that were read may be wrong, as they say themselves.
     wrong: usize,
+    doubt: f64,
 }
 
 /// Everything that comes out if cell `pci` is asked for.
@@ -253,6 +254,7 @@ fn count(out: Vec<Output>, sent: &[(u64, Sent)]) -> Tally {
         sent: large.clone().count(),
         read: large.filter(|sent| found.iter().any(|found| is_it(found, sent))).count(),
         wrong: found.iter().filter(|found| !sent.iter().any(|sent| is_it(found, sent))).count(),
+        doubt: found.iter().map(|found| 1.0 - f64::from(found.confidence)).sum(),
     }
 }
 
@@ -272,9 +274,11 @@ fn measure(load: Load, usual_runs: u64) -> Vec<(u16, Tally)> {
         sum.sent += tally.sent;
         sum.read += tally.read;
         sum.wrong += tally.wrong;
+        sum.doubt += tally.doubt;
     }
     for (prbs, tally) in sums.iter().filter(|(_, tally)| tally.sent > 0) {
-        println!("{load:?}, {prbs} PRB: {:.3} of {}, {} wrong", tally.recall(), tally.sent, tally.wrong);
+        let Tally { sent, wrong, doubt, .. } = tally;
+        println!("{load:?}, {prbs} PRB: {:.3} of {sent}, {wrong} wrong, {doubt:.1} expected", tally.recall());
     }
     sums.to_vec()
 }
@@ -300,11 +304,12 @@ fn robust_data_of_the_stronger_cell_is_taken_off_too() {
     }
 }
 
-/// Where it cannot be guessed, nothing that was never sent is read all the same.
+/// Where it cannot be guessed, hardly more is read that was never sent than outputs say themselves.
 #[test]
 fn fast_data_of_the_stronger_cell_invents_nothing() {
     for (prbs, tally) in measure(Load::Fast, 2) {
-        assert!(50 * tally.wrong <= tally.sent + 100, "{prbs} PRB: {} were never sent", tally.wrong);
+        let most = 2.0 + tally.doubt + tally.sent as f64 / 50.0;
+        assert!(tally.wrong as f64 <= most, "{prbs} PRB: {} were never sent", tally.wrong);
     }
 }
 

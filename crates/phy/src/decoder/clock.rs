@@ -3,13 +3,24 @@
 use crate::observation::Observation;
 
 /// Numbers subframes without the wrap of frame numbers. When frame numbers leap, it counts on by time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Clock {
     samples_per_subframe: f64,
-    /// Number and first sample of the previous subframe.
-    last: Option<(i64, i64)>,
-    /// What is added to the cell's own numbers.
-    shift: i64,
+    last: Option<Last>,
+    /// The cells that were followed, and what is added to the own numbers of each; the last one last.
+    shifts: Vec<(u16, i64)>,
+    /// What is added to the time that passed: another cell's subframes may begin at any time between those of the first.
+    lead: i64,
+}
+
+/// The previous subframe.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    number: i64,
+    sample: i64,
+    /// Subframes that passed until then, counted as the first cell counts them. Between two of its subframes it is no whole
+    /// number, so that nothing is rounded more than once however often cells change.
+    time: f64,
 }
 
 /// Subframes after which frame numbers begin again.
@@ -25,30 +36,36 @@ const MISSING: i64 = 100;
 impl Clock {
     /// For samples at a rate.
     pub fn new(rate_hz: u64) -> Clock {
-        Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None, shift: 0 }
+        Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None, shifts: Vec::new(), lead: 0 }
     }
 
-    /// The number of a subframe, higher than all before, and by how many subframes the cell's own numbers leapt before
-    /// it, forward or back.
+    /// The number of a subframe of cell `pci`, higher than all before, and by how many subframes the cell's own numbers
+    /// leapt before it, forward or back.
     ///
     /// The first number is the cell's own, 10 · SFN + subframe.
-    pub fn number(&mut self, observation: &Observation) -> (u64, i64) {
+    pub fn number(&mut self, pci: u16, observation: &Observation) -> (u64, i64) {
         let own = i64::from(observation.sfn) * 10 + observation.number as i64;
-        let (number, leap) = match self.last {
-            None => (own, 0),
-            Some((last, sample)) => {
-                let passed = (observation.sample - sample) as f64 / self.samples_per_subframe;
-                let by_time = last + libm::round(passed) as i64;
-                let off = (own + self.shift - by_time + WRAP / 2).rem_euclid(WRAP) - WRAP / 2;
-                if off.abs() <= MISSING && by_time + off > last {
-                    (by_time + off, 0)
+        let sample = observation.sample;
+        let before = self.shifts.last().map_or(0, |(_, shift)| *shift);
+        let known = self.shifts.iter().position(|(cell, _)| *cell == pci).map(|at| self.shifts.remove(at).1);
+        let (number, time, leap) = match self.last {
+            None => (own, own as f64, 0),
+            Some(last) => {
+                let time = last.time + (sample - last.sample) as f64 / self.samples_per_subframe;
+                let by_time = libm::round(time) as i64 + self.lead;
+                let off = own + known.unwrap_or(before) - by_time;
+                let off = (off + WRAP / 2).rem_euclid(WRAP) - WRAP / 2;
+                if known.is_some() && off.abs() <= MISSING && by_time + off > last.number {
+                    (by_time + off, time + off as f64, 0)
                 } else {
-                    (by_time.max(last + 1), off)
+                    let number = (libm::round(time) as i64).max(last.number + 1);
+                    self.lead = number - libm::round(time) as i64;
+                    (number, time, off)
                 }
             }
         };
-        self.shift = number - own;
-        self.last = Some((number, observation.sample));
+        self.shifts.push((pci, number - own));
+        self.last = Some(Last { number, sample, time });
         (number as u64, leap)
     }
 }
@@ -64,27 +81,59 @@ mod tests {
     #[test]
     fn numbers_go_on_over_wraps_and_gaps() {
         let mut clock = Clock::new(1_920_000);
-        assert_eq!(clock.number(&heard(1023, 9, 0)), (10_239, 0));
-        assert_eq!(clock.number(&heard(0, 0, 1)), (10_240, 0), "frame numbers begin again");
-        assert_eq!(clock.number(&heard(1, 5, 16)), (10_255, 0), "samples were lost");
+        assert_eq!(clock.number(1, &heard(1023, 9, 0)), (10_239, 0));
+        assert_eq!(clock.number(1, &heard(0, 0, 1)), (10_240, 0), "frame numbers begin again");
+        assert_eq!(clock.number(1, &heard(1, 5, 16)), (10_255, 0), "samples were lost");
         let turn = 16 + 10_239;
-        assert_eq!(clock.number(&heard(1, 4, turn)), (20_494, 0), "for nearly a whole turn of frame numbers");
-        let more = clock.number(&heard(9, 5, turn + 2));
+        assert_eq!(
+            clock.number(1, &heard(1, 4, turn)),
+            (20_494, 0),
+            "for nearly a whole turn of frame numbers"
+        );
+        let more = clock.number(1, &heard(9, 5, turn + 2));
         assert_eq!(more, (20_575, 0), "and more than is said: frame numbers tell how many");
     }
 
     #[test]
     fn numbers_go_on_with_time_where_frame_numbers_leap() {
         let mut clock = Clock::new(1_920_000);
-        assert_eq!(clock.number(&heard(3, 0, 0)), (30, 0));
-        assert_eq!(
-            clock.number(&heard(700, 3, 5)),
-            (35, 7003 - 35 - 10_240),
-            "another cell counts otherwise"
-        );
-        assert_eq!(clock.number(&heard(700, 4, 6)), (36, 0));
-        assert_eq!(clock.number(&heard(702, 0, 22)), (52, 0), "by its own count from now on");
-        assert_eq!(clock.number(&heard(701, 0, 23)), (53, -11), "numbers go back, time does not");
-        assert_eq!(clock.number(&heard(0, 0, 23)), (54, 3230), "no number comes twice");
+        assert_eq!(clock.number(1, &heard(3, 0, 0)), (30, 0));
+        assert_eq!(clock.number(1, &heard(700, 3, 5)), (35, 7003 - 35 - 10_240), "the cell counts otherwise");
+        assert_eq!(clock.number(1, &heard(700, 4, 6)), (36, 0));
+        assert_eq!(clock.number(1, &heard(702, 0, 22)), (52, 0), "by its own count from now on");
+        assert_eq!(clock.number(1, &heard(701, 0, 23)), (53, -11), "numbers go back, time does not");
+        assert_eq!(clock.number(1, &heard(0, 0, 23)), (54, 3230), "no number comes twice");
+    }
+
+    /// Two cells whose subframes begin 0.4 ms apart, followed in turns.
+    #[test]
+    fn however_often_cells_change_numbers_do_not_drift_away() {
+        let mut clock = Clock::new(1_920_000);
+        let mut last = 0;
+        for turn in 0..200u16 {
+            let first = i64::from(turn) * 20 * 1920;
+            let of_one = Observation { sfn: 2 * turn, number: 0, sample: first, ..Observation::default() };
+            let sample = first + 9 * 1920 + 768;
+            let of_other = Observation { sfn: 2 * turn + 500, number: 3, sample, ..Observation::default() };
+            let (one, other) = (clock.number(1, &of_one).0, clock.number(2, &of_other).0);
+            assert_eq!(one, u64::from(turn) * 20, "in turn {turn}");
+            assert!(
+                other > one && one >= last && other.abs_diff(one + 9) <= 1,
+                "in turn {turn}: {one}, {other}"
+            );
+            last = other;
+        }
+    }
+
+    /// The other cell's frames have nearly the same numbers: that is no loss of samples.
+    #[test]
+    fn another_cell_is_counted_by_time_and_the_first_by_its_own_numbers_again() {
+        let mut clock = Clock::new(1_920_000);
+        assert_eq!(clock.number(1, &heard(3, 0, 0)), (30, 0));
+        assert_eq!(clock.number(2, &heard(3, 8, 1)), (31, 7));
+        assert_eq!(clock.number(2, &heard(3, 9, 2)), (32, 0));
+        assert_eq!(clock.number(1, &heard(3, 3, 3)), (33, 0));
+        assert_eq!(clock.number(2, &heard(4, 6, 4)), (39, 0), "five subframes are missing");
+        assert_eq!(clock.number(1, &heard(4, 5, 10)), (45, 0));
     }
 }

@@ -3,6 +3,7 @@
 use super::lost::LostCell;
 use super::rates::{half_band_hz, numerology};
 use super::searching::Searching;
+use super::usual::Usual;
 use super::{Heard, LONGEST_GAP_S, Listener, Lock, Options, State, forget_before};
 use crate::numerology::Numerology;
 use crate::resample::Resampler;
@@ -15,23 +16,11 @@ pub(super) struct Following {
     pub(super) tracker: Tracker,
     /// The conversion, if the samples have a rate that no FFT can take.
     pub(super) conversion: Option<Conversion>,
-    /// The signal to noise ratio of the subframes that were heard, averaged, in dB; and how many they were.
-    usual_db: f32,
-    heard: u32,
-    /// The power of a port in those subframes, averaged in the same way.
-    usual_loudness: f32,
+    usual: Usual,
     /// Subframes that were heard since it was found, and the loss before.
     followed: u32,
     lost_before: Option<f64>,
-    /// Subframes that begin before this raw sample are not put out.
-    from: i64,
 }
-
-/// The usual signal to noise ratio is the mean of all subframes, and of about this many once there are more.
-///
-/// Chosen: a fade at walking pace and the way into it take up to 200 ms. Averaged over 50 subframes, the ratio is that of
-/// the fade when a cell is lost in it, and the cell was not held.
-const USUAL_SUBFRAMES: u32 = 1000;
 
 /// From this logarithm of the likelihood ratio on, a CFI counts as sure: one in 150 is wrong.
 const SURE_CFI: f32 = 5.0;
@@ -59,8 +48,7 @@ impl Listener {
         let is_finished = self.is_at_end();
         let State::Following(following) = &mut self.state else { return Some(None) };
         let ladder = &mut self.ladder;
-        let Following { tracker, conversion, usual_db, heard, usual_loudness, followed, from, .. } =
-            &mut **following;
+        let Following { tracker, conversion, usual, followed, .. } = &mut **following;
         let conversion = conversion.as_ref();
         let raw_sample = |sample: f64| conversion.map_or(sample, |conversion| conversion.raw_sample(sample));
         let antennas = self.raw.len();
@@ -68,6 +56,13 @@ impl Listener {
         let next = raw_sample(tracker.place().start) as i64;
         self.reached = self.reached.max(next.min(self.raw[0].end()));
         let rate_hz = self.options.rate_hz;
+        // Where a cell was lost, samples are searched and read again.
+        let is_put_out = |sample: f64| {
+            self.put_out.is_some_and(|(pci, last)| {
+                let apart = if pci == tracker.cell().pci { APART } else { APART_FROM_ANOTHER };
+                sample - last < apart * rate_hz as f64 / 1000.0
+            })
+        };
         let search_from = |since: i64| State::Searching(Box::new(Searching::new(rate_hz, antennas, since)));
         let kept = next - KEPT_SUBFRAMES * (rate_hz / 1000) as i64;
         forget_before(&mut self.raw, self.watch.needed_from().map_or(kept, |from| from.min(kept)));
@@ -93,17 +88,17 @@ impl Listener {
                 ladder.faint += 1;
                 None
             }
-            Step::Heard(observation) if raw_sample(observation.sample as f64) < *from as f64 => None,
+            Step::Heard(observation) if is_put_out(raw_sample(observation.sample as f64)) => None,
             Step::Heard(mut observation) => {
                 ladder.subframes += 1;
                 *followed = followed.saturating_add(1);
-                *heard = (*heard + 1).min(USUAL_SUBFRAMES);
-                *usual_db += (observation.snr_db - *usual_db) / *heard as f32;
                 let loudness = tracker.loudness();
-                *usual_loudness += (loudness - *usual_loudness) / *heard as f32;
+                usual.hear(observation.snr_db, loudness);
                 self.louder.hear(loudness);
                 ladder.sure_cfis += u64::from(observation.cfi_margin > SURE_CFI);
-                observation.sample = libm::round(raw_sample(observation.sample as f64)) as i64;
+                let sample = raw_sample(observation.sample as f64);
+                self.put_out = Some((tracker.cell().pci, sample));
+                observation.sample = libm::round(sample) as i64;
                 Some(Heard::Subframe(observation))
             }
             Step::Lost { since } => {
@@ -124,6 +119,13 @@ impl Listener {
 /// second.
 const NEW_SUBFRAMES: u32 = 300;
 const OUTSHINES_DB: f32 = 5.0;
+
+/// A subframe is another than the last one if it begins so many subframes later at least: of the same cell, and of another.
+///
+/// Chosen: samples may be missing without notice, so that a subframe begins too early. Those of another cell begin at any
+/// time; the rest keeps its numbers apart from those of the cell before.
+const APART: f64 = 0.5;
+const APART_FROM_ANOTHER: f64 = 0.9;
 
 /// Subframes before the next one that are kept while a cell is followed: they may turn out not to have been heard.
 const KEPT_SUBFRAMES: i64 = 5;
@@ -151,16 +153,12 @@ impl Following {
         let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
         let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform, raw.len());
         let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(searched));
-        let from = i64::MIN;
         is_there.then_some(Following {
             tracker,
             conversion,
-            usual_db: 0.0,
-            heard: 0,
-            usual_loudness: 0.0,
+            usual: Usual::default(),
             followed: 0,
             lost_before: None,
-            from,
         })
     }
 
@@ -169,26 +167,21 @@ impl Following {
         self.conversion.as_ref().map_or(sample, |conversion| conversion.raw_sample(sample))
     }
 
-    /// The power with which a port of the cell was received, averaged over the subframes that were heard.
-    pub(super) fn usual_loudness(&self) -> f32 {
-        self.usual_loudness
+    /// How well the cell is usually heard.
+    pub(super) fn usual(&self) -> &Usual {
+        &self.usual
     }
 
     /// The cell beside this one that is louder, and by how much in dB, if it is so since this one was found.
     pub(super) fn outshone(&self) -> Option<(u16, f32)> {
-        let is_new = self.heard < NEW_SUBFRAMES;
+        let is_new = self.usual.subframes < NEW_SUBFRAMES;
         self.tracker.louder_beside().filter(|(_, louder_db)| is_new && *louder_db >= OUTSHINES_DB)
     }
 
-    /// No subframe that begins before this raw sample is put out.
-    pub(super) fn begin_at(&mut self, from: i64) {
-        self.from = from;
-    }
-
-    /// The cell was found again: its usual signal to noise ratio is still known.
+    /// The cell was found again: how well it is usually heard is still known.
     pub(super) fn remember(&mut self, lost: &LostCell) {
         if lost.pci() == self.tracker.cell().pci {
-            (self.usual_db, self.heard) = lost.usual();
+            self.usual = *lost.usual();
             self.lost_before = Some(lost.held_from());
             lost.beside().into_iter().for_each(|sight| self.tracker.expect_beside(sight));
         }
@@ -200,7 +193,7 @@ impl Following {
         let start = self.raw_sample(place.start);
         let subframe = self.raw_sample(place.start + self.tracker.subframe_samples()) - start;
         let lost = LostCell::new(*self.tracker.cell(), place, start, subframe, rate_hz);
-        lost.with_ratio(self.usual_db, self.heard)
+        lost.with_usual(self.usual)
             .with_beside(self.tracker.beside())
             .lost_again(self.lost_before, self.followed)
     }

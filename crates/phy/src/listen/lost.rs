@@ -3,6 +3,7 @@
 //! A cell that fades is not gone. For a while the listener takes no other cell, however loud others are, and looks for
 //! the lost one where it would be by now. At the end of the samples, it need not read the PBCH of the lost cell again.
 
+use super::usual::Usual;
 use super::{KEPT_S, LONGEST_GAP_S, Lock};
 use crate::cell::Cell;
 use crate::pbch::Mib;
@@ -25,9 +26,7 @@ pub(super) struct LostCell {
     /// The raw sample at which it was lost, and at which it was first lost if it was hardly found again meanwhile.
     lost_at: f64,
     held_from: f64,
-    /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
-    usual_db: f32,
-    heard: u32,
+    usual: Usual,
     /// A cell whose symbols begin together with its own.
     beside: Option<Sight>,
 }
@@ -57,15 +56,14 @@ impl LostCell {
             cfo_hz: place.cfo_hz,
             lost_at: start,
             held_from: start,
-            usual_db: 0.0,
-            heard: 0,
+            usual: Usual::default(),
             beside: None,
         }
     }
 
-    /// With the signal to noise ratio that it usually had in the subframes that were `heard`.
-    pub(super) fn with_ratio(self, usual_db: f32, heard: u32) -> LostCell {
-        LostCell { usual_db, heard, ..self }
+    /// With how well it was usually heard.
+    pub(super) fn with_usual(self, usual: Usual) -> LostCell {
+        LostCell { usual, ..self }
     }
 
     /// If it had been found again only `followed` subframes ago, it is held as of the loss `before`.
@@ -79,9 +77,9 @@ impl LostCell {
         self.held_from
     }
 
-    /// The signal to noise ratio that it usually had, in dB; and in how many subframes.
-    pub(super) fn usual(&self) -> (f32, u32) {
-        (self.usual_db, self.heard)
+    /// How well it was usually heard.
+    pub(super) fn usual(&self) -> &Usual {
+        &self.usual
     }
 
     /// With a cell whose symbols begin together with its own.
@@ -107,7 +105,8 @@ impl LostCell {
         if is_asked_for {
             since(self.lost_at) < KEPT_S as f64
         } else {
-            self.usual_db >= HELD_DB && since(self.held_from) < HELD_S.min(f64::from(self.heard) * 1e-3)
+            let longest_s = HELD_S.min(f64::from(self.usual.subframes) * 1e-3);
+            self.usual.snr_db >= HELD_DB && since(self.held_from) < longest_s
         }
     }
 
@@ -176,9 +175,10 @@ mod tests {
         assert_eq!(sfn(&again, 1_000_000.0 + 3.0 * frame - 5_000.0), Some(1), "some samples are missing");
         assert_eq!(sfn(&again, 1_000_000.0 - frame + 40.0), Some(1021));
         assert_eq!(sfn(&again, 1_000_000.0 + ten_seconds), None, "its clock may be anywhere");
-        let faint = lost.with_ratio(2.0, 1000);
-        let new = lost.with_ratio(20.0, 100);
-        let lost = lost.with_ratio(20.0, 1000);
+        let usual = |snr_db, subframes| Usual { snr_db, subframes, loudness: 1.0 };
+        let faint = lost.with_usual(usual(2.0, 1000));
+        let new = lost.with_usual(usual(20.0, 100));
+        let lost = lost.with_usual(usual(20.0, 1000));
         let expected = lost.expected(1_000_000 + 57_700);
         assert_eq!((expected.frame_start, expected.sfn), (1_057_600.0, 1));
         assert_eq!(

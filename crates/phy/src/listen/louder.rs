@@ -18,8 +18,8 @@ pub(super) struct Louder {
 struct Other {
     pci: u16,
     looks: u32,
-    /// Sum of its loudness over all looks; it is 0 in those in which it was not found.
-    sum: f32,
+    /// Its loudness in the mean of the last looks; it is 0 in those in which it was not found.
+    mean: f32,
     /// Mean loudness of the followed cell in the subframes since, and how many they are.
     own: f32,
     subframes: u32,
@@ -82,18 +82,18 @@ impl Louder {
     /// Takes the loudest other cell that a look found, and how loud it is; and how loud the followed cell is now and in the
     /// mean since it was found.
     pub(super) fn look(&mut self, loudest: Option<(u16, f32)>, followed: &Following) -> Verdict {
-        let (now, usual) = (followed.tracker.loudness(), followed.usual_loudness());
+        let (now, usual) = (followed.tracker.loudness(), followed.usual().loudness);
         let Some(other) = &mut self.other else {
             let is_loud = |other: &(u16, f32)| other.1 >= AS_LOUD * now;
-            let Some((pci, sum)) = loudest.filter(is_loud) else { return Verdict::Alone };
-            self.other = Some(Other { pci, looks: 1, sum, own: now, subframes: 1 });
+            let Some((pci, mean)) = loudest.filter(is_loud) else { return Verdict::Alone };
+            self.other = Some(Other { pci, looks: 1, mean, own: now, subframes: 1 });
             return Verdict::Unsure;
         };
         other.looks += 1;
-        other.sum += loudest.filter(|loudest| loudest.0 == other.pci).map_or(0.0, |loudest| loudest.1);
-        let mean = other.sum / other.looks as f32;
+        let loudness = loudest.filter(|loudest| loudest.0 == other.pci).map_or(0.0, |loudest| loudest.1);
+        other.mean += (loudness - other.mean) / other.looks.min(LEAST_LOOKS) as f32;
         let own = other.own.max(usual);
-        let ratio = mean / own.max(f32::MIN_POSITIVE);
+        let ratio = other.mean / own.max(f32::MIN_POSITIVE);
         if other.looks >= LEAST_LOOKS && ratio >= LOUDER {
             let moved = Moved {
                 from: followed.tracker.cell().pci,

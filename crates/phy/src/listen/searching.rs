@@ -65,6 +65,13 @@ const AS_LOUD: f32 = 0.5;
 /// Beside a cell of at least this share of its power, the listener looks again soon: 6 dB below.
 const NEAR: f32 = 0.25;
 
+/// In place of a cell that was lost a moment ago another is taken if it is so many times as loud as that one usually was.
+///
+/// Chosen: 1.8 dB. Twenty drawings of two cells that are equally loud for half a second before one is 8 dB louder for 0.7 s,
+/// each full of data: 0.53 of the messages of the louder one are read, 0.41 without the rule, and as many with 0 dB or 3 dB.
+/// Forty in which one is 8 dB louder all along are as without it.
+const AS_LOUD_AS_LOST: f32 = 1.5;
+
 /// In noise, the correlation with a PSS hardly ever reaches this share of the power.
 const HEARD_PRIMARY: f32 = 0.1;
 
@@ -135,7 +142,7 @@ impl Listener {
 
     /// Reads the PBCH of the best cells of the view, and follows the first that can be followed. At the end of the
     /// samples, a cell that was followed before needs no PBCH. A cell that was lost a moment ago is the only one that
-    /// counts. If a cell that is asked for has stronger ones beside it, the first of them is taken off the samples.
+    /// counts, unless another is louder than that one was. If a cell that is asked for has stronger ones beside it, the first of them is taken off the samples.
     fn try_candidates(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &self.state else { return None };
         let (candidates, primary) = searching.candidates(&mut self.search);
@@ -150,9 +157,13 @@ impl Listener {
         let wanted = |candidate: &&Candidate| {
             is_asked_for(candidate.pci) && held.is_none_or(|lost| lost.pci() == candidate.pci)
         };
-        let found = candidates.iter().filter(wanted).find_map(|candidate| {
-            let lock = self.read_lock(candidate, is_last)?;
-            Some((lock, self.try_to_follow(&lock, next)?))
+        let louder =
+            held.filter(|_| asked.is_none()).and_then(|lost| self.louder_than(&lost, &candidates, next));
+        let found = louder.or_else(|| {
+            candidates.iter().filter(wanted).find_map(|candidate| {
+                let lock = self.read_lock(candidate, is_last)?;
+                Some((lock, self.try_to_follow(&lock, next)?))
+            })
         });
         if self.beside.is_none() && self.watch.is_rested() {
             let loudness = found.as_ref().map(|(_, following)| following.tracker.found_loudness());
@@ -235,6 +246,16 @@ impl Listener {
         let (frame_start, after) = (raw_sample(frame), self.reached.max(0) as u64);
         let cell = cell_of(candidate, &broadcast);
         Some(Lock { cell, cfo_hz: candidate.cfo_hz, frame_start, sfn: broadcast.sfn, after })
+    }
+
+    /// The first other cell that is heard now louder than the lost one usually was. A fade of the one does not make another
+    /// that loud: the lost one was the weaker of both.
+    fn louder_than(&self, lost: &LostCell, candidates: &[Candidate], next: i64) -> Option<(Lock, Following)> {
+        let State::Searching(searching) = &self.state else { return None };
+        let others: Vec<Candidate> =
+            candidates.iter().filter(|other| other.pci != lost.pci()).copied().collect();
+        let mut others = self.others(searching, &others, next);
+        others.find(|(_, other)| other.tracker.found_loudness() >= AS_LOUD_AS_LOST * lost.usual().loudness)
     }
 
     /// The first cell beside the one that is asked for that is heard as loud as that one, which has a `loudness` unless it

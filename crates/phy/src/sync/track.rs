@@ -1,5 +1,6 @@
 //! Follows a cell: timing, carrier and channel from subframe to subframe.
 
+mod around;
 mod beside;
 mod data;
 mod rebuild;
@@ -15,7 +16,6 @@ use super::antennas::Antennas;
 use super::company::Company;
 use super::health::Health;
 use super::lookout::Lookout;
-use super::prefix;
 use super::stream::{Reach, Stream};
 use super::tuning::{Ramp, Tuning, sum};
 use super::{angle, phasor};
@@ -108,11 +108,6 @@ pub struct Tracker {
     /// Whether its reference signals were clear enough for other symbols to be told.
     is_clear: bool,
 }
-
-/// So many whole subframes may be missing without notice and are skipped; if more are, the cell is searched anew.
-///
-/// Chosen: 4. A fifth and the next PSS are found by the search as soon, and each number costs some tries.
-const MOST_MISSING: usize = 4;
 
 /// Subframes from one PSS to the next.
 const PRIMARY_PERIOD: usize = 5;
@@ -343,41 +338,6 @@ impl Tracker {
         self.receive_subframe(stream, symbols)
     }
 
-    /// Receives the subframe where the cyclic prefixes show that symbols begin, at the same symbol or another. Stays at
-    /// the first place where there is no doubt. If more than a subframe is missing, a later one is there.
-    fn look_around(&mut self, there: i64, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
-        let here = self.place;
-        let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
-        let subframe = self.numerology.subframe_samples() as i64;
-        let half = self.numerology.fft_size() as i64 / 2;
-        // Samples for later places are all there only if the cell was found with them. If it was, subframes before are
-        // searched for: those that are missing lie behind them.
-        let is_early = self.early > 0;
-        let (earliest, latest) = if is_early { (-subframe / 2, subframe / 2) } else { (-subframe, half) };
-        let first = earliest + (there - earliest).rem_euclid(symbol);
-        let mut places: Vec<i64> = (first..=latest).step_by(symbol as usize).collect();
-        if there == 0 {
-            places = vec![0];
-        }
-        places.sort_by_key(|later| later.abs());
-        let Place { cfo_hz, drift, .. } = self.last_sure;
-        // Other numbers take many tries: only in the subframe in which something happened, and in the next.
-        let is_time = !is_early && (there == 0 || self.health.is_new_doubt());
-        for missing in 0..=if is_time { MOST_MISSING } else { 0 } {
-            for &later in &places {
-                self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here.later(missing) };
-                let there = self.receive_anew(stream, symbols);
-                if !self.health.is_doubtful(self.antennas.hints(), &there) {
-                    // Reference signals tell the place to a fraction of a sample.
-                    self.place.start += self.delay(self.antennas.hints());
-                    return self.receive_anew(stream, symbols);
-                }
-            }
-        }
-        self.place = here;
-        self.receive_anew(stream, symbols)
-    }
-
     /// Whether the cell is somewhat off its expected place because samples were lost or doubled. If so, goes there.
     fn jumps(&mut self) -> bool {
         let hints = self.antennas.hints();
@@ -388,21 +348,6 @@ impl Tracker {
             self.place.start += delay;
         }
         is_beside
-    }
-
-    /// By how many samples the next subframe is later than expected, if the cyclic prefixes of its symbols up to `last`
-    /// show it.
-    fn displacement(&mut self, stream: &Stream<'_>, last: usize) -> Option<i64> {
-        let size = self.numerology.fft_size();
-        let before = size / 2 + self.numerology.prefix_samples(1);
-        let first = libm::round(self.place.start) as i64 - before as i64;
-        let end = self.numerology.symbol_start(last) + size;
-        let best = self.antennas.best();
-        let stream = stream.of(best);
-        let (_, antenna) = self.antennas.iter_mut().nth(best)?;
-        let pieces = stream.pieces(first, before + end, &mut antenna.window)?;
-        let samples: Vec<Complex32> = pieces.flatten().copied().collect();
-        prefix::displacement(self.numerology, &samples, last)
     }
 
     /// Whether the PSS shows that the cell is elsewhere than its reference signals tell, which repeat every sixth of a

@@ -121,7 +121,7 @@ const GAINS: [Complex32; 4] = [
 ];
 
 /// A cell with a crowd, and how it is heard.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Scene {
     pub cell: Cell,
     pub fft_size: usize,
