@@ -129,6 +129,11 @@ impl Channel {
         }
     }
 
+    /// How much each subcarrier counts. Empty if all count the same.
+    pub(crate) fn all_weights(&self) -> &[f32] {
+        &self.weights
+    }
+
     /// The symbols on a group of resource elements, each times the power of its channel.
     #[inline]
     pub fn matched(&self, ports: Ports, grid: &Grid, reg: &Reg) -> Quad {
@@ -148,9 +153,14 @@ impl Channel {
         }
     }
 
-    /// The symbols on groups of resource elements, each times the power of its channel.
+    /// The symbols on groups of resource elements, each times the power of its channel, and less where it is disturbed.
     pub fn symbols(&self, cell: &Cell, grid: &Grid, regs: &[Reg]) -> Vec<Quad> {
-        regs.iter().map(|reg| self.matched(cell.ports, grid, reg)).collect()
+        let weighed = |reg: &Reg| {
+            let mut quad = self.matched(cell.ports, grid, reg);
+            quad.iter_mut().zip(self.weights(reg)).for_each(|(symbol, weight)| *symbol *= weight);
+            quad
+        };
+        regs.iter().map(weighed).collect()
     }
 }
 

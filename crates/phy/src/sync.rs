@@ -12,6 +12,7 @@ pub mod broadcast;
 mod company;
 mod health;
 pub(crate) mod lookout;
+mod notch;
 mod prefix;
 mod ring;
 pub mod search;

@@ -222,6 +222,33 @@ fn a_tone_hardly_costs_a_message() {
     }
 }
 
+/// A tenth of a wide cell's power is more than the whole power in its middle, where cells are searched.
+#[test]
+fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
+    let mut rng = Streams::new(4).stream("phy.tones");
+    for (prbs, fft_size) in [(50, 1024), (100, 2048)] {
+        for profile in [DelayProfile::Epa, DelayProfile::Etu] {
+            let tone_hz = rng.range(-560e3, 560e3);
+            let wide = Scene { subframes: 150, ..scene(214, prbs, fft_size, profile, rng.next_u64()) };
+            let (mut samples, sent) = wide.play();
+            let rate_hz = 15_000 * fft_size as u64;
+            let without = recall(rate_hz, &samples, &sent);
+            // Every element of a cell that is full of data has unit power.
+            let amplitude = libm::sqrtf(0.1 * f32::from(prbs) * 12.0 / fft_size as f32);
+            for (n, sample) in samples.iter_mut().enumerate() {
+                let angle = std::f64::consts::TAU * (tone_hz * n as f64 / rate_hz as f64).fract();
+                *sample += Complex32::new(angle.cos() as f32, angle.sin() as f32) * amplitude;
+            }
+            let with = recall(rate_hz, &samples, &sent);
+            println!("{prbs} PRB, {profile:?}, {tone_hz:.0} Hz: {with:.4}, without the tone {without:.4}");
+            assert!(
+                with >= without - 0.02,
+                "{prbs} PRB, {profile:?}, {tone_hz:.0} Hz: {with:.4} of {without:.4}"
+            );
+        }
+    }
+}
+
 /// The share of the messages that a decoder reads which is told timing, channel, CFI, users, places and the mean power of
 /// all that disturbs: the noise and, of this power over a resource element, whatever is there beside the cell.
 fn recall_if_told(scene: &Scene, samples: &[Complex32], disturbance: f64, sent: &[(u64, Sent)]) -> f64 {

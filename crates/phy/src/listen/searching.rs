@@ -28,6 +28,8 @@ pub(super) struct Searching {
 pub(super) struct View {
     resampler: Option<Resampler>,
     pub(super) samples: Vec<Complex32>,
+    /// The same without tones, if there are any, as of the last search.
+    clean: Option<Vec<Complex32>>,
 }
 
 /// Most samples of the view in one search; how many the first search takes; and after how many more the listener
@@ -144,8 +146,9 @@ impl Listener {
     /// samples, a cell that was followed before needs no PBCH. A cell that was lost a moment ago is the only one that
     /// counts, unless another is louder than that one was. If a cell that is asked for has stronger ones beside it, the first of them is taken off the samples.
     fn try_candidates(&mut self) -> Option<Heard> {
-        let State::Searching(searching) = &self.state else { return None };
+        let State::Searching(searching) = &mut self.state else { return None };
         let (candidates, primary) = searching.candidates(&mut self.search);
+        let State::Searching(searching) = &self.state else { return None };
         self.ladder.searches += 1;
         self.ladder.primaries += u64::from(primary > HEARD_PRIMARY);
         self.ladder.secondaries += u64::from(!candidates.is_empty());
@@ -306,6 +309,7 @@ impl Searching {
             // At the view's own rate there is nothing to do.
             resampler: Resampler::new(rate_hz, VIEW_HZ, VIEW_PASSBAND_HZ).filter(|_| rate_hz != VIEW_HZ),
             samples: Vec::new(),
+            clean: None,
         };
         let views = (0..antennas).map(view).collect();
         Searching { views, origin: next as f64, next, searched: 0 }
@@ -315,6 +319,7 @@ impl Searching {
     pub(super) fn restart(&mut self, next: i64) {
         for view in &mut self.views {
             view.samples.clear();
+            view.clean = None;
             view.resampler.iter_mut().for_each(Resampler::clear);
         }
         (self.origin, self.next, self.searched) = (next as f64, next, 0);
@@ -355,10 +360,11 @@ impl Searching {
 
     /// The cells that the antennas hear, each by the antenna that hears it best, the best cell first; and how well the
     /// best PSS correlated.
-    pub(super) fn candidates(&self, search: &mut Search) -> (Vec<Candidate>, f32) {
+    pub(super) fn candidates(&mut self, search: &mut Search) -> (Vec<Candidate>, f32) {
         let (mut all, mut primary): (Vec<Candidate>, f32) = (Vec::new(), 0.0);
-        for view in &self.views {
-            all.extend(search.find(&view.samples, BEST));
+        for view in &mut self.views {
+            view.clean = search.clean(&view.samples);
+            all.extend(search.find(view.clean(), BEST));
             primary = primary.max(search.strongest_primary());
         }
         if self.views.len() > 1 {
@@ -377,6 +383,11 @@ impl Searching {
 }
 
 impl View {
+    /// The samples as they were searched last.
+    fn clean(&self) -> &[Complex32] {
+        self.clean.as_ref().unwrap_or(&self.samples)
+    }
+
     fn look(&mut self, samples: &[Complex32]) {
         let first = self.samples.len();
         match &mut self.resampler {
@@ -396,10 +407,10 @@ impl View {
 fn read_broadcast(views: &[View], candidate: &Candidate) -> Option<(Broadcast, f64)> {
     let mut reader = BroadcastReader::new(candidate.pci, candidate.cp);
     let mut start = candidate.frame_start;
-    while start < views[0].samples.len() as f64 {
-        let here = |first| views.iter().map(move |view| &view.samples[first..]);
+    while start < views[0].clean().len() as f64 {
+        let here = |first| views.iter().map(move |view| &view.clean()[first..]);
         let first = usize::try_from(libm::round(start) as i64).ok();
-        let first = first.filter(|first| *first <= views[0].samples.len());
+        let first = first.filter(|first| *first <= views[0].clean().len());
         if let Some(broadcast) = first.and_then(|first| reader.read(here(first), candidate.cfo_hz)) {
             return Some((broadcast, start));
         }

@@ -85,7 +85,7 @@ impl Watch {
     }
 
     /// Looks at the raw samples before number `end`. Gives the view once it is full.
-    pub(super) fn look(&mut self, raw: &[Ring], end: i64, rate_hz: u64) -> Option<&Searching> {
+    pub(super) fn look(&mut self, raw: &[Ring], end: i64, rate_hz: u64) -> Option<&mut Searching> {
         if !self.is_looking {
             let wait_ms = if self.hurries { SHORT_WAIT_MS } else { self.wait_ms };
             if self.passed_ms < wait_ms || !self.is_rested() {
@@ -114,7 +114,7 @@ impl Watch {
         if !self.hurries {
             self.wait_ms = (2 * self.wait_ms).min(LONG_WAIT_MS);
         }
-        self.view.as_deref()
+        self.view.as_deref_mut()
     }
 
     /// What the last look saw.

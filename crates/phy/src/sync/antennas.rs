@@ -215,7 +215,12 @@ impl Antennas {
         let mut sums = (Complex32::default(), 0.0);
         for one in self.all.iter().filter(|one| one.weight > 0.0) {
             let row = &one.grid.symbol(symbol)[first..];
-            let gains: Vec<_> = row.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
+            let mut gains: Vec<_> = row.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
+            // A tone on one of them may be louder than all others.
+            let weights = one.estimator.channel().all_weights();
+            for (gain, weight) in gains.iter_mut().zip(weights.get(first..).unwrap_or_default()) {
+                *gain *= weight.sqrt();
+            }
             sums.0 += correlate(&gains, &gains[1..]) * one.weight;
             sums.1 += correlate(&gains, &gains).re * one.weight;
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use num_complex::Complex32;
 use rustfft::{Fft, FftDirection};
 
+use super::notch::Notch;
 use super::{VIEW_HZ, VIEW_PASSBAND_HZ, angle, turn_back};
 use crate::cell::Cell;
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
@@ -85,6 +86,7 @@ pub struct Search {
     secondaries: Vec<[[[f32; LEN]; 168]; 2]>,
     offsets: Vec<i64>,
     strongest_primary: f32,
+    notch: Notch,
     work: Work,
 }
 
@@ -139,6 +141,7 @@ impl Search {
                 .collect(),
             offsets: (-steps..=steps).map(|step| step * OFFSET_STEP).collect(),
             strongest_primary: 0.0,
+            notch: Notch::new(transform),
             work: Work::default(),
         }
     }
@@ -155,6 +158,11 @@ impl Search {
     /// times the deviation of their sum.
     pub fn least_secondary(halves: usize) -> f32 {
         2.9 * 1.27 / ((LEN * halves.max(1)) as f32).sqrt()
+    }
+
+    /// `view`, at [`VIEW_HZ`], without tones and the like that are far louder than a cell. `None` if there are none.
+    pub fn clean(&mut self, view: &[Complex32]) -> Option<Vec<Complex32>> {
+        self.notch.clean(view)
     }
 
     /// All cells that `view`, at [`VIEW_HZ`], holds: at most `count`, the best first. Several peaks of one cell count

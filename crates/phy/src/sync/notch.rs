@@ -1,0 +1,154 @@
+//! Takes tones and other narrow bands that are far louder than a cell off samples, before a cell is searched in them.
+//!
+//! A cell's synchronisation signals are known over six PRBs, and a tenth of a wide cell's power is more than all of them. What
+//! lies in a few kilohertz only, and is there all the time, is not a cell.
+
+use std::sync::Arc;
+
+use num_complex::Complex32;
+use rustfft::{Fft, FftDirection};
+
+use super::VIEW_HZ;
+use crate::ofdm::Transform;
+
+/// Samples of a block: 0.5 ms, so that a bin is 1.9 kHz wide.
+const BLOCK: usize = 1024;
+const HALF: usize = BLOCK / 2;
+
+/// Bins on each side of the carrier that six PRBs fill.
+const CELL: usize = BLOCK * 540 / (VIEW_HZ as usize / 1000);
+
+/// A bin this many times as loud as a typical one is none of a cell.
+///
+/// Chosen: 12 dB. In a cell without data, reference signals are 5 dB above what lies between them, and an echo adds 6 dB.
+const LOUD: f32 = 16.0;
+
+/// Finds and takes off narrow bands.
+pub struct Notch {
+    forward: Arc<dyn Fft<f32>>,
+    backward: Arc<dyn Fft<f32>>,
+    /// What blocks that overlap by half are multiplied with, both before and after: squares of neighbours add up to one.
+    window: Vec<f32>,
+    /// Spectra of all blocks.
+    spectra: Vec<Complex32>,
+    powers: Vec<f32>,
+    scratch: Vec<Complex32>,
+}
+
+impl Notch {
+    pub fn new(transform: Transform) -> Notch {
+        let forward = transform.plan(BLOCK, FftDirection::Forward);
+        let backward = transform.plan(BLOCK, FftDirection::Inverse);
+        let len = forward.get_inplace_scratch_len().max(backward.get_inplace_scratch_len());
+        let at = |n: usize| libm::sin(std::f64::consts::PI * (n as f64 + 0.5) / BLOCK as f64) as f32;
+        Notch {
+            forward,
+            backward,
+            window: (0..BLOCK).map(at).collect(),
+            spectra: Vec::new(),
+            powers: Vec::new(),
+            scratch: vec![Complex32::default(); len],
+        }
+    }
+
+    /// `samples`, at [`VIEW_HZ`], without what is too loud in a narrow band. `None` if nothing is.
+    pub fn clean(&mut self, samples: &[Complex32]) -> Option<Vec<Complex32>> {
+        self.measure(samples);
+        let typical = self.typical();
+        let is_loud = |power: &f32| typical > 0.0 && *power > LOUD * typical;
+        if !self.powers.iter().any(is_loud) {
+            return None;
+        }
+        let scale = 1.0 / BLOCK as f32;
+        let factors: Vec<f32> = self
+            .powers
+            .iter()
+            .map(|power| if is_loud(power) { scale * (typical / power).sqrt() } else { scale })
+            .collect();
+        let mut out = vec![Complex32::default(); samples.len()];
+        for (at, block) in self.spectra.chunks_exact_mut(BLOCK).enumerate() {
+            block.iter_mut().zip(&factors).for_each(|(value, factor)| *value *= factor);
+            self.backward.process_with_scratch(block, &mut self.scratch);
+            // The first block begins half a block before the first sample.
+            let skipped = HALF.saturating_sub(HALF * at);
+            let first = (HALF * at).saturating_sub(HALF);
+            let values = block.iter().zip(&self.window).skip(skipped);
+            out[first..].iter_mut().zip(values).for_each(|(out, (value, window))| *out += value * window);
+        }
+        Some(out)
+    }
+
+    /// The spectra of all blocks, and their mean power in each bin.
+    fn measure(&mut self, samples: &[Complex32]) {
+        let blocks = samples.len().div_ceil(HALF) + 1;
+        self.spectra.clear();
+        for at in 0..blocks {
+            let skipped = HALF.saturating_sub(HALF * at);
+            let first = (HALF * at).saturating_sub(HALF);
+            let here = samples[first..].iter().take(BLOCK - skipped);
+            let begin = self.spectra.len();
+            self.spectra.resize(begin + skipped, Complex32::default());
+            let windowed = here.zip(&self.window[skipped..]).map(|(sample, window)| sample * window);
+            self.spectra.extend(windowed);
+            self.spectra.resize(begin + BLOCK, Complex32::default());
+        }
+        self.forward.process_with_scratch(&mut self.spectra, &mut self.scratch);
+        self.powers.clear();
+        self.powers.resize(BLOCK, 0.0);
+        for block in self.spectra.chunks_exact(BLOCK) {
+            self.powers.iter_mut().zip(block).for_each(|(sum, value)| *sum += value.norm_sqr());
+        }
+    }
+
+    /// The power of a typical bin where a cell may be.
+    fn typical(&self) -> f32 {
+        let mut bins = [&self.powers[1..=CELL], &self.powers[BLOCK - CELL..]].concat();
+        let middle = bins.len() / 2;
+        *bins.select_nth_unstable_by(middle, f32::total_cmp).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpace_core::Streams;
+
+    fn noise(count: usize) -> Vec<Complex32> {
+        let mut rng = Streams::new(3).stream("phy.notch");
+        (0..count).map(|_| Complex32::new(rng.normal() as f32, rng.normal() as f32)).collect()
+    }
+
+    #[test]
+    fn a_tone_goes_and_all_else_stays() {
+        for count in [1, 511, 9_600, 76_801] {
+            let alone = noise(count);
+            let mut notch = Notch::new(Transform::Reproducible);
+            assert!(count < 9_600 || notch.clean(&alone).is_none());
+            for (size, hz) in [(3.0, 123_456.0), (10.0, -18_000.0), (10.0, 600_000.0)] {
+                let turn = |n: usize| std::f64::consts::TAU * hz * n as f64 / VIEW_HZ as f64;
+                let tone = |n: usize| Complex32::new(turn(n).cos() as f32, turn(n).sin() as f32) * size;
+                let with: Vec<Complex32> = alone.iter().enumerate().map(|(n, x)| x + tone(n)).collect();
+                let Some(clean) = notch.clean(&with) else { continue };
+                assert_eq!(clean.len(), count);
+                let off: f32 = clean.iter().zip(&alone).map(|(a, b)| (a - b).norm_sqr()).sum();
+                let power: f32 = alone.iter().map(|x| x.norm_sqr()).sum();
+                if count >= 9_600 {
+                    assert!(
+                        off < 0.1 * power,
+                        "a tone of {size} at {hz} Hz leaves {} of {count}",
+                        off / power
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silence_and_what_is_no_number_are_left_alone() {
+        let mut notch = Notch::new(Transform::Reproducible);
+        assert!(notch.clean(&[]).is_none());
+        assert!(notch.clean(&[Complex32::default(); 5000]).is_none());
+        let odd = [Complex32::new(f32::NAN, f32::INFINITY); 5000];
+        assert!(notch.clean(&odd).is_none_or(|clean| clean.len() == odd.len()));
+    }
+}
