@@ -121,7 +121,6 @@ struct Work {
     raw: [Vec<Complex32>; 4],
     /// For ports 0 and 1: the reference signals of the last symbol but two of the first slot, and their comb.
     late: [(usize, Vec<Complex32>); 2],
-    mended: Vec<Complex32>,
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
 }
@@ -260,10 +259,8 @@ impl Estimator {
             let Some(pilots) = &of_ports[port] else { continue };
             let row = grid.symbol(symbol)[pilots.first..].iter().step_by(crs::Pilots::SPACING);
             raw.extend(row.zip(&pilots.conjugates).map(|(got, sent)| got * sent));
-            // A tone on one of them may be louder than all others.
-            let told = self.narrow.mended(pilots.comb, raw, &mut self.work.mended);
-            self.hints.neighbours += correlate(told, &told[1..]);
-            self.hints.power += correlate(told, told).re;
+            self.hints.neighbours += correlate(raw, &raw[1..]);
+            self.hints.power += correlate(raw, raw).re;
             self.hints.pairs += raw.len() - 1;
             self.hints.count += raw.len();
         }

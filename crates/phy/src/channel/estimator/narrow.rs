@@ -95,22 +95,6 @@ impl Narrow {
         }
     }
 
-    /// What [`Narrow::mend`] makes of `raw`, in `work` if that is anything else.
-    pub fn mended<'a>(
-        &self,
-        comb: usize,
-        raw: &'a [Complex32],
-        work: &'a mut Vec<Complex32>,
-    ) -> &'a [Complex32] {
-        if !self.references.is_any() {
-            return raw;
-        }
-        work.clear();
-        work.extend_from_slice(raw);
-        self.mend(comb, work);
-        work
-    }
-
     /// How much each subcarrier counts: 1, or less where it is disturbed. Empty if none is. The first place is that of
     /// subcarrier `lowest`.
     pub fn weigh(&self, lowest: usize, out: &mut Vec<f32>) {
