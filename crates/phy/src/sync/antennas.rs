@@ -59,11 +59,6 @@ const STEADY: f32 = 4.0;
 /// Chosen: noise adds up to a third of its coherence in one subframe, and a fade is seldom shorter.
 const WATCHED: f32 = 9.0;
 
-/// The least mean weight of the subcarriers of a known signal at which weights count.
-///
-/// Chosen: 150 kHz of noise disturb a sixth of the six PRBs that have synchronisation signals.
-const LEAST_WEIGHT: f32 = 0.75;
-
 impl Antennas {
     /// `count` antennas (at least one) that listen to a cell.
     pub fn new(cell: &Cell, count: usize) -> Antennas {
@@ -221,11 +216,10 @@ impl Antennas {
         for one in self.all.iter().filter(|one| one.weight > 0.0) {
             let row = &one.grid.symbol(symbol)[first..];
             let mut gains: Vec<_> = row.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
-            // A tone on one of them may be louder than all others. What disturbs many is no narrow band.
-            let weights = one.estimator.channel().all_weights().get(first..).unwrap_or_default();
-            let weights = weights.iter().take(sent.len());
-            if weights.clone().sum::<f32>() > LEAST_WEIGHT * sent.len() as f32 {
-                gains.iter_mut().zip(weights).for_each(|(gain, weight)| *gain *= weight.sqrt());
+            // A tone on one of them may be louder than all others.
+            let weights = one.estimator.channel().all_weights();
+            for (gain, weight) in gains.iter_mut().zip(weights.get(first..).unwrap_or_default()) {
+                *gain *= weight.sqrt();
             }
             sums.0 += correlate(&gains, &gains[1..]) * one.weight;
             sums.1 += correlate(&gains, &gains).re * one.weight;
