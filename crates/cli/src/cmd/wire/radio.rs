@@ -151,12 +151,12 @@ fn why(account: &Account, need: Need) -> Option<String> {
             ),
             (_, Need::Own) => lack.to_string(),
         }),
+        (_, Some(problem)) if account.is_over => Some(problem.clone()),
         _ if is_behind(account) => Some(format!(
             "this machine decodes too slowly: {:.1} s behind; end other programs, take a carrier of fewer PRBs, or let \
              another machine decode",
             account.behind.as_secs_f64()
         )),
-        (_, Some(problem)) if account.is_over => Some(problem.clone()),
         (_, Some(problem)) => Some(format!("it is not there: {problem}; it is looked for")),
         (_, None) => Some("nothing comes".to_owned()),
     }
