@@ -12,7 +12,7 @@ use crowd::Scene;
 
 const RATE_HZ: u64 = 1_920_000;
 
-/// A narrow cell below 0 dB in fast fades: it is lost some thirty times a second.
+/// A narrow cell below 0 dB in fast fades: it is lost some thirteen times a second.
 #[test]
 fn a_cell_that_is_lost_again_and_again_keeps_its_numbers() {
     let mut rng = Streams::new(7).stream("phy.numbers");

@@ -1,7 +1,7 @@
 //! A cell that was followed and lost.
 //!
-//! A cell that fades is not gone. For a while the listener takes no other cell, however loud others are, and looks for
-//! the lost one where it would be by now. At the end of the samples, it need not read the PBCH of the lost cell again.
+//! A cell that fades is not gone. For a while the listener takes no other cell, unless that is louder than the lost one usually
+//! was, and looks for the lost one where it would be by now. At the end of the samples, it need not read the PBCH of the lost cell again.
 
 use super::usual::Usual;
 use super::{KEPT_S, LONGEST_GAP_S, Lock};
@@ -31,7 +31,7 @@ pub(super) struct LostCell {
     beside: Option<Sight>,
 }
 
-/// For so many seconds no other cell is taken. A cell that is found again, but not for as long, is not held anew: otherwise
+/// For so many seconds no other cell is taken that is not louder. A cell that is found again, but not for as long, is not held anew: otherwise
 /// a weak one that is lost again and again would keep its place for good. Nor is it held for longer than it was heard.
 ///
 /// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. The samples since the loss are
