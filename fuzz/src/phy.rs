@@ -222,6 +222,7 @@ pub fn evidence(input: &[u8]) {
             message,
             evidence: choices.float(),
             lead: choices.float(),
+            rarity: choices.float(),
         }));
         let mut out = vec![];
         evidence.judge(index, &observation, &candidates, &mut out);
@@ -266,7 +267,7 @@ fn check(
         );
         others.push(found.place);
         assert!(found.dci.is_none_or(|dci| dci.rnti == found.rnti));
-        search.believe(found.rnti, found.payload.len());
+        search.believe(found.rnti, found.payload.len(), found.place.cces);
         let _ = (found.modulations(), found.allocation(), found.power_command(), found.format());
         let own = follower.take(found);
         assert_eq!(own.is_some(), found.dci.is_some() && found.rnti == follower.rnti());

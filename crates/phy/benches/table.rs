@@ -170,7 +170,7 @@ fn row_beside(scene: &Scene, rate_hz: u64, other: Option<&Scene>) {
             let before = out.len();
             evidence.judge(index, &observation, candidates, &mut out);
             for found in &out[before..] {
-                search.believe(found.rnti, found.payload.len());
+                search.believe(found.rnti, found.payload.len(), found.place.cces);
             }
             let judged = now_us();
             if index >= FIRST {

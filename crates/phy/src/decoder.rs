@@ -201,7 +201,7 @@ impl Reader {
         let (found, late): (Vec<Found>, Vec<Found>) =
             believed.into_iter().partition(|found| found.index == index);
         for found in found.iter().chain(&late) {
-            search.believe(found.rnti, found.payload.len());
+            search.believe(found.rnti, found.payload.len(), found.place.cces);
         }
         Reading {
             pci: self.cell.pci,

@@ -61,7 +61,7 @@ fn ever_new_users_are_forgotten() {
                 let candidates = search.candidates(&observation, |rnti| evidence.history().prior(rnti, 0.0));
                 evidence.judge(index, &observation, candidates, &mut out);
                 for found in &out {
-                    search.believe(found.rnti, found.payload.len());
+                    search.believe(found.rnti, found.payload.len(), found.place.cces);
                 }
                 believed += out.len();
             }

@@ -58,10 +58,10 @@ fn is_reported(reading: &Reading) -> bool {
 fn no_subframe_is_reported_of_which_messages_were_missed() {
     let (mut missed, mut reported) = (0, 0);
     for (ports, snr_db, fading) in [
-        (Ports::One, 3.0, None),
+        (Ports::One, 1.0, None),
         (Ports::One, 8.0, Some((DelayProfile::Epa, 5.0))),
-        (Ports::Two, 4.0, Some((DelayProfile::Epa, 5.0))),
-        (Ports::Four, 4.0, Some((DelayProfile::Eva, 70.0))),
+        (Ports::Two, 2.0, Some((DelayProfile::Epa, 5.0))),
+        (Ports::Four, 3.0, Some((DelayProfile::Eva, 70.0))),
         (Ports::Two, 30.0, Some((DelayProfile::Etu, 300.0))),
     ] {
         let scene = scene(3, ports, snr_db, fading);

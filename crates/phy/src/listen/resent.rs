@@ -151,7 +151,7 @@ impl Resender {
         let mut believed = Vec::new();
         evidence.judge(*index, heard, &candidates, &mut believed);
         for found in &believed {
-            search.believe(found.rnti, found.payload.len());
+            search.believe(found.rnti, found.payload.len(), found.place.cces);
         }
         sent
     }

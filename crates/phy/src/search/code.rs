@@ -4,10 +4,13 @@
 //! has, name the word; the other bits of the CCE check it. With little noise, this takes some table look-ups instead of
 //! thousands of steps of a trellis.
 
+use pulp::Arch;
+
 use crate::coding::crc::{self, CRC16};
 use crate::coding::{Codeword, RateMatcher};
 use crate::dci::Payload;
 use crate::grid::BITS_PER_CCE;
+use crate::modulation::Soft;
 
 /// Bits of one CCE, the first sent lowest.
 pub type CceBits = u128;
@@ -30,6 +33,8 @@ pub struct Code {
     /// Two choices of bits that name the word: one from the first bit on, one from the last bit back. A wrong bit at
     /// one end of a CCE spoils only one of them.
     guesses: Vec<Guess>,
+    /// What each bit of the mask and then each bit of the payload, with the CRC for it, adds to the first CCE.
+    changes: Vec<Change>,
     /// The differences between words that noise confuses, by the difference of their masks.
     mistakes: Vec<Mistake>,
     /// The differences of masks that occur, one bit each, and how many mistakes come before every 64 of them.
@@ -50,6 +55,77 @@ const MOST_DIFFERENT: u32 = 20;
 
 /// A mistake spans at most this many bits of the word.
 const LONGEST_MISTAKE: u32 = 9;
+
+/// A payload, and the bits of the first CCE of its word: one word, or what changes from one to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(32))]
+pub struct Change {
+    /// Bits of the CCE, the first sent lowest.
+    cce: [u64; 2],
+    /// Bits of the payload.
+    pub payload: u64,
+}
+
+impl Change {
+    /// Bits of the CCE.
+    #[inline]
+    pub fn cce(&self) -> CceBits {
+        u128::from(self.cce[0]) | u128::from(self.cce[1]) << 64
+    }
+
+    /// 1 if it changes this bit of the CCE.
+    #[inline(always)]
+    fn has(&self, at: u8) -> u64 {
+        self.cce[usize::from(at / 64)] >> (at % 64) & 1
+    }
+
+    /// This and another, if `is` is 1; this alone if it is 0.
+    #[inline(always)]
+    fn and(self, other: &Change, is: u64) -> Change {
+        let all = is.wrapping_neg();
+        let cce = [self.cce[0] ^ other.cce[0] & all, self.cce[1] ^ other.cce[1] & all];
+        Change { cce, payload: self.payload ^ other.payload & all }
+    }
+}
+
+/// The words of every mask that explain the surest bits of a CCE, as many as the payload has.
+#[derive(Clone, Debug)]
+pub struct ByMask {
+    /// The word if the mask is zero.
+    none: Change,
+    /// What each bit of the mask and then each of those surest bits changes, if it was heard wrong.
+    changes: [Change; CRC_BITS + 64],
+    /// Those surest bits, the surest first.
+    surest: [u8; 64],
+    count: usize,
+    /// The first of them that is not sure.
+    unsure: usize,
+}
+
+impl ByMask {
+    /// The word with this mask that is nearest to what was heard, if at most one of the surest bits is wrong, and that not one
+    /// of `sure`. `None` if more than [`MOST_WRONG`] bits of `sure` are.
+    pub fn nearest(&self, mask: u16, hard: CceBits, sure: CceBits, soft: &[Soft]) -> Option<Change> {
+        let of_mask = self.changes[..CRC_BITS].iter().enumerate();
+        let word =
+            of_mask.fold(self.none, |word, (bit, change)| word.and(change, u64::from(mask >> bit & 1)));
+        let off = |word: &Change| {
+            let (mut wrong, mut sum) = (word.cce() ^ hard, 0);
+            while wrong != 0 {
+                sum += u32::from(soft[wrong.trailing_zeros() as usize].unsigned_abs());
+                wrong &= wrong - 1;
+            }
+            sum
+        };
+        let flips = self.changes[CRC_BITS + self.unsure..CRC_BITS + self.count].iter();
+        let all = std::iter::once(word).chain(flips.rev().map(|flip| word.and(flip, 1)));
+        let near = all.filter(|word| ((word.cce() ^ hard) & sure).count_ones() <= MOST_WRONG);
+        near.min_by_key(off)
+    }
+}
+
+/// Of a CCE's sure bits, at most so many may be wrong.
+const MOST_WRONG: u32 = 2;
 
 /// A choice of bits of a word's first CCE, as many as the word has.
 #[derive(Clone)]
@@ -77,7 +153,16 @@ impl Code {
             let count = mistakes.partition_point(|mistake| usize::from(mistake.mask) / 64 < block);
             *before = u16::try_from(count).unwrap_or(u16::MAX);
         }
-        let mut code = Code { size, matcher, circle, guesses: Vec::new(), mistakes, masks };
+        let mut code =
+            Code { size, matcher, circle, guesses: Vec::new(), changes: Vec::new(), mistakes, masks };
+        let of_mask = (0..CRC_BITS).map(|bit| (0, 1 << bit));
+        let of_payload = (0..len - CRC_BITS).map(|bit| (1 << bit, 0));
+        let change = |(payload, mask)| {
+            let word = code.word(payload, mask);
+            let cce = code.cces(word).next().unwrap_or_default();
+            Change { cce: [cce as u64, (cce >> 64) as u64], payload }
+        };
+        code.changes = of_mask.chain(of_payload).map(change).collect();
         let forwards = code.guess(&rows, 0..BITS_PER_CCE);
         let backwards = code.guess(&rows, (0..BITS_PER_CCE).rev());
         code.guesses = [forwards, backwards].into_iter().flatten().collect();
@@ -110,6 +195,11 @@ impl Code {
         Some((payload, crc::mask16(word, usize::from(self.size))))
     }
 
+    /// The word of a payload whose CRC is masked with `mask`.
+    pub fn word(&self, payload: u64, mask: u16) -> u128 {
+        crc::attach16(u128::from(payload), usize::from(self.size), mask)
+    }
+
     /// The bits that each CCE of a place has if it carries `word`.
     pub fn cces(&self, word: u128) -> Cces {
         let circle = sum_nibbles(&self.circle, word, [0; 4], xor);
@@ -129,6 +219,56 @@ impl Code {
             let word = sum_nibbles(&guess.word, hard, 0, |a, b| a ^ b);
             (last.replace(word) != Some(word)).then_some(word)
         })
+    }
+
+    /// The words that explain a CCE if the mask is known. `order` are its bits, the surest first: as many of them as the
+    /// payload has are taken for right; of those that are not in `sure`, one may be wrong. `None` if they do not determine it.
+    ///
+    /// The mask is sixteen bits that need not be heard: a message of 50 bits can lose 22 of its 72 bits.
+    pub fn by_mask(&self, hard: CceBits, order: &[u8; BITS_PER_CCE], sure: CceBits) -> Option<ByMask> {
+        Arch::new().dispatch(|| self.eliminate(hard, order, sure))
+    }
+
+    #[inline(always)]
+    fn eliminate(&self, hard: CceBits, order: &[u8; BITS_PER_CCE], sure: CceBits) -> Option<ByMask> {
+        let mut found = ByMask {
+            none: Change::default(),
+            changes: [Change::default(); CRC_BITS + 64],
+            surest: [0; 64],
+            count: 0,
+            unsure: 0,
+        };
+        let bits = self.changes.len() - CRC_BITS;
+        found.changes[..self.changes.len()].copy_from_slice(&self.changes);
+        let (of_mask, of_payload) = found.changes[..self.changes.len()].split_at_mut(CRC_BITS);
+        for &at in order {
+            if found.count == bits {
+                break;
+            }
+            // Of the changes that do not stand for a bit of the CCE yet, one that has this one stands for it.
+            let left = &mut of_payload[found.count..];
+            let Some(own) = left.iter().position(|change| change.has(at) == 1) else { continue };
+            left.swap(0, own);
+            let Some((own, left)) = left.split_first_mut() else { continue };
+            for change in of_mask.iter_mut().chain(left) {
+                *change = change.and(own, change.has(at));
+            }
+            found.none = found.none.and(own, found.none.has(at) ^ (hard >> at) as u64 & 1);
+            found.surest[found.count] = at;
+            found.count += 1;
+            found.unsure += usize::from(sure >> at & 1 == 1);
+        }
+        if found.count < bits {
+            return None;
+        }
+        // From the last on, each of the changes that are needed changes its own bit alone.
+        for this in (found.unsure..bits).rev() {
+            let (before, behind) = of_payload.split_at_mut(this + 1);
+            for (change, at) in behind.iter().zip(&found.surest[this + 1..]) {
+                before[this] = before[this].and(change, before[this].has(*at));
+            }
+        }
+        Some(found)
     }
 
     /// The differences between words that noise confuses and whose masks differ by `mask`.
@@ -298,6 +438,57 @@ mod tests {
             let hard = mask(&coded(payload, Rnti(77), BITS_PER_CCE)) ^ 1 << at;
             prop_assert!(code.words(hard).any(|word| code.open(word) == Some((payload, 77))));
         }
+    }
+
+    /// Bits of `hard` in the order of their size, and those of at least two nats.
+    fn surest(soft: &[Soft]) -> ([u8; BITS_PER_CCE], CceBits) {
+        let mut order: [u8; BITS_PER_CCE] = std::array::from_fn(|at| at as u8);
+        order.sort_by_key(|&at| std::cmp::Reverse(soft[usize::from(at)].unsigned_abs()));
+        let sure = order.iter().filter(|&&at| soft[usize::from(at)].unsigned_abs() >= 16);
+        (order, sure.fold(0, |sure, at| sure | 1 << at))
+    }
+
+    /// 66 bits on the 72 of a CCE: where eight are lost, 64 are left.
+    #[test]
+    fn a_full_cce_that_lost_a_group_names_its_word_if_the_mask_is_known() {
+        let mut rng = airpace_core::Streams::new(5).stream("phy.by_mask");
+        let code = Code::new(50);
+        for lost in (0..BITS_PER_CCE).step_by(8) {
+            for is_one_wrong in [false, true] {
+                let payload = Payload::new(rng.next_u64() >> 14, 50).expect("cut to size");
+                let rnti = rng.next_u64() as u16;
+                let mut hard = mask(&coded(payload, Rnti(rnti), BITS_PER_CCE));
+                hard ^= CceBits::from(rng.next_u64() & 255) << lost;
+                let mut soft: Vec<Soft> = (0..BITS_PER_CCE).map(|_| 40 + rng.below(100) as Soft).collect();
+                soft[lost..lost + 8].fill(0);
+                if is_one_wrong {
+                    let at = (lost + 30) % BITS_PER_CCE;
+                    soft[at] = 9;
+                    hard ^= 1 << at;
+                }
+                let (order, sure) = surest(&soft);
+                let words = code.by_mask(hard, &order, sure).expect("64 bits name 50");
+                let nearest = words.nearest(rnti, hard, sure, &soft).map(|word| word.payload);
+                assert_eq!(nearest, Some(payload.bits()), "without bits {lost} to {}", lost + 7);
+                let others = (0..1000).filter(|_| {
+                    let other = rnti ^ (1 + rng.below(65_535) as u16);
+                    words.nearest(other, hard, sure, &soft).is_some()
+                });
+                let others = others.count();
+                assert!(others < 150, "{others} of 1,000 others fit as well");
+                assert_eq!(code.open(code.word(payload.bits(), rnti)), Some((payload, rnti)));
+            }
+        }
+    }
+
+    #[test]
+    fn bits_that_do_not_name_a_word_name_none() {
+        // 72 bits cannot name 64 bits if only the repetitions of a few are given.
+        let code = Code::new(64);
+        let mut order: [u8; BITS_PER_CCE] = std::array::from_fn(|at| at as u8);
+        assert!(code.by_mask(0, &order, 0).is_some());
+        order = [7; BITS_PER_CCE];
+        assert!(code.by_mask(0, &order, 0).is_none());
     }
 
     #[test]

@@ -265,6 +265,19 @@ impl SoftRegion {
         self.cces[cce].is_clear
     }
 
+    /// The bits of a CCE, the surest first, and those that are surer than so many nats.
+    pub fn surest(&self, cce: usize, nats: f32) -> ([u8; BITS_PER_CCE], CceBits) {
+        let soft = &self.soft[cce * BITS_PER_CCE..][..BITS_PER_CCE];
+        let mut sorted: [u32; BITS_PER_CCE] =
+            std::array::from_fn(|at| u32::from(u16::MAX - soft[at].unsigned_abs()) << 8 | at as u32);
+        sorted.sort_unstable();
+        let order = sorted.map(|key| key as u8);
+        let least = (nats * SOFT_PER_NAT) as u16;
+        let is_sure = |&(_, soft): &(usize, &Soft)| soft.unsigned_abs() >= least;
+        let sure = soft.iter().enumerate().filter(is_sure).fold(0, |sure, (at, _)| sure | 1 << at);
+        (order, sure)
+    }
+
     /// Soft bits of a range.
     pub fn soft(&self, bits: std::ops::Range<usize>) -> &[Soft] {
         &self.soft[bits]

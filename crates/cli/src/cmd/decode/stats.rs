@@ -160,12 +160,13 @@ impl Stats {
         if let Some(work) = work {
             writeln!(
                 out,
-                "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words)",
+                "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words), {} by users",
                 thousands(work.cces),
                 thousands(work.active),
                 thousands(work.by_algebra),
                 thousands(work.by_trellis),
                 thousands(work.trellis),
+                thousands(work.by_users),
             )?;
             if work.given_up > 0 {
                 writeln!(
