@@ -61,9 +61,10 @@ fn antennas_are_combined() {
     };
     let (one, two) = (right(&["one.sigmf-meta"]), right(&["two.sigmf-meta"]));
     assert!(one < two && two > sent.len() * 9 / 10, "{one} by one, {two} by two, {} sent", sent.len());
-    // The same antenna twice is worth as much as once.
+    // The same antenna twice is worth as much as once, or nearly: its noise is the same too, as no two antennas' is, and bits
+    // seem twice as sure as they are.
     let twice = right(&["one.sigmf-meta", "one.sigmf-meta", "--join"]);
-    assert!(twice.abs_diff(one) * 50 <= one, "{twice} by the same antenna twice, {one} by it once");
+    assert!(twice.abs_diff(one) * 15 <= one, "{twice} by the same antenna twice, {one} by it once");
     let words = ["encode", "competitor", "--out", "x", "--antennas", "3", "--snr", "1,2"];
     shell.run(&words).refused(&["--snr has 2 values for 3 antennas"]);
 }
