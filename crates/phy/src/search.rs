@@ -9,7 +9,7 @@
 //!    which a place is too short, and places that were heard so well that algebra has found everything. Of places so
 //!    long that coded bits repeat, it decodes only those whose repetitions agree.
 //!
-//! 4. **By users** ([`users`]): at a place of one CCE that is still unexplained, the users that look there are few. With the
+//! 4. **By users** (`users`): at a place of one CCE that is still unexplained, the users that look there are few. With the
 //!    mask of the CRC given, sixteen bits fewer must be heard.
 //!
 //! A subframe gets at most [`MOST_WORDS`] words of the trellis. If more would be worth decoding, the search gives up

@@ -104,7 +104,7 @@ pub struct ByMask {
 
 impl ByMask {
     /// The word with this mask that is nearest to what was heard, if at most one of the surest bits is wrong, and that not one
-    /// of `sure`. `None` if more than [`MOST_WRONG`] bits of `sure` are.
+    /// of `sure`. `None` if more than two bits of `sure` are.
     pub fn nearest(&self, mask: u16, hard: CceBits, sure: CceBits, soft: &[Soft]) -> Option<Change> {
         let of_mask = self.changes[..CRC_BITS].iter().enumerate();
         let word =
