@@ -17,8 +17,7 @@ const LEAST_RATE: f32 = 0.6;
 
 /// What was heard of a CCE must tell at least so many bits more than the payload has.
 ///
-/// Chosen: of ten, four and none, each finds more than the one before. With two less than none, a little more is found for a
-/// fifth more time.
+/// Chosen: of ten, four and none, each finds more than the one before. Two less than none find little more.
 const LEAST_SPARE: f32 = 0.0;
 
 /// A bit of this size, in nats, is wrong once in 55 cases.
