@@ -43,25 +43,25 @@ impl Excess {
     }
 
     /// Takes what was measured at some places into the means, with this share. Most of them must be undisturbed. `noise` is
-    /// its power as the channel's estimate knows it; 0 if it is not known.
+    /// its power as the channel's estimate knows it; 0 if it is not known. Returns the squared deviation of a typical place.
     pub fn take(
         &mut self,
         share: f32,
         places: impl Iterator<Item = usize>,
         measured: &[Measured],
         noise: f32,
-    ) {
+    ) -> Option<f32> {
         self.sorted.clear();
         self.sorted.extend(measured.iter().map(|measured| measured.deviation));
         if self.sorted.is_empty() {
-            return;
+            return None;
         }
         let middle = self.sorted.len() / 2;
         let (_, median, _) = self.sorted.select_nth_unstable_by(middle, f32::total_cmp);
         // The mean of an exponential distribution is its median over ln 2.
         let typical = *median / std::f32::consts::LN_2;
         if !(typical.is_finite() && typical > 0.0) {
-            return;
+            return None;
         }
         let over = typical / noise;
         if over.is_finite() {
@@ -76,6 +76,7 @@ impl Excess {
             }
         }
         self.is_any = self.excess.iter().any(|excess| *excess > DISTURBED);
+        Some(typical)
     }
 
     /// By place.
