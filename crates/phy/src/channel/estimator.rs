@@ -345,16 +345,19 @@ impl Estimator {
             weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
             if let Some(pilots) = &self.pilots[number][0][port] {
                 let own = (1.0 - combs[pilots.comb].older_weight) * weights.own(pilots.comb);
-                let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb);
+                // They say what disturbs them, not how well the channel is known.
+                let disturbed = self.narrow.disturbed(pilots.comb);
+                let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb, disturbed);
                 // The part that an estimate takes from its own measurement does not show in the difference.
-                misfit.0 += sum / (1.0 - own).max(0.05);
-                misfit.1 += self.work.raw[port].len() as f32;
+                misfit.0 += sum / (1.0 - own).max(1e-3);
+                misfit.1 += (self.work.raw[port].len() - disturbed.len()) as f32;
                 if port == 0 {
                     self.spread.compare(
                         &self.work.raw[0],
                         combs,
                         pilots.comb,
-                        sum / ((1.0 - own) * (1.0 - own)).max(0.0025),
+                        disturbed,
+                        sum / ((1.0 - own) * (1.0 - own)).max(1e-6),
                     );
                 }
             }

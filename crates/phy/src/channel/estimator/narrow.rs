@@ -24,6 +24,8 @@ pub struct Narrow {
     /// At the others.
     elements: Elements,
     measured: Vec<Measured>,
+    /// For each comb: which of its reference signals are disturbed.
+    disturbed: [Vec<usize>; 2],
     /// The mean power of what was expected, over the squared deviation of a typical place.
     signal: f32,
 }
@@ -59,6 +61,7 @@ impl Narrow {
             references: Excess::new(places),
             elements: Elements::new(cell),
             measured: Vec::new(),
+            disturbed: [Vec::new(), Vec::new()],
             signal: 0.0,
         }
     }
@@ -67,6 +70,7 @@ impl Narrow {
     pub fn restart(&mut self) {
         self.references.restart();
         self.elements.restart();
+        self.disturbed.iter_mut().for_each(Vec::clear);
     }
 
     /// Takes the reference signals `raw` of a comb, and what was expected of them but for noise of this power.
@@ -84,6 +88,17 @@ impl Narrow {
             let new = (usual / (USUAL_POWER * typical)).min(MOST_SIGNAL);
             self.signal += SHARE * (new - self.signal);
         }
+        let disturbed = &mut self.disturbed[comb];
+        disturbed.clear();
+        if self.references.is_any() {
+            let references = &self.references;
+            disturbed.extend((0..raw.len()).filter(|at| references.is_disturbed(2 * at + comb)));
+        }
+    }
+
+    /// Which reference signals of a comb are disturbed.
+    pub fn disturbed(&self, comb: usize) -> &[usize] {
+        &self.disturbed[comb]
     }
 
     /// Takes the first symbol of a subframe that came through this channel.

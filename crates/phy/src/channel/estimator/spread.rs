@@ -53,8 +53,16 @@ impl Spread {
         step.clamp(*SPREADS.start(), *SPREADS.end())
     }
 
-    /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb.
-    pub fn compare(&mut self, raw: &[Complex32], combs: &[Comb; 2], comb: usize, error: f32) {
+    /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb. Those of
+    /// `disturbed` do not count.
+    pub fn compare(
+        &mut self,
+        raw: &[Complex32],
+        combs: &[Comb; 2],
+        comb: usize,
+        disturbed: &[usize],
+        error: f32,
+    ) {
         let side = usize::from(self.is_up);
         let (step, weights) = (self.trial_step(), &self.trials[side].1);
         self.is_up = !self.is_up;
@@ -63,8 +71,8 @@ impl Spread {
         }
         weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
         // The part that a measurement has in its own estimate does not count.
-        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(0.05);
-        let trial = distance(raw, &self.smooth, comb) / (others * others);
+        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(1e-3);
+        let trial = distance(raw, &self.smooth, comb, disturbed) / (others * others);
         let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
         if worse.is_finite() {
             self.worse[side] += 0.2 * (worse - self.worse[side]);
@@ -79,15 +87,19 @@ impl Spread {
 /// How much better another delay spread must predict, in nepers, to be taken.
 const CLEARLY: f32 = 0.01;
 
-/// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on; in lanes.
-pub fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize) -> f32 {
+/// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on, but for the places in
+/// `disturbed`; in lanes.
+pub fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize, disturbed: &[usize]) -> f32 {
     let mut lanes = [0.0f32; 4];
     for (four, eight) in raw.chunks_exact(4).zip(smooth.chunks_exact(8)) {
         for (lane, sum) in lanes.iter_mut().enumerate() {
             *sum += (four[lane] - eight[2 * lane + first]).norm_sqr();
         }
     }
-    let done = raw.len() / 4 * 4;
-    let rest = raw[done..].iter().zip(smooth.iter().skip(2 * done + first).step_by(2));
-    lanes.iter().sum::<f32>() + rest.map(|(raw, smooth)| (raw - smooth).norm_sqr()).sum::<f32>()
+    let of = |at: usize| (raw[at] - smooth[2 * at + first]).norm_sqr();
+    let all = lanes.iter().sum::<f32>() + (raw.len() / 4 * 4..raw.len()).map(of).sum::<f32>();
+    let left_out: f32 = disturbed.iter().map(|at| of(*at)).sum();
+    // What is left is not negative but for rounding. (`max` would hide what is not a number.)
+    let left = all - left_out;
+    if left < 0.0 { 0.0 } else { left }
 }
