@@ -173,6 +173,11 @@ mod tests {
 
     use crate::{Bandwidth, CyclicPrefix, PhichDuration, PhichResource, Ports};
 
+    /// Either part of a symbol of QPSK as a port sends it: two share its power.
+    fn part_of_symbol(ports: Ports) -> f32 {
+        if ports == Ports::One { std::f32::consts::FRAC_1_SQRT_2 } else { 0.5 }
+    }
+
     fn cell(prbs: u16) -> Cell {
         Cell {
             pci: 1,
@@ -232,7 +237,7 @@ mod tests {
                     let mut part = || 0.07 * rng.normal() as f32;
                     *value = Complex32::new(part(), part());
                     let is_sent = k % 36 < 24;
-                    let mut sign = || if rng.chance(0.5) { 0.5 } else { -0.5 };
+                    let mut sign = || if rng.chance(0.5) { 1.0 } else { -1.0 } * part_of_symbol(ports);
                     if is_sent {
                         *value += Complex32::new(sign(), sign()) * gain;
                     }
@@ -279,6 +284,44 @@ mod tests {
         }
         assert!(leak.clone().all(|at| narrow.references.is_disturbed(2 * at)));
         assert!(mended < 1.2 * disturbed, "{mended} of {disturbed}");
+    }
+
+    /// A channel that moves fast is known to a tenth. In a clear cell, what was sent is then off by much more than silence.
+    #[test]
+    fn elements_are_not_disturbed_by_what_was_sent_on_them() {
+        let mut rng = Streams::new(4).stream("phy.sent");
+        for ports in [Ports::One, Ports::Two] {
+            let cell = Cell { ports, ..cell(25) };
+            let subcarriers = cell.bandwidth.subcarriers();
+            let silent = vec![Complex32::default(); subcarriers];
+            let gains = [vec![Complex32::new(0.6, -0.8); subcarriers], silent][..ports.count()].to_vec();
+            let channel = Channel::known(gains, 0.01);
+            let mut narrow = Narrow::new(&cell, 100);
+            let tone = (150..).find(|&k| narrow.elements.measures(k)).expect("an element");
+            let mut grid = Grid::new(&cell);
+            for (subframes, amplitude) in [(100, 0.0), (100, 2.0)] {
+                for _ in 0..subframes {
+                    // Few elements are sent, so that a typical one is silent.
+                    let sent = rng.below(20) as usize * 12;
+                    for (k, value) in grid.symbol_mut(0).iter_mut().enumerate() {
+                        let mut part = |size: f32| size * rng.normal() as f32;
+                        *value = Complex32::new(part(0.01), part(0.01));
+                        if (sent..sent + 60).contains(&k) {
+                            let gain = Complex32::new(0.6 + part(0.07), -0.8 + part(0.07));
+                            *value += gain * Complex32::new(1.0, -1.0) * part_of_symbol(ports);
+                        }
+                        if k == tone {
+                            *value += amplitude;
+                        }
+                    }
+                    narrow.hear(&grid, &channel);
+                }
+                let light: Vec<_> =
+                    (0..subcarriers).filter(|&k| narrow.elements.excess().is_disturbed(k)).collect();
+                assert_eq!(light.contains(&tone), amplitude > 0.0, "{ports:?}: {light:?}");
+                assert!(light.len() <= 10, "{ports:?}: {light:?}");
+            }
+        }
     }
 
     #[test]
