@@ -13,7 +13,7 @@ mod spread;
 use num_complex::Complex32;
 
 use self::narrow::Narrow;
-use self::spread::{FIRST_SPREAD, Spread, distance};
+use self::spread::{FIRST_SPREAD, LEAST_OTHERS, Spread, distance};
 use super::wiener::{Key, PAIRS, STEP, Weights, spread_s};
 use super::{Channel, Hints, LEAST_NOISE};
 use crate::cell::Cell;
@@ -345,11 +345,12 @@ impl Estimator {
             weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
             if let Some(pilots) = &self.pilots[number][0][port] {
                 let own = (1.0 - combs[pilots.comb].older_weight) * weights.own(pilots.comb);
+                let others = (1.0 - own).max(LEAST_OTHERS);
                 // They say what disturbs them, not how well the channel is known.
                 let disturbed = self.narrow.disturbed(pilots.comb);
                 let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb, disturbed);
                 // The part that an estimate takes from its own measurement does not show in the difference.
-                misfit.0 += sum / (1.0 - own).max(1e-3);
+                misfit.0 += sum / others;
                 misfit.1 += (self.work.raw[port].len() - disturbed.len()) as f32;
                 if port == 0 {
                     self.spread.compare(
@@ -357,7 +358,7 @@ impl Estimator {
                         combs,
                         pilots.comb,
                         disturbed,
-                        sum / ((1.0 - own) * (1.0 - own)).max(1e-6),
+                        sum / (others * others),
                     );
                 }
             }

@@ -71,7 +71,7 @@ impl Spread {
         }
         weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
         // The part that a measurement has in its own estimate does not count.
-        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(1e-3);
+        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(LEAST_OTHERS);
         let trial = distance(raw, &self.smooth, comb, disturbed) / (others * others);
         let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
         if worse.is_finite() {
@@ -86,6 +86,12 @@ impl Spread {
 
 /// How much better another delay spread must predict, in nepers, to be taken.
 const CLEARLY: f32 = 0.01;
+
+/// The least part of an estimate that counts as of other measurements than the one that it is compared with.
+///
+/// Chosen: a thousandth; rounding leaves a tenth of that. Where a twentieth was the least, a clear cell's own
+/// measurements passed for a delay spread that fits, and what was left for all of its noise.
+pub const LEAST_OTHERS: f32 = 1e-3;
 
 /// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on, but for the places in
 /// `disturbed`; in lanes.
@@ -102,4 +108,71 @@ pub fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize, disturbed
     // What is left is not negative but for rounding. (`max` would hide what is not a number.)
     let left = all - left_out;
     if left < 0.0 { 0.0 } else { left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Estimator;
+    use super::*;
+    use crate::grid::Grid;
+    use crate::impair::DelayProfile;
+    use crate::sequence::crs;
+    use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+    use airpace_core::Streams;
+
+    /// Of the paths of ETU, as timing finds it.
+    const MEAN_DELAY_S: f64 = 0.98e-6;
+
+    /// Where the channel is clear and its echoes are long, an estimate is almost its own measurement, and what is left is
+    /// little. It must neither pass for little noise nor for a delay spread that fits.
+    #[test]
+    fn a_clear_cell_with_long_echoes_keeps_its_noise() {
+        let cell = Cell {
+            pci: 7,
+            bandwidth: Bandwidth::from_prbs(100).expect("a bandwidth of LTE"),
+            ports: Ports::One,
+            cp: CyclicPrefix::Normal,
+            phich_duration: PhichDuration::Normal,
+            phich_resource: PhichResource::One,
+        };
+        let noise = 5e-4_f32;
+        for seed in 1..5 {
+            let mut rng = Streams::new(seed).stream("phy.spread");
+            let taps: Vec<_> = DelayProfile::Etu
+                .taps()
+                .iter()
+                .map(|(delay_ns, power_db)| {
+                    let amplitude = libm::pow(10.0, power_db / 20.0) / 2.0;
+                    let gain = Complex32::new(rng.normal() as f32, rng.normal() as f32) * amplitude as f32;
+                    (delay_ns * 1e-9 - MEAN_DELAY_S, rng.range(-20.0, 20.0), gain)
+                })
+                .collect();
+            let mut estimator = Estimator::new(&cell);
+            let (mut told, mut grid) = (Vec::new(), Grid::new(&cell));
+            for index in 0..600 {
+                let number = index % 10;
+                for symbol in [4, 0] {
+                    let time_s = 1e-3 * (index as f64 + symbol as f64 / 14.0);
+                    let pilots = crs::pilots(&cell, 0, number, symbol).expect("reference signals");
+                    for (at, value) in pilots.values.iter().enumerate() {
+                        let subcarrier = pilots.first + at * crs::Pilots::SPACING;
+                        let gain = taps.iter().map(|&(delay_s, moves_hz, gain)| {
+                            let turns = moves_hz * time_s - 15e3 * subcarrier as f64 * delay_s;
+                            gain * Complex32::cis((std::f64::consts::TAU * turns.fract()) as f32)
+                        });
+                        let mut part = || (0.5 * noise).sqrt() * rng.normal() as f32;
+                        let disturbed = gain.sum::<Complex32>() * value + Complex32::new(part(), part());
+                        grid.symbol_mut(symbol)[subcarrier] = disturbed;
+                    }
+                }
+                estimator.begin();
+                [4, 0].into_iter().for_each(|symbol| estimator.add(number, symbol, &grid));
+                told.push(estimator.finish(number).noise() / noise);
+            }
+            let last = &told[200..];
+            let mean = last.iter().sum::<f32>() / last.len() as f32;
+            println!("{seed}: noise {mean} times what it is, spread {} s", estimator.spread_s());
+            assert!((0.3..5.0).contains(&mean), "seed {seed}: {mean} times the noise");
+        }
+    }
 }
