@@ -222,6 +222,7 @@ pub fn evidence(input: &[u8]) {
             message,
             evidence: choices.float(),
             lead: choices.float(),
+            apart: choices.float(),
             rarity: choices.float(),
         }));
         let mut out = vec![];

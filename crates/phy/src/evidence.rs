@@ -11,7 +11,8 @@
 //! | whether the format and fields are those that its user has ([`history`]) | 0 … − 24 |
 //! | PRBs or a direction that another message of the subframe already took | − 8 … − 10 |
 //!
-//! The sum is the logarithm of the odds, and so gives the confidence. Of messages that share CCEs, only the likeliest
+//! The sum is the logarithm of the odds, and so gives the confidence. A message for an RNTI that was never seen must also be
+//! likelier than the words that noise mistakes for it ([`Candidate::apart`]), each of which is for another. Of messages that share CCEs, only the likeliest
 //! is kept. A message of an unknown user that is not sure yet waits for another message to the same RNTI: two false
 //! messages agree by chance once in 2^16 cases, which is 16 bits. A sure message of an unknown user waits too if its
 //! format is not clear, because the next message mostly tells the format. A message of a known user leaves at once.
@@ -256,7 +257,10 @@ impl Evidence {
         let rnti = judged.candidate.message.rnti;
         let user = self.user(rnti);
         let weights = judged.readings.iter().map(|reading| judged.weight(user, reading));
-        judged.alone + self.history.prior(rnti, judged.own) + weights.fold(f32::NEG_INFINITY, f32::max)
+        let prior = self.history.prior(rnti, judged.own);
+        let score = judged.alone + prior + weights.fold(f32::NEG_INFINITY, f32::max);
+        // Its neighbours are for RNTIs that were never seen.
+        confidence::all_true(score, judged.candidate.apart + (prior - history::NEW_USER))
     }
 
     fn user(&self, rnti: Rnti) -> &User {
@@ -332,7 +336,8 @@ impl Evidence {
         }
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
         let whence = (judged.at.subframe, judged.candidate.message.place);
-        judged.own = self.history.suspect(rnti, whence, judged.alone + reading);
+        let bits = confidence::all_true(judged.alone + reading, judged.candidate.apart - history::NEW_USER);
+        judged.own = self.history.suspect(rnti, whence, bits);
         self.waiting.push_back(judged);
     }
 

@@ -16,13 +16,15 @@
 //! those that are least likely to be read: those whose bits tell least beyond what the word needs. It counts them in
 //! [`Work::given_up`].
 //!
-//! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`].
+//! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`]. The trellis names the likeliest
+//! word; how much likelier it is than its neighbours counts too (`rivals`).
 //!
 //! Chosen: public decoders send every candidate through a trellis (463 in a subframe of 100 PRB pairs), or skip places
 //! because of what they found before. Algebra skips no place and needs no history.
 
 pub mod code;
 pub mod lanes;
+mod rivals;
 mod soft;
 mod users;
 
@@ -34,6 +36,7 @@ use crate::observation::Observation;
 use crate::pdcch::{self, LEVELS, Place, Sent};
 use code::Code;
 use lanes::{LANES, Lanes};
+use rivals::Margins;
 use soft::{Agreement, PARTS, SoftRegion};
 
 /// A message that may have been sent.
@@ -48,6 +51,9 @@ pub struct Candidate {
     /// By how many bits this number of CCEs is likelier than a smaller or larger number; infinite if its user looks
     /// nowhere else.
     pub lead: f32,
+    /// By how many bits this word is likelier than all words together that noise mistakes for it; infinite where that was
+    /// not asked. They are for other RNTIs, which matters if this one's is as unlikely as theirs.
+    pub apart: f32,
     /// −log2 of how often the cell sends messages of this size so: on one CCE, hardly any cell fills most of its bits.
     pub rarity: f32,
 }
@@ -188,6 +194,8 @@ pub struct Search {
     known: Vec<u64>,
     /// The same as a list.
     users: Vec<Rnti>,
+    /// By how many bits what was heard speaks for each coded bit of a word.
+    margins: Margins,
     /// By CCE: those that look for messages on it alone.
     listeners: Vec<Vec<Rnti>>,
     /// Whether users that were not heard for long have been dropped from it in this subframe.
@@ -243,6 +251,7 @@ impl Search {
             found: Vec::new(),
             known: vec![0; 1 << 10],
             users: Vec::new(),
+            margins: Margins::default(),
             listeners: Vec::new(),
             is_tidy: false,
             words: 0,
@@ -412,6 +421,9 @@ impl Search {
                 let found =
                     self.consider(subframe, size, usize::from(place.cce), (decoded.word, Some(place)), prior);
                 self.work.by_trellis += u64::from(found);
+                if found {
+                    self.compare_with_rivals(size, decoded.word, prior);
+                }
                 self.doubt(subframe, size, place, decoded.word, prior);
             }
         }
@@ -529,7 +541,7 @@ impl Search {
             let lead = best.map_or(gain, |best| best.lead.min(gain));
             let message = Sent { rnti, payload, place };
             let rarity = self.sizes[size].rarity(level);
-            best = Some(Candidate { message, evidence: sum.worth(), lead, rarity });
+            best = Some(Candidate { message, evidence: sum.worth(), lead, apart: f32::INFINITY, rarity });
             is_near = wrong <= FEW_WRONG;
         }
         let Some(candidate) = best else { return false };

@@ -128,6 +128,10 @@ fn of_messages_with_a_confidence_of_nine_tenths_nine_of_ten_are_true() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures/reliability.svg");
         std::fs::write(file, figure(&bins)).expect("the folder of the figures is there");
     }
+    let surest = bins[bins.len() - 1];
+    let (are_false, expected) = (surest.messages - surest.truths, surest.messages - surest.confidence);
+    println!("of the surest, {are_false} are false, {expected:.1} expected");
+    assert!(are_false <= 3.0 * expected, "{are_false} of the surest are false, {expected:.1} expected");
     for bin in bins {
         assert!(bin.messages >= 30.0, "{} messages say too little", bin.messages);
         let (low, high) = bin.interval(3.29);

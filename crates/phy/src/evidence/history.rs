@@ -30,7 +30,7 @@ const MULTICAST: f32 = -14.0;
 
 /// log2 of the probability that a message is for a given RNTI that was never seen: one message in 64 is a new user's,
 /// and there are 2^16 RNTIs.
-const NEW_USER: f32 = -22.0;
+pub const NEW_USER: f32 = -22.0;
 
 /// By how much that probability grows after a random-access response.
 const EXPECTED_USER: f32 = 3.0;

@@ -6,6 +6,7 @@
 
 use pulp::Arch;
 
+use super::rivals::Rivals;
 use crate::coding::crc::{self, CRC16};
 use crate::coding::{Codeword, RateMatcher};
 use crate::dci::Payload;
@@ -39,6 +40,8 @@ pub struct Code {
     mistakes: Vec<Mistake>,
     /// The differences of masks that occur, one bit each, and how many mistakes come before every 64 of them.
     masks: Vec<(u64, u16)>,
+    /// The same mistakes, as what they change.
+    rivals: Rivals,
 }
 
 /// A difference between two words that are coded into nearly the same bits.
@@ -153,8 +156,16 @@ impl Code {
             let count = mistakes.partition_point(|mistake| usize::from(mistake.mask) / 64 < block);
             *before = u16::try_from(count).unwrap_or(u16::MAX);
         }
-        let mut code =
-            Code { size, matcher, circle, guesses: Vec::new(), changes: Vec::new(), mistakes, masks };
+        let mut code = Code {
+            size,
+            matcher,
+            circle,
+            guesses: Vec::new(),
+            changes: Vec::new(),
+            mistakes,
+            masks,
+            rivals: Rivals::new(len),
+        };
         let of_mask = (0..CRC_BITS).map(|bit| (0, 1 << bit));
         let of_payload = (0..len - CRC_BITS).map(|bit| (1 << bit, 0));
         let change = |(payload, mask)| {
@@ -284,6 +295,11 @@ impl Code {
         &from[first..first + count]
     }
 
+    /// What words change that noise confuses.
+    pub(super) fn rivals(&self) -> &Rivals {
+        &self.rivals
+    }
+
     /// Chooses the first independent bits among those at `order`; `None` if a CCE does not determine the word.
     fn guess(&self, rows: &[Circle], order: impl Iterator<Item = usize>) -> Option<Guess> {
         let len = rows.len();
@@ -352,19 +368,23 @@ impl Iterator for Cces {
 
 /// Every path through the trellis that soon returns to the true one, from every bit on.
 fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
+    let all = (1u128 << len) - 1;
+    let turned = |pattern: u128, by: usize| {
+        if by == 0 { pattern } else { (pattern << by | pattern >> (len - by)) & all }
+    };
+    let words = light(len).into_iter().flat_map(|pattern| (0..len).map(move |by| turned(pattern, by)));
+    words.map(|word| Mistake { word, mask: crc::mask16(word, size) }).collect()
+}
+
+/// The bits, beginning with the lowest, that such a path from there on changes in a word of `len` bits.
+pub(super) fn light(len: usize) -> Vec<u128> {
     let weight = |pattern: u128| -> u32 {
         let coded = Codeword::encode(pattern, len);
         coded.steps().iter().flatten().map(|&bit| u32::from(bit)).sum()
     };
     // Patterns begin at the lowest bit, so that none is counted twice.
     let patterns = (1u128..1 << LONGEST_MISTAKE).filter(|pattern| pattern % 2 == 1);
-    let light: Vec<u128> = patterns.filter(|&pattern| weight(pattern) <= MOST_DIFFERENT).collect();
-    let all = (1u128 << len) - 1;
-    let turned = |pattern: u128, by: usize| {
-        if by == 0 { pattern } else { (pattern << by | pattern >> (len - by)) & all }
-    };
-    let words = light.iter().flat_map(|&pattern| (0..len).map(move |by| turned(pattern, by)));
-    words.map(|word| Mistake { word, mask: crc::mask16(word, size) }).collect()
+    patterns.filter(|&pattern| weight(pattern) <= MOST_DIFFERENT).collect()
 }
 
 fn circle_of(matcher: &RateMatcher, word: u128, len: usize) -> Circle {

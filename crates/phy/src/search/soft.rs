@@ -308,6 +308,13 @@ impl SoftRegion {
         (self.cces[cce].hard ^ bits).count_ones()
     }
 
+    /// By how many bits a soft value speaks for `bit` rather than the other.
+    pub fn loss(&self, soft: Soft, bit: u8) -> f32 {
+        let size = usize::from(soft.unsigned_abs()).min(SURE);
+        let loss = f32::from(self.weights.loss[size]) / PARTS;
+        if (soft < 0) == (bit == 1) { loss } else { -loss }
+    }
+
     /// How well soft bits agree that stand for the same coded bit, `period` bits apart: 1 without noise, around 0 if
     /// they do not stand for the same bit.
     pub fn repeats(&self, bits: std::ops::Range<usize>, period: usize) -> f32 {
