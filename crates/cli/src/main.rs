@@ -72,7 +72,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let mut out = std::io::stdout().lock();
+    let mut out = Output(std::io::stdout().lock());
     let verdict = match as_typed().command {
         Command::Demo(args) => cmd::demo::run(&args, &mut out),
         Command::Sim(args) => cmd::sim::run(&args, &mut out),
@@ -132,6 +132,25 @@ fn as_typed() -> Cli {
         terminal::say_painted(called::as_called(told.trim_end()));
         std::process::exit(2)
     })
+}
+
+/// Standard output. Its errors name it: a command may write to files too.
+struct Output(std::io::StdoutLock<'static>);
+
+impl Output {
+    fn named(error: std::io::Error) -> std::io::Error {
+        std::io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes).map_err(Output::named)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush().map_err(Output::named)
+    }
 }
 
 /// Whether nobody reads the output any more (`airpace … | head`). That is not treated as an error.

@@ -295,3 +295,30 @@ fn every_option_that_names_a_file_is_tried_here() {
         );
     }
 }
+
+/// A disk that is full is named: a command may write to several places.
+#[test]
+fn a_full_standard_output_is_named() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &Log::default().packet(1, 0, 0xB0EC, &nas(&[7, 0x41])).0);
+    for words in ["diag decode phone.qmdl --json", "diag info phone.qmdl", "list schemes"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+        let done = Done::of(shell.command(&words).stdout(full), &words);
+        done.refused(&["cannot write to standard output: No space left on device"]);
+    }
+}
+
+/// What cannot be read leaves nothing behind.
+#[test]
+fn a_log_that_is_not_there_leaves_no_folder() {
+    let shell = Shell::new();
+    shell.write_bytes("phone.qmdl", &Log::default().packet(1, 0, 0xB0EC, &nas(&[7, 0x41])).0);
+    for option in ["--parquet", "--unknown", "--pcap"] {
+        for inputs in [&["missing.qmdl"][..], &["phone.qmdl", "missing.qmdl"]] {
+            let words = [&["diag", "decode"], inputs, &[option, "kept"]].concat();
+            shell.run(&words).refused(&["missing.qmdl", "give an existing file"]);
+            assert!(!shell.path("kept").exists(), "{words:?}");
+        }
+    }
+}

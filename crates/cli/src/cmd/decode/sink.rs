@@ -12,7 +12,7 @@ use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
 use airpace_radio::align::{Leap, Shift};
 use airpace_radio::{CarrierId, Rnti};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -29,9 +29,6 @@ use super::subframes;
 use super::tables::{At, Tables};
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
-
-/// The error if messages cannot be printed.
-const NO_OUTPUT: &str = "cannot write to standard output";
 
 /// The time between two updates of the progress bar.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -120,7 +117,7 @@ impl<'o> Sink<'o> {
     /// # Errors
     /// If it cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
-        self.out.flush().context(NO_OUTPUT)?;
+        self.out.flush()?;
         self.reports.as_mut().map_or(Ok(()), ReportFile::flush)
     }
 
@@ -318,7 +315,7 @@ impl<'o> Sink<'o> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
         }
-        writeln!(self.out, "{object}").context(NO_OUTPUT)
+        Ok(writeln!(self.out, "{object}")?)
     }
 
     /// Prints a line of a recording, with the recording's number in front if there are several. A heading comes before
@@ -327,12 +324,12 @@ impl<'o> Sink<'o> {
         let is_one_of_many = self.recordings.len() > 1;
         if !std::mem::replace(&mut self.has_head, true) {
             let number = if is_one_of_many { " # " } else { "" };
-            writeln!(self.out, "{}", Paint::stdout().bold(&format!("{number}{head}"))).context(NO_OUTPUT)?;
+            writeln!(self.out, "{}", Paint::stdout().bold(&format!("{number}{head}")))?;
         }
         if is_one_of_many {
-            write!(self.out, "{carrier:>2} ").context(NO_OUTPUT)?;
+            write!(self.out, "{carrier:>2} ")?;
         }
-        writeln!(self.out, "{line}").context(NO_OUTPUT)
+        Ok(writeln!(self.out, "{line}")?)
     }
 
     /// Prints one subframe that has all its messages.
@@ -376,7 +373,7 @@ impl<'o> Sink<'o> {
     /// If a file cannot be written, or no cell could be read in a recording.
     pub fn finish(mut self) -> anyhow::Result<Verdict> {
         self.bar.finish_and_clear();
-        self.out.flush().context(NO_OUTPUT)?;
+        self.out.flush()?;
         // If nothing was read, earlier tables are not replaced.
         let has_read = self.recordings.iter().any(|recording| recording.stats.subframes().is_some());
         if let Some(tables) = self.tables.filter(|_| has_read) {

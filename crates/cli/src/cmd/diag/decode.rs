@@ -83,6 +83,7 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inputs = Named::inputs(&args.files);
     check_files(args, &inputs)?;
+    input::check_there(&args.files)?;
     let writer = writer(args, &inputs, out)?;
     let mut decode = Decode {
         writer,

@@ -127,6 +127,26 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
     Ok(sources)
 }
 
+/// Checks that files can be opened, before anything is made for what they hold. Pipes are not opened: that may wait.
+///
+/// # Errors
+/// Those of [`read`] for a file that cannot be opened.
+pub fn check_there(paths: &[PathBuf]) -> anyhow::Result<()> {
+    let is_pipe = |path: &Path| {
+        path == Path::new("-") || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir())
+    };
+    paths.iter().filter(|path| !is_pipe(path)).try_for_each(|path| opened(path).map(drop))
+}
+
+fn opened(path: &Path) -> anyhow::Result<File> {
+    let name = path.display();
+    if path.is_dir() {
+        bail!("`{name}` is a folder; give the logs in it, in order: {name}/*.qmdl");
+    }
+    File::open(path)
+        .with_context(|| format!("cannot read `{name}`; give an existing file, or - for standard input"))
+}
+
 /// Passes on what a reader finds, until the sink fails.
 struct Feed<'s, S> {
     sink: &'s mut S,
@@ -181,14 +201,10 @@ fn progress(paths: &[PathBuf]) -> ProgressBar {
 
 /// A file's bytes, expanded, and its compression.
 fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>, Box<dyn Read>)> {
-    let name = path.display();
-    let refused = || format!("cannot read `{name}`; give an existing file, or - for standard input");
     let file: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())
-    } else if path.is_dir() {
-        bail!("`{name}` is a folder; give the logs in it, in order: {name}/*.qmdl");
     } else {
-        Box::new(bar.wrap_read(File::open(path).with_context(refused)?))
+        Box::new(bar.wrap_read(opened(path)?))
     };
-    Ok(airpace_live::log::expanded(&name.to_string(), file)?)
+    Ok(airpace_live::log::expanded(&path.display().to_string(), file)?)
 }
