@@ -62,7 +62,10 @@ impl Estimator {
         let late = self.late_symbol();
         // The first symbol, from which most is known where the channel moves fast, is known best.
         if self.channel.later.is_empty() || symbol > late {
-            return self.moved_until(symbol);
+            // Ports 2 and 3 have their reference signals in the second symbol.
+            let all = self.ports.len() as f32;
+            let second = (all - 2.0).max(0.0) / all;
+            return (1.0 - second) * self.moved_until(symbol) + second * self.moved_until(symbol.abs_diff(1));
         }
         let away = self.moved_until(late);
         let place = (4 * symbol * (late - symbol)) as f32 / (late * late) as f32;
@@ -74,5 +77,51 @@ impl Estimator {
         let symbols = self.pilots[0].len() as f32;
         let motion = self.motion().max(0.0);
         (motion * (symbol * symbol) as f32 / (symbols * symbols)).min(MOST_MOVED * self.channel.power)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Estimator;
+    use crate::grid::Grid;
+    use crate::sequence::crs;
+    use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
+
+    /// Ports 2 and 3 are measured in the second symbol: in the first, a channel that moves has not come so far.
+    #[test]
+    fn the_first_symbol_of_four_ports_is_not_known_as_well_as_that_of_two() {
+        for ports in [Ports::Two, Ports::Four] {
+            let cell = Cell {
+                pci: 424,
+                bandwidth: Bandwidth::from_prbs(25).expect("a bandwidth of LTE"),
+                ports,
+                cp: CyclicPrefix::Normal,
+                phich_duration: PhichDuration::Normal,
+                phich_resource: PhichResource::One,
+            };
+            let mut estimator = Estimator::new(&cell);
+            let mut grid = Grid::new(&cell);
+            for index in 0..60 {
+                let number = index % 10;
+                for symbol in [4, 1, 0] {
+                    for port in 0..ports.count() {
+                        let Some(pilots) = crs::pilots(&cell, port, number, symbol) else { continue };
+                        let turns = 0.9 * (index as f64 + symbol as f64 / 14.0) + 0.2 * port as f64;
+                        let gain = libm::cos(std::f64::consts::TAU * turns) as f32;
+                        for (at, value) in pilots.values.iter().enumerate() {
+                            grid.symbol_mut(symbol)[pilots.first + at * crs::Pilots::SPACING] = value * gain;
+                        }
+                    }
+                }
+                estimator.begin();
+                [4, 1, 0].into_iter().for_each(|symbol| estimator.add(number, symbol, &grid));
+                estimator.finish(number);
+            }
+            let moved = estimator.channel.moved[0] / estimator.channel.power;
+            match ports {
+                Ports::Four => assert!((0.005..0.3).contains(&moved), "{moved}"),
+                _ => assert_eq!(moved, 0.0),
+            }
+        }
     }
 }
