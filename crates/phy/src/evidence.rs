@@ -12,7 +12,8 @@
 //! | PRBs or a direction that another message of the subframe already took | − 8 … − 10 |
 //!
 //! The sum is the logarithm of the odds, and so gives the confidence. A message for an RNTI that was never seen must also be
-//! likelier than the words that noise mistakes for it ([`Candidate::apart`]), each of which is for another. Of messages that share CCEs, only the likeliest
+//! likelier than the words that noise mistakes for it ([`Candidate::apart`]), each of which is for another. Of messages that
+//! share CCEs, only the likeliest
 //! is kept. A message of an unknown user that is not sure yet waits for another message to the same RNTI: two false
 //! messages agree by chance once in 2^16 cases, which is 16 bits. A sure message of an unknown user waits too if its
 //! format is not clear, because the next message mostly tells the format. A message of a known user leaves at once.

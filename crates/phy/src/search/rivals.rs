@@ -3,6 +3,9 @@
 //! The trellis names the likeliest word, and any word is for some RNTI. So a word of noise that is near a true one looks as
 //! good as the true one would: its evidence says that something was sent, and that it sounds like this word. Whether it is
 //! this word or one of its neighbours, only the few coded bits tell in which they differ.
+//!
+//! Chosen: public decoders ask nothing of the kind. Only the lightest paths count, those of at most 20 coded bits; without
+//! trying others.
 
 use super::code::light;
 use super::*;

@@ -49,6 +49,8 @@ const USUAL_POWER: f32 = 0.7;
 const SPAN: f32 = 20.0;
 
 /// The signal counts as at most so many times a typical deviation.
+///
+/// Chosen: without trying others; far above what any receiver hears.
 const MOST_SIGNAL: f32 = 1e7;
 
 /// From this excess of a reference signal on, its neighbours that are not measured count as disturbed too.
