@@ -18,6 +18,7 @@
 #![warn(missing_docs)]
 
 pub mod agreement;
+pub mod comparison;
 pub mod direction;
 pub mod emulation;
 pub mod error;
