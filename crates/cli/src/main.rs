@@ -120,7 +120,8 @@ fn main() -> ExitCode {
 /// program.
 fn as_typed() -> Cli {
     let mut command = called::in_help(Cli::command());
-    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let words = cmd::emu::compose::in_order(&command, std::env::args_os().collect());
+    let parsed = command.try_get_matches_from_mut(words);
     let cli = parsed
         .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     cli.unwrap_or_else(|error| {

@@ -28,6 +28,7 @@
 //! | [`machine`] | what this machine carries |
 
 pub mod address;
+mod attention;
 pub mod audit;
 pub mod bulk;
 pub mod clock;

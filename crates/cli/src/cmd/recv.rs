@@ -58,6 +58,10 @@ pub struct Args {
     overwrite: bool,
     #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
+    /// Run before all other programs (SCHED_FIFO), where that is allowed: packets leave on time on a busy machine, and
+    /// others wait.
+    #[arg(long)]
+    realtime: bool,
     /// Print one JSON object per event.
     #[arg(long)]
     json: bool,
@@ -146,7 +150,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let has_radio = args.radio.is_some();
     let settings =
         Settings { key: key.clone(), store, serves, once: args.once, has_radio, stop: on_interrupt()? };
-    let wire = Wire { key, socket, role: Role::Listens, radio };
+    let wire = Wire { key, socket, role: Role::Listens, radio, wants_realtime: args.realtime };
     wire::turn(wire, Server::new(settings, tell))?;
     Ok(Verdict::Fine)
 }

@@ -71,6 +71,10 @@ pub struct Args {
     /// How long to try again while nothing is heard of the far side, in s.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = super::within::<0, 1_000_000>)]
     patience: f64,
+    /// Run before all other programs (SCHED_FIFO), where that is allowed: packets leave on time on a busy machine, and
+    /// others wait.
+    #[arg(long)]
+    realtime: bool,
     /// Print one JSON object at the end.
     #[arg(long)]
     json: bool,
@@ -136,7 +140,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         shown.borrow_mut().show(progress);
     });
     let client = client.map_err(|fault| anyhow!("{}", fault.sentence))?;
-    let wire = Wire { key, socket, role: Role::Calls(args.transport), radio };
+    let wire = Wire { key, socket, role: Role::Calls(args.transport), radio, wants_realtime: args.realtime };
     let client = wire::turn(wire, client)?;
     watch.borrow().end();
     match client.outcome() {

@@ -101,7 +101,10 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NameError::Leaves => "its name leads out of the folder; send it under a plain name",
-            NameError::Long => "its name is too long; send it under a shorter one",
+            NameError::Long => {
+                "its name is too long: a part may have 237 bytes, and the whole 1024 bytes in 32 parts; send it under a \
+                 shorter one"
+            }
             NameError::Hidden => {
                 "its name begins with a dot, and programs obey such files; send it under another name"
             }
