@@ -9,7 +9,7 @@
 //! | [`unnamed`] | what would take too much memory while a program runs | without a name: it is gone with the process |
 //! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
 //! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
-//! | [`Inside`] | names that a stranger has chosen | never out of one folder, and through no link |
+//! | [`Inside`] | names that a stranger has chosen | never out of one folder, through no link, and to no key |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
 //! | [`Place`] | telling whether two names are one file | by device and number |
 //!
@@ -26,6 +26,7 @@ mod secret;
 mod special;
 mod unnamed;
 mod whole;
+mod withheld;
 
 pub use growing::Growing;
 pub use inside::{Inside, Lies, set_about};
