@@ -11,6 +11,7 @@
 //! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
 //! | [`Inside`] | names that a stranger has chosen | never out of one folder, through no link, and to no key |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
+//! | [`make_own_folder`], [`is_own_folder`] | folders whose content root trusts | no link, and nobody else may write there |
 //! | [`Place`] | telling whether two names are one file | by device and number |
 //!
 //! If a link lies where a file is to be written, the write is refused, and the error names the link's target. Links
@@ -21,6 +22,7 @@ mod inside;
 mod kernel;
 mod new;
 mod open;
+mod own;
 mod place;
 mod secret;
 mod special;
@@ -33,6 +35,7 @@ pub use inside::{Inside, Lies, set_about};
 pub use kernel::{join_group, set_kernel, set_process};
 pub use new::new_file;
 pub use open::{open, read_to_string};
+pub use own::{is_own_folder, make_own_folder};
 pub use place::Place;
 pub use secret::{new_secret, read_secret};
 pub use unnamed::unnamed;
