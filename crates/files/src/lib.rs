@@ -8,6 +8,7 @@
 //! | [`new_file`] | logs of programs in a run folder | in place; never over anything |
 //! | [`unnamed`] | what would take too much memory while a program runs | without a name: it is gone with the process |
 //! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
+//! | [`read_at_most`], [`text_at_most`] | what comes through a pipe or a decoder | of a bounded size |
 //! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
 //! | [`Inside`] | names that a stranger has chosen | never out of one folder, through no link, and to no key |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
@@ -34,7 +35,7 @@ pub use growing::Growing;
 pub use inside::{Inside, Lies, set_about};
 pub use kernel::{join_group, set_kernel, set_process};
 pub use new::new_file;
-pub use open::{open, read_to_string};
+pub use open::{open, read_at_most, read_to_string, text_at_most};
 pub use own::{is_own_folder, make_own_folder};
 pub use place::Place;
 pub use secret::{new_secret, read_secret};
