@@ -18,6 +18,8 @@
 //! If a link lies where a file is to be written, the write is refused, and the error names the link's target. Links
 //! among the folders of the path are the user's own affair.
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod growing;
 mod inside;
 mod kernel;
@@ -44,12 +46,41 @@ pub use whole::{Whole, replace, unfinished, write};
 
 use std::io::{Error, ErrorKind};
 
+use rustix::io::Errno;
+
 /// Advice for a failed write, as the end of a sentence; `option` names the option for the file.
 pub fn remedy(error: &Error, option: &str) -> String {
+    if let Some(remedy) = limit(error) {
+        return remedy.to_owned();
+    }
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             format!("make room there, or choose another disk with {option}")
         }
         _ => format!("choose a place that you may write to with {option}"),
+    }
+}
+
+/// Advice if a file was refused because too many are open, whatever its name is: as the end of a sentence.
+pub fn limit(error: &Error) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE => {
+            Some("this process has as many files open as it may: raise the limit with `ulimit -n`")
+        }
+        Errno::NFILE => Some("the machine has as many files open as it may: end other programs"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_open_files_is_no_matter_of_the_place() {
+        let of = |errno: Errno| remedy(&errno.into(), "--out");
+        assert!(of(Errno::MFILE).contains("ulimit -n"));
+        assert!(of(Errno::NFILE).contains("end other programs"));
+        assert!(of(Errno::NOSPC).contains("make room") && of(Errno::ACCESS).contains("write to with --out"));
     }
 }
