@@ -3,6 +3,8 @@
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
 //! 0 fine, 1 an expectation or a run of a sweep failed, 2 an error.
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod called;
 mod cmd;
 mod installation;

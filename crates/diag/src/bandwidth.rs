@@ -37,6 +37,11 @@ const SILENCE_NANOS: u64 = 10_000_000_000;
 /// Chosen: 2^62 ns after 1980, the year 2126. Windows after it still have numbers.
 const LATEST_NANOS: u64 = 1 << 62;
 
+/// Longest span of a sum of granted bytes. The bytes of a longer one are in no window.
+///
+/// Chosen: a minute. Modems report such a sum several times per second.
+const MAX_SUM_MS: u32 = 60_000;
+
 /// One of the two methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
@@ -104,15 +109,17 @@ pub struct Bandwidth {
     grants: Grants,
     /// When the first packet was.
     origin: Option<u64>,
+    /// The latest stamp so far; meaningless without an origin.
     newest: u64,
     /// The next window to give out.
     next: u64,
     /// Begin and end of times in which nothing was logged.
     silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
-    /// Grants from before the first packet, or of windows that were given out already.
+    /// Grants from before the first packet, or of windows that were given out already; sums over too long a time.
     outside: u64,
     misstamped: u64,
+    unstamped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -168,6 +175,7 @@ impl Bandwidth {
             series: BTreeMap::new(),
             outside: 0,
             misstamped: 0,
+            unstamped: 0,
         }
     }
 
@@ -187,7 +195,8 @@ impl Bandwidth {
         self.grants.troubles()
     }
 
-    /// Grants that are in no window: from before the first packet, or late, when their window had been given out.
+    /// Grants and sums that are in no window: from before the first packet, late, when their window had been given out,
+    /// or, of sums, over more than a minute.
     pub fn outside(&self) -> u64 {
         self.outside
     }
@@ -195,6 +204,11 @@ impl Bandwidth {
     /// Packets with a stamp that no modem writes. They are not counted anywhere else.
     pub fn misstamped(&self) -> u64 {
         self.misstamped
+    }
+
+    /// Packets whose stamp is 0: the modem gave them no time. They are not counted anywhere else.
+    pub fn unstamped(&self) -> u64 {
+        self.unstamped
     }
 
     /// Windows that [`Bandwidth::take`] would give out now, silences included. A reader of a long log takes them before
@@ -205,15 +219,20 @@ impl Bandwidth {
 
     /// Takes a packet. `each` gets its grants too, in the order of the packet.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&GrantReport)) {
+        if packet.stamp == Stamp::default() {
+            self.unstamped += 1;
+            return;
+        }
         let now = packet.stamp.nanos();
         if now >= LATEST_NANOS {
             self.misstamped += 1;
             return;
         }
+        let has_begun = self.origin.is_some();
         let origin = *self.origin.get_or_insert(now);
         // Different parts of a modem write the radios and codes: their stamps are not in order.
         if now > self.newest {
-            if self.newest > 0 && now - self.newest > SILENCE_NANOS {
+            if has_begun && now - self.newest > SILENCE_NANOS {
                 self.silences.push_back((self.newest, now));
             }
             self.newest = now;
@@ -233,6 +252,7 @@ impl Bandwidth {
                         None => *outside += 1,
                     }
                 }
+                GrantReport::Sum(sum) if sum.span_ms > MAX_SUM_MS => *outside += 1,
                 GrantReport::Sum(sum) => {
                     let series = series.entry((sum.radio, sum.direction)).or_default();
                     series.sum(&sum, origin, *every_nanos, *next);

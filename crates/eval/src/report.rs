@@ -7,6 +7,7 @@
 mod agreement;
 mod cells;
 mod colour;
+mod delays;
 mod emulation;
 mod overview;
 mod packets;

@@ -28,6 +28,8 @@
 //!
 //! Same scenario, scheme and seed give the same events, bit for bit, on any machine.
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod agenda;
 mod antenna;
 mod clock;

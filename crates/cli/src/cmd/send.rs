@@ -198,7 +198,8 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
         bail!("`-` is standard input, which cannot be fetched; give names of files of the far side");
     }
     let folder = args.into.as_deref().unwrap_or(Path::new("."));
-    let inside = Inside::open(folder).with_context(|| {
+    let inside = Inside::open(folder).and_then(|inside| inside.withholding(args.key.as_deref()));
+    let inside = inside.with_context(|| {
         format!(
             "--into {} cannot be written to; give a folder that is there and that you may use",
             folder.display()

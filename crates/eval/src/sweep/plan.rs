@@ -21,6 +21,7 @@ use crate::judge::Judge;
 use crate::matrix::run_judged;
 use crate::summary::RunSummary;
 use crate::tables::flows::FlowRow;
+use crate::threads;
 
 /// A run of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,12 +194,7 @@ impl Plan {
                 all[first..first + found.len()].clone_from_slice(&found);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..jobs.clamp(1, points.div_ceil(TAKE)) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        threads::share(jobs.clamp(1, points.div_ceil(TAKE).max(1)), &work);
         let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.into_iter().map(|each| each.expect("every point was looked at")).collect()
     }

@@ -35,6 +35,7 @@ use crate::folder::Host;
 use crate::report::sweep::{About, Failure, SweepPage};
 use crate::tables::flows::FlowRow;
 use crate::tables::memory::Batches;
+use crate::threads;
 
 /// What was swept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -361,12 +362,7 @@ impl Sweep {
                 tell(1.0);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.host.jobs.clamp(1, missing.len().max(1)) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        threads::share(self.host.jobs.clamp(1, missing.len().max(1)), &work);
         if let Some(error) = refused.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }

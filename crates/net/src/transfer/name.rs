@@ -67,8 +67,7 @@ impl Name {
             if part.contains(['\n', '\t']) || airpace_core::plain::plain(part) != part {
                 return Err(NameError::Unseen);
             }
-            let lower = part.to_ascii_lowercase();
-            if lower.ends_with(PART) || lower.ends_with(JOURNAL) {
+            if is_of_incomplete(part) {
                 return Err(NameError::Ours);
             }
         }
@@ -89,6 +88,12 @@ impl Name {
     pub fn journal(&self) -> String {
         format!("{}{JOURNAL}", self.0)
     }
+}
+
+/// Whether a part of a name is that of an incomplete file or of its journal.
+pub fn is_of_incomplete(part: &str) -> bool {
+    let lower = part.to_ascii_lowercase();
+    lower.ends_with(PART) || lower.ends_with(JOURNAL)
 }
 
 impl fmt::Display for Name {
