@@ -361,6 +361,10 @@ impl Cell {
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
+        // What a device does not get while it moves to another cell says nothing about its load.
+        if device.handover.is_interrupted(now) {
+            return;
+        }
         let active = device.aggregation.active();
         let mut load = Load { queue_bytes: device.rlc.queued().0, ..Load::default() };
         for (place, link) in user.links[..active].iter().enumerate() {
