@@ -8,6 +8,7 @@ use airpace_radio::RadioReport;
 
 use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan};
 use super::trace_radio::TraceRadio;
+use super::truth::CellService;
 use crate::cell::Cell;
 use crate::cellular::CellularLink;
 use crate::link::{Exit, Link};
@@ -163,6 +164,27 @@ impl LastHop {
             }
             LastHop::Nothing(rate) => *rate,
         }
+    }
+
+    /// What a cell does for a device in this direction; `None` if there is no cell.
+    pub(super) fn cell_service(&mut self, direction: Direction, device: DeviceId) -> Option<CellService> {
+        let LastHop::Cell(hop) = self else { return None };
+        Some(match direction {
+            Direction::Downlink => {
+                let subframes = hop.cell.subframes_in_preparation();
+                CellService {
+                    sent: hop.cell.sent_to(device),
+                    whole_band: Bytes(hop.cell.whole_band(device).0 * subframes),
+                    saturating: hop.cell.saturating(device),
+                }
+            }
+            Direction::Uplink => {
+                let packet = hop.packet_bytes[usize::from(device.0)][direction as usize];
+                let subframes = hop.grant_delay.as_millis() as u64 + 1;
+                let whole_band = Bytes(hop.cell.uplink_whole_band(device, packet).0 * subframes);
+                CellService { sent: Bytes::ZERO, whole_band, saturating: whole_band }
+            }
+        })
     }
 
     /// The longest time that a device waits until it may send, in addition to waiting for the data before it.
