@@ -124,7 +124,8 @@ fn no_stamp_makes_windows_of_empty_time() {
 
 #[test]
 fn a_packet_without_a_time_and_a_claimed_span_make_no_windows() {
-    let without_time = LogPacket { stamp: Stamp(0), ..packet(0xB067, 0, &summary(100)) };
+    let grants = summary(100);
+    let without_time = LogPacket { stamp: Stamp(0), ..packet(0xB067, 0, &grants) };
     for place in 0..3 {
         let mut bandwidth = Bandwidth::new(1);
         for at in 0..3 {

@@ -40,9 +40,7 @@ struct flow {
 	struct counted counted;
 	ap_u64 delivered;
 	ap_u64 least;
-	/* Recoveries that are over; and whether the kernel is in one. */
-	ap_u64 recovered;
-	ap_u32 recovers;
+	struct recoveries recoveries;
 	ap_u32 last_delivered;
 	/* How often the peer has told, and had told when that was last used. */
 	ap_u32 count;
@@ -167,7 +165,7 @@ int pbe_cong_control(ap_u64 *ctx)
 	f->p.mss = f->p.bbr.mss = wire;
 	phase = f->p.phase;
 	if (AP_RARE(rs->losses > 0))
-		pbe_on_loss(&f->p, (ap_u64)(ap_u32)rs->losses * wire, 0, f->recovered);
+		pbe_on_loss(&f->p, (ap_u64)(ap_u32)rs->losses * wire, 0, f->recoveries.over);
 	f->delivered += (ap_u32)(tp->delivered - f->last_delivered);
 	f->last_delivered = tp->delivered;
 	if (AP_USUAL(rs->acked_sacked > 0)) {
@@ -184,7 +182,7 @@ int pbe_cong_control(ap_u64 *ctx)
 		if (rs->delivered > 0 && rs->interval_us > 0)
 			a.bbr.rate = ap_rate_of((ap_u64)(ap_u32)rs->delivered * wire, (ap_u64)rs->interval_us * AP_US);
 		a.bbr.app_limited = rs->is_app_limited != 0;
-		a.bbr.recovered = f->recovered;
+		a.bbr.recovered = f->recoveries.over;
 		a.bbr.newest_sent = a.bbr.rtt == AP_NONE ? 0 : ap_less(a.bbr.now, a.bbr.rtt);
 		f->least = ap_min(f->least, ap_min(a.bbr.rtt, a.bbr.smoothed));
 		a.least = f->least;
@@ -231,11 +229,10 @@ void pbe_set_state(ap_u64 *ctx)
 		bare_set_state(sk, state);
 		return;
 	}
-	f->recovered += f->recovers && state < TCP_CA_Recovery;
-	f->recovers = state >= TCP_CA_Recovery;
+	count_recovery(&f->recoveries, state);
 	if (state != TCP_CA_Loss)
 		return;
-	pbe_on_loss(&f->p, 0, 1, f->recovered);
+	pbe_on_loss(&f->p, 0, 1, f->recoveries.over);
 	apply(sk, tp, f, wire_bytes(sk, tp), f->p.phase);
 }
 

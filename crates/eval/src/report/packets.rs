@@ -152,7 +152,7 @@ impl Counts {
         }
     }
 
-    fn finish(mut self) -> PacketCourse {
+    fn finish(self) -> PacketCourse {
         let started =
             self.arrived_bytes.iter().position(|bytes| *bytes > 0).unwrap_or(self.arrived_bytes.len());
         let throughput_mbps = self.arrived_bytes.iter().enumerate();
