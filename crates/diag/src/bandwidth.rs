@@ -37,11 +37,6 @@ const SILENCE_NANOS: u64 = 10_000_000_000;
 /// Chosen: 2^62 ns after 1980, the year 2126. Windows after it still have numbers.
 const LATEST_NANOS: u64 = 1 << 62;
 
-/// Longest span of a sum of granted bytes. The bytes of a longer one are in no window.
-///
-/// Chosen: a minute. Modems report such a sum several times per second.
-const MAX_SUM_MS: u32 = 60_000;
-
 /// One of the two methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
@@ -116,7 +111,7 @@ pub struct Bandwidth {
     /// Begin and end of times in which nothing was logged.
     silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
-    /// Grants from before the first packet, or of windows that were given out already; sums over too long a time.
+    /// Grants from before the first packet, or of windows that were given out already.
     outside: u64,
     misstamped: u64,
     unstamped: u64,
@@ -195,8 +190,7 @@ impl Bandwidth {
         self.grants.troubles()
     }
 
-    /// Grants and sums that are in no window: from before the first packet, late, when their window had been given out,
-    /// or, of sums, over more than a minute.
+    /// Grants that are in no window: from before the first packet, or late, when their window had been given out.
     pub fn outside(&self) -> u64 {
         self.outside
     }
@@ -252,7 +246,6 @@ impl Bandwidth {
                         None => *outside += 1,
                     }
                 }
-                GrantReport::Sum(sum) if sum.span_ms > MAX_SUM_MS => *outside += 1,
                 GrantReport::Sum(sum) => {
                     let series = series.entry((sum.radio, sum.direction)).or_default();
                     series.sum(&sum, origin, *every_nanos, *next);

@@ -17,6 +17,11 @@ const NEAR: f64 = 0.95;
 /// Chosen: the digits of a share in whole percent, plus rounding.
 const EQUAL: f64 = 0.015;
 
+/// Maximum relative difference of two rates that count as equal because their seeds differ more.
+///
+/// Chosen: users notice a larger difference of the means, even if these seeds do not prove it.
+const MAX_EQUAL: f64 = 0.04;
+
 /// Minimum loss rate that a sentence mentions.
 ///
 /// Chosen: at 1 %, interactive programs begin to suffer.
@@ -203,8 +208,7 @@ impl<'a> Standing<'a> {
             .flatten()
             .and_then(|spread| spread.deviation)
             .map_or(0.0, |deviation| 2.0 * deviation / (self.rates_mbps.len() as f64).sqrt());
-        // A difference of a tenth is stated, however much the seeds differ.
-        difference <= EQUAL.max((error_mbps / other.rate_mbps()).min(0.1)) * other.rate_mbps()
+        difference <= EQUAL.max((error_mbps / other.rate_mbps()).min(MAX_EQUAL)) * other.rate_mbps()
     }
 }
 

@@ -26,7 +26,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
     ("crates/cli/src/cmd/kernel/devices.rs", "DEVICES", "the kernel's own file"),
     ("crates/cli/src/cmd/kernel/loaded.rs", "AVAILABLE", "the kernel's own file"),
-    ("crates/cli/src/cmd/kernel/netns.rs", "DEFAULT", "the kernel's own file"),
     ("crates/cli/src/installation.rs", "fs::read(binary)", "the program itself"),
     ("crates/emu/src/session/namespaces.rs", "read_to_string(path)", "below /proc/self/task"),
     ("crates/emu/src/session/names.rs", "LIST", "the system's /etc/resolv.conf"),
