@@ -27,7 +27,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/cli/src/cmd/kernel/devices.rs", "DEVICES", "the kernel's own file"),
     ("crates/cli/src/cmd/kernel/loaded.rs", "AVAILABLE", "the kernel's own file"),
     ("crates/cli/src/installation.rs", "fs::read(binary)", "the program itself"),
-    ("crates/emu/src/session/namespaces.rs", "read_to_string(path)", "below /proc/self/task"),
     ("crates/emu/src/session/names.rs", "LIST", "the system's /etc/resolv.conf"),
     ("crates/emu/src/session/pasta.rs", "said.read_to_string", "a program that it started wrote it"),
 ];

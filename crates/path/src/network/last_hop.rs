@@ -14,6 +14,11 @@ use crate::cellular::CellularLink;
 use crate::link::{Exit, Link};
 use crate::trace::TraceLink;
 
+/// Subframes from a block of the uplink to its decoding, in which the data of the block still counts as waiting.
+///
+/// Source: TS 36.213 §8.3 (the answer to a block comes four subframes after the block)
+const ON_THE_AIR: u64 = 4;
+
 /// One millisecond.
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -180,7 +185,7 @@ impl LastHop {
             }
             Direction::Uplink => {
                 let packet = hop.packet_bytes[usize::from(device.0)][direction as usize];
-                let subframes = hop.grant_delay.as_millis() as u64 + 1;
+                let subframes = hop.grant_delay.as_millis() as u64 + 1 + ON_THE_AIR;
                 let whole_band = Bytes(hop.cell.uplink_whole_band(device, packet).0 * subframes);
                 CellService { sent: Bytes::ZERO, whole_band, saturating: whole_band }
             }
