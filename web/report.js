@@ -114,6 +114,7 @@ function scenarioSection(s) {
     section.append(el("p", { class: "notice" }, "No run of this scenario came to its end."));
     return section;
   }
+  if (s.comparison) section.append(el("p", { class: "comparison" }, s.comparison.join(" ")));
   const source = (trace) => (trace.file === undefined ? "a recording that Airpace made, not of a network" : trace.file);
   if (s.also_replays) {
     const tables = Object.entries(s.also_replays).map(([table, trace]) => `${table}: ${source(trace)}`);

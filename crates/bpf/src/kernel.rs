@@ -241,10 +241,18 @@ pub enum LoadError {
     Lockdown,
     /// Nothing can stay in the kernel.
     #[error(
-        "there is no BPF file system at {PINS_ROOT}, in which schemes stay: `mount -t bpf bpf {PINS_ROOT}` (systemd does it at \
-         each start)"
+        "there is no BPF file system at {PINS_ROOT}, in which schemes stay: `mount -t bpf -o mode=0700 bpf {PINS_ROOT}` \
+         (systemd does it at each start)"
     )]
     NoPins,
+    /// The folder of schemes is not this user's alone.
+    #[error("schemes cannot stay in `{}`: {error}", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// Why it is none of this user's.
+        error: io::Error,
+    },
     /// There is one already.
     #[error(
         "the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it, where {PINS_ROOT} is that \
@@ -443,15 +451,23 @@ impl Kernel {
     /// Keeps the scheme in the kernel when this value and the program are gone.
     ///
     /// # Errors
-    /// If there is no file system for it at `/sys/fs/bpf`, or something is pinned there already.
+    /// If there is no file system for it at `/sys/fs/bpf`, something is pinned there already, or the folder for it is not this
+    /// user's alone.
     pub fn pin(&mut self) -> Result<(), LoadError> {
         let folder = pins().ok_or(LoadError::NoPins)?.join(self.name);
-        // Nothing is left behind half.
-        self.pin_into(&folder).inspect_err(|_| drop(unload(self.name)))
+        // Nothing is left behind half. What others made is left alone.
+        self.pin_into(&folder).inspect_err(|error| {
+            if !matches!(error, LoadError::Foreign { .. }) {
+                drop(unload(self.name));
+            }
+        })
     }
 
     fn pin_into(&mut self, folder: &Path) -> Result<(), LoadError> {
-        fs::create_dir_all(folder).map_err(|error| LoadError::File { path: folder.to_owned(), error })?;
+        for path in [folder.parent(), Some(folder)].into_iter().flatten() {
+            airpace_files::make_own_folder(path)
+                .map_err(|error| LoadError::Foreign { path: path.to_owned(), error })?;
+        }
         let name = self.name;
         let refused = |what| move |error| refused(name, what, error);
         for mut map in self.object.maps_mut() {

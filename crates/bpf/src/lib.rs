@@ -21,6 +21,8 @@
 //! `active.h` counts active flows, and `count.h` shows it every packet that the host sends or receives. `split.h` divides the
 //! bandwidth among them, and `window.h` is the window that a device advertises to any sender.
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 #[cfg(feature = "load")]
 pub mod choose;
 #[cfg(feature = "load")]

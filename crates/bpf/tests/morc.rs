@@ -9,7 +9,7 @@ use airpace_cc::morc;
 use airpace_cc::scheme::Options;
 use airpace_core::{Bytes, Rate};
 use airpace_sim::builtin;
-use common::{Trace, changed, step, told, trace_of, traced};
+use common::{Trace, changed, drawn, step, told, trace_of, traced};
 use proptest::prelude::*;
 
 /// The greatest relative difference of windows and rates: a rate of 100 kbit/s in whole bit/s is wrong by 10^-5, and it
@@ -92,6 +92,18 @@ fn beside_a_rival_it_gets_the_same_rates() {
     let seen = compare(name, mss, &entries).unwrap_or_else(|unlike| panic!("{unlike}"));
     println!("{seen:?}");
     assert!(seen.phases.iter().all(|&answers| answers > 100), "{seen:?}");
+}
+
+#[test]
+fn acks_that_once_parted_the_twins_get_the_same_rates() {
+    for (name, text, phase) in [
+        ("morc-tie", include_str!("drawn/morc-tie.txt"), Phase::Adjusting),
+        ("morc-rival", include_str!("drawn/morc-rival.txt"), Phase::Competing),
+    ] {
+        let (steps, mss) = drawn(text);
+        let seen = compare(name, mss, &told("morc", &steps, mss)).unwrap_or_else(|unlike| panic!("{unlike}"));
+        assert!(seen.phases[phase as usize] > 20, "{name}: {seen:?}");
+    }
 }
 
 proptest! {

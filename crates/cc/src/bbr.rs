@@ -31,6 +31,7 @@ use airpace_core::{Bytes, Rate, Rng, Time};
 
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent};
 use crate::scheme::{Ends, Options, Preset, Scheme, SchemeError, Setup, Style};
+use crate::window::Holes;
 
 use aggregation::Aggregation;
 use cycle::{Cycle, Phase, PhaseEnd};
@@ -152,6 +153,7 @@ pub struct Bbr {
     aggregation: Aggregation,
     policer: Policer,
     window: Window,
+    holes: Holes,
     pacing_rate: Rate,
     probe: Probe,
     /// BtlBw when the last probe began.
@@ -179,6 +181,7 @@ impl Bbr {
             aggregation: Aggregation::default(),
             policer: Policer::default(),
             window: Window::new(mss, initial),
+            holes: Holes::default(),
             // Source: Linux tcp_bbr.c — before the first round-trip time, it is taken for 1 ms.
             pacing_rate: Rate::from_bytes_per(initial, Duration::from_millis(1)).scaled(STARTUP_GAIN),
             probe: Probe::default(),
@@ -236,6 +239,7 @@ impl Bbr {
     /// Updates the model. The expected delivery rate is the rate at which BBR sends, or `least` if that is more.
     /// `cwnd` is the most that can be acknowledged at once.
     fn learn(&mut self, ack: &Ack<'_>, least: Rate, cwnd: Bytes) -> Observed {
+        self.holes.on_ack(ack);
         let seen = self.model.on_ack(ack);
         let expected = self.bandwidth().max(least);
         if seen.round_start {
@@ -304,7 +308,7 @@ impl Bbr {
         self.step(ack, seen, loss_seen);
         self.update_pacing_rate(ack);
         let initial = Bytes(INITIAL_PACKETS * self.mss.0);
-        if self.window.on_ack(ack, initial, &self.window_target()) {
+        if self.window.on_ack(ack, initial, &self.window_target(), self.holes.recovered()) {
             // Packet conservation lasts a whole round.
             self.model.restart_round(ack.rate.delivered);
         }
@@ -489,6 +493,7 @@ impl Bbr {
 
 impl Controller for Bbr {
     fn on_sent(&mut self, sent: &Sent) {
+        self.holes.on_sent(sent);
         let path_was_empty = sent.inflight == sent.bytes;
         if path_was_empty && self.app_was_idle {
             self.restarting_from_idle = true;
@@ -512,7 +517,9 @@ impl Controller for Bbr {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.lost += loss.lost;
-        self.window.on_loss(loss, matches!(self.state, State::ProbeRtt { .. }));
+        self.holes.on_loss(loss);
+        let probes_rtt = matches!(self.state, State::ProbeRtt { .. });
+        self.window.on_loss(loss, probes_rtt, self.holes.recovered());
         if loss.cause == LossCause::Persistent {
             self.full_pipe.rebase();
         }

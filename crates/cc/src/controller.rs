@@ -311,12 +311,16 @@ pub struct Truth {
     /// The capacity that the path's narrowest link can give this flow when a packet sent now gets there: its device's
     /// capacity divided by the device's active flows.
     pub capacity: Rate,
+    /// How much of this flow must be in the queues when a packet sent now gets there, so that the link serves the flow as if
+    /// data without end waited. A scheduler that chooses among users gives less to who has less. Zero where the link
+    /// serves whatever comes.
+    pub enough: Bytes,
     /// This flow's bytes in the queues of the path's links.
     pub backlog: Bytes,
     /// This flow's bytes that have left and have not yet reached the narrowest link.
     pub on_wire: Bytes,
     /// Delay from the sender to the narrowest link, the longest of the recent ones, so that jitter does not starve
-    /// the link. For a device that sends over a cell, it is the time until a grant.
+    /// the link. It is zero for a sender that stands at the link, such as a device that sends over a cell.
     pub forward_delay: Duration,
 }
 

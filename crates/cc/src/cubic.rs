@@ -7,8 +7,7 @@
 //!
 //! Source: RFC 9438; RFC 9406 (HyStart++)
 //!
-//! Differs: except with `recovery=linux`, the window falls at once at a loss, not along RFC 6937. A loss that proves
-//! spurious is not undone (RFC 9438 §4.9 leaves both to the implementation).
+//! Differs: except with `recovery=linux`, the window falls at once at a loss, not along RFC 6937.
 
 mod ack_train;
 mod curve;
@@ -105,9 +104,23 @@ pub struct Cubic {
     ecn: bool,
     srtt: Option<Duration>,
     recovery: Recovery,
+    /// What the last reduction changed.
+    before: Option<Before>,
     /// Whether the window collapsed and nothing was acknowledged since.
     collapsed: bool,
     idle: Idle,
+}
+
+/// What a reduction changes.
+///
+/// Source: RFC 9438 §4.9.1
+#[derive(Clone, Debug)]
+struct Before {
+    cwnd: f64,
+    ssthresh: f64,
+    w_max: Option<f64>,
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
 }
 
 /// The method that ends slow start before a loss.
@@ -136,6 +149,7 @@ impl Cubic {
             ecn: false,
             srtt: None,
             recovery: Recovery::new(recovery),
+            before: None,
             collapsed: false,
             idle: Idle::default(),
         }
@@ -192,6 +206,13 @@ impl Cubic {
 
     /// Source: RFC 9438 §4.6, §4.7
     fn reduce(&mut self, prior_inflight: Bytes) {
+        self.before = Some(Before {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            w_max: self.w_max,
+            cwnd_prior: self.cwnd_prior,
+            epoch: self.epoch.take(),
+        });
         // RFC 9438 §4.7: a flow that did not return to its last maximum leaves room for others.
         let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
         self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
@@ -199,7 +220,18 @@ impl Cubic {
         let [prior, target] = [self.cwnd, self.ssthresh].map(|packets| self.mss.scaled(packets));
         self.recovery.falls(prior, target, self.mss);
         self.cwnd = self.ssthresh;
-        self.epoch = None;
+    }
+
+    /// The loss was none.
+    ///
+    /// Source: RFC 9438 §4.9.1
+    fn undo(&mut self) {
+        let Some(before) = self.before.take().filter(|before| self.cwnd < before.cwnd) else { return };
+        self.cwnd = before.cwnd;
+        self.ssthresh = before.ssthresh;
+        self.w_max = before.w_max;
+        self.cwnd_prior = before.cwnd_prior;
+        self.epoch = before.epoch;
     }
 
     /// Source: RFC 9438 §4.6
@@ -226,6 +258,9 @@ impl Controller for Cubic {
         self.idle.on_ack(ack);
         self.srtt = Some(ack.rtt.smoothed);
         self.collapsed = false;
+        if self.recovery.was_none(ack) {
+            self.undo();
+        }
         if !self.recovery.rests(ack) {
             if self.is_slow_start() {
                 self.slow_start(ack);

@@ -16,12 +16,13 @@
 //! ([`Backlog::Carried`]) gets the numbers of the packets that were delivered or lost ([`Sender::poll_settled`]).
 //! [`Outbox`] assigns a stream of bytes to the numbers, and says how much more the application may hand over.
 //!
-//! Source: RFC 9002, RFC 9000 §13
+//! Source: RFC 9002, RFC 9000 §13; RFC 8985 (reordering)
 
 mod acker;
 mod ledger;
 mod outbox;
 mod ranges;
+mod reordering;
 mod rtt;
 mod sender;
 mod sent;

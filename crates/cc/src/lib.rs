@@ -18,6 +18,8 @@
 //! | [`ran`] | `+ran`: delays without the time for which the radio repeats blocks |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod ack_trace;
 pub mod allegro;
 pub mod bbr;

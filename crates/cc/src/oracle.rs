@@ -1,10 +1,20 @@
-//! The causal Oracle: it knows what the narrowest link will carry when a packet sent now gets there.
+//! The Oracle: it knows what the narrowest link will do when a packet sent now gets there, and carries what a sender that
+//! always has data waiting there carries, with the least queue that this takes.
 //!
-//! Every millisecond it simulates the queue until a packet sent now arrives, from what is on the wire and what the
-//! link will carry until then. It sends so that `slack_ms` worth of data will be waiting. It is causal: it knows the
-//! capacity one forward delay ahead, which no real sender can know. It does not know what the link or other flows do
-//! with that capacity. The backlog shows the effect of the rest (HARQ, scheduling), which the Oracle corrects over a
-//! few milliseconds. Except for those few milliseconds, no scheme can have less delay at the same throughput.
+//! A sender without a queue is no bound where a scheduler chooses among users: it is given less than one that has data
+//! waiting in every subframe. So there are two quantities, both of which the truth holds: what the link will serve
+//! (`capacity`), and how much must wait so that it does (`enough`). Where the scheduler's decisions depend on what waits, the
+//! simulator takes both from a run before the run: the same world with the same seed, in which the Oracle stands at the link
+//! and always has more waiting than a subframe could take. The scheduler cannot tell that run from this one, as long as
+//! `enough` waits here: so it decides the same.
+//!
+//! Every millisecond the Oracle simulates the queue until a packet sent now arrives, from what is on the wire and what the
+//! link will serve until then, and sends so that enough will be waiting. A sender at the link need not foresee anything: it
+//! fills up what is missing. HARQ, losses and other flows on the way show in the backlog, and are corrected over a few
+//! milliseconds.
+//!
+//! What is no bound: links that several flows fill first come, first served. There the Oracle takes an equal share, and a
+//! rival that fills the queue takes more from any sender that does not do the same.
 //!
 //! Chosen: this scheme is ours. It is the bound to which the others are compared.
 
@@ -21,6 +31,9 @@ use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style
 /// Chosen: four subframes. This is long enough not to react to the arrival of single packets.
 const HORIZON: Duration = Duration::from_millis(4);
 
+/// From one truth to the next.
+const MILLISECOND: Duration = Duration::from_millis(1);
+
 /// The rate while there is no capacity, so that the flow stays alive.
 ///
 /// Chosen: a full packet in 1.2 seconds.
@@ -29,14 +42,14 @@ const FLOOR: Rate = Rate::from_bps(10_000);
 /// The scheme as users choose it.
 pub static SCHEME: Scheme = Scheme {
     name: "oracle",
-    summary: "knows the capacity that its packets will find; the bound for all others, in simulation only",
+    summary: "knows what its packets will find, and keeps just enough waiting; the bound for all others, in simulation only",
     source: "",
     style: Style { colour: "#000000", marker: "pin" },
     presets: &[],
     options: &[OptionSpec {
         name: "slack_ms",
         default: "2",
-        summary: "how much it keeps waiting at the link, in milliseconds of the capacity",
+        summary: "how much it keeps waiting at the link at least, in milliseconds of the capacity",
     }],
     takes_ran: false,
     build,
@@ -110,11 +123,17 @@ impl Controller for Oracle {
         }
         self.expected = self.expect(truth);
         // One packet more: the packet in transmission counts as backlog until its end.
-        let wanted = truth.capacity.bytes_in(self.slack) + self.mss;
+        let wanted = truth.capacity.bytes_in(self.slack).max(truth.enough) + self.mss;
+        self.capacity = Some(truth.capacity);
+        if truth.forward_delay == Duration::ZERO && truth.enough > Bytes::ZERO {
+            self.wire.clear();
+            self.expected = truth.backlog;
+            self.rate = Rate::from_bytes_per(wanted - truth.backlog, MILLISECOND).max(FLOOR);
+            return;
+        }
         let correction = |surplus: Bytes| Rate::from_bytes_per(surplus, HORIZON);
         let rate = truth.capacity + correction(wanted - self.expected) - correction(self.expected - wanted);
         self.rate = rate.max(FLOOR);
-        self.capacity = Some(truth.capacity);
         self.wire.push_back(Slot { from: truth.now, capacity: truth.capacity, sent: Bytes::ZERO });
     }
 

@@ -5,6 +5,8 @@
 //!
 //! Differs: except with `recovery=linux`, the window falls at once and not along RFC 6937, so nothing is sent for
 //! half a round after a loss.
+//!
+//! A loss that proves to be none is undone, as in Linux.
 
 use airpace_core::Bytes;
 
@@ -49,6 +51,8 @@ pub struct Reno {
     /// Acknowledged bytes that count for the next packet of growth.
     counted: Bytes,
     recovery: Recovery,
+    /// The window and the threshold before the last reduction.
+    before: (Bytes, Bytes),
     /// Whether the window collapsed and nothing was acknowledged since.
     collapsed: bool,
     idle: Idle,
@@ -65,6 +69,7 @@ impl Reno {
             ssthresh: Bytes(u64::MAX), // RFC 5681 §3.1: arbitrarily high
             counted: Bytes::ZERO,
             recovery: Recovery::new(recovery),
+            before: (Bytes::ZERO, Bytes::ZERO),
             collapsed: false,
             idle: Idle::default(),
             ecn: false,
@@ -84,6 +89,7 @@ impl Reno {
 
     /// Source: RFC 5681 §3.1 Eq. 4
     fn reduce(&mut self, prior_inflight: Bytes) {
+        self.before = (self.cwnd, self.ssthresh);
         let whole = self.recovery.reduced_from(prior_inflight, self.cwnd);
         self.ssthresh = Bytes(whole.0 / 2).max(Bytes(2 * self.mss.0));
         self.recovery.falls(self.cwnd, self.ssthresh, self.mss);
@@ -102,6 +108,11 @@ impl Controller for Reno {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.idle.on_ack(ack);
         self.collapsed = false;
+        if self.recovery.was_none(ack) {
+            let (cwnd, ssthresh) = self.before;
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
         let rests = self.recovery.rests(ack);
         if self.ecn && self.recovery.begins_by_mark(ack) {
             self.counted = Bytes::ZERO;

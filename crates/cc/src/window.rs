@@ -1,5 +1,6 @@
 //! What all window-based schemes share: the first window, one reduction per episode of loss or marks, idle times.
 
+mod holes;
 mod recovery;
 
 use std::time::Duration;
@@ -8,6 +9,7 @@ use airpace_core::{Bytes, Time};
 
 use crate::controller::{Ack, Sent};
 
+pub use holes::Holes;
 pub use recovery::{Kind, Recovery};
 
 /// The window that a flow begins with: ten packets.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use airpace_files::{Whole, remedy};
 use anyhow::Context;
 
-pub use record::{RECORD, Record, remove_file};
+pub use record::{RECORD, Record};
 
 use crate::cmd::completions::Shell;
 use crate::cmd::man;

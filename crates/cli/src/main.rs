@@ -3,6 +3,8 @@
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
 //! 0 fine, 1 an expectation or a run of a sweep failed, 2 an error.
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod called;
 mod cmd;
 mod installation;
@@ -120,7 +122,8 @@ fn main() -> ExitCode {
 /// program.
 fn as_typed() -> Cli {
     let mut command = called::in_help(Cli::command());
-    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let words = cmd::emu::compose::in_order(&command, std::env::args_os().collect());
+    let parsed = command.try_get_matches_from_mut(words);
     let cli = parsed
         .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
     cli.unwrap_or_else(|error| {

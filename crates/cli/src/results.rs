@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use airpace_eval::comparison;
 use airpace_eval::numbers::{Shown, Spread, shown};
 use airpace_eval::summary::by_scheme;
 use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
@@ -45,6 +46,9 @@ pub fn write_tables(
             let note = "Transfers of all seeds together: seconds from the beginning until the last byte arrived; \
                         start-up: until the client could show something.";
             writeln!(out, "{}", fit(note))?;
+        }
+        for sentence in comparison::sentences(&runs) {
+            writeln!(out, "{}", fit(&sentence))?;
         }
         writeln!(out)?;
     }
@@ -97,21 +101,25 @@ pub fn write_verdicts(
     Ok(())
 }
 
+/// A row per scheme and flow. The flows that ran the schemes under test come first, their rivals after them.
 fn table(runs: &[&RunSummary]) -> Table {
     let heads: Vec<&str> = ["scheme", "flow"].into_iter().chain(COLUMNS.map(|(head, ..)| head)).collect();
     let mut table = Table::new(&heads, 2);
+    let (mut under_test, mut rivals) = (Vec::new(), Vec::new());
     for (scheme, of_scheme) in by_scheme(runs) {
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
-            let own = if flow.scheme == scheme { String::new() } else { format!(" ({})", flow.scheme) };
+            let is_under_test = flow.scheme == scheme;
+            let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };
             let numbers = COLUMNS.map(|(_, path, has_deviation)| {
                 let over_seeds =
                     Spread::of(of_scheme.iter().map(|run| metric(&run.flows[index].metrics, path)));
                 over_seeds_text(over_seeds, shown(path), has_deviation)
             });
-            table
-                .row([scheme.to_owned(), format!("{}{own}", flow.flow)].into_iter().chain(numbers).collect());
+            let row = [scheme.to_owned(), format!("{}{own}", flow.flow)].into_iter().chain(numbers).collect();
+            if is_under_test { under_test.push(row) } else { rivals.push(row) }
         }
     }
+    under_test.into_iter().chain(rivals).for_each(|row| table.row(row));
     table
 }
 

@@ -16,6 +16,7 @@
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
 //! [`path`]: https://docs.rs/airpace-path
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
 pub mod deadlines;

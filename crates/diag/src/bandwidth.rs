@@ -104,6 +104,7 @@ pub struct Bandwidth {
     grants: Grants,
     /// When the first packet was.
     origin: Option<u64>,
+    /// The latest stamp so far; meaningless without an origin.
     newest: u64,
     /// The next window to give out.
     next: u64,
@@ -113,6 +114,7 @@ pub struct Bandwidth {
     /// Grants from before the first packet, or of windows that were given out already.
     outside: u64,
     misstamped: u64,
+    unstamped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -168,6 +170,7 @@ impl Bandwidth {
             series: BTreeMap::new(),
             outside: 0,
             misstamped: 0,
+            unstamped: 0,
         }
     }
 
@@ -197,6 +200,11 @@ impl Bandwidth {
         self.misstamped
     }
 
+    /// Packets whose stamp is 0: the modem gave them no time. They are not counted anywhere else.
+    pub fn unstamped(&self) -> u64 {
+        self.unstamped
+    }
+
     /// Windows that [`Bandwidth::take`] would give out now, silences included. A reader of a long log takes them before
     /// there are too many.
     pub fn due(&self) -> u64 {
@@ -205,15 +213,20 @@ impl Bandwidth {
 
     /// Takes a packet. `each` gets its grants too, in the order of the packet.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&GrantReport)) {
+        if packet.stamp == Stamp::default() {
+            self.unstamped += 1;
+            return;
+        }
         let now = packet.stamp.nanos();
         if now >= LATEST_NANOS {
             self.misstamped += 1;
             return;
         }
+        let has_begun = self.origin.is_some();
         let origin = *self.origin.get_or_insert(now);
         // Different parts of a modem write the radios and codes: their stamps are not in order.
         if now > self.newest {
-            if self.newest > 0 && now - self.newest > SILENCE_NANOS {
+            if has_begun && now - self.newest > SILENCE_NANOS {
                 self.silences.push_back((self.newest, now));
             }
             self.newest = now;

@@ -30,6 +30,8 @@
 //! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
 //! | [`char_device`] | the blocks and ioctls of `/dev/diag`, where the stream does not come bare |
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod bandwidth;
 pub mod char_device;
 pub mod command;

@@ -14,6 +14,7 @@ use airpace_diag::grant::{GrantReport, Grants};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
+use proptest::prelude::*;
 use recordings_folder::{logs, recordings};
 
 const BEGIN_NANOS: u64 = 1_299_133_682_000_000_000;
@@ -119,6 +120,49 @@ fn no_stamp_makes_windows_of_empty_time() {
     bandwidth.push(&packet(0xB067, 200, &summary(100)), |_| {});
     assert_eq!(bandwidth.misstamped(), 3, "the year 3000 is nobody's time");
     assert_eq!(bandwidth.finish().len(), 3, "what comes after it is where it was");
+}
+
+#[test]
+fn a_packet_without_a_time_makes_no_windows() {
+    let grants = summary(100);
+    let without_time = LogPacket { stamp: Stamp(0), ..packet(0xB067, 0, &grants) };
+    for place in 0..3 {
+        let mut bandwidth = Bandwidth::new(1);
+        for at in 0..3 {
+            if at == place {
+                bandwidth.push(&without_time, |_| {});
+            }
+            bandwidth.push(&packet(0xB067, at * 100, &summary(100)), |_| {});
+        }
+        assert_eq!((bandwidth.unstamped(), bandwidth.begin()), (1, Some(stamp(0))), "at {place}");
+        assert_eq!(bandwidth.finish().len(), 201, "the windows of the packets with a time");
+    }
+    // The modem counts from 1980 until it knows the time.
+    for first in [1, 1 << 16, 1 << 30] {
+        let mut bandwidth = Bandwidth::new(1);
+        bandwidth.push(&LogPacket { stamp: Stamp(first), ..packet(0xB067, 0, &summary(100)) }, |_| {});
+        bandwidth.push(&packet(0xB067, 0, &summary(100)), |_| {});
+        assert!(bandwidth.finish().len() <= 2, "the years between have no windows");
+    }
+}
+
+proptest! {
+    /// Stamps of any log: in order or not, years apart, or none.
+    #[test]
+    fn windows_are_as_many_as_packets_bear_out(stamps in prop::collection::vec(
+        prop_oneof![Just(0), any::<u64>(), (0u64..1 << 32).prop_map(|at| at << 16), (0u64..60_000).prop_map(|at| stamp(at).0)],
+        1..40,
+    )) {
+        let mut bandwidth = Bandwidth::new(100);
+        let mut windows = 0;
+        for raw in &stamps {
+            bandwidth.push(&LogPacket { stamp: Stamp(*raw), ..packet(0xB067, 0, &summary(100)) }, |_| {});
+            windows += bandwidth.take().len();
+        }
+        windows += bandwidth.finish().len();
+        // Ten seconds without packets are a silence.
+        prop_assert!(windows <= 101 * stamps.len(), "{windows} of {} packets", stamps.len());
+    }
 }
 
 /// 0xB0C2, version 2: a cell of `prbs` PRBs.

@@ -10,10 +10,17 @@ use serde::{Deserialize, Serialize};
 /// Chosen: a subframe, the unit in which cells and traces serve.
 pub const MOST_LATENESS: Duration = Duration::from_millis(1);
 
+/// Maximum time for which the emulator's thread of a fit run may be absent from its interfaces, whatever the traffic.
+///
+/// Chosen: a tenth of the shortest retransmission timeout of Linux, so that no program's timer sees it.
+pub const MAX_ABSENCE: Duration = Duration::from_millis(20);
+
 /// What is measured while a run goes on.
 #[derive(Debug)]
 pub(crate) struct Meter {
     lateness_ns: Histogram<u64>,
+    wait_ns: Histogram<u64>,
+    max_absence: Duration,
     /// Packets and other bytes.
     pub counts: Counts,
     /// Packets under way now, and the most so far; the same in bytes.
@@ -69,6 +76,12 @@ pub struct Audit {
     pub lateness_p999_ms: f64,
     /// The same: the latest.
     pub lateness_max_ms: f64,
+    /// How long packets may have waited at an interface before they were read, in ms: 99.9th percentile of an upper bound.
+    pub wait_p999_ms: f64,
+    /// The same: the longest.
+    pub wait_max_ms: f64,
+    /// The longest time for which the emulator's thread was absent from its interfaces, in ms.
+    pub absence_max_ms: f64,
     /// How long the run lasted, in s.
     pub seconds: f64,
     /// The share of a core that the emulator's thread used, 0 to 1. It includes the kernel's work for both ends of a packet.
@@ -90,12 +103,26 @@ pub struct Audit {
 impl Meter {
     pub(crate) fn new() -> Meter {
         // From a microsecond to a minute, with three digits.
-        let lateness_ns = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right");
-        Meter { lateness_ns, counts: Counts::default(), under_way: [0; 2], most_under_way: [0; 2] }
+        let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right");
+        Meter {
+            lateness_ns: histogram(),
+            wait_ns: histogram(),
+            max_absence: Duration::ZERO,
+            counts: Counts::default(),
+            under_way: [0; 2],
+            most_under_way: [0; 2],
+        }
     }
 
-    pub(crate) fn arrived(&mut self, bytes: u64) {
+    /// The emulator's thread was absent from its interfaces for this long.
+    pub(crate) fn absent(&mut self, absence: Duration) {
+        self.max_absence = absence.max(self.max_absence);
+    }
+
+    /// A packet came, and may have waited at its interface for this long.
+    pub(crate) fn arrived(&mut self, bytes: u64, waited: Duration) {
         self.counts.packets_in += 1;
+        self.wait_ns.saturating_record(waited.as_nanos() as u64);
         for (now, more) in self.under_way.iter_mut().zip([1, bytes]) {
             *now += more;
         }
@@ -122,14 +149,17 @@ impl Meter {
 
     /// The audit so far, before the run is judged.
     pub(crate) fn audit(&self, run: Duration, cpu: Duration) -> Audit {
-        let at = |quantile: f64| self.lateness_ns.value_at_quantile(quantile) as f64 * 1e-6;
-        let is_empty = self.lateness_ns.is_empty();
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|it| if is_empty { 0.0 } else { at(it) });
+        // 0 where nothing was recorded.
+        let ms = |histogram: &Histogram<u64>, quantile| histogram.value_at_quantile(quantile) as f64 * 1e-6;
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(&self.lateness_ns, quantile));
         Audit {
             lateness_p50_ms: p50,
             lateness_p99_ms: p99,
             lateness_p999_ms: p999,
             lateness_max_ms: self.lateness_ns.max() as f64 * 1e-6,
+            wait_p999_ms: ms(&self.wait_ns, 0.999),
+            wait_max_ms: self.wait_ns.max() as f64 * 1e-6,
+            absence_max_ms: self.max_absence.as_secs_f64() * 1e3,
             seconds: run.as_secs_f64(),
             cpu: cpu.as_secs_f64() / run.as_secs_f64().max(1e-9),
             most_packets: self.most_under_way[0],
@@ -153,16 +183,39 @@ impl Audit {
         let counts = &self.counts;
         let most_ms = MOST_LATENESS.as_secs_f64() * 1e3;
         let mut reasons = vec![];
+        let how = match &self.not_real_time_because {
+            None => {
+                "the machine is too busy, its timers are too coarse, or the emulator was stopped".to_owned()
+            }
+            Some(why) => format!("its thread has no real-time priority ({why})"),
+        };
+        let help = "end other programs, or allow it priority; `airpace doctor --emu` tells how";
         if self.lateness_p999_ms > most_ms {
-            let how = match &self.not_real_time_because {
-                None => "the machine is too busy or its timers are too coarse".to_owned(),
-                Some(why) => format!("its thread has no real-time priority ({why})"),
-            };
             reasons.push(format!(
-                "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms): {how}; end other \
-                 programs, or allow it priority; `airpace doctor --emu` tells how",
+                "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms): {how}; {help}",
                 self.lateness_p999_ms
             ));
+        }
+        if self.wait_p999_ms > most_ms {
+            reasons.push(format!(
+                "a packet in a thousand may have waited {:.1} ms before the emulator read it (at most {most_ms} ms): {how}; \
+                 {help}",
+                self.wait_p999_ms
+            ));
+        }
+        if self.absence_max_ms > MAX_ABSENCE.as_secs_f64() * 1e3 {
+            reasons.push(format!(
+                "the emulator stood still for {:.0} ms (at most {} ms): {how}; {help}",
+                self.absence_max_ms,
+                MAX_ABSENCE.as_millis()
+            ));
+        }
+        if counts.packets_in == 0 {
+            reasons.push(
+                "no packet entered the network, so there is nothing to measure; if the program was to use $AIRPACE_BASE, put \
+                 its line in single quotes: in double quotes, the shell replaces the variable before it is set"
+                    .to_owned(),
+            );
         }
         for (count, what) in [
             (
@@ -195,6 +248,7 @@ mod tests {
     #[test]
     fn a_run_that_came_late_or_lost_something_is_unfit_and_says_why() {
         let mut meter = Meter::new();
+        meter.arrived(40, Duration::ZERO);
         for _ in 0..10_000 {
             meter.handed_over(Duration::from_micros(80));
         }
@@ -216,20 +270,52 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_packets_is_fit() {
+    fn a_run_without_packets_measures_nothing() {
         let mut audit = Meter::new().audit(Duration::ZERO, Duration::ZERO);
         audit.judge();
-        assert!(audit.is_fit() && audit.cpu == 0.0 && audit.lateness_max_ms == 0.0);
+        assert!(audit.cpu == 0.0 && audit.lateness_max_ms == 0.0 && audit.wait_p999_ms == 0.0);
+        let [why] = &audit.unfit_because[..] else { panic!("{:?}", audit.unfit_because) };
+        assert!(why.contains("$AIRPACE_BASE") && why.contains("single quotes"), "{why}");
+    }
+
+    #[test]
+    fn a_run_that_stood_still_is_unfit_whatever_the_traffic() {
+        for packets in [1, 100, 1_000_000] {
+            let mut meter = Meter::new();
+            for _ in 0..packets {
+                meter.arrived(84, Duration::from_micros(50));
+                meter.handed_over(Duration::from_micros(50));
+            }
+            meter.absent(Duration::from_millis(300));
+            meter.absent(Duration::from_micros(80));
+            let mut audit = meter.audit(Duration::from_secs(600), Duration::ZERO);
+            audit.judge();
+            let [why] = &audit.unfit_because[..] else { panic!("{:?}", audit.unfit_because) };
+            assert!(why.starts_with("the emulator stood still for 300 ms (at most 20 ms)"), "{why}");
+        }
+    }
+
+    #[test]
+    fn packets_that_waited_before_they_were_read_make_a_run_unfit() {
+        let mut meter = Meter::new();
+        for place in 0..100 {
+            meter.arrived(84, Duration::from_micros(if place == 50 { 5_000 } else { 50 }));
+            meter.handed_over(Duration::from_micros(50));
+        }
+        let mut audit = meter.audit(Duration::from_secs(10), Duration::ZERO);
+        audit.judge();
+        let [why] = &audit.unfit_because[..] else { panic!("{:?}", audit.unfit_because) };
+        assert!(why.contains("may have waited 5.0 ms"), "{why}");
     }
 
     #[test]
     fn the_most_under_way_is_kept() {
         let mut meter = Meter::new();
-        meter.arrived(1500);
-        meter.arrived(500);
+        meter.arrived(1500, Duration::ZERO);
+        meter.arrived(500, Duration::ZERO);
         meter.ended(1500);
         meter.ended(1500);
-        meter.arrived(40);
+        meter.arrived(40, Duration::ZERO);
         let audit = meter.audit(Duration::from_secs(1), Duration::ZERO);
         assert_eq!((audit.most_packets, audit.most_bytes, meter.bytes_under_way()), (2, 2000, 40));
     }

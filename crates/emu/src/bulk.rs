@@ -135,6 +135,11 @@ pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
         let remedy = match name {
             "biscay" | "morc" | "pbe" => format!("`airpace kernel load {name}` adds it"),
             "biscay@window" => "No socket chooses it: it bounds what this machine downloads".to_owned(),
+            _ if error == rustix::io::Errno::PERM => {
+                "The kernel has it and allows it to root only: start this as root, or let root add it to \
+                 net.ipv4.tcp_allowed_congestion_control by `sysctl`"
+                    .to_owned()
+            }
             _ => format!("`modprobe tcp_{name}` may add it"),
         };
         io::Error::other(format!(

@@ -27,7 +27,10 @@
 //! | [`clock`] | the clock of a run |
 //! | [`machine`] | what this machine carries |
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod address;
+mod attention;
 pub mod audit;
 pub mod bulk;
 pub mod clock;

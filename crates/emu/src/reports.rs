@@ -1,7 +1,7 @@
 //! Radio reports of the emulated devices, live: on Unix sockets, as lines of the one form that all producers write.
 
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,6 +10,8 @@ use std::time::Duration;
 use airpace_core::DeviceId;
 use airpace_event::Source;
 use airpace_radio::{RadioReport, line};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::error::EmuError;
 use crate::turn::Told;
@@ -20,6 +22,8 @@ pub struct ReportSocket {
     device: DeviceId,
     source: Source,
     path: PathBuf,
+    /// Device and number of the socket's file.
+    identity: (u64, u64),
     listener: UnixListener,
     readers: Vec<Reader>,
 }
@@ -66,6 +70,9 @@ impl ReportSocket {
         let open = || {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             match path.symlink_metadata() {
+                Ok(about) if about.file_type().is_socket() && is_served(&path)? => {
+                    return Err(io::Error::new(ErrorKind::AddrInUse, "another emulator reports there"));
+                }
                 // That of an emulator that was killed.
                 Ok(about) if about.file_type().is_socket() => std::fs::remove_file(&path)?,
                 Ok(_) => {
@@ -75,13 +82,14 @@ impl ReportSocket {
             }
             let listener = UnixListener::bind(&path)?;
             listener.set_nonblocking(true)?;
-            Ok(listener)
+            let about = path.symlink_metadata()?;
+            Ok((listener, (about.dev(), about.ino())))
         };
-        let listener = open().map_err(EmuError::step_or(
+        let (listener, identity) = open().map_err(EmuError::step_or(
             format!("open the socket `{}`", path.display()),
             "choose another folder with --reports",
         ))?;
-        Ok(ReportSocket { device, source, path, listener, readers: vec![] })
+        Ok(ReportSocket { device, source, path, identity, listener, readers: vec![] })
     }
 
     fn let_in(&mut self) {
@@ -122,10 +130,25 @@ impl Reader {
     }
 }
 
+/// Whether a process accepts programs at this socket.
+fn is_served(path: &Path) -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        // As many programs wait as may.
+        Ok(()) | Err(Errno::AGAIN) => Ok(true),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl Drop for ReportSocket {
     fn drop(&mut self) {
-        // Another emulator may have taken the name; then its socket is not ours to remove, but it was removed already.
-        let _ = std::fs::remove_file(&self.path);
+        // Somebody may have replaced the file; another one is not ours to remove.
+        let is_ours = |about: std::fs::Metadata| (about.dev(), about.ino()) == self.identity;
+        if self.path.symlink_metadata().is_ok_and(is_ours) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -225,6 +248,25 @@ mod tests {
         let mut rest = vec![];
         let _ = lazy.read_to_end(&mut rest);
         assert!(rest.len() < MOST_WAITING, "its socket has ended");
+    }
+
+    #[test]
+    fn a_socket_of_a_living_emulator_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (device, source) = (DeviceId(0), Source::ControlChannel);
+        let name = folder.path().join("device-1.control");
+        let first = ReportSocket::open(folder.path(), device, source).unwrap();
+        let refused = ReportSocket::open(folder.path(), device, source).unwrap_err();
+        assert!(refused.to_string().contains("another emulator reports there"), "{refused}");
+        UnixStream::connect(&name).expect("the first one still has it");
+        // A killed emulator leaves its socket.
+        std::fs::rename(&name, folder.path().join("kept")).unwrap();
+        drop(UnixListener::bind(&name).unwrap());
+        let second = ReportSocket::open(folder.path(), device, source).unwrap();
+        drop(first);
+        assert!(name.exists(), "the first one does not remove what is the second one's");
+        drop(second);
+        assert!(!name.exists());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::turn::Interfaces;
 
 mod channel;
 mod far;
+mod fib;
 mod guest;
 mod host;
 mod inside;

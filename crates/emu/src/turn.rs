@@ -17,6 +17,7 @@ use airpace_radio::RadioReport;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::address::Space;
+use crate::attention::{Attention, MAX_SLEEP};
 use crate::audit::{Audit, Meter};
 use crate::clock::{Clock, thread_cpu};
 use crate::connections::Connections;
@@ -147,7 +148,7 @@ impl Turn {
             device_of_slot[usize::from(*slot)] = Some(DeviceId(index as u16));
         }
         let ports = self.interfaces;
-        let space = ports.space;
+        let (space, count) = (ports.space, ports.devices.len() + 1);
         let mut ends = Ends {
             clock,
             ports,
@@ -155,6 +156,7 @@ impl Turn {
             meter: Meter::new(),
             reports: self.reports.map(|listeners| listeners.send),
             was_awake: clock.now(),
+            attention: Attention::new(count, clock.now()),
         };
         let mut entrance =
             Entrance { space, device_of_slot, connections: Connections::default(), readable: vec![], room };
@@ -162,7 +164,7 @@ impl Turn {
         let (began, cpu_before) = (clock.now(), thread_cpu());
         let mut looked = (began, cpu_before);
         if let Some(length) = first {
-            entrance.take(length, None, &mut crossing, &mut ends);
+            entrance.take(length, None, Duration::ZERO, &mut crossing, &mut ends);
         }
         while !self.stop.load(Ordering::Relaxed) {
             // While nothing is under way, nobody sees whether a deadline is met to the microsecond.
@@ -219,19 +221,26 @@ impl Entrance {
                 continue;
             }
             let device = (place < ends.ports.devices.len()).then_some(DeviceId(place as u16));
+            let mut is_behind = true;
             for _ in 0..READ_AT_ONCE {
                 let port = ends.ports.devices.get(place).map_or(&ends.ports.far, |(_, port)| port);
-                let Some(length) = read(port, &mut self.room) else { break };
-                self.take(length, device, crossing, ends);
+                let Some(length) = read(port, &mut self.room) else {
+                    is_behind = false;
+                    break;
+                };
+                let waited = ends.attention.waited(place, ends.clock.now());
+                self.take(length, device, waited, crossing, ends);
             }
+            ends.attention.was_read(place, is_behind);
         }
     }
 
-    /// Takes a packet that a device sent, or the far side if there is no device.
+    /// Takes a packet that a device sent, or the far side if there is no device. It may have `waited` at its interface.
     fn take(
         &mut self,
         length: usize,
         from: Option<DeviceId>,
+        waited: Duration,
         crossing: &mut Crossing<Frame>,
         ends: &mut Ends,
     ) {
@@ -260,7 +269,7 @@ impl Entrance {
         }
         let connection = self.connections.number(five_tuple);
         let size = Bytes(length as u64);
-        ends.meter.arrived(size.0);
+        ends.meter.arrived(size.0, waited);
         // What was due before this packet came goes first, on the network and in the record.
         crossing.push(now, Arrival { device, direction, bytes: size, ecn }, bytes.into(), ends);
         ends.spool.push(Entry::Arrived { at: now, device, direction, bytes: size, ecn, connection });
@@ -288,6 +297,7 @@ struct Ends {
     reports: Option<SyncSender<Vec<Told>>>,
     /// When the thread last waited awake.
     was_awake: Time,
+    attention: Attention,
 }
 
 impl Ends {
@@ -304,12 +314,12 @@ impl Ends {
             if left < awake {
                 self.was_awake = now;
             }
-            let sleep = left.saturating_sub(awake);
-            // The thread looks at whether it is to stop at least this often.
-            let sleep = sleep.min(Duration::from_millis(20));
+            let sleep = left.saturating_sub(awake).min(MAX_SLEEP);
             let timeout = Timespec { tv_sec: 0, tv_nsec: sleep.subsec_nanos().into() };
             let is_readable = poll(&mut waiting, Some(&timeout)).is_ok_and(|count| count > 0);
-            if is_readable || due <= self.clock.now() || left > Duration::from_millis(20) {
+            let woken = self.clock.now();
+            self.meter.absent(self.attention.checked(now, sleep, woken));
+            if is_readable || due <= woken || left > MAX_SLEEP {
                 readable.clear();
                 readable.extend(waiting.iter().map(|port| is_readable && !port.revents().is_empty()));
                 return;

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use airpace_files::remedy;
 
+/// What to ask if a file of a run folder cannot be read.
+const IS_IT_A_RUN: &str = "is this a run folder, as `airpace sim --out DIR` makes it?";
+
 /// Why judging a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
@@ -18,7 +21,7 @@ pub enum EvalError {
         source: std::io::Error,
     },
     /// A file of a run folder is missing or unreadable.
-    #[error("cannot read `{}`; is this a run folder, as `airpace sim --out DIR` makes it?", path.display())]
+    #[error("cannot read `{}`; {}", path.display(), airpace_files::limit(source).unwrap_or(IS_IT_A_RUN))]
     Read {
         /// Which.
         path: PathBuf,

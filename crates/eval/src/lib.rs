@@ -15,9 +15,11 @@
 //!
 //! Programs that ran behind an emulated network are judged by the same code: [`emulation`]. Whether such a network does what
 //! the simulated one does: [`agreement`].
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
 pub mod agreement;
+pub mod comparison;
 pub mod direction;
 pub mod emulation;
 pub mod error;
@@ -37,6 +39,7 @@ pub mod shell;
 pub mod summary;
 pub mod sweep;
 pub mod tables;
+mod threads;
 pub mod transfers;
 pub mod wire;
 

@@ -23,7 +23,7 @@ use crate::judge::{Judge, Keep, Room};
 use crate::reports::ReportFile;
 use crate::summary::{RunSummary, Summary};
 use crate::tables::Memory;
-use crate::{folder, shell};
+use crate::{folder, shell, threads};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -309,12 +309,7 @@ impl Matrix {
                 stopped.fetch_or(!matches!(results[index], Some(Ok(Some(_)))), Ordering::Relaxed);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.jobs.clamp(1, jobs.len().max(1)) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        threads::share(self.jobs.clamp(1, jobs.len().max(1)), &work);
         let results = results.into_inner().expect("every thread has ended").into_iter().flatten();
         // If a run failed, its error is reported, not that of the runs that were stopped because of it.
         let ended: Vec<RunSummary> = results.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();

@@ -39,6 +39,7 @@ pub mod flows;
 pub mod kpis;
 pub mod losses;
 pub mod memory;
+mod numbers;
 pub mod packets;
 pub mod prbs;
 pub(crate) mod read;

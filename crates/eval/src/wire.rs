@@ -2,8 +2,8 @@
 //!
 //! A run over a transport stands in a summary as `SCHEME over TRANSPORT`, with the numbers that a simulated run has.
 //!
-//! Some schemes amplify chance: the simulator itself gives them another throughput when a flow begins a fraction of a
-//! millisecond later. [`Spread`] is how far such runs lie apart, so that a difference can be told from chance.
+//! The simulator itself gives a flow another throughput with another seed, or when it begins a fraction of a millisecond
+//! later. [`Spread`] is how far such runs lie apart, so that a difference can be told from chance.
 
 use serde::Serialize;
 
@@ -34,8 +34,8 @@ pub fn parts(label: &str) -> Option<(&str, &str)> {
     label.rsplit_once(" over ")
 }
 
-/// Between what numbers a flow's results lie in several runs of the simulator that differ in nothing but fractions of a
-/// millisecond.
+/// Between what numbers a flow's results lie in several runs of the simulator that differ in their seed and by fractions of
+/// a millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// How many runs these are.

@@ -1,5 +1,6 @@
 //! The one schema of what happens in a run. Drivers write [`Event`]s into a [`Recorder`]. Tables, metrics, qlog and reports
 //! read this stream.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
 use std::time::Duration;

@@ -12,6 +12,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::withheld::{Identity, Withheld, refuse_private_key};
+
 /// A folder that no name leads out of: every part of a name is opened by itself, and none through a link.
 ///
 /// A name is parts with `/` between them. The folder stays the same, even if it is renamed.
@@ -19,6 +21,7 @@ use rustix::io::Errno;
 pub struct Inside {
     path: PathBuf,
     folder: OwnedFd,
+    withheld: Withheld,
 }
 
 /// What lies under a name.
@@ -45,7 +48,25 @@ impl Inside {
     pub fn open(path: &Path) -> Result<Inside> {
         let folder =
             rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Inside { path: path.to_owned(), folder })
+        Ok(Inside { path: path.to_owned(), folder, withheld: Withheld::default() })
+    }
+
+    /// The same folder, but names never lead to these files and into these folders, which are the command's own: keys,
+    /// certificates, logs. They are known by their paths and by device and number, so that links and other names of
+    /// them are refused too.
+    ///
+    /// # Errors
+    /// If the folder itself is one of them, or lies inside one.
+    pub fn withholding<'a>(mut self, paths: impl IntoIterator<Item = &'a Path>) -> Result<Inside> {
+        paths.into_iter().for_each(|path| self.withheld.add(path));
+        let own = std::fs::canonicalize(&self.path)?;
+        for folder in own.ancestors() {
+            let about = std::fs::metadata(folder)?;
+            self.withheld.check(|| Ok((about.dev(), about.ino()))).map_err(|error| {
+                Error::new(error.kind(), format!("`{}`: {error}; give another folder", folder.display()))
+            })?;
+        }
+        Ok(self)
     }
 
     /// The folder's name when it was opened.
@@ -64,7 +85,11 @@ impl Inside {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Lies::Nothing),
             Err(error) => return Err(error),
         };
-        match rustix::fs::statat(folder.as_fd(self), last, AtFlags::SYMLINK_NOFOLLOW) {
+        let found = rustix::fs::statat(folder.as_fd(self), last, AtFlags::SYMLINK_NOFOLLOW);
+        if let Ok(about) = &found {
+            self.withheld.check(|| Ok(identity(about)))?;
+        }
+        match found {
             Ok(about) if FileType::from_raw_mode(about.st_mode) == FileType::RegularFile => Ok(Lies::File {
                 bytes: u64::try_from(about.st_size).unwrap_or_default(),
                 modified: i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec),
@@ -85,7 +110,28 @@ impl Inside {
         let folder = self.descend(&folders, false)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(folder.as_fd(self), last, flags, Mode::empty());
-        plain(File::from(opened.map_err(through)?))
+        self.own(plain(File::from(opened.map_err(through)?))?)
+    }
+
+    /// Opens a plain file for a stranger. As [`Inside::read`], but nothing that its user keeps from others: no hidden
+    /// name, and no file that holds a private key as PEM.
+    ///
+    /// # Errors
+    /// As [`Inside::read`]; also, with [`ErrorKind::PermissionDenied`], for such a file.
+    pub fn hand_out(&self, name: &str) -> Result<File> {
+        if name.split('/').any(|part| part.starts_with('.')) {
+            let reason = "a hidden file is never handed out";
+            return Err(Error::new(ErrorKind::PermissionDenied, reason));
+        }
+        let file = self.read(name)?;
+        refuse_private_key(&file)?;
+        Ok(file)
+    }
+
+    /// A file, if it is none that is withheld.
+    fn own(&self, file: File) -> Result<File> {
+        self.withheld.check(|| Ok(identity(&fstat(&file)?)))?;
+        Ok(file)
     }
 
     /// Opens a plain file for reading and writing, with what it holds; makes it, and the folders above it, if there is
@@ -104,7 +150,7 @@ impl Inside {
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(folder.as_fd(self), last, flags, Mode::from_raw_mode(0o666));
-        let file = plain(File::from(opened.map_err(through)?))?;
+        let file = self.own(plain(File::from(opened.map_err(through)?))?)?;
         if file.metadata()?.nlink() > 1 {
             let reason =
                 "it has another name too (a hard link), under which it would be overwritten; remove it";
@@ -132,6 +178,7 @@ impl Inside {
         let (from, to) = (self.descend(&from_folders, false)?, self.descend(&to_folders, false)?);
         let (from, to) = (from.as_fd(self), to.as_fd(self));
         if replaces {
+            self.check_named(to, to_last)?;
             rustix::fs::renameat(from, from_last, to, to_last)?;
         } else {
             match rustix::fs::renameat_with(from, from_last, to, to_last, RenameFlags::NOREPLACE) {
@@ -154,14 +201,23 @@ impl Inside {
     /// If the name leads out of the folder or through a link, or if the system refuses.
     pub fn remove(&self, name: &str) -> Result<()> {
         let (folders, last) = parts(name)?;
-        match self
-            .descend(&folders, false)
-            .map(|folder| rustix::fs::unlinkat(folder.as_fd(self), last, AtFlags::empty()))
-        {
-            Ok(Ok(()) | Err(Errno::NOENT)) => Ok(()),
-            Ok(Err(error)) => Err(error.into()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
+        let folder = match self.descend(&folders, false) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.check_named(folder.as_fd(self), last)?;
+        match rustix::fs::unlinkat(folder.as_fd(self), last, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Fails if something that is withheld has this name.
+    fn check_named(&self, folder: BorrowedFd<'_>, last: &str) -> Result<()> {
+        match rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(about) => self.withheld.check(|| Ok(identity(&about))),
+            Err(_) => Ok(()),
         }
     }
 
@@ -178,10 +234,16 @@ impl Inside {
                     Err(error) => return Err(error.into()),
                 }
             }
-            depth = Depth::Below(opened.map_err(through)?);
+            let opened = opened.map_err(through)?;
+            self.withheld.check(|| Ok(identity(&fstat(&opened)?)))?;
+            depth = Depth::Below(opened);
         }
         Ok(depth)
     }
+}
+
+fn identity(about: &rustix::fs::Stat) -> Identity {
+    (about.st_dev, about.st_ino)
 }
 
 /// A folder on the way to a name's last part.

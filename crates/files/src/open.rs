@@ -30,11 +30,28 @@ pub fn open(path: &Path) -> Result<File> {
 /// # Errors
 /// As [`open`]; also if the file is longer, or is not text.
 pub fn read_to_string(path: &Path, most_bytes: u64) -> Result<String> {
+    text_at_most(open(path)?, most_bytes)
+}
+
+/// All bytes of a file, a pipe or a decoder, if there are at most `max_bytes`.
+///
+/// # Errors
+/// With [`ErrorKind::FileTooLarge`] if there are more; or if it cannot be read.
+pub fn read_at_most(reader: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // The file may grow while it is read.
-    open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most_bytes {
-        return Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most_bytes} bytes")));
+    // A file's length says little: it may grow while it is read.
+    reader.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > max_bytes {
+        true => Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {max_bytes} bytes"))),
+        false => Ok(bytes),
     }
-    String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// The same as text.
+///
+/// # Errors
+/// As [`read_at_most`]; also, with [`ErrorKind::InvalidData`], if it is not UTF-8.
+pub fn text_at_most(reader: impl Read, max_bytes: u64) -> Result<String> {
+    String::from_utf8(read_at_most(reader, max_bytes)?)
+        .map_err(|error| Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }

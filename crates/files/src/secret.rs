@@ -1,7 +1,7 @@
 //! Files with secrets, such as keys.
 
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -37,10 +37,5 @@ pub fn read_secret(path: &Path, most_bytes: u64) -> Result<String> {
         let reason = format!("others may read or change it; type: chmod 600 '{}'", path.display());
         return Err(Error::new(ErrorKind::PermissionDenied, reason));
     }
-    let mut text = String::new();
-    file.take(most_bytes + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > most_bytes {
-        true => Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {most_bytes} bytes"))),
-        false => Ok(text),
-    }
+    crate::text_at_most(file, most_bytes)
 }

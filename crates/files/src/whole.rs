@@ -1,11 +1,13 @@
 //! Files that get their name only when they are complete.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{BufWriter, Result, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use tempfile::TempPath;
 
 use crate::special::{self, Target};
@@ -60,6 +62,11 @@ impl Whole {
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)?;
         let (file, unfinished) = file.into_parts();
+        // As long as it is locked, its writer lives. Some network folders have no locks; files stay there.
+        let is_locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if is_locked {
+            remove_abandoned(folder, path.file_name().unwrap_or_default(), MIN_AGE);
+        }
         Ok(Whole { path: path.to_owned(), unfinished: Some(unfinished), out: BufWriter::new(file) })
     }
 
@@ -123,9 +130,64 @@ pub fn replace(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     Whole::replace(path)?.filled_with(contents.as_ref())
 }
 
+/// Minimum age of an incomplete file that is removed: its writer may not have locked a younger one yet.
+const MIN_AGE: Duration = Duration::from_secs(60);
+
+/// Maximum number of names that are checked for incomplete files, so that a file in a large folder is made as fast.
+const MAX_CHECKED: usize = 4_096;
+
+/// Removes incomplete files for this name whose writers were killed: files of this user that no process has locked.
+fn remove_abandoned(folder: &Path, name: &OsStr, min_age: Duration) {
+    let Ok(entries) = folder.read_dir() else { return };
+    for entry in entries.take(MAX_CHECKED).flatten() {
+        if unfinished(&entry.file_name()).map(OsStr::new) != Some(name) {
+            continue;
+        }
+        let path = entry.path();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()).map(File::from) else { continue };
+        let is_ours = |about: &Metadata| {
+            let age = about.modified().ok().and_then(|modified| modified.elapsed().ok());
+            about.is_file()
+                && about.nlink() == 1
+                && about.uid() == rustix::process::geteuid().as_raw()
+                && age.is_some_and(|age| age >= min_age)
+        };
+        let is_abandoned = file.metadata().is_ok_and(|about| is_ours(&about))
+            && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if is_abandoned {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
 /// The final name of a file, if `name` is its temporary name from [`Whole`]. A killed process leaves such a file.
 pub fn unfinished(name: &OsStr) -> Option<&str> {
     let (name, random) = name.to_str()?.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.')?;
     let is_random = random.len() == 6 && random.chars().all(|c| c.is_ascii_alphanumeric());
     (is_random && !name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_incomplete_files_of_killed_writers_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in [".a.csv.Ab12Cd.part", ".b.csv.Ab12Cd.part", ".a.csv.part", "a.csv"] {
+            std::fs::write(path(name), "left").unwrap();
+        }
+        std::os::unix::fs::symlink(path("a.csv"), path(".a.csv.Ab12Ce.part")).unwrap();
+        let living = Whole::create(&path("a.csv")).unwrap();
+        assert!(path(".a.csv.Ab12Cd.part").exists(), "it may be a moment old");
+        remove_abandoned(folder.path(), OsStr::new("a.csv"), Duration::ZERO);
+        assert!(!path(".a.csv.Ab12Cd.part").exists(), "its writer is gone");
+        for name in [".b.csv.Ab12Cd.part", ".a.csv.part", ".a.csv.Ab12Ce.part"] {
+            assert!(path(name).symlink_metadata().is_ok(), "{name} is none of its files");
+        }
+        living.filled_with(b"whole").expect("that of a living writer stays");
+        assert_eq!(std::fs::read(path("a.csv")).unwrap(), b"whole");
+    }
 }

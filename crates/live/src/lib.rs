@@ -13,6 +13,8 @@
 //! | [`radio`] | radio samples from radios, through SoapySDR |
 //! | [`decode`] | samples to everyone's grants: a decoder and a thread for each carrier, and what all of them say |
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod daemon;
 pub mod decode;
 pub mod guard;

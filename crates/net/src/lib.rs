@@ -30,6 +30,8 @@
 //! | [`socket`] | a UDP socket: groups of datagrams, when they came, marks and addresses |
 //! | [`clock`] | the machine's clocks |
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod app;
 pub mod both;
 pub mod bulk;

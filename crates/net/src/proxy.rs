@@ -11,7 +11,9 @@
 //! Source: MORC §3.2; Linux Documentation/networking/tproxy.rst
 
 pub mod ask;
+mod eyeballs;
 mod legs;
+mod places;
 mod relay;
 
 use std::io;
@@ -19,12 +21,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 
 use ask::{Asking, Language, Next, Refusal, Target};
+use places::{Lack, Places};
 
 /// How long a client may take to ask, and a server to answer.
 ///
@@ -38,6 +41,11 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// Chosen: what a page takes. Ctrl-C a second time waits no longer.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// Maximum number of names that are looked up at once; more wait. Each takes a thread of its own.
+///
+/// Chosen: a name server that answers within 50 ms gives a thousand names per second.
+const MAX_LOOKUPS: usize = 50;
 
 /// How connections come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +72,12 @@ pub struct Config {
     pub server_leg: Option<String>,
     /// Who may use it.
     pub allow: Vec<Range>,
-    /// Connections at once; more wait.
+    /// Connections at once; more are refused. When half of them are taken, no client gets more than its share.
     pub most: usize,
+    /// How long a connection may carry nothing either way.
+    pub idle: Duration,
+    /// Bytes that the kernel may hold of a server's while the client takes none; `None`: as many as it wants.
+    pub server_queue: Option<u32>,
     /// Sets a congestion control.
     pub choose: Choose,
 }
@@ -129,6 +141,22 @@ pub enum News {
     Stuck(String),
 }
 
+/// What happened, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// When, by the clock of the day.
+    pub at: SystemTime,
+    /// What.
+    pub news: News,
+}
+
+impl Told {
+    /// It happened now.
+    fn now(news: News) -> Told {
+        Told { at: SystemTime::now(), news }
+    }
+}
+
 /// A connection that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closed {
@@ -173,7 +201,9 @@ struct Shared {
     config: Arc<Config>,
     local: SocketAddr,
     totals: Arc<Totals>,
-    tell: Box<dyn Fn(News) + Send + Sync>,
+    tell: Box<dyn Fn(Told) + Send + Sync>,
+    /// Becomes true when all connections are to be cut.
+    cut: watch::Receiver<bool>,
 }
 
 impl Proxy {
@@ -195,7 +225,8 @@ impl Proxy {
         self.local
     }
 
-    /// Carries connections until `stop` is set, and then those that are left for 10 s.
+    /// Carries connections until `stop` is set, and then those that are left for 10 s; after that, it cuts them. From then on
+    /// this process ignores SIGHUP.
     ///
     /// # Errors
     /// A machine that gives no threads.
@@ -203,30 +234,39 @@ impl Proxy {
         self,
         stop: &AtomicBool,
         totals: Arc<Totals>,
-        tell: impl Fn(News) + Send + Sync + 'static,
+        tell: impl Fn(Told) + Send + Sync + 'static,
     ) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        crate::sys::ignore_hangups();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .max_blocking_threads(MAX_LOOKUPS)
+            .enable_all()
+            .build();
         let runtime = runtime.map_err(|error| format!("no threads for connections: {error}"))?;
-        let most = Arc::new(Semaphore::new(self.config.most));
+        let places = Places::new(self.config.most);
+        let (cut, cuts) = watch::channel(false);
         let shared = Arc::new(Shared {
             config: Arc::clone(&self.config),
             local: self.local,
             totals: Arc::clone(&totals),
             tell: Box::new(tell),
+            cut: cuts,
         });
         runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener).map_err(|error| error.to_string())?;
             while !stop.load(Ordering::Relaxed) {
-                // Those who wait for a place wait in the kernel.
-                let Ok(place) = tokio::time::timeout(LOOK, Arc::clone(&most).acquire_owned()).await else {
-                    continue;
-                };
-                let place = place.map_err(|error| error.to_string())?;
                 match tokio::time::timeout(LOOK, listener.accept()).await {
                     Err(_) => {}
                     Ok(Ok((stream, client))) => {
                         let client = canonical(client);
                         let shared = Arc::clone(&shared);
+                        let place = match places.take(client.ip()) {
+                            Ok(place) => place,
+                            Err(lack) => {
+                                legs::reset_when_closed(&stream);
+                                shared.refuse(client, None, no_place(lack, shared.config.most));
+                                continue;
+                            }
+                        };
                         tokio::spawn(async move {
                             shared.totals.active.fetch_add(1, Ordering::Relaxed);
                             serve(&shared, stream, client).await;
@@ -235,17 +275,37 @@ impl Proxy {
                         });
                     }
                     Ok(Err(error)) => {
-                        (shared.tell)(News::Stuck(format!("a connection could not be taken: {error}")));
+                        let why = format!("a connection could not be taken: {error}");
+                        (shared.tell)(Told::now(News::Stuck(why)));
                         // Files come back when other connections end.
                         tokio::time::sleep(LOOK).await;
                     }
                 }
             }
             drop(listener);
-            let all = u32::try_from(self.config.most).unwrap_or(u32::MAX);
-            let _ = tokio::time::timeout(DRAIN, most.acquire_many(all)).await;
+            if tokio::time::timeout(DRAIN, places.all_free()).await.is_err() {
+                let _ = cut.send(true);
+                // What waits for a name or a server ends with the program.
+                let _ = tokio::time::timeout(LOOK, places.all_free()).await;
+            }
             Ok(())
         })
+    }
+}
+
+impl Shared {
+    /// Counts and reports a client that does not get its connection.
+    fn refuse(&self, client: SocketAddr, target: Option<Target>, why: String) {
+        self.totals.refused.fetch_add(1, Ordering::Relaxed);
+        (self.tell)(Told::now(News::Refused { client, target, why }));
+    }
+}
+
+/// Why a client gets no place.
+fn no_place(lack: Lack, most: usize) -> String {
+    match lack {
+        Lack::Full => format!("all {most} connections are taken; --connections allows more"),
+        Lack::Share => format!("it has its share of the {most} connections; --connections allows more"),
     }
 }
 
@@ -256,10 +316,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// One client, to its end.
 async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
-    let refuse = |target: Option<Target>, why: String| {
-        shared.totals.refused.fetch_add(1, Ordering::Relaxed);
-        (shared.tell)(News::Refused { client: from, target, why });
-    };
+    let refuse = |target, why| shared.refuse(from, target, why);
     if !shared.config.allow.iter().any(|range| range.contains(from.ip())) {
         return refuse(None, "its address is not of those that --allow names".to_owned());
     }
@@ -300,28 +357,35 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
     let (up, down) = (AtomicU64::new(0), AtomicU64::new(0));
     let greeting = language.map(|language| ask::answer(language, Ok(()))).unwrap_or_default();
     let counts = relay::Counts { up: &up, down: &down, all: &shared.totals };
-    let problem = relay::relay(client, server, &greeting, &first, counts).await.err();
-    (shared.tell)(News::Closed(Closed {
+    let mut cuts = shared.cut.clone();
+    let cut = async move {
+        if cuts.wait_for(|is_cut| *is_cut).await.is_err() {
+            std::future::pending().await
+        }
+    };
+    let idle = shared.config.idle;
+    let problem = relay::relay(client, server, &greeting, &first, counts, idle, cut).await.err();
+    (shared.tell)(Told::now(News::Closed(Closed {
         client: from,
         target,
         up: up.into_inner(),
         down: down.into_inner(),
         lasted: began.elapsed(),
         problem: problem.map(|error| error.to_string()),
-    }));
+    })));
 }
 
 /// Hears what a client wants, and what came behind that. Tells it why it does not get it.
 async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), String> {
-    use tokio::io::AsyncReadExt;
-
-    let (mut asking, mut room) = (Asking::default(), [0; 2_048]);
+    let mut asking = Asking::default();
     loop {
         match asking.step() {
-            Ok(Next::More) => match client.read(&mut room).await.map_err(|error| error.to_string())? {
-                0 => return Err("it left without a question".to_owned()),
-                count => asking.push(&room[..count]),
-            },
+            Ok(Next::More) => {
+                let read = relay::read(client, |bytes| asking.push(bytes)).await;
+                if read.map_err(|error| error.to_string())? == 0 {
+                    return Err("it left without a question".to_owned());
+                }
+            }
             Ok(Next::Say(said)) => relay::say(client, &said).await.map_err(|error| error.to_string())?,
             Ok(Next::Wants(language, target)) => return Ok((language, target, asking.rest())),
             Err((said, why)) => {

@@ -61,6 +61,26 @@ pub(crate) fn can_send_segments(socket: BorrowedFd<'_>) -> bool {
     set(socket, SOL_UDP, UDP_SEGMENT, 0).is_ok()
 }
 
+/// Limits what the kernel keeps of received bytes that have not been read, and so the window of the sender.
+///
+/// # Errors
+/// If the operating system refuses.
+///
+/// Source: man-pages socket(7) (SO_RCVBUF, SO_RCVBUFFORCE)
+pub(crate) fn limit_received(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    // The kernel reserves twice as much, for headers.
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    // Beyond `net.core.rmem_max` with CAP_NET_ADMIN only.
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+}
+
+/// Lets the end of the terminal or of the login pass this process by.
+pub(crate) fn ignore_hangups() {
+    // SAFETY: no handler of ours is installed; the process ignores the signal.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+}
+
 /// Lets a connection of the kernel's take no more than so many bytes that have not left yet.
 ///
 /// # Errors

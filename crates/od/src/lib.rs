@@ -26,6 +26,8 @@
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), target_pointer_width = "64")))]
 compile_error!("libOD needs Linux or Android of 64 bits: sealed memory, futexes, the kernel's clock page");
 

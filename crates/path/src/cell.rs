@@ -62,7 +62,7 @@ use carriers::Load;
 use subframe::{Carrier, Context};
 use telemetry::Telemetry;
 use uplink::Uplink;
-use user::{Device, Source, User};
+use user::{Device, RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
 ///
@@ -218,6 +218,45 @@ impl Cell {
         Capacity { time, span, device, direction: Direction::Downlink, bytes }
     }
 
+    /// What the last subframe's whole band would have carried to a device, over its active carriers, in bytes of transport
+    /// blocks: no scheduler gives more.
+    pub fn whole_band(&self, device: DeviceId) -> Bytes {
+        let now = self.subframe.saturating_sub(1);
+        let user = &self.users[usize::from(device.0)];
+        let bits_of = |link: &RadioLink| {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let mcs = link.adaptation.mcs(carrier.cfi)?;
+            Some(link.block_size(mcs).bits(carrier.grid.prbs))
+        };
+        let bits: u64 = user.links[..user.active_links(now)].iter().filter_map(bits_of).sum();
+        Bytes(bits.div_ceil(8))
+    }
+
+    /// With this much waiting at every millisecond, a device is served as if data without end waited: what a subframe more than
+    /// [`Cell::subframes_in_preparation`] could take, on all its carriers at the highest MCS.
+    pub fn saturating(&self, device: DeviceId) -> Bytes {
+        let bits_of =
+            |link: &RadioLink| link.block_size(link.table.last_mcs()).bits(link.channel.grid().prbs);
+        let bits: u64 = self.users[usize::from(device.0)].links.iter().map(bits_of).sum();
+        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1))
+    }
+
+    /// How many subframes' data must be there so that a subframe finds its own: its own, and that of the subframes that pass
+    /// while later packets are processed.
+    pub fn subframes_in_preparation(&self) -> u64 {
+        1 + self.enb_processing.as_micros().div_ceil(1000) as u64
+    }
+
+    /// Bytes of a device that the base station has put into blocks so far, without what it sent again.
+    pub fn sent_to(&self, device: DeviceId) -> Bytes {
+        self.device(device).rlc.sent()
+    }
+
+    /// What the last subframe's whole band would have carried from a device, over its active uplink carriers, in IP bytes.
+    pub fn uplink_whole_band(&mut self, device: DeviceId, packet: Bytes) -> Bytes {
+        self.uplink.whole_band(device, packet, self.subframe.saturating_sub(1))
+    }
+
     /// Bytes that wait for a device and were not sent yet.
     pub fn backlog_of(&self, device: DeviceId) -> Bytes {
         self.device(device).rlc.queued()
@@ -318,23 +357,21 @@ impl Cell {
         }
     }
 
-    /// Activates and deactivates a device's carriers by what the device used.
+    /// Activates and deactivates a device's carriers by what the device used of what the scheduler could give to it.
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
+        // What a device does not get while it moves to another cell says nothing about its load.
+        if device.handover.is_interrupted(now) {
+            return;
+        }
         let active = device.aggregation.active();
         let mut load = Load { queue_bytes: device.rlc.queued().0, ..Load::default() };
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let (own, total) = (u32::from(link.prbs_in(now)), u32::from(carrier.grid.prbs));
-            load.own += own;
-            load.total += total;
-            if place + 1 < active {
-                load.others_without_last += u32::from(carrier.used.len()) - own;
-                load.total_without_last += total;
-            } else {
-                load.last_is_used = own > 0;
-            }
+            let (own, used) = (link.prbs_in(now), carrier.used.len());
+            let others = carrier.wanting - usize::from(link.wanted_until == now + 1);
+            load.count(carrier.grid.prbs, own, used, others, place + 1 == active);
         }
         device.aggregation.observe(now, load);
     }

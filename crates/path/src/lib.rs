@@ -4,6 +4,8 @@
 //! Each part is a [`Link`]: packets are pushed, time passes, packets exit. Simulator and emulator chain the same
 //! objects, so only their clocks can differ; the network is the same.
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod cell;
 pub mod cellular;
 pub mod config_error;

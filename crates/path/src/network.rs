@@ -26,7 +26,7 @@ mod truth;
 pub use plan::{
     ACK_BYTES, CellularPlan, DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, NetworkPlan, TracePlan,
 };
-pub use truth::{LinkState, SharedLink};
+pub use truth::{CellService, LinkState, SharedLink};
 
 use last_hop::{LastHop, MILLISECOND};
 use route::{Flow, Hop};

@@ -173,6 +173,9 @@ impl WireConfig {
 }
 
 impl WirePlan {
+    /// A wire that passes everything on at once.
+    pub(crate) const IDEAL: WirePlan = WirePlan { delay: Duration::ZERO, impairments: None };
+
     /// The same wire with this propagation delay.
     pub fn with_delay(&self, delay: Duration) -> WirePlan {
         WirePlan { delay, ..self.clone() }

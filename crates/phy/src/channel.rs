@@ -102,17 +102,19 @@ impl Channel {
     }
 
     /// The power of the channel of each symbol of a group: [`Channel::matched`] gives a symbol times this.
+    #[inline]
     pub fn powers(&self, ports: Ports, reg: &Reg) -> [f32; 4] {
-        let pairs = |first, second| {
-            let h = self.quads(reg);
-            let (a, b) = (pair_power(&h, first, 0), pair_power(&h, second, 2));
-            [a, a, b, b]
+        let [a, b, c, d] = reg.subcarriers.map(usize::from);
+        let pairs = |first: [&[Complex32]; 2], second: [&[Complex32]; 2]| {
+            let (ab, cd) = (pair_power(first, a, b), pair_power(second, c, d));
+            [ab, ab, cd, cd]
         };
         match (ports, self.rows(reg.symbol)) {
             (Ports::One, [only, ..]) => reg.subcarriers.map(|k| only[usize::from(k)].norm_sqr()),
-            (Ports::One, []) => [0.0; 4],
-            (Ports::Two, _) => pairs((0, 1), (0, 1)),
-            (Ports::Four, _) => pairs((0, 2), (1, 3)),
+            (Ports::Two, [first, second, ..]) => pairs([first, second], [first, second]),
+            (Ports::Four, [first, second, third, fourth]) => pairs([first, third], [second, fourth]),
+            // The channel of a cell has all of its ports.
+            _ => [0.0; 4],
         }
     }
 

@@ -70,9 +70,11 @@ pub(crate) fn unpair(y: &Quad, h: &[Quad; 4], (p, q): (usize, usize), at: usize)
 }
 
 /// The factor by which symbols come out of [`unpair`].
-pub(crate) fn pair_power(h: &[Quad; 4], (p, q): (usize, usize), at: usize) -> f32 {
-    let mean = |port: usize| (h[port][at] + h[port][at + 1]).scale(0.5).norm_sqr();
-    0.5 * (mean(p) + mean(q))
+/// `rows` are the gains of the two ports by subcarrier, `a` and `b` the subcarriers of the pair.
+#[inline]
+pub(crate) fn pair_power(rows: [&[Complex32]; 2], a: usize, b: usize) -> f32 {
+    let [first, second] = rows.map(|row| (row[a] + row[b]).scale(0.5).norm_sqr());
+    0.5 * (first + second)
 }
 
 #[cfg(test)]

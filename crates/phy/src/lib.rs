@@ -47,6 +47,7 @@
 //! `airpace_radio::RadioReport`. Its words (carrier, PRBs, grants, own side) fit both. Crate `radio` also brings the
 //! reports of several cells together and writes them as lines. [`resample`] and [`impair`] serve both; [`sync`],
 //! [`listen`], [`search`], [`evidence`], [`harq`] and [`found`] do not.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
 pub mod answers;

@@ -152,7 +152,10 @@ pub fn levels(
         for (at, place) in chips(cell.cp, group).enumerate() {
             full += match cell.ports {
                 Ports::One => h[i][0][place].norm_sqr(),
-                Ports::Two | Ports::Four => pair_power(&h[i], ports, place & !1),
+                Ports::Two | Ports::Four => {
+                    let first = place & !1;
+                    pair_power([&h[i][ports.0], &h[i][ports.1]], first, first + 1)
+                }
             };
             let heard = x[place] * yes.conj() * scrambling[i * spreading(cell.cp) + at];
             for (sequence, level) in levels[..sequences(cell.cp)].iter_mut().enumerate() {

@@ -71,7 +71,11 @@ pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult
         (troubles.misfits, "packets with grants do not fit their layout"),
         (troubles.dcis, "DCIs could not be read"),
         (troubles.carriers, "grants are of a carrier that no phone has"),
-        (bandwidth.outside(), "grants came seconds late, or are of before the first packet"),
+        (
+            bandwidth.outside(),
+            "grants came seconds late, are of before the first packet or sum up more than a minute",
+        ),
+        (bandwidth.unstamped(), "packets have no time (their stamp is 0)"),
         (bandwidth.misstamped(), "packets have times that no modem has"),
     ] {
         if count > 0 {

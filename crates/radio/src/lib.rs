@@ -12,6 +12,7 @@
 //! | [`align`] | [`Alignment`](align::Alignment), which gives the subframes of several recordings the same numbers |
 //! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
 //! | [`mod@line`] | reports as lines of text, to store and read again |
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
 pub mod align;

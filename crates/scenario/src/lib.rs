@@ -31,6 +31,8 @@
 //! `[reverse]`, and over the last hop if it carries their direction too. Any key can be overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is
 //! several experiments that differ in some keys ([`Scenario::load_variants`]).
 
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 use std::ops::Deref;
 
 use airpace_cc::SchemeSpec;

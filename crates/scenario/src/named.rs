@@ -1,10 +1,17 @@
 //! Scenarios as users name them: by a name of the list, or by a file.
 
+use std::fs::File;
 use std::path::Path;
 
 use airpace_core::nearest::nearest;
 
 use crate::{Scenario, ScenarioError, builtin};
+
+/// Maximum length of a scenario's file in bytes. A stranger may have written it, and its tree takes fifty times as much
+/// memory.
+///
+/// Chosen: a hundred times as much as the longest scenario that ships.
+const MAX_BYTES: u64 = 1 << 20;
 
 impl Scenario {
     /// The scenario that `argument` names, a built-in one or a file, with these keys set as in [`Scenario::load`].
@@ -37,7 +44,8 @@ impl Scenario {
                 format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
             return Err(ScenarioError::new("", "", reason));
         }
-        std::fs::read_to_string(path).map_err(|error| {
+        let read = File::open(path).and_then(|file| airpace_files::text_at_most(file, MAX_BYTES));
+        read.map_err(|error| {
             let reason = format!("cannot read `{argument}` ({error}); give a scenario as a TOML file");
             ScenarioError::new("", "", reason)
         })
@@ -67,6 +75,12 @@ mod tests {
         assert!(error.contains("did you mean `competitor`?"), "{error}");
         let begun = Scenario::named("stationary", &[]).expect_err("two begin so").to_string();
         assert!(begun.contains("`stationary-idle` or `stationary-busy`"), "{begun}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_scenario_is_not_read_to_its_end() {
+        let endless = Scenario::named("/dev/zero", &[]).expect_err("no end").to_string();
+        assert!(endless.contains("more than 1048576 bytes"), "{endless}");
     }
 
     #[test]

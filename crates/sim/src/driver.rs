@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use airpace_cc::registry::{DeviceFlows, FlowRegistry};
 use airpace_cc::{Inspect, SchemeError, SchemeSpec};
-use airpace_core::{DeviceId, Direction, Packet, Rider, Streams, Time};
+use airpace_core::{DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
 use airpace_event::{Acked, Detail, Event, Lost, Recorder, Source};
 use airpace_path::Network;
 
@@ -21,6 +21,7 @@ use crate::agenda::{Agenda, Part};
 use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::flow::FlowState;
+use crate::foresight::{Course, Foresight};
 use crate::run::{Change, RunError};
 use crate::stats::RunStats;
 use airpace_scenario::Outage;
@@ -49,6 +50,7 @@ pub(crate) struct Driver<'a> {
     recorder: &'a mut dyn Recorder,
     wants_subframes: bool,
     inspect: Inspect,
+    foresight: Foresight,
     /// Whether more packets are under way than memory should hold.
     crowded: bool,
     stats: RunStats,
@@ -98,27 +100,39 @@ impl DeviceState {
 }
 
 impl<'a> Driver<'a> {
-    /// A run that has not begun. `change` is the index of a flow, and what changes its ends.
+    /// A run that has not begun. `change` is the index of a flow, and what changes its ends. `foresight` is what its Oracles know
+    /// beforehand, or gather for those of a further run.
     pub(crate) fn new(
         prepared: &'a Prepared,
         scheme: &SchemeSpec,
         seed: u64,
         recorder: &'a mut dyn Recorder,
         mut change: Option<(usize, Change)>,
+        foresight: Foresight,
     ) -> Result<Driver<'a>, SchemeError> {
         let scenario = prepared.scenario();
         let streams = Streams::new(seed);
         let mut order: Vec<usize> = (0..scenario.flow.len()).collect();
         streams.stream("ties").shuffle(&mut order);
-        let mut network = Network::new(prepared.network(), &order, &streams);
+        let mut network = match &foresight {
+            Foresight::Gathered(courses) => {
+                let near = courses.iter().zip(0..).filter(|(course, _)| course.is_some());
+                let plan = prepared.network().seen_from_near(near.map(|(_, flow)| FlowId(flow)).collect());
+                Network::new(&plan, &order, &streams)
+            }
+            Foresight::None | Foresight::Known(_) => Network::new(prepared.network(), &order, &streams),
+        };
         let mut flows = Vec::with_capacity(scenario.flow.len());
         for index in 0..scenario.flow.len() {
             let spec = scenario.scheme_of(index, scheme);
             let of_it = change.take_if(|(of, _)| *of == index).map(|(_, change)| change);
-            flows.push(FlowState::new(scenario, index, &spec, &streams, of_it)?);
+            let flow = foresight.acted(index, &scenario.flow[index]);
+            flows.push(FlowState::new(scenario, (index, &flow), &spec, &streams, of_it)?);
         }
-        for flow in flows.iter().filter(|flow: &&FlowState| flow.wants_truth) {
-            network.watch_wire(flow.id);
+        if !matches!(foresight, Foresight::Gathered(_)) {
+            for flow in flows.iter().filter(|flow: &&FlowState| flow.wants_truth) {
+                network.watch_wire(flow.id);
+            }
         }
         let clocks = scenario.device.iter().map(|device| DeviceClock::new(&device.clock));
         let mut devices: Vec<DeviceState> =
@@ -155,9 +169,43 @@ impl<'a> Driver<'a> {
             recorder,
             wants_subframes,
             inspect: Inspect::default(),
+            foresight,
             crowded: false,
             stats: RunStats::default(),
         })
+    }
+
+    /// Empty courses of the Oracles over the downlink of a cell, by flow; `None` if there are none.
+    pub(crate) fn courses(&mut self) -> Option<Vec<Option<Course>>> {
+        let of_flow = |flow: &FlowState| {
+            let is_foreseen = flow.wants_truth && flow.direction == Direction::Downlink;
+            self.network.cell_service(flow.id).filter(|_| is_foreseen)?;
+            Some(Course::new(self.network.entry_delay(flow.id)))
+        };
+        let courses: Vec<_> = self.flows.iter().map(of_flow).collect();
+        courses.iter().any(Option::is_some).then_some(courses)
+    }
+
+    /// Runs until `end` or until `progress` says stop. Returns what was gathered for a further run.
+    ///
+    /// # Errors
+    /// As [`Driver::run`].
+    pub(crate) fn gather(
+        mut self,
+        end: Time,
+        progress: &mut Progress<'_>,
+    ) -> Result<(RunStats, Foresight), RunError> {
+        self.advance(end, progress)?;
+        let courses = match std::mem::take(&mut self.foresight) {
+            Foresight::Gathered(courses) => Foresight::Known(courses),
+            other => other,
+        };
+        Ok((self.stats, courses))
+    }
+
+    /// Gives the Oracles what they know beforehand.
+    pub(crate) fn foresee(&mut self, foresight: Foresight) {
+        self.foresight = foresight;
     }
 
     /// Runs until `end` or until `progress` says stop.
@@ -165,6 +213,18 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// More packets under way than memory should hold.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
+        self.advance(end, progress)?;
+        self.stats.ended = self.now;
+        self.stats.subframes = self.network.subframes_run();
+        for flow in &mut self.flows {
+            flow.stats.inside = self.network.under_way(flow.id);
+            flow.stats.duplicated = self.network.duplicated(flow.id);
+        }
+        self.stats.flows = self.flows.iter().map(|flow| flow.stats).collect();
+        Ok(self.stats)
+    }
+
+    fn advance(&mut self, end: Time, progress: &mut Progress<'_>) -> Result<(), RunError> {
         loop {
             let (of_network, of_ends) = (self.network.next(), self.agenda.first());
             let deadline = of_network.min(of_ends);
@@ -188,14 +248,7 @@ impl<'a> Driver<'a> {
                 return Err(RunError::Crowded { at: self.now });
             }
         }
-        self.stats.ended = self.now;
-        self.stats.subframes = self.network.subframes_run();
-        for flow in &mut self.flows {
-            flow.stats.inside = self.network.under_way(flow.id);
-            flow.stats.duplicated = self.network.duplicated(flow.id);
-        }
-        self.stats.flows = self.flows.iter().map(|flow| flow.stats).collect();
-        Ok(self.stats)
+        Ok(())
     }
 
     /// An end of a flow is due.

@@ -68,15 +68,14 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Flow `index` of a scenario under the scheme `spec`. `change` makes other ends of those of its first connection.
+    /// Flow `index` of a scenario, which acts as `flow`, under the scheme `spec`. `change` makes other ends of those of its first connection.
     pub(crate) fn new(
         scenario: &Scenario,
-        index: usize,
+        (index, flow): (usize, &Flow),
         spec: &SchemeSpec,
         streams: &Streams,
         change: Option<Change>,
     ) -> Result<FlowState, SchemeError> {
-        let flow = &scenario.flow[index];
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let mss = flow.mss();
         let (id, ack) = (FlowId(index as u16), flow.ack_policy());

@@ -22,11 +22,14 @@
 //! | `agenda` | which component is due next |
 //! | `flow`, `traffic` | a flow: its ends, its application |
 //! | `transfers`, `connections` | what a flow of limited size sends, once or again and again, and over which connections |
+//! | `foresight` | what an Oracle knows of a cell beforehand |
 //! | `lie` | receiver halves that report more than the truth |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |
 //!
 //! Same scenario, scheme and seed give the same events, bit for bit, on any machine.
+
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod agenda;
 mod antenna;
@@ -34,6 +37,7 @@ mod clock;
 mod connections;
 mod driver;
 mod flow;
+mod foresight;
 mod lie;
 mod run;
 mod stats;

@@ -7,6 +7,7 @@ use airpace_event::{Discard, Recorder};
 use airpace_scenario::{Prepared, Scenario, ScenarioError};
 
 use crate::driver::{Driver, Progress};
+use crate::foresight::Foresight;
 use crate::stats::RunStats;
 
 /// Why there was no run.
@@ -60,8 +61,7 @@ pub fn run_prepared(
     recorder: &mut dyn Recorder,
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
-    let end = Time::ZERO + prepared.scenario().duration();
-    Driver::new(prepared, scheme, seed, recorder, None)?.run(end, progress)
+    run_foreseen(prepared, scheme, seed, recorder, None, progress)
 }
 
 /// Runs a scenario as [`run_prepared`] does. `tape` gets the ACK trace of the first connection of flow `flow`, which is an
@@ -97,6 +97,30 @@ pub fn run_changed(
     (flow, change): (usize, Change),
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
+    run_foreseen(prepared, scheme, seed, &mut Discard, Some((flow, change)), progress)
+}
+
+/// One run, and before it the run that shows what its Oracles know beforehand, if there are any over a cell.
+fn run_foreseen(
+    prepared: &Prepared,
+    scheme: &SchemeSpec,
+    seed: u64,
+    recorder: &mut dyn Recorder,
+    change: Option<(usize, Change)>,
+    progress: &mut Progress<'_>,
+) -> Result<RunStats, RunError> {
     let end = Time::ZERO + prepared.scenario().duration();
-    Driver::new(prepared, scheme, seed, &mut Discard, Some((flow, change)))?.run(end, progress)
+    let mut driver = Driver::new(prepared, scheme, seed, recorder, change, Foresight::None)?;
+    if let Some(courses) = driver.courses() {
+        let gathering = Foresight::Gathered(courses);
+        let mut nobody = Discard;
+        let first = Driver::new(prepared, scheme, seed, &mut nobody, None, gathering)?;
+        // Only the second run is told how far it is; the first may be stopped all the same.
+        let (stats, foresight) = first.gather(end, &mut |_| progress(Time::ZERO))?;
+        if stats.interrupted {
+            return Ok(RunStats { interrupted: true, ..driver.run(Time::ZERO, progress)? });
+        }
+        driver.foresee(foresight);
+    }
+    driver.run(end, progress)
 }

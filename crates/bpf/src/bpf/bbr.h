@@ -402,7 +402,7 @@ AP_CALL int ibbr_size_window(struct ibbr *b, const struct ibbr_ack *a)
 	b->recovery_began = 0;
 	if (began) {
 		b->cwnd = a->inflight + a->acked;
-	} else if (b->recovery_end != AP_NONE && a->newest >= b->recovery_end) {
+	} else if (b->recovery_end != AP_NONE && a->recovered >= b->recovery_end) {
 		b->recovery_end = AP_NONE;
 		b->conserving = 0;
 		b->cwnd = ap_max(b->cwnd, b->prior_cwnd);
@@ -456,21 +456,24 @@ AP_CALL int ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 	return 0;
 }
 
-/* Packets were declared lost; with `is_silence`, all that were outstanding. `next` is the number of the next packet. */
-AP_FN void ibbr_on_loss(struct ibbr *b, ap_u64 lost, int is_silence, ap_u64 next)
+/*
+ * Packets were declared lost; with `is_silence`, all that were outstanding. `recovered` is how many recoveries of the
+ * transport were over before.
+ */
+AP_FN void ibbr_on_loss(struct ibbr *b, ap_u64 lost, int is_silence, ap_u64 recovered)
 {
 	int begins = b->recovery_end == AP_NONE;
 
 	b->lost += lost;
 	ibbr_save(b, b->state != IBBR_PROBE_RTT);
 	if (is_silence) {
-		b->recovery_end = next;
+		b->recovery_end = recovered + 1;
 		b->cwnd = b->mss;
 		b->conserving = 0;
 		b->baseline = 0;
 		return;
 	}
-	b->recovery_end = begins ? next : b->recovery_end;
+	b->recovery_end = begins ? recovered + 1 : b->recovery_end;
 	b->cwnd = ap_max(ap_less(b->cwnd, lost), b->mss);
 	b->recovery_began |= begins;
 	b->conserving |= begins;

@@ -43,9 +43,10 @@ struct ibbr_ack {
 	ap_u64 smoothed;
 	ap_u64 rate;
 	ap_u64 app_limited;
-	/* The newest packet, and when it left. */
-	ap_u64 newest;
+	/* When the newest packet left. */
 	ap_u64 newest_sent;
+	/* Recoveries of the transport that are over. */
+	ap_u64 recovered;
 };
 
 /* What it is made with. */
@@ -112,6 +113,7 @@ struct ibbr {
 	ap_u64 is_full;
 	/* the window */
 	ap_u64 prior_cwnd;
+	/* It has recovered when so many recoveries are over; AP_NONE: it has. */
 	ap_u64 recovery_end;
 	ap_u64 lost;
 	ap_u64 lost_at_last_ack;

@@ -38,6 +38,7 @@ struct flow {
 	struct biscay_radio radio;
 	ap_u64 delivered;
 	ap_u64 bytes_sent;
+	struct recoveries recoveries;
 	/* The answer that the kernel has, and the size of packets in it. */
 	ap_u64 cwnd;
 	ap_u64 part;
@@ -167,7 +168,7 @@ int biscay_init_flow(ap_u64 *ctx)
 	return 0;
 }
 
-/* BBR hears the ACK too. Rounds and recovery are counted by what had been delivered when a packet left. */
+/* BBR receives the ACK too. Rounds are counted by what had been delivered when a packet left. */
 AP_FN void fall_back(struct sock *sk, struct flow *f, const struct rate_sample *rs, const struct biscay_ack *a,
 		     ap_u64 wire)
 {
@@ -182,10 +183,10 @@ AP_FN void fall_back(struct sock *sk, struct flow *f, const struct rate_sample *
 		own.smoothed = a->smoothed;
 		own.rate = a->rate;
 		own.app_limited = a->app_limited;
-		own.newest = a->prior_delivered;
+		own.recovered = f->recoveries.over;
 		own.newest_sent = a->rtt == AP_NONE ? 0 : ap_less(a->now, a->rtt);
 	}
-	fallback_ack(sk, &f->own, rs, rs->acked_sacked > 0 ? &own : 0, f->delivered, wire);
+	fallback_ack(sk, &f->own, rs, rs->acked_sacked > 0 ? &own : 0, f->recoveries.over, wire);
 }
 
 SEC("struct_ops/biscay_cong_control")
@@ -331,10 +332,12 @@ void biscay_set_state(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 	struct biscay_radio none = { .bandwidth = AP_NONE, .share_num = 1, .share_den = 1 };
 
+	if (f)
+		count_recovery(&f->recoveries, state);
 	if (!f) {
 		bare_set_state(sk, state);
 	} else if (f->b.state == BISCAY_FALLBACK) {
-		fallback_set_state(sk, &f->own, state, f->delivered, wire_bytes(sk, tp));
+		fallback_set_state(sk, &f->own, state, f->recoveries.over, wire_bytes(sk, tp));
 	} else if (state == TCP_CA_Loss) {
 		/* Everything outstanding counts as lost: nothing is known until the next ACK. */
 		biscay_on_loss(&f->b, 0, 1, &none);

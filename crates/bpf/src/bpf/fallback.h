@@ -63,7 +63,7 @@ AP_FN void fallback_enter(struct sock *sk, struct ibbr *b, ap_u64 btlbw, ap_u64 
 
 /* An ACK while it controls; `a` is absent if it acknowledged nothing new. */
 AP_FN void fallback_ack(struct sock *sk, struct ibbr *b, const struct rate_sample *rs, const struct ibbr_ack *a,
-			ap_u64 delivered, ap_u64 wire)
+			ap_u64 recovered, ap_u64 wire)
 {
 	if (kernel.has_bbr) {
 		call_bbr_main(sk, rs);
@@ -71,7 +71,7 @@ AP_FN void fallback_ack(struct sock *sk, struct ibbr *b, const struct rate_sampl
 	}
 	b->mss = wire;
 	if (rs->losses > 0)
-		ibbr_on_loss(b, (ap_u64)(ap_u32)rs->losses * wire, 0, delivered);
+		ibbr_on_loss(b, (ap_u64)(ap_u32)rs->losses * wire, 0, recovered);
 	if (a) {
 		b->random = bpf_get_prandom_u32() % (IBBR_PHASES - 1);
 		ibbr_on_ack(b, a);
@@ -86,12 +86,12 @@ AP_FN ap_u32 fallback_min_tso_segs(struct sock *sk)
 	return sk->sk_pacing_rate < SLOW_RATE ? 1 : 2;
 }
 
-AP_FN void fallback_set_state(struct sock *sk, struct ibbr *b, ap_u8 state, ap_u64 delivered, ap_u64 wire)
+AP_FN void fallback_set_state(struct sock *sk, struct ibbr *b, ap_u8 state, ap_u64 recovered, ap_u64 wire)
 {
 	if (kernel.has_bbr) {
 		bbr_set_state(sk, state);
 	} else if (state == TCP_CA_Loss) {
-		ibbr_on_loss(b, 0, 1, delivered);
+		ibbr_on_loss(b, 0, 1, recovered);
 		apply_own_bbr(sk, (struct tcp_sock *)sk, b, wire);
 	}
 }

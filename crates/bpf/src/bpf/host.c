@@ -129,9 +129,9 @@ void ap_host_bbr_ack(struct ibbr *b, const struct ibbr_ack *a)
 	ibbr_on_ack(b, a);
 }
 
-void ap_host_bbr_loss(struct ibbr *b, ap_u64 lost, ap_u32 is_silence, ap_u64 next)
+void ap_host_bbr_loss(struct ibbr *b, ap_u64 lost, ap_u32 is_silence, ap_u64 recovered)
 {
-	ibbr_on_loss(b, lost, is_silence, next);
+	ibbr_on_loss(b, lost, is_silence, recovered);
 }
 
 /* State, window in bytes, pacing rate in bit/s. */
@@ -174,9 +174,9 @@ void ap_host_pbe_feedback(struct pbe *p, ap_u64 now, const struct pbe_fed *told)
 	pbe_on_feedback(p, now, told);
 }
 
-void ap_host_pbe_loss(struct pbe *p, ap_u64 lost, ap_u32 is_silence, ap_u64 next)
+void ap_host_pbe_loss(struct pbe *p, ap_u64 lost, ap_u32 is_silence, ap_u64 recovered)
 {
-	pbe_on_loss(p, lost, is_silence, next);
+	pbe_on_loss(p, lost, is_silence, recovered);
 }
 
 void ap_host_pbe_before_send(struct pbe *p, ap_u64 now)

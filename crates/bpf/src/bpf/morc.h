@@ -57,6 +57,24 @@ AP_FN ap_u64 morc_span(const struct morc *m)
 	return ap_max(ap_min(m->rtt, morc_loop(m) + m->target), AP_MS);
 }
 
+/*
+ * What `rate` carries in `span`, in MORC_PART of a byte. Beyond 67 Mbit/s, whole bytes are as good: they are many.
+ */
+AP_FN ap_u64 morc_parts_in(ap_u64 rate, ap_u64 span)
+{
+	if (rate > AP_MOST_RATE / MORC_PART)
+		return ap_bytes_in(rate, span) * MORC_PART;
+	return ap_bytes_in(rate * MORC_PART, span);
+}
+
+/* The rate that carries parts of a byte in `span`. */
+AP_FN ap_u64 morc_rate_of_parts(ap_u64 parts, ap_u64 span)
+{
+	if (parts > AP_MOST_BYTES)
+		return ap_rate_of(parts / MORC_PART, span);
+	return ap_rate_of(parts, ap_min(span, AP_MOST_SPAN) * MORC_PART);
+}
+
 /* The time of the fewest packets of an interval. */
 AP_FN ap_u64 morc_packets_span(const struct morc *m, ap_u64 rate)
 {
@@ -134,7 +152,7 @@ AP_FN void morc_end_drain(struct morc *m)
 		m->rtts_length = MORC_RTT_MIN_BESIDE_RIVAL;
 		m->failed += is_held ? 1 : MORC_SURE;
 		if (m->failed >= MORC_ENOUGH && m->rival == AP_NONE)
-			m->rival = ap_bytes_in(m->base, morc_rtt_min(m) + m->drain_from) * MORC_PART;
+			m->rival = morc_parts_in(m->base, morc_rtt_min(m) + m->drain_from);
 	}
 	morc_resume(m);
 }
@@ -218,7 +236,7 @@ AP_CALL int morc_look(struct morc *m)
 		m->rival += m->mss * MORC_PART * ap_min(since, AP_MOST_SPAN >> 8) / (40 * AP_MS);
 		m->rival = ap_min(m->rival, AP_MOST_BYTES * MORC_PART);
 		m->base = received;
-		rate = ap_rate_of(m->rival / MORC_PART, morc_rtt_min(m) + queue);
+		rate = morc_rate_of_parts(m->rival, morc_rtt_min(m) + queue);
 	}
 	m->rate = morc_bounded(m, rate);
 	return 1;

@@ -40,6 +40,7 @@ struct flow {
 	struct counted counted;
 	ap_u64 delivered;
 	ap_u64 least;
+	struct recoveries recoveries;
 	ap_u32 last_delivered;
 	/* How often the peer has told, and had told when that was last used. */
 	ap_u32 count;
@@ -164,11 +165,11 @@ int pbe_cong_control(ap_u64 *ctx)
 	f->p.mss = f->p.bbr.mss = wire;
 	phase = f->p.phase;
 	if (AP_RARE(rs->losses > 0))
-		pbe_on_loss(&f->p, (ap_u64)(ap_u32)rs->losses * wire, 0, f->delivered);
+		pbe_on_loss(&f->p, (ap_u64)(ap_u32)rs->losses * wire, 0, f->recoveries.over);
 	f->delivered += (ap_u32)(tp->delivered - f->last_delivered);
 	f->last_delivered = tp->delivered;
 	if (AP_USUAL(rs->acked_sacked > 0)) {
-		/* Rounds and recovery are counted by what had been delivered when a packet left. */
+		/* Rounds are counted by what had been delivered when a packet left. */
 		before = rs->prior_mstamp ? f->delivered - (ap_u32)(tp->delivered - rs->prior_delivered) : 0;
 		a.bbr.acked = rs->acked_sacked * wire;
 		a.bbr.prior_inflight = rs->prior_in_flight * wire;
@@ -181,7 +182,7 @@ int pbe_cong_control(ap_u64 *ctx)
 		if (rs->delivered > 0 && rs->interval_us > 0)
 			a.bbr.rate = ap_rate_of((ap_u64)(ap_u32)rs->delivered * wire, (ap_u64)rs->interval_us * AP_US);
 		a.bbr.app_limited = rs->is_app_limited != 0;
-		a.bbr.newest = before;
+		a.bbr.recovered = f->recoveries.over;
 		a.bbr.newest_sent = a.bbr.rtt == AP_NONE ? 0 : ap_less(a.bbr.now, a.bbr.rtt);
 		f->least = ap_min(f->least, ap_min(a.bbr.rtt, a.bbr.smoothed));
 		a.least = f->least;
@@ -224,11 +225,14 @@ void pbe_set_state(ap_u64 *ctx)
 	ap_u8 state = ctx[1];
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-	if (!f)
+	if (!f) {
 		bare_set_state(sk, state);
-	if (!f || state != TCP_CA_Loss)
 		return;
-	pbe_on_loss(&f->p, 0, 1, f->delivered);
+	}
+	count_recovery(&f->recoveries, state);
+	if (state != TCP_CA_Loss)
+		return;
+	pbe_on_loss(&f->p, 0, 1, f->recoveries.over);
 	apply(sk, tp, f, wire_bytes(sk, tp), f->p.phase);
 }
 

@@ -348,10 +348,10 @@ AP_FN void pbe_on_feedback(struct pbe *p, ap_u64 now, const struct pbe_fed *told
 	pbe_update_control(p);
 }
 
-/* Packets were declared lost; with `is_silence`, all that were outstanding. `next` is the number of the next packet. */
-AP_FN void pbe_on_loss(struct pbe *p, ap_u64 lost, int is_silence, ap_u64 next)
+/* Packets were declared lost; see ibbr_on_loss. */
+AP_FN void pbe_on_loss(struct pbe *p, ap_u64 lost, int is_silence, ap_u64 recovered)
 {
-	ibbr_on_loss(&p->bbr, lost, is_silence, next);
+	ibbr_on_loss(&p->bbr, lost, is_silence, recovered);
 	p->silenced |= !!is_silence;
 	pbe_update_control(p);
 }

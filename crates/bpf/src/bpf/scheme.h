@@ -106,6 +106,19 @@ AP_FN ap_u32 bare_min_tso_segs(struct sock *sk)
 	return kernel.has_bbr ? bbr_min_tso_segs(sk) : 2;
 }
 
+/* Recoveries of the transport that are over, and whether the transport is in one. */
+struct recoveries {
+	ap_u64 over;
+	ap_u32 is_in_one;
+};
+
+/* Counts a recovery when the transport leaves it for `state`. */
+AP_FN void count_recovery(struct recoveries *r, ap_u8 state)
+{
+	r->over += r->is_in_one && state < TCP_CA_Recovery;
+	r->is_in_one = state >= TCP_CA_Recovery;
+}
+
 AP_FN void bare_set_state(struct sock *sk, ap_u8 state)
 {
 	if (kernel.has_bbr)

@@ -63,6 +63,26 @@ pub(super) fn pins() -> Option<PathBuf> {
     std::iter::once(own).chain(seen).find(is_there).map(|root| root.join("airpace"))
 }
 
+/// The folder of a scheme that stays in the kernel; `None` if it has none. It and the folder above it must be this user's
+/// alone: whoever could write there could have this process open or remove something else.
+///
+/// # Errors
+/// [`LoadError::Foreign`] if others can write there, or a link has that name.
+pub(super) fn own_pins(scheme: &str) -> Result<Option<PathBuf>, LoadError> {
+    let Some(pins) = pins() else { return Ok(None) };
+    let folder = pins.join(scheme);
+    for path in [&pins, &folder] {
+        match airpace_files::is_own_folder(path) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            // Without the right to search the folder above, nothing is known of this one.
+            Err(error) if error.raw_os_error().is_some() => return Err(LoadError::Privileges),
+            Err(error) => return Err(LoadError::Foreign { path: path.clone(), error }),
+        }
+    }
+    Ok(Some(folder))
+}
+
 /// The processes above this one, the nearest first.
 ///
 /// Source: man-pages proc_pid_status(5)

@@ -11,6 +11,7 @@ use libbpf_rs::{Link, MapCore, MapHandle, Program};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::asked::own_pins;
 use super::relay::Relay;
 use super::shown::{self, Shown};
 use super::{BOUNDS, FLOWS, LoadError, OPS, Totals, pins, refused};
@@ -36,8 +37,8 @@ impl Pinned {
     /// # Errors
     /// If the caller may not.
     pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
-        let Some(folder) = pins().map(|pins| pins.join(scheme)) else { return Ok(None) };
-        match fs::metadata(&folder) {
+        let Some(folder) = own_pins(scheme)? else { return Ok(None) };
+        match fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(LoadError::Privileges);
             }
@@ -144,8 +145,7 @@ impl Pinned {
 /// # Errors
 /// If the caller may not.
 pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
-    let Some(pins) = pins() else { return Ok(false) };
-    let folder = pins.join(scheme);
+    let (Some(pins), Some(folder)) = (pins(), own_pins(scheme)?) else { return Ok(false) };
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| LoadError::File { path, error }

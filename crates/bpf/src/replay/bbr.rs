@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use airpace_cc::ack_trace::{Acked, Entry, Told};
+use airpace_cc::ack_trace::{Acked, Entry, Numbers, Told};
 use airpace_cc::controller::LossCause;
+use airpace_cc::window::Holes;
 use airpace_core::{Bytes, Rng, Time};
 
 use super::{bps, nanos};
@@ -12,14 +13,21 @@ use crate::twin::bbr::{Answer, Bbr, BbrAck};
 /// A flow of an ACK trace, replayed.
 pub struct BbrReplay {
     twin: Bbr,
-    /// When the packets left that are not acknowledged.
-    sent: BTreeMap<u64, Time>,
+    transport: Transport,
+}
+
+/// What BBR hears of its transport beside the trace.
+#[derive(Debug, Default)]
+pub(super) struct Transport {
+    /// When the packets left that are not acknowledged, and whether they were declared lost.
+    sent: BTreeMap<u64, (Time, bool)>,
+    holes: Holes,
 }
 
 impl BbrReplay {
     /// Begins the replay of a trace. `rng` is as new as that of the trace's controller was.
     pub fn new(mss: Bytes, rng: Rng) -> BbrReplay {
-        BbrReplay { twin: Bbr::new(mss, rng), sent: BTreeMap::new() }
+        BbrReplay { twin: Bbr::new(mss, rng), transport: Transport::default() }
     }
 
     /// Tells the twin what the controller of the trace was told. Returns its answer.
@@ -27,17 +35,13 @@ impl BbrReplay {
         let now = entry.time;
         match &entry.told {
             &Told::Sent { number, bytes, inflight, app_limited } => {
-                self.sent.insert(number, now);
+                self.transport.on_sent(now, number);
                 self.twin.on_sent(now, inflight == bytes, app_limited);
             }
-            Told::Acked(acked) => {
-                self.twin.on_ack(&bbr_ack(now, acked, &self.sent));
-                acked.numbers.iter().for_each(|number| {
-                    self.sent.remove(&number);
-                });
-            }
-            Told::Lost { lost, next_number, cause, .. } => {
-                self.twin.on_loss(*lost, *cause == LossCause::Persistent, *next_number);
+            Told::Acked(acked) => self.twin.on_ack(&self.transport.on_ack(now, acked)),
+            Told::Lost { numbers, lost, next_number, cause, .. } => {
+                self.transport.on_loss(numbers, *next_number);
+                self.twin.on_loss(*lost, *cause == LossCause::Persistent, self.transport.recovered());
             }
             Told::Radio { .. } | Told::Device(_) | Told::Feedback(_) | Told::Timer => {}
         }
@@ -45,21 +49,50 @@ impl BbrReplay {
     }
 }
 
-/// What BBR hears of an ACK. `sent` says when the packets left that were not acknowledged before.
-pub(super) fn bbr_ack(now: Time, acked: &Acked, sent: &BTreeMap<u64, Time>) -> BbrAck {
-    let newest = acked.numbers.newest().unwrap_or(0);
-    BbrAck {
-        now: now.as_nanos(),
-        acked: acked.acked.0,
-        prior_inflight: acked.prior_inflight.0,
-        inflight: acked.inflight.0,
-        delivered: acked.delivered.0,
-        prior_delivered: acked.prior_delivered.0,
-        rtt: nanos(acked.rtt),
-        smoothed: nanos(Some(acked.smoothed)),
-        rate: bps(acked.rate),
-        app_limited: u64::from(acked.app_limited),
-        newest,
-        newest_sent: sent.get(&newest).map_or(0, |sent| sent.as_nanos()),
+impl Transport {
+    pub(super) fn on_sent(&mut self, now: Time, number: u64) {
+        self.sent.insert(number, (now, false));
+        self.holes.send(number);
+    }
+
+    pub(super) fn on_loss(&mut self, numbers: &Numbers, next_number: u64) {
+        self.holes.lose(numbers.iter(), next_number);
+        for number in numbers.iter() {
+            self.sent.entry(number).and_modify(|(_, was_lost)| *was_lost = true);
+        }
+    }
+
+    /// How many recoveries are over.
+    pub(super) fn recovered(&self) -> u64 {
+        self.holes.recovered()
+    }
+
+    /// When a packet left that is not acknowledged.
+    pub(super) fn sent(&self, number: u64) -> Option<Time> {
+        self.sent.get(&number).map(|(sent, _)| *sent)
+    }
+
+    /// What BBR hears of an ACK.
+    pub(super) fn on_ack(&mut self, now: Time, acked: &Acked) -> BbrAck {
+        let newest = acked.numbers.newest().unwrap_or(0);
+        let newest_sent = self.sent(newest).map_or(0, Time::as_nanos);
+        let sent = &mut self.sent;
+        let was_lost =
+            acked.numbers.iter().map(|number| (number, sent.remove(&number).is_some_and(|(_, lost)| lost)));
+        self.holes.fill(was_lost);
+        BbrAck {
+            now: now.as_nanos(),
+            acked: acked.acked.0,
+            prior_inflight: acked.prior_inflight.0,
+            inflight: acked.inflight.0,
+            delivered: acked.delivered.0,
+            prior_delivered: acked.prior_delivered.0,
+            rtt: nanos(acked.rtt),
+            smoothed: nanos(Some(acked.smoothed)),
+            rate: bps(acked.rate),
+            app_limited: u64::from(acked.app_limited),
+            newest_sent,
+            recovered: self.recovered(),
+        }
     }
 }

@@ -1,27 +1,24 @@
 //! An ACK trace through the twin of PBE-CC's sender.
 
-use std::collections::BTreeMap;
-
 use airpace_cc::ack_trace::{Acked, Entry, Told};
 use airpace_cc::controller::LossCause;
 use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::{Bytes, Rng, Time};
 
-use super::bbr::bbr_ack;
+use super::bbr::Transport;
 use super::{bps, nanos};
 use crate::twin::pbe::{Answer, Pbe, PbeAck, PbeFed, PbeTuning};
 
 /// A flow of an ACK trace, replayed.
 pub struct PbeReplay {
     twin: Pbe,
-    /// When the packets left that are not acknowledged.
-    sent: BTreeMap<u64, Time>,
+    transport: Transport,
 }
 
 impl PbeReplay {
     /// Begins the replay of a trace. `rng` is as new as that of the trace's controller was.
     pub fn new(tuning: &PbeTuning, mss: Bytes, rng: Rng) -> PbeReplay {
-        PbeReplay { twin: Pbe::new(tuning, mss, rng), sent: BTreeMap::new() }
+        PbeReplay { twin: Pbe::new(tuning, mss, rng), transport: Transport::default() }
     }
 
     /// Tells the twin what the controller of the trace was told. Returns its answer.
@@ -29,18 +26,16 @@ impl PbeReplay {
         let now = entry.time;
         match &entry.told {
             &Told::Sent { number, bytes, inflight, app_limited } => {
-                self.sent.insert(number, now);
+                self.transport.on_sent(now, number);
                 self.twin.on_sent(now, inflight == bytes, app_limited);
             }
             Told::Acked(acked) => {
                 let ack = self.ack(now, acked);
                 self.twin.on_ack(&ack, &fed(acked.feedback.as_bytes()));
-                acked.numbers.iter().for_each(|number| {
-                    self.sent.remove(&number);
-                });
             }
-            Told::Lost { lost, next_number, cause, .. } => {
-                self.twin.on_loss(*lost, *cause == LossCause::Persistent, *next_number);
+            Told::Lost { numbers, lost, next_number, cause, .. } => {
+                self.transport.on_loss(numbers, *next_number);
+                self.twin.on_loss(*lost, *cause == LossCause::Persistent, self.transport.recovered());
             }
             Told::Feedback(bytes) => self.twin.on_feedback(now, &fed(bytes.as_bytes())),
             Told::Timer => self.twin.before_send(now),
@@ -49,9 +44,9 @@ impl PbeReplay {
         self.twin.answer()
     }
 
-    fn ack(&self, now: Time, acked: &Acked) -> PbeAck {
-        let bbr = bbr_ack(now, acked, &self.sent);
-        let oldest = acked.numbers.iter().next().and_then(|number| self.sent.get(&number)).copied();
+    fn ack(&mut self, now: Time, acked: &Acked) -> PbeAck {
+        let oldest = acked.numbers.iter().next().and_then(|number| self.transport.sent(number));
+        let bbr = self.transport.on_ack(now, acked);
         PbeAck { bbr, least: nanos(Some(acked.least)), oldest_sent: oldest.unwrap_or(now).as_nanos() }
     }
 }

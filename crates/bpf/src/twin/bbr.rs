@@ -28,10 +28,10 @@ pub struct BbrAck {
     pub rate: u64,
     /// 1 if the sender was application limited when the newest packet left.
     pub app_limited: u64,
-    /// Number of the newest packet.
-    pub newest: u64,
-    /// When it left, in nanoseconds.
+    /// When the newest packet left, in nanoseconds.
     pub newest_sent: u64,
+    /// Recoveries of the transport that are over.
+    pub recovered: u64,
 }
 
 /// The states of BBR.
@@ -104,9 +104,9 @@ impl Bbr {
         self.draw();
     }
 
-    /// Packets were declared lost; with `is_silence`, all that were outstanding. `next` is the number of the next packet.
-    pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, next: u64) {
-        sys::bbr_loss(&mut self.words, lost.0, is_silence, next);
+    /// Packets were declared lost; with `is_silence`, all that were outstanding. `recovered` recoveries were over before.
+    pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
+        sys::bbr_loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
     /// No call uses more than one number, so one that lies ready is enough.
@@ -141,10 +141,10 @@ mod tests {
         ) {
             let mut twin = Bbr::new(Bytes(mss), Streams::new(1).stream("bbr"));
             for (told, odd) in acks {
-                let [now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest, newest_sent] = told;
+                let [now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest_sent, recovered] = told;
                 twin.on_sent(Time::from_nanos(now), odd, odd);
-                twin.on_loss(Bytes(acked), odd, newest);
-                twin.on_ack(&BbrAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest, newest_sent });
+                twin.on_loss(Bytes(acked), odd, recovered);
+                twin.on_ack(&BbrAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest_sent, recovered });
                 let answer = twin.answer();
                 prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
                 prop_assert!((1..=3 * MOST_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");

@@ -231,9 +231,9 @@ impl Pbe {
         sys::pbe_feedback(&mut self.words, now.as_nanos(), told);
     }
 
-    /// Packets were declared lost; with `is_silence`, all that were outstanding. `next` is the number of the next packet.
-    pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, next: u64) {
-        sys::pbe_loss(&mut self.words, lost.0, is_silence, next);
+    /// Packets were declared lost; with `is_silence`, all that were outstanding. `recovered` recoveries were over before.
+    pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
+        sys::pbe_loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
     /// The kernel is about to send.
@@ -344,12 +344,12 @@ mod tests {
             let tuning = PbeTuning::new(&defaults()).unwrap();
             let mut twin = Pbe::new(&tuning, Bytes(mss), Streams::new(1).stream("pbe"));
             for (told, [least, oldest_sent, capacity, fair_share, radio_delay], flags, odd) in acks {
-                let [now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest, newest_sent] = told;
-                let bbr = BbrAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest, newest_sent };
+                let [now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest_sent, recovered] = told;
+                let bbr = BbrAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest_sent, recovered };
                 let [is_told, internet, fresh, clear, carriers, activations] = flags.map(|flag| flag % 2);
                 let fed = PbeFed { capacity, fair_share, radio_delay, is_told, internet, fresh, clear, carriers, activations };
                 twin.on_sent(Time::from_nanos(now), odd, odd);
-                twin.on_loss(Bytes(acked), odd, newest);
+                twin.on_loss(Bytes(acked), odd, recovered);
                 twin.on_ack(&PbeAck { bbr, least, oldest_sent }, &fed);
                 twin.before_send(Time::from_nanos(now));
                 twin.on_feedback(Time::from_nanos(now), &fed);

@@ -30,7 +30,7 @@ unsafe extern "C" {
     fn ap_host_bbr_random(state: *mut u64, random: u64) -> u64;
     fn ap_host_bbr_sent(state: *mut u64, now: u64, is_first: u32, app_limited: u32);
     fn ap_host_bbr_ack(state: *mut u64, ack: *const BbrAck);
-    fn ap_host_bbr_loss(state: *mut u64, lost: u64, is_silence: u32, next: u64);
+    fn ap_host_bbr_loss(state: *mut u64, lost: u64, is_silence: u32, recovered: u64);
     fn ap_host_bbr_answer(state: *const u64, out: *mut u64);
     fn ap_host_pbe_words() -> u64;
     fn ap_host_pbe_init(state: *mut u64, tuning: *const PbeTuning, mss: u64);
@@ -38,7 +38,7 @@ unsafe extern "C" {
     fn ap_host_pbe_sent(state: *mut u64, now: u64, is_first: u32, app_limited: u32);
     fn ap_host_pbe_ack(state: *mut u64, ack: *const PbeAck, told: *const PbeFed);
     fn ap_host_pbe_feedback(state: *mut u64, now: u64, told: *const PbeFed);
-    fn ap_host_pbe_loss(state: *mut u64, lost: u64, is_silence: u32, next: u64);
+    fn ap_host_pbe_loss(state: *mut u64, lost: u64, is_silence: u32, recovered: u64);
     fn ap_host_pbe_before_send(state: *mut u64, now: u64);
     fn ap_host_pbe_option(fed: *mut PbeFed, contents: *const u8, length: u32);
     fn ap_host_pbe_answer(state: *const u64, out: *mut u64);
@@ -327,9 +327,9 @@ pub fn bbr_ack(state: &mut [u64], ack: &BbrAck) {
 }
 
 /// `ibbr_on_loss`.
-pub fn bbr_loss(state: &mut [u64], lost: u64, is_silence: bool, next: u64) {
+pub fn bbr_loss(state: &mut [u64], lost: u64, is_silence: bool, recovered: u64) {
     // SAFETY: as in `bbr_random`.
-    unsafe { ap_host_bbr_loss(state.as_mut_ptr(), lost, is_silence.into(), next) };
+    unsafe { ap_host_bbr_loss(state.as_mut_ptr(), lost, is_silence.into(), recovered) };
 }
 
 /// State, window, pacing rate.
@@ -375,9 +375,9 @@ pub fn pbe_feedback(state: &mut [u64], now: u64, told: &PbeFed) {
 }
 
 /// `pbe_on_loss`.
-pub fn pbe_loss(state: &mut [u64], lost: u64, is_silence: bool, next: u64) {
+pub fn pbe_loss(state: &mut [u64], lost: u64, is_silence: bool, recovered: u64) {
     // SAFETY: as in `pbe_random`.
-    unsafe { ap_host_pbe_loss(state.as_mut_ptr(), lost, is_silence.into(), next) };
+    unsafe { ap_host_pbe_loss(state.as_mut_ptr(), lost, is_silence.into(), recovered) };
 }
 
 /// `pbe_before_send`.

@@ -157,6 +157,34 @@ pub fn step() -> impl Strategy<Value = Step> {
     )
 }
 
+/// Steps that were drawn once, and the size of packets, from their text in `tests/drawn`. They say nothing of radio or
+/// receivers.
+pub fn drawn(text: &str) -> (Vec<Step>, Bytes) {
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let mss = lines.next().and_then(|line| line.strip_prefix("mss ")).expect("the first line has the mss");
+    let number = |cell: &str| cell.parse::<u64>().unwrap();
+    let sample = |cell: &str| (cell != "-").then(|| number(cell));
+    let step = |line: &str| {
+        let cells: Vec<&str> = line.split(' ').collect();
+        let [after_ns, sent, acked, rtt_ns, rate_kbps, flags] = cells[..] else { panic!("`{line}`") };
+        Step {
+            after_ns: number(after_ns),
+            sent: number(sent),
+            acked: number(acked),
+            rtt_ns: sample(rtt_ns),
+            rate_kbps: sample(rate_kbps),
+            granted_kbps: None,
+            share: u16::MAX,
+            burst_kbps: 0,
+            lost: flags.contains('l'),
+            silence: flags.contains('s'),
+            app_limited: flags.contains('a'),
+            says: [false; 6],
+        }
+    };
+    (lines.map(step).collect(), Bytes(number(mss)))
+}
+
 /// A controller in Rust, told these steps.
 pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
     let spec = SchemeSpec::parse(scheme).unwrap();

@@ -14,7 +14,7 @@ pub struct Window {
     cwnd: Bytes,
     /// The value to restore after recovery or ProbeRTT.
     prior: Bytes,
-    /// Recovery ends when this packet number is acknowledged.
+    /// Recovery is over when so many of the transport's are.
     recovery_end: Option<u64>,
     conserving: bool,
     /// Recovery began since the last ACK.
@@ -67,11 +67,11 @@ impl Window {
         self.cwnd = self.cwnd.max(self.prior);
     }
 
-    /// Packets were lost. True if this begins an episode of recovery.
-    pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool) -> bool {
+    /// Packets were lost, when `recovered` recoveries of the transport were over ([`Holes`](crate::window::Holes)).
+    pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool, recovered: u64) {
         let begins = self.recovery_end.is_none();
         self.save(!probing_rtt);
-        self.recovery_end = Some(self.recovery_end.unwrap_or(loss.next_number));
+        self.recovery_end.get_or_insert(recovered + 1);
         match loss.cause {
             LossCause::Threshold => {
                 self.cwnd = (self.cwnd - loss.lost).max(self.mss);
@@ -79,12 +79,11 @@ impl Window {
                 self.conserving |= begins;
             }
             LossCause::Persistent => {
-                self.recovery_end = Some(loss.next_number);
+                self.recovery_end = Some(recovered + 1);
                 self.cwnd = self.mss;
                 self.conserving = false;
             }
         }
-        begins
     }
 
     /// A round began. Packets are conserved only in the first round of recovery.
@@ -94,15 +93,13 @@ impl Window {
         }
     }
 
-    /// Packets were acknowledged. True if an episode of recovery began with the losses that this ACK showed.
-    pub fn on_ack(&mut self, ack: &Ack<'_>, initial: Bytes, target: &Target) -> bool {
+    /// Packets were acknowledged; `recovered` recoveries of the transport are over. True if one began with the losses that
+    /// this ACK showed.
+    pub fn on_ack(&mut self, ack: &Ack<'_>, initial: Bytes, target: &Target, recovered: u64) -> bool {
         let began = std::mem::take(&mut self.recovery_began);
         if began {
             self.cwnd = ack.inflight + ack.acked;
-        } else if self
-            .recovery_end
-            .is_some_and(|end| ack.packets.last().is_some_and(|packet| packet.number >= end))
-        {
+        } else if self.recovery_end.is_some_and(|end| recovered >= end) {
             self.recovery_end = None;
             self.conserving = false;
             self.restore();

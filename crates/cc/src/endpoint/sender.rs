@@ -12,6 +12,7 @@ use airpace_radio::RadioReport;
 use self::recovery::Timeouts;
 use crate::controller::{Ack, Control, Controller, Inspect, LossCause, Rtt, Sees, Sent, SentPacket, Truth};
 use crate::delivery_rate::DeliveryRate;
+use crate::endpoint::reordering::Reordering;
 use crate::endpoint::sent::{Entry, SentPackets, Status};
 use crate::endpoint::{
     AckError, AckFrame, Backlog, Outcome, Ranges, RttEstimator, SenderConfig, Settled, Transmit,
@@ -30,6 +31,7 @@ pub struct Sender {
     blocked: Blocked,
 
     packets: SentPackets,
+    reordering: Reordering,
     inflight: Bytes,
     rtt: RttEstimator,
     /// The timeouts computed by `rtt`. They are read far more often than they change.
@@ -91,6 +93,7 @@ impl Sender {
             closed: false,
             blocked: Blocked::Application,
             packets: SentPackets::default(),
+            reordering: Reordering::default(),
             inflight: Bytes::ZERO,
             rtt,
             timeouts: Timeouts::of(&rtt, config.ack.deliberate_delay()),
@@ -171,7 +174,7 @@ impl Sender {
         if is_newest_ack {
             self.advertised = frame.window;
         }
-        let prior_inflight = self.inflight;
+        let (prior_inflight, prior_spurious) = (self.inflight, self.spurious_losses);
         let acked = self.acknowledge(now, &frame.ranges);
         self.delivered_packets += self.acked.len() as u64;
         let Some(newest) = self.acked.last().copied() else {
@@ -189,7 +192,11 @@ impl Sender {
             self.settled.extend(self.acked.iter().map(told));
         }
         let sample = self.sample_rtt(now, &newest, frame);
-        self.largest_acked = self.largest_acked.max(Some(newest.number));
+        let is_overtaken = self.largest_acked.is_some_and(|largest| self.acked[0].number < largest);
+        let largest_acked = self.largest_acked.map_or(newest.number, |largest| largest.max(newest.number));
+        self.largest_acked = Some(largest_acked);
+        let is_spurious = self.spurious_losses > prior_spurious;
+        self.reordering.on_ack(is_overtaken, is_spurious, largest_acked, self.packets.next_number());
         self.probes = 0;
         self.probe_due = false;
         self.silent_since = now;

@@ -7,6 +7,7 @@ use airpace_core::{Bytes, Time};
 
 use crate::controller::SentPacket;
 use crate::delivery_rate::SendState;
+use crate::endpoint::reordering::Bounds;
 
 /// The most packets that are remembered. When it is full, nothing is sent until old ones are settled.
 ///
@@ -17,11 +18,6 @@ const MOST: usize = 1 << 18;
 ///
 /// Chosen: longer than a handover, or than a base station's queue takes to be delivered.
 const REMEMBER_LOST: Duration = Duration::from_secs(3);
-
-/// A packet is lost when a packet with a number higher by this was acknowledged.
-///
-/// Source: RFC 9002 §6.1.1 (`kPacketThreshold`)
-const PACKET_THRESHOLD: u64 = 3;
 
 /// What is remembered about one packet.
 #[derive(Clone, Copy, Debug)]
@@ -128,25 +124,24 @@ impl SentPackets {
         &mut self,
         now: Time,
         largest_acked: u64,
-        loss_delay: Duration,
+        bounds: Bounds,
         mut visit: impl FnMut(u64, &Entry),
     ) -> Option<Time> {
         self.advance();
-        let mut next: Option<Time> = None;
         for number in self.settled..largest_acked {
             let entry = &mut self.entries[(number - self.base) as usize];
             if entry.status != Status::Outstanding {
                 continue;
             }
-            let deadline = entry.sent + loss_delay;
-            if deadline <= now || number + PACKET_THRESHOLD <= largest_acked {
-                entry.status = Status::Lost;
-                visit(number, entry);
-            } else {
-                next = Some(next.map_or(deadline, |next| next.min(deadline)));
+            let deadline = entry.sent + bounds.delay;
+            if deadline > now && largest_acked - number < bounds.packets {
+                // Those after it left later, and fewer of higher number were acknowledged.
+                return Some(deadline);
             }
+            entry.status = Status::Lost;
+            visit(number, entry);
         }
-        next
+        None
     }
 
     /// Settles the packet `number` as lost, and visits it, if it is outstanding.

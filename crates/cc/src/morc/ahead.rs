@@ -127,12 +127,12 @@ const DRAINED: f64 = 0.5;
 /// Round trips between drains, at least.
 ///
 /// Chosen: a drain leaves a link half used for a round trip, so this costs 2.5 % at most.
-const DRAIN_ROUNDS: f64 = 20.0;
+const DRAIN_ROUNDS: u32 = 20;
 
 /// Drains beside a rival come this many times less often.
 ///
 /// Chosen: the rival takes the room of each. Eight seconds are CUBIC's epoch at 50 Mbit/s.
-const RIVAL_DRAINS: f64 = 4.0;
+const RIVAL_DRAINS: u32 = 4;
 
 /// How long RTTmin is remembered.
 ///
@@ -348,15 +348,14 @@ impl Ahead {
         if !is_long && !self.overflowed && self.profile.drain.is_none_or(|every| since <= every) {
             return false;
         }
-        let since_s = since.as_secs_f64();
-        let rtt_min_s = self.rtt_min_ms(path) * 1e-3;
+        let rtt_min = self.least.map_or(path.rtt_min, |(least, _)| least);
         let has_rival = self.rival.window().is_some();
         let is_due = self.profile.drain.is_some_and(|every| {
-            let every_s = every.as_secs_f64().max(DRAIN_ROUNDS * rtt_min_s);
-            since_s > if has_rival { RIVAL_DRAINS * every_s } else { every_s }
+            let every = every.max(rtt_min.saturating_mul(DRAIN_ROUNDS));
+            since > if has_rival { every.saturating_mul(RIVAL_DRAINS) } else { every }
         });
         // Two round trips later, the queue shows what the last drain did.
-        is_due || (!has_rival && since_s > 2.0 * rtt_min_s && (is_long || self.overflowed))
+        is_due || (!has_rival && since > rtt_min.saturating_mul(2) && (is_long || self.overflowed))
     }
 
     fn drain(&mut self, received_mbps: f64, path: &PathView) {
@@ -487,8 +486,10 @@ impl Learner for Ahead {
         self.queue_ms = to_ms(rtt) - self.rtt_min_ms(path);
         self.ear.waited(self.queue_ms);
         let changed = self.ear.is_due(ack.now) && {
-            let every_s = (self.span_s(path) / 2.0).max(self.packets_s(path, self.rate_mbps));
-            let look = self.ear.look(ack.now, every_s);
+            // In whole nanoseconds, so that the bound itself is reached, however doubles round.
+            let fewest = Duration::from_secs_f64(self.packets_s(path, self.rate_mbps));
+            let every = (Duration::from_secs_f64(self.span_s(path)) / 2).max(fewest);
+            let look = self.ear.look(ack.now, every);
             look.is_some_and(|look| self.learn_look(look, path))
         };
         self.rival.hear(self.queue_ms);
@@ -546,7 +547,7 @@ impl Learner for Ahead {
             self.overflowed = true;
         }
         if report.lost > 0 {
-            self.rival.lost(self.now, queue_ms, path.rtt.as_secs_f64());
+            self.rival.lost(self.now, queue_ms, path.rtt);
         }
         self.learn_start(report, queue_ms, path)
     }

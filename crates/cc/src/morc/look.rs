@@ -65,12 +65,13 @@ impl Ear {
         now >= self.due
     }
 
-    /// The next look, if the last one is at least `every_s` ago and there is a sample.
-    pub fn look(&mut self, now: Time, every_s: f64) -> Option<Look> {
-        let since_s = (now - self.last?).as_secs_f64();
-        if since_s < every_s || self.samples == 0.0 {
+    /// The next look, if the last one is at least `every` ago and there is a sample.
+    pub fn look(&mut self, now: Time, every: Duration) -> Option<Look> {
+        let since = now - self.last?;
+        if since < every || self.samples == 0.0 {
             return None;
         }
+        let since_s = since.as_secs_f64();
         let received_mbps = (self.bytes + self.bytes_before) * 8e-6 / (since_s + self.seconds_before);
         let queue_ms = self.queue_ms / self.samples;
         let is_silent = self.is_silent || self.was_silent;
@@ -97,23 +98,23 @@ mod tests {
 
     #[test]
     fn a_look_has_the_rate_of_two_and_the_queue_of_one() {
-        let at = Time::from_millis;
+        let (at, ms) = (Time::from_millis, Duration::from_millis);
         let mut ear = Ear::default();
-        assert!(ear.look(at(0), 0.0).is_none(), "nothing was heard");
+        assert!(ear.look(at(0), Duration::ZERO).is_none(), "nothing was heard");
         ear.acked(at(0), 0.0, false);
         ear.acked(at(20), 50_000.0, true);
         ear.waited(10.0);
-        assert!(ear.look(at(20), 0.03).is_none(), "too soon");
-        let first = ear.look(at(20), 0.02).unwrap();
+        assert!(ear.look(at(20), ms(30)).is_none(), "too soon");
+        let first = ear.look(at(20), ms(20)).unwrap();
         assert!((first.received_mbps - 20.0).abs() < 1e-9 && first.queue_ms == 10.0, "{first:?}");
         ear.acked(at(40), 100_000.0, false);
-        assert!(ear.look(at(40), 0.02).is_none(), "no sample of the queue");
+        assert!(ear.look(at(40), ms(20)).is_none(), "no sample of the queue");
         ear.waited(30.0);
-        let second = ear.look(at(40), 0.02).unwrap();
+        let second = ear.look(at(40), ms(20)).unwrap();
         assert!((second.received_mbps - 30.0).abs() < 1e-9 && second.queue_ms == 30.0, "{second:?}");
         assert!(first.is_silent && second.is_silent, "both rates have the silence in them");
         ear.acked(at(60), 50_000.0, false);
         ear.waited(30.0);
-        assert!(!ear.look(at(60), 0.02).unwrap().is_silent);
+        assert!(!ear.look(at(60), ms(20)).unwrap().is_silent);
     }
 }

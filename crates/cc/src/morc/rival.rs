@@ -6,6 +6,8 @@
 //!
 //! Differs: MORC §3.1 has no such mode; §6 leaves "friendliness to legacy TCP" to later work.
 
+use std::time::Duration;
+
 use airpace_core::Time;
 
 /// What a drain that failed weighs, if the flow was fast enough to fill the queue by itself before.
@@ -32,7 +34,7 @@ const CUT: f64 = 0.7;
 /// Round trips between two cuts.
 ///
 /// Chosen: BBR overflows a short buffer all the time. With one cut per round trip, `morc` keeps an eighth of the link.
-const CUT_ROUNDS: f64 = 16.0;
+const CUT_ROUNDS: u32 = 16;
 
 /// A loss counts only if the queue is longer than this part of the longest one.
 ///
@@ -88,8 +90,8 @@ impl Rival {
     }
 
     /// Packets were lost at this queueing delay: the window is cut, if the queue overflowed.
-    pub fn lost(&mut self, now: Time, queue_ms: f64, rtt_s: f64) {
-        let is_due = (now - self.last_cut).as_secs_f64() > CUT_ROUNDS * rtt_s;
+    pub fn lost(&mut self, now: Time, queue_ms: f64, rtt: Duration) {
+        let is_due = now - self.last_cut > rtt.saturating_mul(CUT_ROUNDS);
         if let Some(window) = &mut self.window
             && queue_ms > NEAR_CREST * self.crest_ms
             && is_due
@@ -103,6 +105,8 @@ impl Rival {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
 
     #[test]
     fn two_drains_that_fail_show_a_rival_and_an_empty_queue_ends_it() {
@@ -123,13 +127,13 @@ mod tests {
         rival.hear(200.0);
         rival.failed(100e3, SURE);
         rival.failed(100e3, SURE);
-        rival.lost(Time::from_secs(10), 100.0, 0.1);
+        rival.lost(Time::from_secs(10), 100.0, RTT);
         assert_eq!(rival.window(), Some(100e3), "half of the longest queue is no overflow");
-        rival.lost(Time::from_secs(10), 190.0, 0.1);
+        rival.lost(Time::from_secs(10), 190.0, RTT);
         assert_eq!(rival.window(), Some(70e3));
-        rival.lost(Time::from_secs(11), 190.0, 0.1);
+        rival.lost(Time::from_secs(11), 190.0, RTT);
         assert_eq!(rival.window(), Some(70e3), "within 16 round trips, it is the same overflow");
-        rival.lost(Time::from_secs(12), 190.0, 0.1);
+        rival.lost(Time::from_secs(12), 190.0, RTT);
         assert!((rival.window().unwrap() - 49e3).abs() < 1e-6);
     }
 }

@@ -63,9 +63,12 @@ impl Doubt {
 
     /// What is believed where so large a part of the messages could not be read.
     pub fn belief(&self, lacking: f64) -> Belief {
+        if lacking <= LACKING {
+            return Belief::WHOLE;
+        }
         let standing_ms = self.least.get().unwrap_or_default().as_secs_f64() * 1e3;
-        if lacking <= LACKING || standing_ms <= RADIO_MS {
-            return Belief { more: 1.0, all: 1.0 };
+        if standing_ms <= RADIO_MS {
+            return Belief::WHOLE;
         }
         Belief {
             more: (2.0 - standing_ms / RADIO_MS).max(0.0),
@@ -86,6 +89,9 @@ pub struct Belief {
 }
 
 impl Belief {
+    /// Every rate is believed as it is reported.
+    pub const WHOLE: Belief = Belief { more: 1.0, all: 1.0 };
+
     /// What is believed of the rate `told`, if the device has the rate `own` now.
     pub fn of(self, told: Rate, own: Rate) -> Rate {
         let sure = told.min(own);

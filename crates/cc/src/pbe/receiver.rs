@@ -14,7 +14,7 @@ use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
 use super::carriers::{Carriers, CellState};
 use super::delay::{OneWayDelay, RADIO_DELAY};
-use super::doubt::Doubt;
+use super::doubt::{Belief, Doubt};
 use super::explained::Explained;
 use super::feedback::{Feedback, Header};
 use super::growth::Growth;
@@ -153,8 +153,11 @@ impl PbeReceiver {
     fn rates(&self) -> (Rate, Rate) {
         let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
         let (capacity, fair_share) = self.rates_of(flows);
-        let own = Rate::from_bps_f64(self.cell.own_capacity_bits() * 1e3 / flows);
         let belief = self.doubt.belief(self.cell.lacking);
+        if belief == Belief::WHOLE {
+            return (capacity, fair_share);
+        }
+        let own = Rate::from_bps_f64(self.cell.own_capacity_bits() * 1e3 / flows);
         (belief.of(capacity, own), belief.of(fair_share, own))
     }
 

@@ -69,6 +69,18 @@ pub struct Recovery {
     /// Whether packets were declared lost since the last ACK.
     losing: bool,
     fall: Option<Fall>,
+    /// The losses of the current or last episode; `None` if something else than losses reduced the window.
+    doubted: Option<Doubted>,
+}
+
+/// Losses that may prove to be none.
+#[derive(Clone, Copy, Debug)]
+struct Doubted {
+    /// The number of the first packet.
+    first: u64,
+    lost: u64,
+    /// How many of them arrived after all.
+    arrived: u64,
 }
 
 /// Which packets carry lost data again. A transport that gives each packet its own number does not tell this.
@@ -107,14 +119,48 @@ impl Recovery {
             self.again.owed += loss.packets.len() as u64;
         }
         self.losing = true;
-        self.begins_with(loss.packets, loss.next_number, loss.inflight)
+        let begins = self.begins_with(loss.packets, loss.next_number, loss.inflight);
+        let first = loss.packets.first().map_or(loss.next_number, |packet| packet.number);
+        if begins {
+            self.doubted = Some(Doubted { first, lost: 0, arrived: 0 });
+        }
+        if let Some(doubted) = &mut self.doubted {
+            doubted.first = doubted.first.min(first);
+            doubted.lost += loss.packets.len() as u64;
+        }
+        begins
+    }
+
+    /// Whether this ACK shows that nothing was lost in the last episode: the packets were only late. The episode is over
+    /// then, and its reduction is to be undone.
+    ///
+    /// Source: RFC 9438 §4.9; RFC 4015; Linux tcp_input.c (tcp_try_undo_dsack)
+    pub fn was_none(&mut self, ack: &Ack<'_>) -> bool {
+        let Some(doubted) = &mut self.doubted else { return false };
+        let is_of_it = |packet: &&SentPacket| packet.declared_lost && packet.number >= doubted.first;
+        let arrived = ack.packets.iter().filter(is_of_it).count() as u64;
+        if arrived == 0 {
+            return false;
+        }
+        doubted.arrived += arrived;
+        self.again.owed = self.again.owed.saturating_sub(arrived);
+        if doubted.arrived < doubted.lost {
+            return false;
+        }
+        self.doubted = None;
+        self.finish();
+        true
     }
 
     /// Whether the marks that this ACK reports, if any, begin an episode.
     ///
     /// Source: RFC 3168 §6.1.2
     pub fn begins_by_mark(&mut self, ack: &Ack<'_>) -> bool {
-        ack.ce > 0 && self.begins_with(ack.packets, ack.next_number, ack.inflight)
+        let begins = ack.ce > 0 && self.begins_with(ack.packets, ack.next_number, ack.inflight);
+        if begins {
+            self.doubted = None;
+        }
+        begins
     }
 
     fn begins_with(&mut self, packets: &[SentPacket], next_number: u64, inflight: Bytes) -> bool {
@@ -170,14 +216,19 @@ impl Recovery {
             }
         };
         if self.active && over {
-            self.until = self.again.last().map_or(self.until, |last| self.until.max(last.saturating_add(1)));
-            self.active = false;
-            self.again.runs.clear();
-            self.fall = None;
+            self.finish();
         }
         let losing = std::mem::take(&mut self.losing);
         self.fall.iter_mut().for_each(|fall| fall.on_ack(ack, losing));
         self.active
+    }
+
+    /// The episode is over.
+    fn finish(&mut self) {
+        self.until = self.again.last().map_or(self.until, |last| self.until.max(last.saturating_add(1)));
+        self.active = false;
+        self.again.runs.clear();
+        self.fall = None;
     }
 
     /// All that was in flight is lost: there is nothing left to recover.
@@ -186,6 +237,7 @@ impl Recovery {
         self.active = false;
         self.again = Retransmissions::default();
         self.fall = None;
+        self.doubted = None;
     }
 
     /// Whether an episode is in progress.
@@ -298,10 +350,16 @@ mod tests {
         /// Whether the window must still not grow.
         fn acknowledge(&mut self, number: u64) -> bool {
             self.inflight -= 1;
+            let acked = packets(&[number]);
+            let ack = self.ack(&acked);
+            self.recovery.rests(&ack)
+        }
+
+        fn ack<'a>(&self, packets: &'a [SentPacket]) -> Ack<'a> {
             let inflight = Bytes(self.inflight * MSS.0);
-            self.recovery.rests(&Ack {
+            Ack {
                 now: Time::ZERO,
-                packets: &packets(&[number]),
+                packets,
                 acked: MSS,
                 prior_inflight: inflight + MSS,
                 inflight,
@@ -316,7 +374,12 @@ mod tests {
                 ce: 0,
                 cwnd_limited: true,
                 feedback: &[],
-            })
+            }
+        }
+
+        /// A packet that was declared lost arrives. Whether that shows the episode to be none.
+        fn arrive_late(&mut self, number: u64) -> bool {
+            self.recovery.was_none(&self.ack(&[SentPacket { declared_lost: true, ..packets(&[number])[0] }]))
         }
 
         /// Sends what the falling window allows.
@@ -405,6 +468,20 @@ mod tests {
         flow.send_one();
         assert!(!flow.acknowledge(12));
         assert!(!flow.lose(&[2]), "later losses of earlier packets belong to the same episode");
+    }
+
+    #[test]
+    fn an_episode_was_none_once_all_its_losses_have_arrived() {
+        for kind in [Kind::Quic, Kind::Linux] {
+            let mut flow = Flow::new(kind, 10);
+            flow.lose(&[0, 1]);
+            flow.lose(&[4]);
+            assert!(!flow.arrive_late(1) && !flow.arrive_late(0), "packet 4 may still be lost");
+            assert!(flow.arrive_late(4), "{kind:?}");
+            assert!(!flow.recovery.is_active() && flow.recovery.window().is_none());
+            assert!(!flow.lose(&[5]), "a reduction that was undone is not made again for the same window");
+            assert!(!flow.arrive_late(5), "nothing is left to undo");
+        }
     }
 
     #[test]

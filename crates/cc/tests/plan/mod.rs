@@ -541,6 +541,7 @@ impl Plan {
             let truth = Truth {
                 now: self.now,
                 capacity: capacity.scaled(1.0 / active),
+                enough: Bytes::ZERO,
                 backlog,
                 on_wire: self.flows[index].on_wire,
                 forward_delay,

@@ -50,8 +50,9 @@ const SPREAD_S: f64 = 0.001;
 /// BISCAY, MORC and PBE-CC, which are loaded for the run and fed from the phone's radio, as root (see `airpace kernel`).
 /// Throughputs agree within 5 % then.
 ///
-/// Some schemes amplify chance. So the simulator runs each scheme several times more, and its flows begin up to 1 ms later: a
-/// flow that agrees with none but one of those runs, or lies between them, is `in spread`.
+/// Chance decides too: which packets a path loses or overtakes, and some schemes amplify it. So the simulator runs each
+/// scheme several times more, with the next seeds and flows that begin up to 1 ms later: a flow that agrees with none but one
+/// of those runs, or lies between them, is `in spread`.
 ///
 /// Ends with 1 if a flow differs, and with 3 if the machine did not keep up, so that nothing can be said.
 #[derive(clap::Args)]
@@ -81,7 +82,7 @@ pub struct Args {
     /// Seed of the network's random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Further runs of the simulator, which show how much of a difference is chance; 0: none.
+    /// Further runs of the simulator with the seeds after it, which show how much of a difference is chance; 0: none.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(0..=1_000))]
     spread: u16,
     /// How often a run is tried again in which the machine did not keep up.
@@ -206,41 +207,41 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     })
 }
 
-/// The further runs of the simulator: the flows of each begin later by fractions of [`SPREAD_S`].
+/// The further runs of the simulator. Each has a seed of its own, and its flows begin later by fractions of [`SPREAD_S`]:
+/// where a scenario draws nothing, no seed changes anything.
 fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) -> anyhow::Result<Summary> {
     let mut chance = Streams::new(args.seed).stream("agree: when flows begin");
-    let mut scenarios = vec![];
-    for index in 1..=args.spread {
-        let name = format!("again-{index}");
-        scenarios.push(shifted(args, Some(name), &mut || chance.range(0.0, SPREAD_S))?);
-    }
-    if scenarios.is_empty() {
-        return Ok(Summary { runs: vec![], expectations: vec![], not_judged: vec![] });
-    }
-    let matrix = Matrix {
-        scenarios,
-        schemes,
-        seeds: vec![args.seed],
-        jobs: super::doctor::cores(),
-        out: None,
-        program: called::lasting_name().to_owned(),
-        command: matrix::command_as_typed(),
-        qlog: false,
-        again: None,
-        further: vec![],
-    };
+    let mut all = Summary { runs: vec![], expectations: vec![], not_judged: vec![] };
     let bar = terminal::progress(args.quiet || args.json);
     bar.set_message("the simulator's own spread");
-    let outcome = matrix.run(&|at| {
-        bar.set_length(at.jobs as u64);
-        bar.set_position(at.job as u64);
-        match is_interrupted.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
+    bar.set_length(u64::from(args.spread) * schemes.len() as u64);
+    for index in 1..=u64::from(args.spread) {
+        let matrix = Matrix {
+            scenarios: vec![shifted(args, Some(format!("again-{index}")), &mut || {
+                chance.range(0.0, SPREAD_S)
+            })?],
+            schemes: schemes.clone(),
+            seeds: vec![args.seed.wrapping_add(index)],
+            jobs: super::doctor::cores(),
+            out: None,
+            program: called::lasting_name().to_owned(),
+            command: matrix::command_as_typed(),
+            qlog: false,
+            again: None,
+            further: vec![],
+        };
+        let begun = all.runs.len();
+        let outcome = matrix.run(&|at| {
+            bar.set_position((begun + at.job) as u64);
+            match is_interrupted.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        all.runs.extend(outcome.summary.runs);
+    }
     bar.finish_and_clear();
-    Ok(outcome?.summary)
+    Ok(all)
 }
 
 /// The scenario as both play it: flows begin [`LEAD_S`] and what `more_s` says for each later, and ACKs cross the cell, as
@@ -328,4 +329,29 @@ fn schemes(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<SchemeSpec>> 
         }
     }
     Ok(args.schemes.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn further_runs_have_their_own_chance() {
+        let line = "agree stationary-idle --scheme reno --spread 4 --set duration_s=4 --set forward.loss=0.01 --quiet";
+        let args = Program::try_parse_from(line.split(' ')).unwrap().args;
+        let schemes = args.schemes.clone();
+        let runs = spread(&args, schemes, &AtomicBool::new(false)).unwrap().runs;
+        assert_eq!(runs.iter().map(|run| run.seed).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        let mbps = runs.iter().map(|run| run.flows[0].metrics.throughput_mbps);
+        let least = mbps.clone().fold(f64::MAX, f64::min);
+        assert!(mbps.fold(0.0, f64::max) > 1.02 * least, "other packets are lost with each seed");
+    }
 }

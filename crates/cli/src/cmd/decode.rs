@@ -200,7 +200,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let verdict = sink.finish();
     for (name, lag) in lags {
         let [mean, most] = [lag.mean(), lag.most()].map(|lag| lag.as_secs_f64() * 1e3);
-        eprintln!("{name}: read as it was received, {mean:.2} ms behind on average, {most:.1} ms at most");
+        crate::terminal::say(format_args!(
+            "{name}: read as it was received, {mean:.2} ms behind on average, {most:.1} ms at most"
+        ));
     }
     verdict
 }

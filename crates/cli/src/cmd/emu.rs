@@ -2,6 +2,7 @@
 
 mod agree;
 pub mod bulk;
+pub mod compose;
 mod finish;
 mod mmlog;
 pub mod play;

@@ -94,6 +94,7 @@ fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     let mut record = Record { version: env!("CARGO_PKG_VERSION").to_owned(), ..known.clone() };
     for place in items.iter().map(|item| item.place.as_path()).chain([Path::new(RECORD)]) {
         record.note_folders(prefix, place);
+        record.note_links(prefix, place);
     }
     // The record of old and new files is written first, so that an interrupted installation can still be removed.
     record.files.extend(items.iter().map(|item| item.place.clone()));
@@ -109,7 +110,7 @@ fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     }
     record.files = items.iter().map(|item| item.place.clone()).collect();
     for gone in known.files.difference(&record.files) {
-        installation::remove_file(&prefix.join(gone))?;
+        known.remove_file(prefix, gone)?;
     }
     record.write(prefix)?;
     Ok(old.map(|record| record.version))
@@ -119,7 +120,11 @@ fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
 fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Result<()> {
     let strange = items.iter().filter(|item| !known.files.contains(&item.place)).filter(|item| {
         let path = prefix.join(&item.place);
-        path.symlink_metadata().is_ok() && std::fs::read(&path).ok().as_ref() != Some(&item.contents)
+        let there = || {
+            let file = airpace_files::open(&path)?;
+            airpace_files::read_at_most(file, item.contents.len() as u64)
+        };
+        path.symlink_metadata().is_ok() && there().ok().as_ref() != Some(&item.contents)
     });
     let paths: Vec<_> =
         strange.map(|item| airpace_eval::shell::quote(&prefix.join(&item.place).to_string_lossy())).collect();

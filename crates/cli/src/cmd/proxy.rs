@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use airpace_net::proxy::{Closed, Config, Door, News, Proxy, Range, Totals};
+use airpace_net::proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals};
 use anyhow::{anyhow, ensure};
 use indicatif::DecimalBytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -28,6 +28,11 @@ const PORT: u16 = 1_080;
 
 /// Files that are open besides connections.
 const OTHER_FILES: u64 = 64;
+
+/// How long a connection may carry nothing, in seconds.
+///
+/// Source: RFC 5382 REQ-5 (routers keep established connections for at least 2 h 4 min)
+const IDLE_S: f64 = 7_440.0;
 
 /// How often the numbers on the terminal are new.
 const LOOK: Duration = Duration::from_millis(500);
@@ -64,9 +69,16 @@ pub struct Args {
     /// Takes over those to these ports only.
     #[arg(long, value_name = "PORTS", value_delimiter = ',', requires = "transparent")]
     ports: Vec<u16>,
-    /// Connections at once; more wait.
+    /// Connections at once; more are refused. When half of them are taken, no client gets more than its share.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
+    /// Ends a connection that carried nothing either way for this long.
+    #[arg(long, value_name = "SECONDS", default_value_t = IDLE_S, value_parser = super::within::<1, 10_000_000>)]
+    idle: f64,
+    /// Bytes that may wait here for each client that takes none, before its server stops. [default: what the kernel finds
+    /// right for the way to the server, up to the last number of net.ipv4.tcp_rmem]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4_096..=1 << 30))]
+    server_queue: Option<u32>,
     /// Print one JSON object per event.
     #[arg(long)]
     json: bool,
@@ -102,6 +114,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         server_leg: args.server_leg.clone(),
         allow,
         most: files_for(args.connections)?,
+        idle: Duration::from_secs_f64(args.idle),
+        server_queue: args.server_queue,
         choose: |socket, name| airpace_emu::bulk::choose(socket, name),
     };
     let proxy = Proxy::listen(config).map_err(anyhow::Error::msg)?;
@@ -113,8 +127,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let stop = on_interrupt()?;
     let is_silent = args.quiet || args.json;
     if args.json {
-        let listening =
-            json!({ "event": "listening", "listen": at.to_string(), "transparent": args.transparent });
+        let listening = json!({ "event": "listening", "unix_s": unix_s(SystemTime::now()), "listen": at.to_string(), "transparent": args.transparent });
         terminal::log(out, listening)?;
     } else if !args.quiet {
         let legs = |leg: &Option<String>| leg.clone().unwrap_or_else(|| "the kernel's default".to_owned());
@@ -128,15 +141,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let totals = Arc::<Totals>::default();
     let (tell, news) = sync_channel(MOST_NEWS);
     let (hears, counts) = (Arc::clone(&stop), Arc::clone(&totals));
-    let running = std::thread::spawn(move || proxy.run(&hears, counts, move |news| _ = tell.try_send(news)));
+    let running = std::thread::spawn(move || proxy.run(&hears, counts, move |told| _ = tell.try_send(told)));
     let bar = terminal::activity(is_silent);
     let mut speed = Speed::new(&totals);
     let mut takes_over = rules;
     loop {
         match news.recv_timeout(LOOK) {
-            Ok(news) if args.json => terminal::log(out, object(&news))?,
-            Ok(news) if !args.quiet => {
-                if let Some(sentence) = sentence(&news) {
+            Ok(told) if args.json => terminal::log(out, object(&told))?,
+            Ok(told) if !args.quiet => {
+                if let Some(sentence) = sentence(&told.news) {
                     bar.suspend(|| terminal::say(sentence));
                 }
             }
@@ -158,7 +171,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let (up, down) = (number(&totals.up), number(&totals.down));
     if args.json {
         let ended = json!({
-            "event": "ended", "connections": connections, "refused": refused, "up_bytes": up, "down_bytes": down,
+            "event": "ended", "unix_s": unix_s(SystemTime::now()), "connections": connections, "refused": refused, "up_bytes": up, "down_bytes": down,
         });
         terminal::log(out, ended)?;
     } else if !args.quiet {
@@ -227,24 +240,37 @@ impl Speed {
     }
 }
 
-fn object(news: &News) -> Value {
-    match news {
+/// Seconds since 1970, to the millisecond.
+fn unix_s(at: SystemTime) -> f64 {
+    at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_millis() as f64 / 1e3)
+}
+
+fn object(told: &Told) -> Value {
+    let at = unix_s(told.at);
+    match &told.news {
         News::Closed(Closed { client, target, up, down, lasted, problem }) => json!({
-            "event": "closed", "client": client.to_string(), "target": target.to_string(), "up_bytes": up,
+            "event": "closed", "unix_s": at, "client": client.to_string(), "target": target.to_string(), "up_bytes": up,
             "down_bytes": down, "seconds": lasted.as_secs_f64(), "problem": problem,
         }),
         News::Refused { client, target, why } => json!({
-            "event": "refused", "client": client.to_string(), "target": target.as_ref().map(ToString::to_string),
+            "event": "refused", "unix_s": at, "client": client.to_string(), "target": target.as_ref().map(ToString::to_string),
             "why": why,
         }),
-        News::Stuck(why) => json!({ "event": "stuck", "why": why }),
+        News::Stuck(why) => json!({ "event": "stuck", "unix_s": at, "why": why }),
     }
 }
 
-/// What people want to know of it: a connection that ended well is counted, and not told.
+/// What people want to know of it: a connection that ended well is counted, and not reported.
 fn sentence(news: &News) -> Option<String> {
     Some(match news {
-        News::Closed(_) => return None,
+        News::Closed(Closed { problem: None, .. }) => return None,
+        News::Closed(Closed { client, target, up, down, problem: Some(why), .. }) => {
+            format!(
+                "{client} to {target}: cut after {} down, {} up: {why}",
+                DecimalBytes(*down),
+                DecimalBytes(*up)
+            )
+        }
         News::Refused { client, target: Some(target), why } => format!("{client} to {target}: {why}"),
         News::Refused { client, target: None, why } => format!("{client}: {why}"),
         News::Stuck(why) => why.clone(),

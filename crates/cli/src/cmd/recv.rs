@@ -32,7 +32,8 @@ use crate::terminal;
 /// was sent, and a transfer that broke off goes on where it was. Runs until Ctrl-C.
 ///
 /// Names of others never lead out of the folder or through a link. Hidden files are refused, and so is a file whose name
-/// another file has here, unless --overwrite is given.
+/// another file has here, unless --overwrite is given. The key's own file is neither replaced nor handed out, and no file
+/// that holds a private key is handed out.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace recv\n         \
                          airpace recv ~/incoming --listen :5000 --once\n         \
@@ -58,6 +59,10 @@ pub struct Args {
     overwrite: bool,
     #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
+    /// Run before all other programs (SCHED_FIFO), where that is allowed: packets leave on time on a busy machine, and
+    /// others wait.
+    #[arg(long)]
+    realtime: bool,
     /// Print one JSON object per event.
     #[arg(long)]
     json: bool,
@@ -76,13 +81,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if is_stream && (args.allow_pull || args.json) {
         bail!("`-` writes the file to standard output; --allow-pull and --json need a folder");
     }
+    let (key, place) = wire::key_to_receive(args.key.as_deref())?;
     let (store, serves): (Rc<dyn Store>, _) = if is_stream {
         // Another thread writes it, and this one holds the lock of standard output.
         let pipe = std::io::stdout().as_fd().try_clone_to_owned();
         let pipe = pipe.context("standard output cannot be used")?;
         (Rc::new(Stream::new(File::from(pipe))), None)
     } else {
-        let inside = Inside::open(folder).with_context(|| {
+        let inside = Inside::open(folder).and_then(|inside| inside.withholding(place.as_deref()));
+        let inside = inside.with_context(|| {
             format!(
                 "`{}` cannot be received into; give a folder that is there and that you may use",
                 folder.display()
@@ -91,7 +98,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let inside = Arc::new(inside);
         (Rc::new(Folder::new(Arc::clone(&inside), args.overwrite)), args.allow_pull.then_some(inside))
     };
-    let (key, place) = wire::key_to_receive(args.key.as_deref())?;
     let listen = args.listen.map_or_else(|| wire::listen_address(&wire::PORT.to_string()), Ok);
     let radio = args.radio.as_deref().map(wire::radio::open).transpose()?;
     let ear = radio.as_ref().map(|radio| radio.heard());
@@ -146,7 +152,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let has_radio = args.radio.is_some();
     let settings =
         Settings { key: key.clone(), store, serves, once: args.once, has_radio, stop: on_interrupt()? };
-    let wire = Wire { key, socket, role: Role::Listens, radio };
+    let wire = Wire { key, socket, role: Role::Listens, radio, wants_realtime: args.realtime };
     wire::turn(wire, Server::new(settings, tell))?;
     Ok(Verdict::Fine)
 }

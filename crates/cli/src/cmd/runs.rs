@@ -95,6 +95,8 @@ enum State {
     Complete,
     /// An emulated run came to its end, and its figures must not be used.
     Unfit,
+    /// A run came to its end, and its program was ended before the page was made.
+    WithoutPage,
     /// The run was stopped, or it failed.
     Incomplete,
     /// Another process writes into the folder.
@@ -106,6 +108,7 @@ impl State {
         match self {
             State::Complete => "complete",
             State::Unfit => "unfit",
+            State::WithoutPage => "without page",
             State::Incomplete => "incomplete",
             State::Running => "running",
         }
@@ -137,7 +140,9 @@ impl Found {
             let Ok(manifest) = RunFolder::open(&path).and_then(|folder| folder.manifest()) else { continue };
             let state = match manifest.complete {
                 true if manifest.emulation.as_ref().is_some_and(|emulation| !emulation.fit) => State::Unfit,
-                true => State::Complete,
+                true if is_file(&path.join("report.html")) => State::Complete,
+                true if Claim::is_free(&path) => State::WithoutPage,
+                true => State::Running,
                 false if Claim::is_free(&path) => State::Incomplete,
                 false => State::Running,
             };

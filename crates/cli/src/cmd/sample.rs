@@ -1,5 +1,6 @@
 //! `airpace sample`: writes a modem's log and a radio recording, to try the guides with.
 
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -99,10 +100,16 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
 /// Writes a file. Does nothing if the same file is there already, and refuses to replace another.
 fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    match std::fs::read(path) {
+    let there = File::open(path).and_then(|file| airpace_files::read_at_most(file, bytes.len() as u64));
+    let another =
+        || format!("`{}` is there and is another file; choose a folder with --out DIR", path.display());
+    match there {
         Ok(there) if there == bytes => Ok(()),
-        Ok(_) => bail!("`{}` is there and is another file; choose a folder with --out DIR", path.display()),
-        Err(error) if error.kind() == ErrorKind::NotFound => outputs::write("--out", path, bytes),
-        Err(error) => Err(outputs::refused("--out", path)(error)),
+        Ok(_) => bail!(another()),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => outputs::write("--out", path, bytes),
+            ErrorKind::FileTooLarge => bail!(another()),
+            _ => Err(outputs::refused("--out", path)(error)),
+        },
     }
 }

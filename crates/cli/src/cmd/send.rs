@@ -71,6 +71,10 @@ pub struct Args {
     /// How long to try again while nothing is heard of the far side, in s.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = super::within::<0, 1_000_000>)]
     patience: f64,
+    /// Run before all other programs (SCHED_FIFO), where that is allowed: packets leave on time on a busy machine, and
+    /// others wait.
+    #[arg(long)]
+    realtime: bool,
     /// Print one JSON object at the end.
     #[arg(long)]
     json: bool,
@@ -136,7 +140,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         shown.borrow_mut().show(progress);
     });
     let client = client.map_err(|fault| anyhow!("{}", fault.sentence))?;
-    let wire = Wire { key, socket, role: Role::Calls(args.transport), radio };
+    let wire = Wire { key, socket, role: Role::Calls(args.transport), radio, wants_realtime: args.realtime };
     let client = wire::turn(wire, client)?;
     watch.borrow().end();
     match client.outcome() {
@@ -194,7 +198,8 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
         bail!("`-` is standard input, which cannot be fetched; give names of files of the far side");
     }
     let folder = args.into.as_deref().unwrap_or(Path::new("."));
-    let inside = Inside::open(folder).with_context(|| {
+    let inside = Inside::open(folder).and_then(|inside| inside.withholding(args.key.as_deref()));
+    let inside = inside.with_context(|| {
         format!(
             "--into {} cannot be written to; give a folder that is there and that you may use",
             folder.display()

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -29,7 +29,8 @@ const MOST_NEWS: usize = 1024;
 /// Serves the files of a folder to anybody who asks, over hq-interop: HTTP/0.9 over QUIC.
 ///
 /// Every QUIC stack's interoperability program can fetch from it, and so can `airpace fetch`. A scheme steers what leaves.
-/// Paths never lead out of the folder or through a link. Without --cert and --key it makes a certificate for this run,
+/// Paths never lead out of the folder or through a link. Hidden files, files that hold a private key, and this command's
+/// own key, certificate and logs are not handed out. Without --cert and --key it makes a certificate for this run,
 /// and prints its fingerprint. Runs until Ctrl-C.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace serve .\n         \
@@ -90,6 +91,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let logs =
         args.qlog.as_deref().map(|path| qlog::Folder::new(path).map_err(outputs::refused("--qlog", path)));
     let logs = logs.transpose()?;
+    let inside = withholding(inside, &args.folder, args.key.iter().chain(&args.cert).chain(&args.qlog))?;
     config.qlog = logs.clone();
     let endpoint = QuicEndpoint::new(config).map_err(anyhow::Error::msg)?;
     let mut socket = Socket::bind(listen, Buffers::default())?;
@@ -150,6 +152,27 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         terminal::say(format_args!("served {files}, {}, over {connections}", DecimalBytes(served.bytes)));
     }
     Ok(Verdict::Fine)
+}
+
+/// The folder without the command's own files, which are named to its user if they lie inside.
+fn withholding<'a>(
+    inside: Inside,
+    folder: &Path,
+    own: impl Iterator<Item = &'a PathBuf> + Clone,
+) -> anyhow::Result<Inside> {
+    let inside = inside.withholding(own.clone().map(PathBuf::as_path)).context("it cannot be served")?;
+    let root = folder.canonicalize()?;
+    for path in own {
+        let parent = path.canonicalize().ok();
+        let lies = |path: &Path| path.starts_with(&root);
+        if lies(&std::path::absolute(path)?) || parent.is_some_and(|path| lies(&path)) {
+            terminal::say(format_args!(
+                "`{}` lies in the folder that is served; it is not handed out. Keep it in another folder",
+                path.display()
+            ));
+        }
+    }
+    Ok(inside)
 }
 
 /// News as an object.

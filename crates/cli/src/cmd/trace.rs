@@ -6,9 +6,11 @@ mod info;
 mod kpi;
 mod synth;
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airpace_files::read_at_most;
 use airpace_path::trace::Trace;
 use anyhow::Context;
 
@@ -51,22 +53,23 @@ fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
     Trace::parse(&read_bytes(path)?, column).with_context(|| path.display().to_string())
 }
 
+/// Maximum length of a trace in bytes, as it is and expanded: that of a scenario's trace.
+const MAX_BYTES: u64 = 256 << 20;
+
 /// A file's bytes, or those of standard input for `-`. Gzip is expanded.
 fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let refused =
         || format!("cannot read `{}`; give an existing file, or - for standard input", path.display());
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes).with_context(refused)?;
-    } else {
-        bytes = std::fs::read(path).with_context(refused)?;
-    }
+    let bytes = match path == Path::new("-") {
+        true => read_at_most(std::io::stdin().lock(), MAX_BYTES),
+        false => File::open(path).and_then(|file| read_at_most(file, MAX_BYTES)),
+    };
+    let bytes = bytes.with_context(refused)?;
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
-    let mut expanded = Vec::new();
-    flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut expanded).with_context(refused)?;
-    Ok(expanded)
+    let expanded = read_at_most(flate2::read::MultiGzDecoder::new(&bytes[..]), MAX_BYTES);
+    expanded.with_context(|| format!("cannot expand `{}`; give a part of it", path.display()))
 }
 
 /// Refuses to write over a file that is read.

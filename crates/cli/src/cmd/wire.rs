@@ -123,13 +123,14 @@ fn typed_unseen(prompt: &str) -> anyhow::Result<String> {
     let before = tcgetattr(&stdin).context("the terminal cannot be asked")?;
     let mut unseen = before.clone();
     unseen.local_modes.remove(LocalModes::ECHO);
-    eprint!("{prompt}");
+    let mut shown = std::io::stderr();
+    let _ = write!(shown, "{prompt}");
     tcsetattr(&stdin, OptionalActions::Flush, &unseen).context("the terminal cannot be asked")?;
     let mut line = String::new();
     let read = stdin.read_line(&mut line);
     tcsetattr(&stdin, OptionalActions::Flush, &before)
         .context("the terminal stays without echo; type: reset")?;
-    eprintln!();
+    let _ = writeln!(shown);
     read.context("nothing could be read")?;
     Ok(line)
 }

@@ -1,6 +1,6 @@
 //! The record of an installation: what `airpace uninstall` removes, and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
@@ -21,7 +21,14 @@ pub struct Record {
     pub files: BTreeSet<PathBuf>,
     /// Full paths of folders that were not there before. The prefix and folders above it may be among them.
     pub folders: BTreeSet<PathBuf>,
+    /// Links to folders below the prefix, through which files were installed, and where they led.
+    pub links: BTreeMap<PathBuf, PathBuf>,
 }
+
+/// Maximum length of a record in bytes.
+///
+/// Chosen: some fifty names of files have 3 kB.
+const MAX_BYTES: u64 = 1 << 20;
 
 impl Record {
     /// Reads the record of `prefix`; `None` if nothing was installed.
@@ -30,7 +37,7 @@ impl Record {
     /// The record cannot be read, or names something outside the prefix.
     pub fn read(prefix: &Path) -> anyhow::Result<Option<Record>> {
         let path = prefix.join(RECORD);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match airpace_files::read_to_string(&path, MAX_BYTES) {
             Ok(text) => text,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);
@@ -59,8 +66,9 @@ impl Record {
     pub fn write(&self, prefix: &Path) -> anyhow::Result<()> {
         let path = prefix.join(RECORD);
         let paths = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| json!(path)).collect::<Value>();
-        let value =
-            json!({ "version": self.version, "files": paths(&self.files), "folders": paths(&self.folders) });
+        let value = json!({
+            "version": self.version, "files": paths(&self.files), "folders": paths(&self.folders), "links": self.links,
+        });
         let text = serde_json::to_string_pretty(&value).expect("plain data with text keys") + "\n";
         std::fs::create_dir_all(path.parent().unwrap_or(prefix))
             .and_then(|()| airpace_files::replace(&path, text))
@@ -76,6 +84,8 @@ impl Record {
             version: value["version"].as_str()?.to_owned(),
             files: paths("files")?,
             folders: paths("folders")?,
+            // Records of older versions have none.
+            links: serde_json::from_value(value.get("links").cloned().unwrap_or_else(|| json!({}))).ok()?,
         })
     }
 
@@ -84,6 +94,41 @@ impl Record {
         let path = prefix.join(file);
         let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
         self.folders.extend(missing.map(Path::to_owned));
+    }
+
+    /// Notes the links among the folders above `file`: the user's own, through which it is installed.
+    pub fn note_links(&mut self, prefix: &Path, file: &Path) {
+        for folder in file.ancestors().skip(1) {
+            if let Some(target) = target_of(&prefix.join(folder)) {
+                self.links.insert(folder.to_owned(), target);
+            }
+        }
+    }
+
+    /// Fails if one of the folders above `file` has become a link since: what lies behind it was not installed.
+    fn check_links(&self, prefix: &Path, file: &Path) -> anyhow::Result<()> {
+        for folder in file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            let path = prefix.join(folder);
+            let Some(target) = target_of(&path) else { continue };
+            if self.links.get(folder) != Some(&target) {
+                bail!(
+                    "`{}` is a link to `{}` now, and was none when airpace was installed; remove the link, or put the folder \
+                     back, and start again",
+                    path.display(),
+                    target.display()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an installed file that may already be gone.
+    ///
+    /// # Errors
+    /// A folder above it has become a link; or what the system refuses.
+    pub fn remove_file(&self, prefix: &Path, file: &Path) -> anyhow::Result<()> {
+        self.check_links(prefix, file)?;
+        remove_file(&prefix.join(file))
     }
 
     /// Of the folders that were made, the innermost that still exist. After a removal, these are the folders that hold
@@ -102,11 +147,16 @@ impl Record {
     /// # Errors
     /// What the system refuses, and at which path.
     pub fn remove(&self, prefix: &Path) -> anyhow::Result<()> {
-        for file in self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]) {
-            remove_file(&prefix.join(file))?;
+        let files = || self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]);
+        files().try_for_each(|file| self.check_links(prefix, file))?;
+        for file in files() {
+            self.remove_file(prefix, file)?;
         }
         // The longest paths first, so that inner folders are removed before outer ones.
         for folder in self.folders.iter().rev() {
+            if let Ok(below) = folder.strip_prefix(prefix) {
+                self.check_links(prefix, below)?;
+            }
             match std::fs::remove_dir(folder) {
                 Err(error) if is_no_matter(error.kind()) => {}
                 other => other.with_context(|| format!("cannot remove `{}`", folder.display()))?,
@@ -116,8 +166,14 @@ impl Record {
     }
 }
 
+/// Where a link leads; `None` if it is none, or leads nowhere.
+fn target_of(path: &Path) -> Option<PathBuf> {
+    let is_link = path.symlink_metadata().is_ok_and(|about| about.is_symlink());
+    is_link.then(|| path.canonicalize().ok()).flatten()
+}
+
 /// Removes a file that may already be gone.
-pub fn remove_file(path: &Path) -> anyhow::Result<()> {
+fn remove_file(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if is_no_matter(error.kind()) => Ok(()),
         other => other.with_context(|| format!("cannot remove `{}`; who installed it can", path.display())),

@@ -134,11 +134,16 @@ fn emulators_nest_and_their_delays_add_up() {
     shell.write("echo.py", ECHO);
     shell.write("ask.py", ASK);
     let words =
-        ["emu", "delay", "10", "delay", "7", "delay", "5", "--out", "run", "--server", "python3 echo.py"];
-    let words = [&words[..], &["--", "python3", "ask.py", "took"]].concat();
+        ["emu", "delay", "10", "--out", "run", "--server", "python3 echo.py", "delay", "7", "delay", "5"];
+    let words = [&words[..], &["--out", "inner", "--", "python3", "ask.py", "took"]].concat();
     assert_eq!(emulate(&shell, &words), 0);
     let took: f64 = shell.read("took").parse().unwrap();
     assert!(took >= 0.044, "three emulators delay by 22 ms each way, and a round trip took {took} s");
+    // Options belong to the form before them.
+    assert_eq!(manifest(&shell, "inner")["scenarios"][0]["name"], "delay");
+    // Those before the first form's name belong to it.
+    assert_eq!(emulate(&shell, &["emu", "--out", "early", "loss", "up", "0", "--quiet", "--", "true"]), 0);
+    assert_eq!(manifest(&shell, "early")["scenarios"][0]["name"], "loss");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `airpace serve` and `airpace fetch`: files over hq-interop, between two processes.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
@@ -111,6 +112,64 @@ fn nothing_outside_the_folder_is_served() {
     assert_eq!(std::fs::read_dir(shell.path("got")).unwrap().count(), 0, "nothing of them remains");
     let refused = serving.stop().into_iter().filter(|event| event["event"] == "refused").count();
     assert_eq!(refused, 7, "each is told");
+}
+
+#[test]
+fn no_secret_of_the_folder_is_served() {
+    let (shell, _) = shell();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = made.signing_key.serialize_pem();
+    std::fs::create_dir_all(shell.path("files/.hidden")).unwrap();
+    shell.write("files/fullchain.pem", &made.cert.pem());
+    for name in ["privkey.pem", "copy.txt", ".hidden/key"] {
+        shell.write(&format!("files/{name}"), &key);
+        std::fs::set_permissions(shell.path(&format!("files/{name}")), Permissions::from_mode(0o600))
+            .unwrap();
+    }
+    shell.write("files/bundle.pem", &format!("{}{key}", made.cert.pem()));
+    shell.write("files/film.airpace-part", "half of it");
+    shell.write("files/.film.Ab12Cd.part", "half of it");
+    let linked = ["files/privkey.pem", "files/fullchain.pem"].map(|name| shell.path(name));
+    std::fs::hard_link(&linked[0], shell.path("files/same")).unwrap();
+    std::fs::hard_link(&linked[1], shell.path("files/chain")).unwrap();
+    let chain = shell.path("files/fullchain.pem");
+    let words =
+        ["--cert", chain.to_str().unwrap(), "--key", "files/privkey.pem", "--qlog", "files/logs", "--retry"];
+    let refused = |serving: &Serving, path: &str| {
+        let url = format!("{}/{path}", serving.url);
+        let words = ["fetch", &url, "--fingerprint", &serving.fingerprint, "--out", "got"];
+        shell.run(&words).refused(&["was not fetched", "404"]);
+    };
+    let serving = Serving::new(&shell, &words);
+    for path in [
+        "privkey.pem",
+        "fullchain.pem",
+        "copy.txt",
+        ".hidden/key",
+        "bundle.pem",
+        "same",
+        "chain",
+        "film.airpace-part",
+        ".film.Ab12Cd.part",
+        "%2ehidden/key",
+    ] {
+        refused(&serving, path);
+    }
+    let log = std::fs::read_dir(shell.path("files/logs")).unwrap().next().expect("a log").unwrap();
+    refused(&serving, &format!("logs/{}", log.file_name().display()));
+    // A program that renews certificates replaces the file. This one holds no PEM.
+    std::fs::remove_file(&linked[1]).unwrap();
+    shell.write("files/fullchain.pem", "renewed");
+    refused(&serving, "fullchain.pem");
+    serving.stop();
+    let words = ["--cert", "files/chain", "--key", "files/same"];
+    let serving = Serving::new(&shell, &words);
+    refused(&serving, "privkey.pem");
+    serving.stop();
+    assert_eq!(std::fs::read_dir(shell.path("got")).unwrap().count(), 0, "nothing of them was handed out");
+    shell
+        .run(&["serve", "files/inner", "--qlog", "files", "--listen", "127.0.0.1:0"])
+        .refused(&["another folder"]);
 }
 
 #[test]

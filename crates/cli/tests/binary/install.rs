@@ -234,3 +234,23 @@ fn hints_help_and_runs_say_what_the_user_must_type() {
     assert!(checkout.contains("\"./airpace sim stationary-idle"), "the page's commands can be pasted");
     assert_eq!(installed, checkout.replace("./airpace", "airpace"), "nothing else differs");
 }
+
+#[test]
+fn uninstall_follows_no_link_that_came_later() {
+    let shell = Shell::new();
+    std::fs::create_dir_all(shell.path("dotfiles")).unwrap();
+    std::fs::create_dir_all(shell.path("place")).unwrap();
+    std::os::unix::fs::symlink(shell.path("dotfiles"), shell.path("place/bin")).unwrap();
+    shell.run(&["install", "--prefix", "place"]).fine();
+    assert!(shell.path("dotfiles/airpace").exists(), "the user's own link is followed");
+    std::fs::rename(shell.path("place/share/man"), shell.path("moved")).unwrap();
+    std::fs::create_dir_all(shell.path("theirs/man1")).unwrap();
+    shell.write("theirs/man1/airpace.1", "precious");
+    std::os::unix::fs::symlink(shell.path("theirs"), shell.path("place/share/man")).unwrap();
+    shell.run(&["uninstall", "--prefix", "place"]).refused(&["is a link to", "was none when"]);
+    assert_eq!(shell.read("theirs/man1/airpace.1"), "precious");
+    assert!(shell.path("dotfiles/airpace").exists(), "nothing was removed");
+    std::fs::remove_file(shell.path("place/share/man")).unwrap();
+    shell.run(&["uninstall", "--prefix", "place"]).fine();
+    assert!(!shell.path("dotfiles/airpace").exists());
+}

@@ -19,6 +19,7 @@ mod diag_tables;
 mod emu;
 mod emu_agree;
 mod emu_doctor;
+mod emu_fit;
 mod emu_machine;
 mod emu_outside;
 mod emu_session;

@@ -99,6 +99,7 @@ fn a_connection_that_was_asked_for_is_carried_and_told_of() {
     let told = proxy.end();
     let closed = told.iter().find(|told| told["event"] == "closed").expect("it tells of the connection");
     assert_eq!((&closed["up_bytes"], &closed["down_bytes"]), (&2_000_000.into(), &2_000_000.into()));
+    assert!(told.iter().all(|told| told["unix_s"].as_f64().unwrap() > 1.7e9), "{told:?}");
     assert_eq!((&closed["target"], &closed["problem"]), (&at.to_string().into(), &Value::Null));
     let ended = told.last().unwrap();
     assert_eq!((&ended["event"], &ended["connections"]), (&"ended".into(), &1.into()));
@@ -200,8 +201,10 @@ fn a_router_takes_connections_over_and_both_ends_keep_their_addresses() {
             [ -n "$(nft list tables)" ] || break
             sleep 0.01
         done
+        [ -z "$(ip rule list table 41501)" ] && [ -z "$(ip -6 rule list table 41501)" ] || fail 'a way is left after a kill'
         through 198.51.100.1:5002 tcp 016433C6:138A 0201090A
         rm told; proxy
+        kill -HUP $proxy
         through 198.51.100.1:5002 tcp 016433C6:138A 0201090A
         kill -INT $proxy; wait $proxy
     "#;

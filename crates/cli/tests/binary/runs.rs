@@ -53,6 +53,11 @@ fn runs_are_listed_for_people_and_programs() {
         (format!("small-00{number}").into(), state.into())
     });
     assert_eq!(states, expected, "the oldest first, no letters, no link");
+    // The program was killed after it wrote the manifest.
+    std::fs::rename(shell.path("runs/small-003/report.html"), shell.path("kept")).unwrap();
+    assert_eq!(shell.run(&["runs", "--json"]).json()[2]["state"], "without page");
+    shell.run(&["report", "runs/small-003"]).fine();
+    assert_eq!(shell.run(&["runs", "--json"]).json()[2]["state"], "complete");
     assert_eq!(
         keys(&listed[0]),
         [

@@ -224,6 +224,41 @@ fn no_name_leads_out_of_the_folder() {
 }
 
 #[test]
+fn the_key_in_the_folder_is_neither_handed_out_nor_replaced() {
+    let shell = Shell::new();
+    fs::create_dir_all(shell.path("in")).unwrap();
+    let recv = Recv::of(
+        &shell,
+        &mut shell.command(&[
+            "recv",
+            "in",
+            "--listen",
+            "127.0.0.1:0",
+            "--key",
+            "in/mine",
+            "--json",
+            "--allow-pull",
+            "--overwrite",
+        ]),
+    );
+    let key = fs::read(shell.path("in/mine")).unwrap();
+    fs::write(shell.path("key"), &key).unwrap();
+    fs::set_permissions(shell.path("key"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(shell.path("in/mine"), shell.path("in/same")).unwrap();
+    fs::write(shell.path("in/copy"), &key).unwrap();
+    fs::create_dir_all(shell.path("from")).unwrap();
+    file(&shell, "mine", 1000);
+    for transport in TRANSPORTS {
+        for name in ["mine", "same", "copy"] {
+            send(&shell, &recv, transport, &["--pull", name, "--into", "from"]).refused(&["not handed out"]);
+        }
+        send(&shell, &recv, transport, &["mine"]).refused(&["refused"]);
+    }
+    assert_eq!(fs::read_dir(shell.path("from")).unwrap().count(), 0);
+    assert!(fs::read(shell.path("in/mine")).unwrap() == key, "the key is the same");
+}
+
+#[test]
 fn a_file_that_is_sent_onto_itself_stays_as_it_is() {
     let shell = Shell::new();
     let recv = Recv::start(&shell, &["--allow-pull", "--overwrite"]);

@@ -2,6 +2,7 @@
 //! its files.
 
 mod architecture;
+mod bounded;
 mod citations;
 mod file_sizes;
 mod guide;

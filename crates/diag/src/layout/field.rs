@@ -197,19 +197,16 @@ impl Field {
     }
 
     /// The field's bits, in a part that begins where `part` begins and is complete.
-    #[inline]
+    #[inline(always)]
     pub(super) fn raw(&self, part: &[u8]) -> u64 {
         if self.is_from_top {
-            let (first, shift) = (self.bit / 8, self.bit % 8);
-            let word = (first..first + 8)
-                .fold(0_u64, |word, at| word << 8 | u64::from(part.get(at).copied().unwrap_or(0)));
-            return word << shift >> (64 - self.width);
+            return number_from_top(part, self.bit, self.width);
         }
         number_at(part, self.bit, self.width)
     }
 
     /// What the field says, in a part that begins where `part` begins and is complete.
-    #[inline]
+    #[inline(always)]
     pub(super) fn cell<'a>(&self, part: &'a [u8]) -> Cell<'a> {
         if let Some(unset) = self.unset
             && number_at(part, unset.bit, unset.width) == unset.number
@@ -241,8 +238,17 @@ impl Field {
     }
 }
 
+/// The number of `width` bits from `bit` on, the highest bit first. Few fields are so: it is kept out of the way of others.
+#[inline(never)]
+fn number_from_top(part: &[u8], bit: usize, width: usize) -> u64 {
+    let (first, shift) = (bit / 8, bit % 8);
+    let word =
+        (first..first + 8).fold(0_u64, |word, at| word << 8 | u64::from(part.get(at).copied().unwrap_or(0)));
+    word << shift >> (64 - width)
+}
+
 /// The number of `width` bits from `bit` on.
-#[inline]
+#[inline(always)]
 fn number_at(part: &[u8], bit: usize, width: usize) -> u64 {
     let (first, shift) = (bit / 8, bit % 8);
     let word = match part.get(first..).and_then(<[u8]>::first_chunk) {

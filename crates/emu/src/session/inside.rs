@@ -28,7 +28,9 @@ use crate::sys::{self, Place};
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long programs may take to end after they were asked to.
-const ENDS_WITHIN: Duration = Duration::from_millis(500);
+///
+/// Chosen: enough to write what a server has counted, or the end of a capture, to a slow disk.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How often the process looks at what tells nobody when it changes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -59,6 +61,8 @@ struct Inside {
     heeded: Vec<libc::c_int>,
     first: First,
     programs: Vec<Running>,
+    /// Processes that the session itself needs. Programs came later.
+    helpers: Vec<Pid>,
     awaited: Option<Awaited>,
 }
 
@@ -139,8 +143,8 @@ impl Inside {
             .map(AsFd::as_fd)
             .collect();
         channel.send(&Word::Ready(made), &files).map_err(EmuError::step("hand over the interfaces"))?;
-        let (devices, programs) = (networks, vec![]);
-        Ok(Inside { far, devices, ambient, heeded, first, programs, awaited: None })
+        let (devices, programs, helpers) = (networks, vec![], namespaces::all_below(&[]));
+        Ok(Inside { far, devices, ambient, heeded, first, programs, helpers, awaited: None })
     }
 
     /// Starts programs and tells of their ends, until it is told to end.
@@ -253,13 +257,25 @@ impl Inside {
         Ok(())
     }
 
-    /// Ends all programs: first it asks them to, then it does not ask.
+    /// Ends all programs and what they started: first it asks them to, then it does not ask.
     fn end(&mut self, channel: &Channel) {
+        // A shell that is asked to end does not ask the programs that it runs.
+        let mut asked = namespaces::all_below(&self.helpers);
+        // A kernel may keep no lists of children.
         for program in self.programs.iter().filter(|program| program.handle.is_some()) {
-            let _ = kill_process(program.pid, Signal::TERM);
+            if !asked.contains(&program.pid) {
+                asked.push(program.pid);
+            }
+        }
+        for &process in &asked {
+            let _ = kill_process(process, Signal::TERM);
         }
         let until = Instant::now() + ENDS_WITHIN;
-        while self.programs.iter().any(|program| program.handle.is_some()) && Instant::now() < until {
+        let has_any = |inside: &Inside| {
+            inside.programs.iter().any(|program| program.handle.is_some())
+                || namespaces::all_below(&inside.helpers).iter().any(|process| asked.contains(process))
+        };
+        while has_any(self) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
             let _ = self.tell_ends(channel);
         }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 
+use super::fib::Fib;
 use crate::address::Space;
 use crate::error::EmuError;
 use crate::netlink::Routes;
@@ -78,14 +79,21 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
         return Err(too_deep());
     }
     let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
+    // An emulator within another one has its block for itself.
+    let table = if space == Space::ROOT { Fib::of_this_thread() } else { Fib::default() };
     let (interface, name, number, index) = free_interface(&mut routes)?;
     let mut slots = vec![];
+    let mut taken = None;
     for slot in 1..=Space::MOST_DEVICES {
         if slots.len() == usize::from(devices) {
             break;
         }
         let Some(device) = space.device(slot) else { continue };
         let [v4, v6] = device.networks();
+        if let Some(route) = table.overlapping(v4) {
+            taken = Some(route);
+            continue;
+        }
         match routes.add_route(v4, index, None) {
             Ok(()) => {
                 // Where there is no IPv6, there is none on the devices either.
@@ -99,6 +107,12 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
                 ));
             }
         }
+    }
+    if let Some((network, length)) = taken.filter(|_| slots.len() < usize::from(devices)) {
+        return Err(EmuError::Refused(format!(
+            "this machine has a route to {network}/{length} (a VPN, perhaps), where the devices' addresses lie, and would \
+             reach nothing there while the emulator runs; give --far own, which has a network of its own"
+        )));
     }
     if slots.len() < usize::from(devices) {
         return Err(EmuError::Refused(format!(

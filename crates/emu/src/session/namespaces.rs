@@ -177,13 +177,7 @@ pub(super) fn in_hidden_folder<T>(act: impl FnOnce(&Path) -> io::Result<T>) -> i
 pub(super) fn kill_all_below() {
     loop {
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-        let this = getpid().as_raw_nonzero();
-        let path = format!("/proc/{this}/task/{this}/children");
-        let children: Vec<Pid> = std::fs::read_to_string(path)
-            .unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|word| Pid::from_raw(word.parse().ok()?))
-            .collect();
+        let children = children_of(getpid());
         if children.is_empty() {
             return;
         }
@@ -192,6 +186,25 @@ pub(super) fn kill_all_below() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// The processes that a process started, and those that it took over.
+fn children_of(process: Pid) -> Vec<Pid> {
+    let number = process.as_raw_nonzero();
+    let listed =
+        std::fs::read_to_string(format!("/proc/{number}/task/{number}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)).collect()
+}
+
+/// All processes below this one that have not ended, without `spared` ones and what is below those.
+pub(super) fn all_below(spared: &[Pid]) -> Vec<Pid> {
+    let mut found = vec![getpid()];
+    let mut place = 0;
+    while let Some(&parent) = found.get(place) {
+        found.extend(children_of(parent).into_iter().filter(|child| !spared.contains(child)));
+        place += 1;
+    }
+    found.split_off(1)
 }
 
 /// Tries it in processes that are thrown away.

@@ -57,6 +57,10 @@ pub enum Exit {
 pub struct Audit {
     /// How much later than the network said packets were handed to the other side.
     pub lateness_ms: Lateness,
+    /// How long packets may have waited before the emulator read them, in ms: 99.9th percentile and maximum of an upper bound.
+    pub wait_ms: Lateness,
+    /// The longest time for which the emulator's thread was absent from its interfaces, in ms; `None` if it is not known.
+    pub absence_max_ms: Option<f64>,
     /// Milliseconds of the last hop that began later than the next one should have.
     pub missed_ticks: u64,
     /// The part of one core, in [0, 1], that the emulator's thread used; `None` if it is not known.

@@ -18,6 +18,11 @@ const MAP_SUBFRAMES: usize = 200;
 /// Length of the intervals that are compared to find the greatest change, in milliseconds.
 const CHANGE_MS: f64 = 100.0;
 
+/// Maximum number of such intervals; they are longer in longer runs. A run's length is what its folder claims.
+///
+/// Chosen: a day.
+const MAX_INTERVALS: usize = 864_000;
+
 /// One direction of the cell under one scheme.
 #[derive(Serialize)]
 pub(super) struct CellCourse {
@@ -59,7 +64,8 @@ pub(super) fn read(
     let users = users(run);
     let part = source.part("prbs", run)?;
     let mut prbs = vec![vec![0_u64; intervals.count()]; users.len()];
-    let changes = Intervals::of(run.duration_s, (run.duration_s * 1e3 / CHANGE_MS) as usize);
+    let changes =
+        Intervals::of(run.duration_s, ((run.duration_s * 1e3 / CHANGE_MS) as usize).min(MAX_INTERVALS));
     let mut others = vec![0_i64; changes.count()];
     part.for_each(&["time_ms", "direction", "owner", "n_prb"], |batch| {
         let goes_this_way = rows_that_go(direction, batch);

@@ -88,13 +88,13 @@ pub(super) fn links(
     run.map_or(vec![], |run| run.links.iter().map(row).collect())
 }
 
-/// A device's name and number.
+/// A device's name, its index in the tables, and the number by which the emulator's options call it.
 fn named(scenario: Option<&ManifestScenario>, device: u16) -> String {
-    let number = format!("device {device}");
+    let (index, option) = (format!("device {device}"), format!("--device {}", u32::from(device) + 1));
     let label = scenario.and_then(|scenario| scenario.devices.get(usize::from(device)));
-    match label.filter(|label| **label != number) {
-        Some(label) => format!("{label} ({number})"),
-        None => number,
+    match label.filter(|label| **label != index) {
+        Some(label) => format!("{label} ({index}, {option})"),
+        None => format!("{index} ({option})"),
     }
 }
 
@@ -119,6 +119,11 @@ fn audit(section: &Emulation) -> Vec<(String, String)> {
     let dropped = audit.dropped.iter().map(|(cause, packets)| (cause.as_str(), *packets));
     let rows = [
         ("lateness in ms: p50, p99, p99.9, largest", [p50, p99, p999, max].map(ms).join(", ")),
+        (
+            "wait before reading in ms, at most: p99.9, largest",
+            [audit.wait_ms.p999, audit.wait_ms.max].map(ms).join(", "),
+        ),
+        ("longest standstill of the emulator in ms", ms(audit.absence_max_ms)),
         ("milliseconds of the last hop that were missed", grouped(audit.missed_ticks)),
         ("the emulator's thread", audit.cpu_share.map_or(NOTHING.to_owned(), of_a_core)),
         ("real-time priority; memory lock", format!("{realtime}; {locked}")),
@@ -215,7 +220,7 @@ mod tests {
             devices: vec!["phone".to_owned(), "device 1".to_owned()],
         };
         let names = [0, 1, 2].map(|device| named(Some(&scenario), device));
-        assert_eq!(names, ["phone (device 0)", "device 1", "device 2"]);
+        assert_eq!(names, ["phone (device 0, --device 1)", "device 1 (--device 2)", "device 2 (--device 3)"]);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt16Array, UInt32Array};
 use serde::Serialize;
 
-use super::series::{Intervals, cdf, significant};
+use super::delays::Delays;
+use super::series::{Intervals, significant};
 use crate::emulation::Flows;
 use crate::error::EvalError;
 use crate::summary::RunSummary;
@@ -107,7 +108,7 @@ struct Counts {
     arrived_bytes: Vec<u64>,
     queueing_ms: Vec<(f64, u64, f32)>,
     dropped: Vec<u64>,
-    one_way_ms: Vec<f32>,
+    one_way_ms: Delays,
 }
 
 impl Counts {
@@ -117,7 +118,7 @@ impl Counts {
             arrived_bytes: vec![0; intervals.count()],
             queueing_ms: vec![(0.0, 0, 0.0); intervals.count()],
             dropped: vec![0; intervals.count()],
-            one_way_ms: Vec::new(),
+            one_way_ms: Delays::default(),
         }
     }
 
@@ -151,12 +152,10 @@ impl Counts {
         }
     }
 
-    fn finish(mut self) -> PacketCourse {
+    fn finish(self) -> PacketCourse {
         let started =
             self.arrived_bytes.iter().position(|bytes| *bytes > 0).unwrap_or(self.arrived_bytes.len());
         let throughput_mbps = self.arrived_bytes.iter().enumerate();
-        self.one_way_ms.sort_unstable_by(f32::total_cmp);
-        let delays: Vec<f64> = self.one_way_ms.iter().map(|delay| f64::from(*delay)).collect();
         PacketCourse {
             throughput_mbps: throughput_mbps
                 .map(|(place, bytes)| (place >= started).then(|| self.intervals.mbps(place, *bytes)))
@@ -172,7 +171,7 @@ impl Counts {
                 .map(|(_, count, most)| (*count > 0).then(|| significant(f64::from(*most))))
                 .collect(),
             dropped: self.dropped.into_iter().enumerate().filter(|(_, packets)| *packets > 0).collect(),
-            one_way_delay_cdf: cdf(&delays),
+            one_way_delay_cdf: self.one_way_ms.cdf(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::expect::Verdict;
 use crate::folder::{Manifest, ManifestScenario, ReplayedTrace};
 use crate::metrics::JainWindow;
 use crate::summary::{NotJudged, RunSummary};
-use crate::{folder, shell, wire};
+use crate::{comparison, folder, shell, wire};
 
 /// Everything that the page shows of one scenario.
 #[derive(Serialize)]
@@ -40,6 +40,9 @@ pub(super) struct ScenarioData {
     schemes: Vec<SchemeStyle>,
     columns: Vec<Column>,
     rows: Vec<Row>,
+    /// Which scheme carried how much with how much queueing delay, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison: Vec<String>,
     expectations: Vec<Expectation>,
     /// A row per scheme and flow that has transfers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,6 +139,7 @@ impl ScenarioData {
             }),
             schemes: styles(&schemes),
             rows: rows(&runs, &columns),
+            comparison: if is_emulated { Vec::new() } else { comparison::sentences(&runs) },
             links: emulation::links(runs.first().copied(), scenario, &columns),
             columns,
             agreement: agreement.cloned().filter(|_| is_emulated).map(AgreementData::of),

@@ -174,6 +174,10 @@ const MOST_BELIEFS: usize = 20_000;
 const MOST_STATES: usize = 200;
 /// The most devices whose capacity a table may hold; each direction counts. A scenario has at most a thousand devices.
 const MOST_SIDES: usize = 2_000;
+/// Maximum number of changes of a flow's state in a table.
+///
+/// Chosen: a change in every 10 ms of ten hours; they take 60 MB.
+const MAX_CHANGES: usize = 4_000_000;
 /// The most stays that are shown for one flow; more are merged.
 const MOST_STAYS: usize = 600;
 
@@ -320,6 +324,9 @@ impl ControllerCourse {
                 self.states.len() - 1
             }
         };
+        if self.entries.len() == MAX_CHANGES {
+            return Err(format!("a flow changes its state more than {MAX_CHANGES} times"));
+        }
         self.entries.push((time_s, place));
         Ok(())
     }
@@ -390,11 +397,14 @@ impl Estimate {
         }
     }
 }
+/// The parts of a distribution that are shown: every percent, and more of the last one.
+pub(crate) fn parts() -> impl Iterator<Item = f64> {
+    (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0])
+}
 
 /// The distribution of sorted values as (value, part that is not above it): every percent, and more of the upper tail.
 pub(crate) fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
-    let parts = (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0]);
-    parts.filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
+    parts().filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
 }
 
 /// Five significant digits: finer than a figure shows, and short.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::series::significant;
 use super::style::{MARKERS, SchemeStyle, styles};
 use super::table::{Column, columns};
-use super::{STYLE, embedded, fill, policy};
+use super::{STYLE, embedded, fill, policy, script_source};
 use crate::numbers::Spread;
 use crate::tables::flows::{FlowRow, metric_names};
 
@@ -255,6 +255,14 @@ impl SweepPage {
             failures: &failures[..failures.len().min(MOST_FAILURES)],
         };
         let json = embedded(&serde_json::to_string(&data).expect("plain data with text keys"));
-        fill(PAGE, &[("policy", &policy(&[SCRIPT])), ("style", STYLE), ("data", &json), ("script", SCRIPT)])
+        fill(
+            PAGE,
+            &[
+                ("policy", &policy(&[&script_source(SCRIPT)])),
+                ("style", STYLE),
+                ("data", &json),
+                ("script", SCRIPT),
+            ],
+        )
     }
 }

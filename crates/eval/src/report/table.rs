@@ -131,7 +131,8 @@ pub(super) struct Point {
     p75_mbps: f64,
 }
 
-/// The rows of one scenario's `runs`, by scheme, then flow, in the order of the runs.
+/// The rows of one scenario's `runs`, by scheme, then flow, in the order of the runs: first the flows that ran the
+/// schemes under test, then their rivals.
 pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (scheme, its) in by_scheme(runs) {
@@ -141,6 +142,7 @@ pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
             rows.push(row(scheme, &flows, columns));
         }
     }
+    rows.sort_by_key(|row| row.own_scheme.is_some());
     rows
 }
 

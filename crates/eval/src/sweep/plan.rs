@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpace_sim::{Prepared, Scenario, SchemeSpec};
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256, digest};
 
 use super::record::{Key, Record};
 use super::spec::Spec;
@@ -21,6 +21,7 @@ use crate::judge::Judge;
 use crate::matrix::run_judged;
 use crate::summary::RunSummary;
 use crate::tables::flows::FlowRow;
+use crate::threads;
 
 /// A run of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +154,9 @@ impl Plan {
     }
 
     fn digest_of(&self, scenario: &Scenario) -> Result<PointDigest, String> {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         let mut part = |bytes: &[u8]| {
-            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(&(bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
         };
         part(b"airpace sweep 1");
@@ -171,7 +172,7 @@ impl Plan {
             });
             part(&digest?);
         }
-        Ok(hash.finalize().into())
+        Ok(point_digest(hash.finish()))
     }
 
     /// The hashes of all points, in their order, on this many threads.
@@ -193,29 +194,29 @@ impl Plan {
                 all[first..first + found.len()].clone_from_slice(&found);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..jobs.clamp(1, points.div_ceil(TAKE)) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        threads::share(jobs.clamp(1, points.div_ceil(TAKE).max(1)), &work);
         let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.into_iter().map(|each| each.expect("every point was looked at")).collect()
     }
 
     /// The key of a run whose point has this hash.
     pub fn key(&self, digest: &PointDigest, cell: Cell) -> Key {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         hash.update(digest);
         let print = self.prints[cell.scheme].as_bytes();
-        hash.update((print.len() as u64).to_le_bytes());
+        hash.update(&(print.len() as u64).to_le_bytes());
         hash.update(print);
-        hash.update(cell.seed.to_le_bytes());
-        let whole: [u8; 32] = hash.finalize().into();
+        hash.update(&cell.seed.to_le_bytes());
+        let whole = point_digest(hash.finish());
         let mut half = [0; 16];
         half.copy_from_slice(&whole[..16]);
         Key(half)
     }
+}
+
+/// The bytes of a SHA-256.
+fn point_digest(hash: ring::digest::Digest) -> PointDigest {
+    hash.as_ref().try_into().expect("a SHA-256 has 32 bytes")
 }
 
 /// The longest file that is hashed: as many bytes as a trace may have.
@@ -232,7 +233,7 @@ fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("{} is longer than {} MiB", file.display(), MOST_BYTES >> 20));
     }
-    Ok(Sha256::digest(&bytes).into())
+    Ok(point_digest(digest(&SHA256, &bytes)))
 }
 
 /// A point whose files were read: its hash and its scenario. Or why it cannot be run.

@@ -9,8 +9,8 @@
 use std::fmt;
 use std::fmt::Write;
 
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::tables::flows::FlowRow;
 
@@ -59,8 +59,10 @@ const SUM_DIGITS: usize = 8;
 
 /// The checksum of a line: the first digits of a SHA-256.
 fn sum(key: Key, json: &str) -> String {
-    let hash = Sha256::new().chain_update(key.0).chain_update(json).finalize();
-    hash.iter().take(SUM_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    let mut hash = Context::new(&SHA256);
+    hash.update(&key.0);
+    hash.update(json.as_bytes());
+    hash.finish().as_ref().iter().take(SUM_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// More flows of a run are not read.

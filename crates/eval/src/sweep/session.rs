@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::axis::text_of;
 use super::dataset::{self, Ended, Partition};
@@ -35,6 +35,7 @@ use crate::folder::Host;
 use crate::report::sweep::{About, Failure, SweepPage};
 use crate::tables::flows::FlowRow;
 use crate::tables::memory::Batches;
+use crate::threads;
 
 /// What was swept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,8 +132,9 @@ pub fn usual_folder(spec: &Spec) -> Result<PathBuf, EvalError> {
     let name = base(&spec.text, &spec.scenario)?.name.clone();
     let name: String =
         name.chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
-    let hash = Sha256::digest(serde_json::to_string(spec).expect("plain data with text keys"));
-    let digits: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let json = serde_json::to_string(spec).expect("plain data with text keys");
+    let hash = digest(&SHA256, json.as_bytes());
+    let digits: String = hash.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     Ok(Path::new("sweeps").join(format!("{name}-{digits}")))
 }
 
@@ -360,12 +362,7 @@ impl Sweep {
                 tell(1.0);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.host.jobs.clamp(1, missing.len().max(1)) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        threads::share(self.host.jobs.clamp(1, missing.len().max(1)), &work);
         if let Some(error) = refused.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }

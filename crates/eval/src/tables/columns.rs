@@ -7,8 +7,12 @@ use arrow_array::builder::{
     ArrayBuilder, BooleanBuilder, Float32Builder, Float64Builder, Int64Builder, ListBuilder, StringBuilder,
     UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
+use arrow_array::types::{
+    Float32Type, Float64Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_schema::{DataType, Field};
 
+use super::numbers::{Booleans, Numbers, OptionalNumbers};
 use super::words::{Label, Labels, Name, Names, Word, Words};
 
 /// A type that a field of a row may have. It defines its column's type and buffer.
@@ -38,65 +42,33 @@ pub(super) trait Item {
     fn append(self, builder: &mut Self::Builder);
 }
 
-macro_rules! cells {
-    ($($type:ty, $buffer:ident, $data_type:ident;)*) => {$(
-        impl Cell for $type {
-            type Buffer = $buffer;
-
-            fn field(name: &str) -> Field {
-                Field::new(name, DataType::$data_type, false)
-            }
-
-            fn push(self, buffer: &mut $buffer) {
-                buffer.append_value(self);
-            }
-
-            fn take(buffer: &mut $buffer) -> ArrayRef {
-                Arc::new(buffer.finish())
-            }
-        }
-
+/// The entries of lists are collected by Arrow's own builders.
+macro_rules! items {
+    ($($type:ty, $builder:ident, $data_type:ident;)*) => {$(
         impl Item for $type {
-            type Builder = $buffer;
+            type Builder = $builder;
 
             const TYPE: DataType = DataType::$data_type;
 
-            fn append(self, builder: &mut $buffer) {
+            fn append(self, builder: &mut $builder) {
                 builder.append_value(self);
             }
         }
 
         /// Null for `None`.
         impl Item for Option<$type> {
-            type Builder = $buffer;
+            type Builder = $builder;
 
             const TYPE: DataType = DataType::$data_type;
 
-            fn append(self, builder: &mut $buffer) {
+            fn append(self, builder: &mut $builder) {
                 builder.append_option(self);
-            }
-        }
-
-        /// Null for `None`.
-        impl Cell for Option<$type> {
-            type Buffer = $buffer;
-
-            fn field(name: &str) -> Field {
-                Field::new(name, DataType::$data_type, true)
-            }
-
-            fn push(self, buffer: &mut $buffer) {
-                buffer.append_option(self);
-            }
-
-            fn take(buffer: &mut $buffer) -> ArrayRef {
-                Arc::new(buffer.finish())
             }
         }
     )*};
 }
 
-cells! {
+items! {
     bool, BooleanBuilder, Boolean;
     u8, UInt8Builder, UInt8;
     u16, UInt16Builder, UInt16;
@@ -105,6 +77,128 @@ cells! {
     i64, Int64Builder, Int64;
     f32, Float32Builder, Float32;
     f64, Float64Builder, Float64;
+    &'static str, StringBuilder, Utf8;
+    String, StringBuilder, Utf8;
+}
+
+macro_rules! number_cells {
+    ($($type:ty, $arrow_type:ident, $data_type:ident;)*) => {$(
+        impl Cell for $type {
+            type Buffer = Numbers<$arrow_type>;
+
+            fn field(name: &str) -> Field {
+                Field::new(name, DataType::$data_type, false)
+            }
+
+            fn push(self, buffer: &mut Self::Buffer) {
+                buffer.push(self);
+            }
+
+            fn take(buffer: &mut Self::Buffer) -> ArrayRef {
+                buffer.take()
+            }
+        }
+
+        /// Null for `None`.
+        impl Cell for Option<$type> {
+            type Buffer = OptionalNumbers<$arrow_type>;
+
+            fn field(name: &str) -> Field {
+                Field::new(name, DataType::$data_type, true)
+            }
+
+            fn push(self, buffer: &mut Self::Buffer) {
+                buffer.push(self);
+            }
+
+            fn take(buffer: &mut Self::Buffer) -> ArrayRef {
+                buffer.take()
+            }
+        }
+    )*};
+}
+
+number_cells! {
+    u8, UInt8Type, UInt8;
+    u16, UInt16Type, UInt16;
+    u32, UInt32Type, UInt32;
+    u64, UInt64Type, UInt64;
+    i64, Int64Type, Int64;
+    f32, Float32Type, Float32;
+    f64, Float64Type, Float64;
+}
+
+impl Cell for bool {
+    type Buffer = Booleans;
+
+    fn field(name: &str) -> Field {
+        Field::new(name, DataType::Boolean, false)
+    }
+
+    fn push(self, buffer: &mut Booleans) {
+        buffer.push(self);
+    }
+
+    fn take(buffer: &mut Booleans) -> ArrayRef {
+        buffer.take()
+    }
+}
+
+/// Null for `None`.
+impl Cell for Option<bool> {
+    type Buffer = BooleanBuilder;
+
+    fn field(name: &str) -> Field {
+        <bool as Cell>::field(name).with_nullable(true)
+    }
+
+    fn push(self, buffer: &mut BooleanBuilder) {
+        buffer.append_option(self);
+    }
+
+    fn take(buffer: &mut BooleanBuilder) -> ArrayRef {
+        Arc::new(buffer.finish())
+    }
+}
+
+macro_rules! builder_cells {
+    ($($type:ty, $builder:ident, $data_type:ident;)*) => {$(
+        impl Cell for $type {
+            type Buffer = $builder;
+
+            fn field(name: &str) -> Field {
+                Field::new(name, DataType::$data_type, false)
+            }
+
+            fn push(self, buffer: &mut $builder) {
+                buffer.append_value(self);
+            }
+
+            fn take(buffer: &mut $builder) -> ArrayRef {
+                Arc::new(buffer.finish())
+            }
+        }
+
+        /// Null for `None`.
+        impl Cell for Option<$type> {
+            type Buffer = $builder;
+
+            fn field(name: &str) -> Field {
+                Field::new(name, DataType::$data_type, true)
+            }
+
+            fn push(self, buffer: &mut $builder) {
+                buffer.append_option(self);
+            }
+
+            fn take(buffer: &mut $builder) -> ArrayRef {
+                Arc::new(buffer.finish())
+            }
+        }
+    )*};
+}
+
+builder_cells! {
     &'static str, StringBuilder, Utf8;
     String, StringBuilder, Utf8;
 }

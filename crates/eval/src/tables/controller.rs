@@ -14,12 +14,13 @@
 
 use airpace_event::Inspected;
 use arrow_array::ArrayRef;
-use arrow_array::builder::Float64Builder;
+use arrow_array::types::Float64Type;
 use arrow_schema::Field;
 
 use super::columns::{Cell, Columns, row};
 use super::file::Table;
 use super::millis;
+use super::numbers::OptionalNumbers;
 use super::words::{Label, Word};
 use crate::error::EvalError;
 use crate::facts::FlowFacts;
@@ -42,13 +43,13 @@ row! {
 pub(super) struct WideRows {
     common: Rows,
     /// By name.
-    own: Vec<(String, Float64Builder)>,
+    own: Vec<(String, OptionalNumbers<Float64Type>)>,
 }
 
 impl WideRows {
     /// The common columns and one for each of these names, for a run with these flows.
     pub(super) fn of(flows: &[FlowFacts], names: &[String]) -> WideRows {
-        let own = names.iter().map(|name| (name.clone(), Float64Builder::new())).collect();
+        let own = names.iter().map(|name| (name.clone(), OptionalNumbers::default())).collect();
         let mut common = Rows::default();
         common.flow_label.know(flows);
         WideRows { common, own }

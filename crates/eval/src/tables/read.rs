@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, RecordBatch, UInt16Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
@@ -154,9 +155,16 @@ impl Part {
         Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes")))
     }
 
-    /// Checks that the columns lie within the file. The library does not check this and would panic.
+    /// Checks that the columns can be expanded, and that they lie within the file. The library does not check the latter and
+    /// would panic.
     fn check_places(&self, metadata: &ParquetMetaData, bytes: u64) -> Result<(), EvalError> {
         for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+            if !matches!(column.compression(), Compression::UNCOMPRESSED | Compression::ZSTD(_)) {
+                let (name, found) = (column.column_path().string(), column.compression());
+                return Err(self.malformed(format!(
+                    "its column `{name}` is compressed by {found}, and it reads ZSTD and tables without compression only"
+                )));
+            }
             let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
             let size = column.compressed_size();
             let end = u64::try_from(start).ok().zip(u64::try_from(size).ok());

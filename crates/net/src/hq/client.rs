@@ -20,6 +20,14 @@ use crate::transport::{Closed, Connection, ConnectionId, Endpoint, Event, Figure
 /// Chosen: six tries of a client whose packets are lost, which begin a second apart and double.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
+/// How long a server that is alive may send nothing of the files.
+///
+/// Chosen: longer than any outage that a connection survives.
+pub const MAX_SILENCE: Duration = Duration::from_secs(60);
+
+/// A longer time between two looks at the clock was spent elsewhere, such as with a reader that takes nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Files that are fetched at once.
 ///
 /// Chosen: as a browser over one connection; a server of ours allows 100.
@@ -97,6 +105,32 @@ pub struct Progress {
 /// What others may look at while a [`Client`] works.
 pub type Shared = Arc<Mutex<Progress>>;
 
+/// How long nothing has come. Only time in which something could have been read counts.
+#[derive(Debug, Default)]
+struct Silence {
+    length: Duration,
+    looked: Option<Time>,
+}
+
+impl Silence {
+    /// Something came.
+    fn end(&mut self, now: Time) {
+        *self = Silence { length: Duration::ZERO, looked: Some(now) };
+    }
+
+    /// Whether it has lasted too long.
+    fn is_too_long(&mut self, now: Time) -> bool {
+        let since = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
+        self.length += since.min(2 * LOOK_EVERY);
+        self.length >= MAX_SILENCE
+    }
+
+    /// When to look next.
+    fn next(&self) -> Time {
+        self.looked.unwrap_or(Time::ZERO) + LOOK_EVERY
+    }
+}
+
 /// Fetches files from one server.
 pub struct Client {
     server: SocketAddr,
@@ -109,6 +143,7 @@ pub struct Client {
     is_connected: bool,
     /// When to give up the handshake.
     until: Time,
+    silence: Silence,
     progress: Progress,
     shared: Shared,
     stop: Arc<AtomicBool>,
@@ -129,6 +164,7 @@ impl Client {
             id: None,
             is_connected: false,
             until: Time::ZERO,
+            silence: Silence::default(),
             shared: Arc::new(Mutex::new(progress.clone())),
             progress,
             stop,
@@ -207,6 +243,7 @@ impl Client {
             let result = match connection.read_stream(now, stream, &mut self.buffer) {
                 Ok(Read::Nothing) => return,
                 Ok(Read::Bytes(count)) => {
+                    self.silence.end(now);
                     self.progress.files[index].bytes += count as u64;
                     match wanted.sink.write(&self.buffer[..count]) {
                         Ok(()) => continue,
@@ -284,6 +321,7 @@ impl App for Client {
         match (event, connection) {
             (Event::Connected, Some(connection)) => {
                 self.is_connected = true;
+                self.silence.end(now);
                 self.progress.peer = Some(connection.peer());
                 self.ask(now, connection);
             }
@@ -302,19 +340,44 @@ impl App for Client {
         } else if !self.is_connected && now >= self.until {
             let waited = ANSWERS_WITHIN.as_secs();
             self.fail_all(&format!("{} did not answer in {waited} s; check address and port", self.server));
+        } else if self.is_connected && !self.is_done && self.silence.is_too_long(now) {
+            let silence = MAX_SILENCE.as_secs();
+            self.fail_all(&format!(
+                "{} is there, but has sent nothing for {silence} s; try it again later",
+                self.server
+            ));
         }
         self.settle(now, endpoint);
     }
 
     fn next(&self) -> Option<Time> {
-        match (self.id, self.is_connected || self.is_done) {
-            (None, false) => Some(Time::ZERO),
-            (Some(_), false) => Some(self.until),
-            (_, true) => None,
+        match self.id {
+            _ if self.is_done => None,
+            None => Some(Time::ZERO),
+            Some(_) if self.is_connected => Some(self.silence.next()),
+            Some(_) => Some(self.until),
         }
     }
 
     fn is_done(&self) -> bool {
         self.is_done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_could_be_read_is_given_up() {
+        let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
+        let mut silence = Silence::default();
+        silence.end(at(10));
+        assert!((11..70).all(|now| !silence.is_too_long(at(now))));
+        assert!(silence.is_too_long(at(70)));
+        silence.end(at(71));
+        // The thread waited for an hour for the reader of a pipe.
+        assert!(!silence.is_too_long(at(3_600)));
+        assert_eq!(silence.next(), at(3_601));
     }
 }

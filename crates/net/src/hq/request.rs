@@ -1,5 +1,7 @@
 //! The line that asks for a file, and the names of files in it.
 
+use crate::transfer::name;
+
 /// The longest request, with its line end.
 ///
 /// Chosen: as long as a path may be on Linux.
@@ -20,6 +22,9 @@ pub enum RequestError {
     /// The path leads out of the folder, or names no file.
     #[error("the path names no file inside the folder")]
     Outside,
+    /// The path names a hidden file, or one that `airpace recv` has not received completely.
+    #[error("hidden files and files of incomplete transfers are not served")]
+    Hidden,
 }
 
 /// The request for a path, as it goes onto the stream.
@@ -52,7 +57,7 @@ pub fn parse(request: &[u8]) -> Result<&str, RequestError> {
 /// leads upwards. A path that ends in `/` names the `index.html` there.
 ///
 /// # Errors
-/// Its encoding is wrong, or it leads out of the folder.
+/// Its encoding is wrong, it leads out of the folder, or it names a file that is not served.
 ///
 /// Source: RFC 3986 §2.1 (percent-encoding), §3.4 (a query is no part of the path)
 pub fn file_of(path: &str) -> Result<String, RequestError> {
@@ -63,6 +68,9 @@ pub fn file_of(path: &str) -> Result<String, RequestError> {
         let part = decode(part)?;
         if part == "." || part == ".." || part.contains(['/', '\0']) {
             return Err(RequestError::Outside);
+        }
+        if part.starts_with('.') || name::is_of_incomplete(&part) {
+            return Err(RequestError::Hidden);
         }
         parts.push(part);
     }

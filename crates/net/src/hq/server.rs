@@ -222,7 +222,7 @@ impl Server {
     }
 
     fn opened(&self, name: &str) -> io::Result<(File, (u64, u64, u64))> {
-        let file = self.folder.read(name)?;
+        let file = self.folder.hand_out(name)?;
         let about = file.metadata()?;
         Ok((file, (about.dev(), about.ino(), about.len())))
     }

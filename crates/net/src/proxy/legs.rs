@@ -3,12 +3,14 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen as begin, socket_with, sockopt};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 use super::ask::{Refusal, Target};
-use super::{Choose, Config, Door};
+use super::{Choose, Config, Door, eyeballs};
 use crate::sys;
 
 /// Connections that wait to be taken.
@@ -20,6 +22,14 @@ const WAITING: i32 = 4_096;
 ///
 /// Chosen: what 100 Mbit/s take in 10 ms.
 const UNSENT: u32 = 128 << 10;
+
+/// How long a leg is idle before the kernel asks whether its peer is alive, how long between questions, and how many
+/// without an answer end it: 135 s in all.
+///
+/// Chosen: longer than a phone is without radio in a tunnel, and shorter than most routers remember idle connections.
+const ASKS_AFTER: Duration = Duration::from_secs(60);
+const ASKS_EVERY: Duration = Duration::from_secs(15);
+const MAX_ASKS: u32 = 5;
 
 /// Whether the kernel has this congestion control, and this user may choose it.
 pub(super) fn check(choose: Choose, name: &str) -> Result<(), String> {
@@ -40,6 +50,7 @@ pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
         }
         if config.door == Door::Transparent {
             sys::be_transparent(socket.as_fd(), config.listen.is_ipv6())?;
+            share_port(&socket)?;
         }
         if let Some(name) = &config.client_leg {
             (config.choose)(socket.as_fd(), name)?;
@@ -70,12 +81,20 @@ pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
 fn prepare(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
+    sockopt::set_tcp_keepidle(&socket, ASKS_AFTER)?;
+    sockopt::set_tcp_keepintvl(&socket, ASKS_EVERY)?;
+    sockopt::set_tcp_keepcnt(&socket, MAX_ASKS)?;
     sys::limit_unsent(socket.as_fd(), UNSENT)
+}
+
+/// Lets a leg to a server have the port at which the proxy listens, if it is that of the client whose address it bears.
+fn share_port(socket: impl AsFd) -> io::Result<()> {
+    sockopt::set_socket_reuseport(socket, true).map_err(io::Error::from)
 }
 
 /// Connects to where a client wants to go.
 pub(super) async fn reach(
-    config: &Config,
+    config: &Arc<Config>,
     target: &Target,
     client: SocketAddr,
     local: SocketAddr,
@@ -89,17 +108,17 @@ pub(super) async fn reach(
             found.collect()
         }
     };
-    let mut last = (Refusal::Unreachable, "the name has no address".to_owned());
-    for address in addresses {
-        last = match may_go(config.door, address, client, local) {
-            Err(why) => (Refusal::NotAllowed, why.to_owned()),
-            Ok(()) => match connect(config, address, client).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => (Refusal::of(&error), error.to_string()),
-            },
-        };
-    }
-    Err(last)
+    let connect = |address| {
+        let config = Arc::clone(config);
+        async move {
+            may_go(config.door, address, client, local)
+                .map_err(|why| (Refusal::NotAllowed, why.to_owned()))?;
+            let connected = connect(&config, address, client).await;
+            connected.map_err(|error| (Refusal::of(&error), error.to_string()))
+        }
+    };
+    let nowhere = || Err((Refusal::Unreachable, "the name has no address".to_owned()));
+    eyeballs::first(&addresses, connect).await.unwrap_or_else(nowhere)
 }
 
 /// Whether an address is one of this machine's.
@@ -127,12 +146,16 @@ fn may_go(door: Door, to: SocketAddr, client: SocketAddr, local: SocketAddr) -> 
 async fn connect(config: &Config, to: SocketAddr, client: SocketAddr) -> io::Result<TcpStream> {
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     prepare(&socket)?;
+    if let Some(bytes) = config.server_queue {
+        sys::limit_received(socket.as_fd(), bytes)?;
+    }
     if let Some(name) = &config.server_leg {
         (config.choose)(socket.as_fd(), name)?;
     }
     if config.door == Door::Transparent {
         sys::be_transparent(socket.as_fd(), to.is_ipv6())?;
         socket.set_reuseaddr(true)?;
+        share_port(&socket)?;
         socket.bind(client)?;
     }
     let stream = socket.connect(to).await?;
@@ -146,5 +169,5 @@ async fn connect(config: &Config, to: SocketAddr, client: SocketAddr) -> io::Res
 /// What has not arrived when it is closed does not arrive any more, and the other side hears that.
 pub(super) fn reset_when_closed(stream: &TcpStream) {
     // If it cannot be told, the other side sees an end in place of a reset.
-    let _ = sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }

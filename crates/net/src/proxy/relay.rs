@@ -1,18 +1,30 @@
 //! Bytes from one leg to the other, in both directions. An end is passed on as an end, and a reset as a reset.
 
-use std::io;
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::Instant;
 
 use super::{Totals, legs};
 
-/// Bytes that a direction holds at once.
+/// Bytes that are carried at once.
 ///
 /// Chosen: some packets more than a processor's turn brings; the kernel holds the rest.
 const ROOM: usize = 64 << 10;
+
+thread_local! {
+    /// Bytes on their way. One place per thread, not per connection: what the other leg does not take is kept by its
+    /// connection alone.
+    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
+}
 
 /// Where bytes are counted.
 #[derive(Clone, Copy)]
@@ -27,15 +39,37 @@ pub(super) async fn say(client: &mut TcpStream, words: &[u8]) -> io::Result<()> 
     client.write_all(words).await
 }
 
-/// Carries both directions until both have ended. `greeting` goes to the client first, and `first` to the server.
+/// Reads what has come, without a buffer while nothing has. Returns how much `take` was given; 0 at the end.
+pub(super) async fn read(from: &TcpStream, mut take: impl FnMut(&[u8])) -> io::Result<usize> {
+    loop {
+        from.readable().await?;
+        let read = SCRATCH.with_borrow_mut(|room| {
+            let count = from.try_read(room)?;
+            take(&room[..count]);
+            Ok(count)
+        });
+        match read {
+            Err(error) if is_nothing_yet(&error) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Carries both directions until both have ended, or nothing has come either way for `idle`. `greeting` goes to the client
+/// first, and `first` to the server.
 pub(super) async fn relay(
     mut client: TcpStream,
     mut server: TcpStream,
     greeting: &[u8],
     first: &[u8],
     counts: Counts<'_>,
+    idle: Duration,
+    cut: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let result = both(&mut client, &mut server, greeting, first, counts).await;
+    let result = tokio::select! {
+        result = both(&mut client, &mut server, greeting, first, counts, idle) => result,
+        () = cut => Err(io::Error::other("the proxy ended")),
+    };
     if result.is_err() {
         legs::reset_when_closed(&client);
         legs::reset_when_closed(&server);
@@ -49,35 +83,99 @@ async fn both(
     greeting: &[u8],
     first: &[u8],
     counts: Counts<'_>,
+    idle: Duration,
 ) -> io::Result<()> {
     client.write_all(greeting).await?;
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
-    let up = pour(from_client, to_server, first, [counts.up, &counts.all.up]);
-    let down = pour(from_server, to_client, &[], [counts.down, &counts.all.down]);
-    tokio::try_join!(up, down)?;
-    Ok(())
+    let active = Mutex::new(Instant::now());
+    let up = pour(from_client, to_server, first, [counts.up, &counts.all.up], &active);
+    let down = pour(from_server, to_client, &[], [counts.down, &counts.all.down], &active);
+    tokio::select! {
+        ended = async { tokio::try_join!(up, down) } => ended.map(|_| ()),
+        () = nothing_comes(&active, idle) => {
+            Err(io::Error::new(ErrorKind::TimedOut, format!("nothing came for {} s", idle.as_secs())))
+        }
+    }
+}
+
+/// Waits until nothing has come for `idle`.
+async fn nothing_comes(active: &Mutex<Instant>, idle: Duration) {
+    loop {
+        let over = *active.lock().unwrap_or_else(PoisonError::into_inner) + idle;
+        if over <= Instant::now() {
+            return;
+        }
+        tokio::time::sleep_until(over).await;
+    }
 }
 
 /// One direction, to its end.
 async fn pour(
-    mut from: ReadHalf<'_>,
+    from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     first: &[u8],
     counts: [&AtomicU64; 2],
+    active: &Mutex<Instant>,
 ) -> io::Result<()> {
-    let count =
-        |bytes: usize| counts.iter().for_each(|count| _ = count.fetch_add(bytes as u64, Ordering::Relaxed));
+    let count = |bytes: usize| {
+        counts.iter().for_each(|count| _ = count.fetch_add(bytes as u64, Ordering::Relaxed));
+        *active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    };
     to.write_all(first).await?;
     count(first.len());
-    let mut room = vec![0; ROOM];
     loop {
-        match from.read(&mut room).await? {
-            0 => return to.shutdown().await,
-            bytes => {
-                to.write_all(&room[..bytes]).await?;
-                count(bytes);
+        from.readable().await?;
+        // What the other leg would not take stays in the kernel, where the sender's window counts it.
+        has_room(to.as_ref()).await?;
+        let (bytes, left) = match carry(&from, &to) {
+            Ok(carried) => carried,
+            Err(error) if is_nothing_yet(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        if bytes == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&left).await?;
+        count(bytes);
+    }
+}
+
+/// Waits until the kernel takes bytes for this leg.
+async fn has_room(to: &TcpStream) -> io::Result<()> {
+    loop {
+        to.writable().await?;
+        let takes = to.try_io(Interest::WRITABLE, || {
+            let mut leg = [PollFd::new(to, PollFlags::OUT)];
+            // What failed counts too: the write will report it.
+            match poll(&mut leg, Some(&Timespec::default()))? {
+                0 => Err(ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
             }
+        });
+        match takes {
+            Err(error) if is_nothing_yet(&error) => {}
+            other => return other,
         }
     }
+}
+
+/// Carries what has come. Returns how much it was, 0 at the end, and what the other leg did not take.
+fn carry(from: &ReadHalf<'_>, to: &WriteHalf<'_>) -> io::Result<(usize, Vec<u8>)> {
+    SCRATCH.with_borrow_mut(|room| {
+        let bytes = from.try_read(room)?;
+        let written = match bytes {
+            0 => 0,
+            bytes => match to.try_write(&room[..bytes]) {
+                Err(error) if is_nothing_yet(&error) => 0,
+                written => written?,
+            },
+        };
+        Ok((bytes, room[written..bytes].to_vec()))
+    })
+}
+
+/// Whether it was called again before there was anything to do.
+fn is_nothing_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -13,7 +13,7 @@ use super::*;
 struct Running {
     at: SocketAddr,
     totals: Arc<Totals>,
-    news: Receiver<News>,
+    news: Receiver<Told>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), String>>>,
 }
@@ -26,6 +26,8 @@ fn config() -> Config {
         server_leg: None,
         allow: Range::LOOPBACK.to_vec(),
         most: 100,
+        idle: Duration::from_secs(3_600),
+        server_queue: None,
         choose: |_, name| match name {
             "known" => Ok(()),
             _ => Err(io::Error::other(format!("the kernel does not take `{name}`"))),
@@ -37,7 +39,7 @@ impl Running {
     fn start(config: Config) -> Running {
         let proxy = Proxy::listen(config).unwrap();
         let (at, totals, stop) = (proxy.local(), Arc::<Totals>::default(), Arc::<AtomicBool>::default());
-        let (tell, news): (Sender<News>, _) = channel();
+        let (tell, news): (Sender<Told>, _) = channel();
         let (hears, counts) = (Arc::clone(&stop), Arc::clone(&totals));
         let tell = std::sync::Mutex::new(tell);
         let thread = std::thread::spawn(move || {
@@ -62,7 +64,7 @@ impl Running {
     }
 
     fn closed(&self) -> Closed {
-        match self.news.recv().unwrap() {
+        match self.news.recv().unwrap().news {
             News::Closed(closed) => closed,
             other => panic!("{other:?}"),
         }
@@ -147,7 +149,7 @@ fn refusals_say_why() {
     let proxy = Running::start(config());
     assert_eq!(proxy.socks(nobody()).unwrap_err(), 5);
     assert_eq!(proxy.socks(proxy.at).unwrap_err(), 2);
-    let said = |news: News| match news {
+    let said = |told: Told| match told.news {
         News::Refused { why, .. } => why,
         other => panic!("{other:?}"),
     };
@@ -167,19 +169,71 @@ fn refusals_say_why() {
 }
 
 #[test]
-fn only_so_many_connections_are_served_at_once_and_the_next_waits() {
+fn a_client_without_a_place_is_reset_and_reported() {
     let proxy = Running::start(Config { most: 1, ..config() });
     let (at, serving) = server();
     let first = proxy.socks(at).unwrap();
     let mut second = TcpStream::connect(proxy.at).unwrap();
-    second.write_all(b"\x05\x01\x00").unwrap();
-    second.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    let waits = second.read(&mut [0; 2]).unwrap_err();
-    assert!([io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&waits.kind()));
+    let refused = second.read(&mut [0; 2]).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionReset);
+    let News::Refused { why, .. } = proxy.news.recv().unwrap().news else { panic!("no refusal") };
+    assert!(why.contains("all 1 connections are taken; --connections"), "{why}");
     drop(first);
     serving.join().unwrap();
-    second.set_read_timeout(None).unwrap();
-    second.read_exact(&mut [0; 2]).unwrap();
+    proxy.closed();
+    // The place is free a moment after the report.
+    while proxy.totals.active.load(Ordering::Relaxed) > 0 {
+        std::thread::yield_now();
+    }
+    let (at, serving) = server();
+    let third = std::iter::repeat_with(|| TcpStream::connect(proxy.at).unwrap()).find_map(|mut stream| {
+        stream.write_all(b"\x05\x01\x00").ok()?;
+        stream.read_exact(&mut [0; 2]).ok()
+    });
+    assert_eq!(third, Some(()));
+    drop(TcpStream::connect(at));
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_connection_that_carries_nothing_ends_and_that_is_reported() {
+    let proxy = Running::start(Config { idle: Duration::from_millis(50), ..config() });
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = proxy.socks(listener.local_addr().unwrap()).unwrap();
+    let error = client.read(&mut [0; 10]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    assert_eq!(proxy.closed().problem.as_deref(), Some("nothing came for 0 s"));
+}
+
+#[test]
+fn a_client_that_takes_nothing_leaves_the_bytes_with_the_server() {
+    let proxy = Running::start(Config { server_queue: Some(64 << 10), ..config() });
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = proxy.socks(listener.local_addr().unwrap()).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    server.set_nonblocking(true).unwrap();
+    // Written until nothing more is taken, of which the proxy carries on what the client's kernel takes.
+    let block: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
+    let (mut sent, mut full) = (0, 0);
+    while full < 20 {
+        match server.write(&block[sent % block.len()..]) {
+            Ok(count) => (sent, full) = (sent + count, 0),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                full += 1;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+    // All of it comes when the client reads.
+    drop(server);
+    let mut came = vec![];
+    client.read_to_end(&mut came).unwrap();
+    assert_eq!(came.len(), sent);
+    assert!(came.iter().enumerate().all(|(at, byte)| *byte == block[at % block.len()]));
+    // Its own direction is open until then.
+    drop(client);
+    assert_eq!(proxy.closed().down, sent as u64);
 }
 
 #[test]

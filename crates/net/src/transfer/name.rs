@@ -67,8 +67,7 @@ impl Name {
             if part.contains(['\n', '\t']) || airpace_core::plain::plain(part) != part {
                 return Err(NameError::Unseen);
             }
-            let lower = part.to_ascii_lowercase();
-            if lower.ends_with(PART) || lower.ends_with(JOURNAL) {
+            if is_of_incomplete(part) {
                 return Err(NameError::Ours);
             }
         }
@@ -91,6 +90,12 @@ impl Name {
     }
 }
 
+/// Whether a part of a name is that of an incomplete file or of its journal.
+pub fn is_of_incomplete(part: &str) -> bool {
+    let lower = part.to_ascii_lowercase();
+    lower.ends_with(PART) || lower.ends_with(JOURNAL)
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -101,7 +106,10 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NameError::Leaves => "its name leads out of the folder; send it under a plain name",
-            NameError::Long => "its name is too long; send it under a shorter one",
+            NameError::Long => {
+                "its name is too long: a part may have 237 bytes, and the whole 1024 bytes in 32 parts; send it under a \
+                 shorter one"
+            }
             NameError::Hidden => {
                 "its name begins with a dot, and programs obey such files; send it under another name"
             }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use super::steering::{self, ends};
 use super::store::{Finisher, Store};
 use crate::app::App;
 use crate::key::Key;
-use crate::transport::{Closed, Connection, ConnectionId, Endpoint, Event};
+use crate::transport::{Closed, ConnectionId, Endpoint, Event};
 
 /// Connections at the same time.
 ///
@@ -177,8 +177,21 @@ impl Server {
         self.is_done = true;
     }
 
-    fn connected(&mut self, now: Time, id: ConnectionId, connection: &mut dyn Connection) {
+    /// Makes room where all places are taken: closes the oldest connection that has not proved that it knows the key, of the
+    /// address that has most of those.
+    fn give_up_unproved(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        let unproved = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Hello);
+        let unproved = unproved.map(|(&id, session)| (id, session.peer.ip(), session.began));
+        let Some(oldest) = oldest_of_most(&unproved.collect::<Vec<_>>()) else { return };
+        self.refuse(now, endpoint, oldest, &Fault::new(Code::Busy, "others came, and it proved nothing"));
+    }
+
+    fn connected(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
+        let Some(connection) = endpoint.connection(id) else { return };
         let peer = connection.peer();
+        if self.sessions.len() >= MOST_SESSIONS {
+            self.give_up_unproved(now, endpoint);
+        }
         let refusal = if self.sessions.len() >= MOST_SESSIONS {
             Some(Fault::new(Code::Busy, format!("{MOST_SESSIONS} transfers are running here; try later")))
         } else if self.guesses.must_wait(now, peer.ip()) {
@@ -187,7 +200,9 @@ impl Server {
             None
         };
         if let Some(fault) = refusal {
-            connection.close(now, fault.code.number(), fault.short());
+            if let Some(connection) = endpoint.connection(id) {
+                connection.close(now, fault.code.number(), fault.short());
+            }
             return;
         }
         let session = Session {
@@ -371,14 +386,21 @@ impl Server {
     }
 }
 
+/// Of connections with their addresses and beginnings: the oldest of the address that has most.
+fn oldest_of_most(connections: &[(ConnectionId, IpAddr, Time)]) -> Option<ConnectionId> {
+    let mut by_address = BTreeMap::<IpAddr, usize>::new();
+    for (_, address, _) in connections {
+        *by_address.entry(*address).or_default() += 1;
+    }
+    let (address, _) = by_address.into_iter().max_by_key(|(_, count)| *count)?;
+    let of_address = connections.iter().filter(|(_, other, _)| *other == address);
+    of_address.min_by_key(|(_, _, began)| *began).map(|(id, ..)| *id)
+}
+
 impl App for Server {
     fn on_event(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, event: Event) {
         match event {
-            Event::Connected => {
-                if let Some(connection) = endpoint.connection(id) {
-                    self.connected(now, id, connection);
-                }
-            }
+            Event::Connected => self.connected(now, endpoint, id),
             Event::Closed(why) => return self.closed(id, &why),
             Event::Moved(peer) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
@@ -435,5 +457,20 @@ impl App for Server {
 
     fn is_done(&self) -> bool {
         self.is_done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_holds_most_unproved_connections_gives_one_up() {
+        let connection =
+            |id, host, second| (ConnectionId(id), IpAddr::from([10, 0, 0, host]), Time::from_secs(second));
+        let held = [connection(1, 1, 0), connection(2, 2, 9), connection(3, 2, 4), connection(4, 2, 7)];
+        assert_eq!(oldest_of_most(&held), Some(ConnectionId(3)));
+        assert_eq!(oldest_of_most(&held[..1]), Some(ConnectionId(1)));
+        assert_eq!(oldest_of_most(&[]), None);
     }
 }

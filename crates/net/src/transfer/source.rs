@@ -212,6 +212,7 @@ impl Served {
             let name = Name::parse(text).map_err(|error| refuse(&error.to_string()))?;
             match found.folder.look(name.as_str()) {
                 Ok(airpace_files::Lies::File { bytes, .. }) => {
+                    found.folder.hand_out(name.as_str()).map_err(|error| refuse(&error.to_string()))?;
                     found.bytes = found.bytes.saturating_add(bytes)
                 }
                 Ok(airpace_files::Lies::Nothing) => {
@@ -242,13 +243,13 @@ impl Sources for Served {
 
     fn offer(&mut self, index: u64) -> Result<Offer, Fault> {
         let name = self.name(index)?;
-        let file = self.folder.read(name.as_str()).and_then(|file| file.metadata());
+        let file = self.folder.hand_out(name.as_str()).and_then(|file| file.metadata());
         Ok(offer(index, name, &file.map_err(|error| unreadable(name, &error))?))
     }
 
     fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault> {
         let name = self.name(index)?;
-        Ok(Box::new(Open::new(self.folder.read(name.as_str()), name)?))
+        Ok(Box::new(Open::new(self.folder.hand_out(name.as_str()), name)?))
     }
 }
 

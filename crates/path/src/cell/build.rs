@@ -184,6 +184,7 @@ impl Builder<'_> {
             cfi: self.config.cfi.unwrap_or(1),
             fixed_cfi: self.config.cfi,
             used: PrbSet::EMPTY,
+            wanting: 0,
             uplink_grants: 0,
             candidates: Vec::new(),
             rates: Vec::new(),

@@ -14,8 +14,10 @@ use super::config::AggregationConfig;
 pub(super) struct Load {
     /// PRBs that the device was given.
     pub own: u32,
-    /// PRBs of all active carriers.
-    pub total: u32,
+    /// PRBs that others left: those of all active carriers, less what others were given.
+    pub left: u32,
+    /// PRBs of an equal share of each active carrier among the device and the others that had data, in thousandths.
+    pub equal_share_thousandths: u32,
     /// PRBs that other users were given on all active carriers except the last.
     pub others_without_last: u32,
     /// PRBs of all active carriers except the last.
@@ -26,6 +28,23 @@ pub(super) struct Load {
     pub queue_bytes: u64,
 }
 
+impl Load {
+    /// Counts an active carrier of `total` PRBs: `own` were the device's, `used` everybody's, and `others` had data beside the
+    /// device.
+    pub(super) fn count(&mut self, total: u16, own: u16, used: u16, others: usize, is_last: bool) {
+        let of_others = u32::from(used - own);
+        self.own += u32::from(own);
+        self.left += u32::from(total) - of_others;
+        self.equal_share_thousandths += 1000 * u32::from(total) / (1 + others as u32);
+        if is_last {
+            self.last_is_used = own > 0;
+        } else {
+            self.others_without_last += of_others;
+            self.total_without_last += u32::from(total);
+        }
+    }
+}
+
 /// The aggregation state of one device.
 #[derive(Clone, Debug)]
 pub(super) struct Aggregation {
@@ -34,18 +53,26 @@ pub(super) struct Aggregation {
     active: usize,
     /// When the next carrier begins to carry data, if its activation is already decided.
     activates_at: Option<u64>,
-    shares: Window,
+    recent: Window,
     queue_since: Option<u64>,
     unused_since: u64,
     off: OffWindow,
 }
 
-/// The device's share of the PRBs in each of the last subframes, and the sum of the shares.
+/// The loads of the last subframes, and their sums; subframes not yet seen count as idle.
 #[derive(Clone, Debug)]
 struct Window {
-    shares: Box<[f64]>,
-    sum: f64,
+    loads: Box<[Sums]>,
+    sums: Sums,
     next: usize,
+}
+
+/// Sums of PRBs over subframes, in thousandths.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    own: u64,
+    left: u64,
+    equal_share: u64,
 }
 
 /// Sums since the last check for deactivation.
@@ -65,7 +92,7 @@ impl Aggregation {
             usable,
             active: if config.always_active { usable } else { 1 },
             activates_at: None,
-            shares: Window { shares: vec![0.0; config.on_ms.max(1) as usize].into(), sum: 0.0, next: 0 },
+            recent: Window::new(config.on_ms.max(1) as usize),
             queue_since: None,
             unused_since: 0,
             off: OffWindow::default(),
@@ -98,12 +125,12 @@ impl Aggregation {
         if self.config.always_active || self.usable == 1 {
             return;
         }
-        let mean_share = self.shares.add(f64::from(load.own) / f64::from(load.total.max(1)));
+        let used_share = self.recent.add(load);
         let is_queued = load.queue_bytes >= self.config.on_queue_bytes;
         self.queue_since = is_queued.then(|| self.queue_since.unwrap_or(now));
         let has_queued =
             self.queue_since.is_some_and(|since| now + 1 >= since + u64::from(self.config.on_ms));
-        let is_full = mean_share >= self.config.on_share || has_queued;
+        let is_full = used_share >= self.config.on_share || has_queued;
         if is_full && self.active < self.usable && self.activates_at.is_none() {
             self.activates_at = Some(now + u64::from(self.config.activation_delay_ms));
         }
@@ -135,7 +162,7 @@ impl Aggregation {
     fn set_active(&mut self, now: u64, active: usize) {
         self.active = active;
         self.activates_at = None;
-        self.shares.clear();
+        self.recent.clear();
         self.queue_since = None;
         self.unused_since = now;
         self.off = OffWindow { since: now, ..OffWindow::default() };
@@ -143,17 +170,32 @@ impl Aggregation {
 }
 
 impl Window {
-    /// Adds a share. Returns the mean over the whole window; subframes not yet seen count as zero.
-    fn add(&mut self, share: f64) -> f64 {
-        self.sum += share - self.shares[self.next];
-        self.shares[self.next] = share;
-        self.next = (self.next + 1) % self.shares.len();
-        self.sum / self.shares.len() as f64
+    fn new(subframes: usize) -> Window {
+        Window { loads: vec![Sums::default(); subframes].into(), sums: Sums::default(), next: 0 }
+    }
+
+    /// Adds a subframe. Returns which share of what the scheduler could give to the device the device was given over the whole
+    /// window; 0 until the window is full.
+    fn add(&mut self, load: Load) -> f64 {
+        let new = Sums {
+            own: 1000 * u64::from(load.own),
+            left: 1000 * u64::from(load.left),
+            equal_share: u64::from(load.equal_share_thousandths),
+        };
+        let old = std::mem::replace(&mut self.loads[self.next], new);
+        self.sums.own = self.sums.own + new.own - old.own;
+        self.sums.left = self.sums.left + new.left - old.left;
+        self.sums.equal_share = self.sums.equal_share + new.equal_share - old.equal_share;
+        self.next = (self.next + 1) % self.loads.len();
+        // A slot that was never filled has no carrier.
+        if self.loads[self.next].equal_share == 0 {
+            return 0.0;
+        }
+        self.sums.own as f64 / self.sums.left.max(self.sums.equal_share) as f64
     }
 
     fn clear(&mut self) {
-        self.shares.fill(0.0);
-        self.sum = 0.0;
+        *self = Window::new(self.loads.len());
     }
 }
 
@@ -165,15 +207,20 @@ mod tests {
         Aggregation::new(&AggregationConfig::default(), 2)
     }
 
-    fn load(own: u32, queue_bytes: u64, active: usize) -> Load {
-        Load {
-            own,
-            total: 50 * active as u32,
-            others_without_last: 0,
-            total_without_last: 50 * (active as u32 - 1),
-            last_is_used: false,
-            queue_bytes,
+    fn load(own: u16, queue_bytes: u64, active: usize) -> Load {
+        let mut load = Load { queue_bytes, ..Load::default() };
+        for place in 0..active {
+            let own = if place == 0 { own } else { 0 };
+            load.count(50, own, own, 0, place + 1 == active);
         }
+        load
+    }
+
+    /// A subframe of the primary carrier, shared with another user that has data and takes what is left.
+    fn contended(own: u16) -> Load {
+        let mut load = Load::default();
+        load.count(50, own, 50, 1, true);
+        load
     }
 
     fn first_subframe_with(state: &mut Aggregation, active: usize, load: Load) -> Option<u64> {
@@ -198,6 +245,27 @@ mod tests {
             None,
             "neither load nor queue asks for a second carrier"
         );
+    }
+
+    #[test]
+    fn who_uses_its_share_beside_a_busy_user_gets_the_next_and_who_does_not_stays() {
+        assert!(
+            first_subframe_with(&mut aggregation(), 2, contended(24)).is_some(),
+            "half of the carrier is all"
+        );
+        assert_eq!(
+            first_subframe_with(&mut aggregation(), 2, contended(4)),
+            None,
+            "a thin flow needs no more"
+        );
+        // One winner of the whole band in each subframe is the same as half of each.
+        let mut state = aggregation();
+        let alternate = |now: u64| contended(if now.is_multiple_of(2) { 50 } else { 0 });
+        assert!((0..200).any(|now| {
+            state.begin(now);
+            state.observe(now, alternate(now));
+            state.active() == 2
+        }));
     }
 
     #[test]

@@ -140,11 +140,9 @@ impl Grid {
         PrbSet::run(0, self.prbs)
     }
 
-    /// Frequency of an RBG's centre relative to the carrier's, in Hz.
-    pub fn rbg_centre_hz(self, index: u16) -> f64 {
-        let start = index * self.rbg_prbs;
-        let end = (start + self.rbg_prbs).min(self.prbs);
-        (f64::from(start + end) - f64::from(self.prbs)) / 2.0 * 180_000.0
+    /// Frequency of a PRB's centre relative to the carrier's, in Hz.
+    pub fn prb_centre_hz(self, index: u16) -> f64 {
+        (f64::from(index) + 0.5 - f64::from(self.prbs) / 2.0) * 180_000.0
     }
 }
 
@@ -187,7 +185,7 @@ pub struct Snapshot<'a> {
     /// Received power per resource element of the reference signals in dBm, without fading. This is the value that
     /// handsets show.
     pub rsrp_dbm: f64,
-    /// SINR at the centre of every RBG; empty if the band is flat (then every RBG has `sinr_db`).
+    /// Effective SINR over the PRBs of every RBG; empty if the band is flat (then every RBG has `sinr_db`).
     pub rbg_sinr_db: &'a [f64],
     /// The grid of PRBs that the values above are for.
     pub grid: Grid,
@@ -353,8 +351,11 @@ impl Channel {
             let gains = fading.at(subframe);
             let mean = gains.iter().sum::<f64>() / gains.len() as f64;
             self.sinr_db = within(level_db + decibels(mean));
-            for (sinr_db, &gain) in self.rbg_sinr_db.iter_mut().zip(gains) {
-                *sinr_db = within(level_db + decibels(gain));
+            let (level, cap) = (ratio(level_db), ratio(cap_db));
+            let rbgs = gains.chunks(usize::from(self.grid.rbg_prbs));
+            for (sinr_db, gains) in self.rbg_sinr_db.iter_mut().zip(rbgs) {
+                let sinrs = gains.iter().map(|gain| (level * gain).min(cap));
+                *sinr_db = within(decibels(effective_ratio(sinrs)));
             }
         }
     }
@@ -393,6 +394,29 @@ fn given_taps(sinusoids: &[(f64, f64, f64, f64)]) -> Vec<Tap> {
 pub fn doppler_hz(speed_kmh: f64, frequency_mhz: f64) -> f64 {
     const LIGHT_M_PER_S: f64 = 299_792_458.0;
     speed_kmh / 3.6 * frequency_mhz * 1e6 / LIGHT_M_PER_S
+}
+
+/// The SINR of a flat channel of the capacity that these SINRs have on average: Π (1 + SINR) ^ (1/n) - 1, all as ratios.
+///
+/// Chosen: within an RBG the mean is over the capacity, because that needs neither a modulation nor a logarithm for each
+/// PRB. For the few PRBs of an RBG it is near the mean over mutual information, which is taken over an allocation: within
+/// 0.3 dB on average. The value at the centre is 1.8 dB off on EVA: where a notch of the channel meets the centre, the PRBs
+/// beside it still carry data.
+fn effective_ratio(sinrs: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = sinrs.len();
+    let product: f64 = sinrs.map(|sinr| 1.0 + sinr).product();
+    let root = match count {
+        1 => product,
+        2 => libm::sqrt(product),
+        3 => libm::cbrt(product),
+        4 => libm::sqrt(libm::sqrt(product)),
+        _ => libm::pow(product, 1.0 / count as f64),
+    };
+    root - 1.0
+}
+
+fn ratio(decibels: f64) -> f64 {
+    libm::pow(10.0, decibels / 10.0)
 }
 
 fn decibels(ratio: f64) -> f64 {

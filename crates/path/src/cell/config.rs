@@ -201,12 +201,14 @@ pub enum RlcMode {
 ///
 /// Source: PBE-CC §3 Fig. 2 for the times; the rule itself is the operator's
 ///
-/// Chosen: a high share of the active carriers is enough, so that a sender without a standing queue also gets further
-/// carriers, as the paper's own sender does.
+/// Chosen: TS 36.321 §5.13 leaves activation to the network. Here a device gets a further carrier when it uses most of what
+/// the scheduler could give to it on those it has: what others leave, or an equal share among all that have data, whichever is
+/// more. So a sender without a standing queue also gets further carriers, beside other devices too, as the paper's own
+/// sender does (PBE-CC Fig. 13).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AggregationConfig {
-    /// Share of the active carriers' PRBs that a device must use on average over `on_ms`.
+    /// Share that a device must use, on average over `on_ms`, of the PRBs that the scheduler could give to it.
     pub on_share: f64,
     /// Alternatively: bytes that must wait for the device throughout `on_ms`.
     pub on_queue_bytes: u64,

@@ -204,6 +204,11 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
 
+    /// Bytes of the stream that were put into blocks so far; what is sent again does not count twice.
+    pub(super) fn sent(&self) -> Bytes {
+        Bytes(self.sent)
+    }
+
     /// Bytes of all packets that came in and have not left yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> Bytes {

@@ -262,11 +262,17 @@ impl Scheduler {
             } else {
                 first_of_highest(candidates.iter().zip(&*metrics).map(|(candidate, &metric)| {
                     let row = candidate.rates.map(|row| &rates[usize::from(row)]);
-                    row.map_or(metric, |row| metric * f64::from(row[rbg as usize]) / candidate.rate)
+                    row.map_or(metric, |row| self.policy.metric_on(metric, row[rbg as usize], candidate.rate))
                 }))
             };
-            let Some(best) = best else { break };
             rest &= rest - 1;
+            let Some(best) = best else {
+                if metrics.iter().all(|&metric| metric == SERVED) {
+                    break;
+                }
+                // Nobody may have this RBG; somebody may have one of those above it.
+                continue;
+            };
             let (candidate, metric) = (&mut candidates[best], &mut metrics[best]);
             candidate.given |= 1 << rbg;
             candidate.prbs += grid.prbs_of(rbg);
@@ -313,6 +319,20 @@ impl Scheduler {
             }
         }
         candidates.truncate(self.max_users);
+    }
+}
+
+impl Policy {
+    /// A candidate's metric on an RBG that is worth `rate_here` to it, where its RBGs are worth `rate` on average. Round robin
+    /// counts RBGs, whatever they are worth.
+    fn metric_on(self, metric: f64, rate_here: f32, rate: f64) -> f64 {
+        if rate_here == NEVER_GIVEN || metric == SERVED {
+            return SERVED;
+        }
+        match self {
+            Policy::RoundRobin => metric,
+            Policy::MaxCi | Policy::ProportionalFair => metric * f64::from(rate_here) / rate,
+        }
     }
 }
 
@@ -388,6 +408,36 @@ mod tests {
             }
         }
         assert_eq!(totals, [250; 3]);
+    }
+
+    /// Two users of which each has a good half of the band and a bad one, which it may never have if `shuns`.
+    fn opposites(shuns: bool) -> (Vec<Candidate>, Vec<[f32; MAX_RBGS]>) {
+        let bad = if shuns { NEVER_GIVEN } else { 100.0 };
+        let row = |first: f32, second: f32| std::array::from_fn(|rbg| if rbg < 12 { first } else { second });
+        let candidates = [0, 1].map(|index| Candidate { rates: Some(index), ..user(index, 1000.0, 1.0) });
+        (candidates.into(), vec![row(1000.0, bad), row(bad, 1000.0)])
+    }
+
+    #[test]
+    fn round_robin_counts_rbgs_and_not_what_they_are_worth() {
+        let (mut scheduler, grid) = scheduler(Policy::RoundRobin);
+        let (mut users, rates) = opposites(false);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+        assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1, "{users:?}");
+        let (mut users, rates) = opposites(true);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+        assert_eq!((given(&users, 0), given(&users, 1)), (12, 13), "nobody gets what it must not have");
+    }
+
+    #[test]
+    fn an_rbg_that_nobody_may_have_leaves_those_above_it_to_be_given() {
+        for policy in [Policy::RoundRobin, Policy::ProportionalFair, Policy::MaxCi] {
+            let (mut scheduler, grid) = scheduler(policy);
+            let (mut users, mut rates) = opposites(true);
+            rates.iter_mut().for_each(|row| row[5] = NEVER_GIVEN);
+            scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+            assert_eq!((given(&users, 0), given(&users, 1)), (11, 13), "{policy:?}");
+        }
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(super) struct Carrier {
     pub fixed_cfi: Option<u8>,
     /// PRBs that were given away in the last subframe.
     pub used: PrbSet,
+    /// How many users had new data in the last subframe.
+    pub wanting: usize,
     /// How many uplink grants are sent beside its own.
     pub uplink_grants: usize,
     pub candidates: Vec<Candidate>,
@@ -122,6 +124,7 @@ impl Carrier {
             let average = link.average_bits;
             self.candidates.push(Candidate::new(index, link_index, wanted, average, is_newcomer));
         }
+        self.wanting = self.candidates.len();
     }
 
     /// The control region grows with the number of DCIs.

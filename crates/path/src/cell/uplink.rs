@@ -195,6 +195,19 @@ impl Uplink {
         Capacity { time, span, device, direction: Direction::Uplink, bytes }
     }
 
+    /// What all PRBs of subframe `now`, the last that was run, could have carried from a device, in IP bytes.
+    pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Bytes {
+        let user = &mut self.users[usize::from(device.0)];
+        let active = user.active_links(now);
+        let mut bytes = Bytes::ZERO;
+        for link in &mut user.links[..active] {
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let sinr_db = link.channel.at(now).sinr_db;
+            bytes += link.carried(&self.shared, carrier.region.len(), sinr_db, packet);
+        }
+        bytes
+    }
+
     /// Base delay: the processing times at both ends and as many subframes as the packet needs.
     pub(super) fn base_delay(&self, bytes: Bytes) -> Duration {
         let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
@@ -211,15 +224,9 @@ impl Uplink {
         let mut load = Load { queue_bytes: sender.backlog().0, ..Load::default() };
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let (own, total) = (u32::from(link.prbs_in(now)), u32::from(carrier.region.len()));
-            load.own += own;
-            load.total += total;
-            if place + 1 < active {
-                load.others_without_last += u32::from(carrier.used.len()) - own;
-                load.total_without_last += total;
-            } else {
-                load.last_is_used = own > 0;
-            }
+            let (own, used) = (link.prbs_in(now), carrier.used.len());
+            let others = carrier.wanting - usize::from(link.wanted_until == now + 1);
+            load.count(carrier.region.len(), own, used, others, place + 1 == active);
         }
         sender.aggregation.observe(now, load);
     }

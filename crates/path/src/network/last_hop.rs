@@ -8,10 +8,16 @@ use airpace_radio::RadioReport;
 
 use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan};
 use super::trace_radio::TraceRadio;
+use super::truth::CellService;
 use crate::cell::Cell;
 use crate::cellular::CellularLink;
 use crate::link::{Exit, Link};
 use crate::trace::TraceLink;
+
+/// Subframes from a block of the uplink to its decoding, in which the data of the block still counts as waiting.
+///
+/// Source: TS 36.213 §8.3 (the answer to a block comes four subframes after the block)
+const ON_THE_AIR: u64 = 4;
 
 /// One millisecond.
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -163,6 +169,27 @@ impl LastHop {
             }
             LastHop::Nothing(rate) => *rate,
         }
+    }
+
+    /// What a cell does for a device in this direction; `None` if there is no cell.
+    pub(super) fn cell_service(&mut self, direction: Direction, device: DeviceId) -> Option<CellService> {
+        let LastHop::Cell(hop) = self else { return None };
+        Some(match direction {
+            Direction::Downlink => {
+                let subframes = hop.cell.subframes_in_preparation();
+                CellService {
+                    sent: hop.cell.sent_to(device),
+                    whole_band: Bytes(hop.cell.whole_band(device).0 * subframes),
+                    saturating: hop.cell.saturating(device),
+                }
+            }
+            Direction::Uplink => {
+                let packet = hop.packet_bytes[usize::from(device.0)][direction as usize];
+                let subframes = hop.grant_delay.as_millis() as u64 + 1 + ON_THE_AIR;
+                let whole_band = Bytes(hop.cell.uplink_whole_band(device, packet).0 * subframes);
+                CellService { sent: Bytes::ZERO, whole_band, saturating: whole_band }
+            }
+        })
     }
 
     /// The longest time that a device waits until it may send, in addition to waiting for the data before it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, Direction, Rate, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Streams, Time};
 
 use super::last_hop::LastHop;
 use crate::cell::{CellConfig, CellPlan, DeviceRadioConfig};
@@ -163,6 +163,8 @@ pub struct NetworkPlan {
     pub(super) flows: Vec<FlowConfig>,
     /// Whether the packets that go against a flow's data are data too, not just ACKs of it.
     pub(super) is_two_way: bool,
+    /// Flows whose senders stand beside the first link that they may share: their data crosses no wire before it.
+    pub(super) near: Vec<FlowId>,
 }
 
 impl NetworkPlan {
@@ -187,6 +189,7 @@ impl NetworkPlan {
             devices: config.devices,
             flows: config.flows,
             is_two_way: false,
+            near: vec![],
         };
         plan.check_round_trips(&(0..plan.flows.len()).collect::<Vec<_>>())?;
         Ok(plan)
@@ -219,6 +222,12 @@ impl NetworkPlan {
         let plan = NetworkPlan { flows, is_two_way: true, ..self.clone() };
         plan.check_round_trips(&chosen)?;
         Ok(plan)
+    }
+
+    /// The same network with the senders of these flows beside the first link that they may share: their data crosses no wire
+    /// before it. An Oracle is given what such a sender finds.
+    pub fn seen_from_near(&self, flows: Vec<FlowId>) -> NetworkPlan {
+        NetworkPlan { near: flows, ..self.clone() }
     }
 
     /// The same network with this trace as its last hop. The trace takes no time when it is empty.

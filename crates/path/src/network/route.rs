@@ -11,7 +11,7 @@ use super::in_flight::InFlight;
 use super::last_hop::LastHop;
 use super::plan::{FlowConfig, NetworkPlan};
 use crate::link::Link;
-use crate::wire::Wire;
+use crate::wire::{Wire, WirePlan};
 
 /// A hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,11 @@ impl<D, A> Flow<D, A> {
             let carries_data = direction == flow.direction;
             let (config, name) =
                 if carries_data { (&plan.forward, "forward") } else { (&plan.reverse, "reverse") };
-            let wire = Wire::new(&config.with_delay(wire_delay), streams, &format!("flow.{index}.{name}"));
+            let is_near = carries_data
+                && direction == Direction::Downlink
+                && plan.near.iter().any(|flow| usize::from(flow.0) == index);
+            let config = if is_near { WirePlan::IDEAL } else { config.with_delay(wire_delay) };
+            let wire = Wire::new(&config, streams, &format!("flow.{index}.{name}"));
             let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
             let crosses_internet = plan.crosses_internet(flow, direction);
             // From the Internet's end to the device's end.

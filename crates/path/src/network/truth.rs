@@ -29,6 +29,18 @@ pub struct LinkState {
     pub backlog: Bytes,
 }
 
+/// What a cell does for the device of a flow, in the direction of the flow's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellService {
+    /// Bytes that the base station has put into blocks so far. Always 0 for the uplink.
+    pub sent: Bytes,
+    /// What the cell would take from the device's queue within its reaction time if it gave it all PRBs at the present MCS: for the
+    /// downlink, within a subframe and the processing of a packet; for the uplink, until a grant and a subframe.
+    pub whole_band: Bytes,
+    /// With this much waiting, the device is served as if data without end waited.
+    pub saturating: Bytes,
+}
+
 impl SharedLink {
     /// Both links.
     pub const ALL: [SharedLink; 2] = [SharedLink::LastHop, SharedLink::Internet];
@@ -49,6 +61,12 @@ impl<D, A> Network<D, A> {
                 Some(LinkState { rate: queue.rate(), backlog: queue.backlog() })
             }
         }
+    }
+
+    /// What the cell does for the device of a flow; `None` if the last hop is no cell.
+    pub fn cell_service(&mut self, flow: FlowId) -> Option<CellService> {
+        let (direction, device) = self.ends(flow);
+        self.last_hop.cell_service(direction, device)
     }
 
     /// Whether the data of two flows meets on a link.

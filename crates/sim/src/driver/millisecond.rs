@@ -2,11 +2,12 @@
 //! a look into every flow.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use airpace_cc::controller::Truth;
-use airpace_core::{Bytes, Direction, Rate, Time};
+use airpace_core::{Bytes, Direction, FlowId, Rate, Time};
 use airpace_event::{Event, Inspected, Reported, Source};
-use airpace_path::network::SharedLink;
+use airpace_path::network::{CellService, LinkState, SharedLink};
 use airpace_radio::RadioReport;
 
 use super::{DeviceState, Driver, Progress};
@@ -19,6 +20,11 @@ const INSPECT_EVERY_MS: u64 = 10;
 
 /// Milliseconds between calls of `progress`.
 const PROGRESS_EVERY_MS: u64 = 100;
+
+/// What an Oracle keeps waiting in the Internet's queue where that limits a flow over a cell, in time of its rate.
+///
+/// Chosen: 2 ms, the Oracle's own default.
+const BEFORE_THE_CELL: Duration = Duration::from_millis(2);
 
 impl Driver<'_> {
     /// The last hop has run: what it says of itself is recorded, and devices hear their radio.
@@ -103,34 +109,107 @@ impl Driver<'_> {
 
     /// Tells an Oracle what its path can carry.
     fn tell_truth(&mut self, index: usize) {
-        let flow = &self.flows[index];
-        if !flow.wants_truth || !flow.is_running(self.now) {
+        if !self.flows[index].wants_truth {
             return;
         }
-        let id = flow.id;
+        let id = self.flows[index].id;
+        let cell = self.network.cell_service(id);
+        if let (Some(course), Some(cell)) = (self.foresight.gathered(index), cell) {
+            let backlog_in = |link| Some(self.network.shared_link(id, link, self.now)?.backlog);
+            let in_cell = backlog_in(SharedLink::LastHop).unwrap_or_default();
+            course.note(cell, in_cell, backlog_in(SharedLink::Internet));
+        }
+        if !self.flows[index].is_running(self.now) {
+            return;
+        }
+        let is_gathering = self.foresight.gathered(index).is_some();
+        let truth = match cell {
+            Some(cell) if is_gathering => self.truth_at_the_base_station(index, cell),
+            Some(cell) if self.flows[index].direction == Direction::Uplink => {
+                self.truth_at_the_device(index, cell)
+            }
+            _ => self.truth_from_afar(index),
+        };
+        if let Some(truth) = truth {
+            self.flows[index].sender.on_truth(&truth);
+            self.transmit(index);
+        }
+    }
+
+    /// The state of a link for a flow: its equal share of what the link carries, its part of what waits there, and how many
+    /// flows share both.
+    fn share_of(&self, id: FlowId, link: SharedLink, at: Time) -> Option<(LinkState, u64)> {
+        let state = self.network.shared_link(id, link, at)?;
+        let others =
+            self.flows.iter().filter(|other| other.id != id && self.network.meet(link, id, other.id));
+        let sharers = 1 + others.clone().filter(|other| other.is_heard(self.now)).count() as u64;
+        let own = self.network.in_links(id);
+        let all: Bytes = others.map(|other| self.network.in_links(other.id)).sum();
+        let backlog = state.backlog.scaled(own.0 as f64 / (all + own).0.max(1) as f64);
+        let rate = state.rate.map(|rate| Rate::from_bps(rate.as_bps() / sharers));
+        Some((LinkState { rate, backlog }, sharers))
+    }
+
+    /// For a sender across its wire: what the links will do when its packets get there.
+    fn truth_from_afar(&mut self, index: usize) -> Option<Truth> {
+        let id = self.flows[index].id;
         let wire_delay = &mut self.flows[index].wire_delay;
         for (at, took) in self.network.crossings(id) {
             wire_delay.update(at, took);
         }
         let forward_delay = wire_delay.get().unwrap_or_else(|| self.network.entry_delay(id));
-        let (mut capacity, mut backlog) = (None, Bytes::ZERO);
+        let (mut capacity, mut enough, mut backlog) = (None, Bytes::ZERO, Bytes::ZERO);
+        let foreseen = self.foresight.known(index).and_then(|course| course.at(self.now + forward_delay));
         for link in SharedLink::ALL {
-            let Some(state) = self.network.shared_link(id, link, self.now + forward_delay) else { continue };
-            let others =
-                self.flows.iter().filter(|other| other.id != id && self.network.meet(link, id, other.id));
-            let heard = others.clone().filter(|other| other.is_heard(self.now)).count() as u64;
-            let own = self.network.in_links(id);
-            let all: Bytes = others.map(|other| self.network.in_links(other.id)).sum();
-            backlog += state.backlog.scaled(own.0 as f64 / (all + own).0.max(1) as f64);
-            let rate = state.rate.map(|rate| Rate::from_bps(rate.as_bps() / (1 + heard)));
-            capacity = [capacity, rate].into_iter().flatten().min();
+            let Some((state, sharers)) = self.share_of(id, link, self.now + forward_delay) else { continue };
+            backlog += state.backlog;
+            match (foreseen, link) {
+                // What the cell served counts, since it includes how the Internet's queue limits it.
+                (Some((rate, whole)), SharedLink::LastHop) => {
+                    capacity = Some(Rate::from_bps(rate.as_bps() / sharers));
+                    enough = Bytes(whole.0 / sharers);
+                }
+                (Some(_), SharedLink::Internet) => {}
+                (None, _) => capacity = [capacity, state.rate].into_iter().flatten().min(),
+            }
         }
-        let Some(capacity) = capacity else { return };
+        let (now, on_wire) = (self.flows[index].sender_time(self.now), self.network.on_wire(id));
+        Some(Truth { now, capacity: capacity?, enough, backlog, on_wire, forward_delay })
+    }
+
+    /// For a sender at the base station in the run that gathers: enough of its data in the queue that limits it, and no more in the
+    /// other.
+    fn truth_at_the_base_station(&self, index: usize, cell: CellService) -> Option<Truth> {
         let flow = &self.flows[index];
-        let (now, on_wire) = (flow.sender_time(self.now), self.network.on_wire(id));
-        let truth = Truth { now, capacity, backlog, on_wire, forward_delay };
-        self.flows[index].sender.on_truth(&truth);
-        self.transmit(index);
+        let (in_cell, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
+        let (mut enough, mut backlog) = (Bytes(cell.saturating.0 / sharers), in_cell.backlog);
+        if let Some((before, _)) = self.share_of(flow.id, SharedLink::Internet, self.now)
+            && let Some(rate) = before.rate
+        {
+            let enough_before = rate.bytes_in(BEFORE_THE_CELL);
+            if enough_before - before.backlog < enough - backlog {
+                (enough, backlog) = (enough_before, before.backlog);
+            }
+        }
+        let (now, capacity) = (flow.sender_time(self.now), Rate::from_bps(0));
+        Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })
+    }
+
+    /// For a device that sends over a cell: enough in its buffer for all that could be granted until its next report is acted on.
+    fn truth_at_the_device(&self, index: usize, cell: CellService) -> Option<Truth> {
+        let flow = &self.flows[index];
+        let (in_device, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
+        let (mut enough, mut backlog) = (Bytes(cell.whole_band.0 / sharers), in_device.backlog);
+        let mut capacity = in_device.rate?;
+        if let Some((behind, _)) = self.share_of(flow.id, SharedLink::Internet, self.now) {
+            backlog += behind.backlog;
+            if let Some(rate) = behind.rate {
+                enough = enough.min(rate.bytes_in(self.network.entry_delay(flow.id) + BEFORE_THE_CELL));
+                capacity = capacity.min(rate);
+            }
+        }
+        let now = flow.sender_time(self.now);
+        Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })
     }
 
     /// Records a flow's inside if it is time or its state has changed.

@@ -51,10 +51,14 @@ impl Sender {
         let mut bytes = Bytes::ZERO;
         self.lost.clear();
         let Sender { packets, lost, rate, inflight, backlog, .. } = self;
-        self.loss_time = packets.lose(now, largest_acked, self.rtt.loss_delay(), |number, entry| {
+        let bounds = self.reordering.bounds(&self.rtt);
+        self.loss_time = packets.lose(now, largest_acked, bounds, |number, entry| {
             bytes += entry.bytes();
             lost.push(lose(number, entry, rate, inflight, backlog));
         });
+        if !self.lost.is_empty() {
+            self.reordering.on_loss(self.packets.next_number());
+        }
         bytes
     }
 

@@ -2,6 +2,7 @@
 
 mod listen;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +75,17 @@ pub struct Args {
     by: By,
 }
 
+impl Args {
+    /// The radio and the direction of the KPI trace.
+    fn traced(&self) -> (Radio, Direction) {
+        let direction = match self.direction {
+            Way::Up => Direction::Uplink,
+            Way::Down => Direction::Downlink,
+        };
+        (Radio(self.radio.unwrap_or(1)), direction)
+    }
+}
+
 /// A direction, as users say it.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Way {
@@ -106,8 +118,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut determine = Determine {
         bandwidth: if source.is_some() { bandwidth.holding(args.live.hold) } else { bandwidth },
         points: vec![],
-        series: Series { form: Form::of(args), radio: args.radio.map(Radio), points: 0, out },
-        keeps: args.kpi_trace.is_some() || Form::of(args) == Form::Summary,
+        kept: args.kpi_trace.is_some().then(|| args.traced()),
+        series: Series {
+            form: Form::of(args),
+            radio: args.radio.map(Radio),
+            points: 0,
+            summary: Summary::default(),
+            out,
+        },
         reports: args.reports.as_deref().map(|path| ReportFile::create(path, args)).transpose()?,
     };
     determine.series.begin()?;
@@ -125,7 +143,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     determine.finish()?;
     let Determine { bandwidth, points, mut series, reports, .. } = determine;
-    series.end(&points)?;
+    series.end(args.every_ms)?;
     // Reports and traces are of a whole log.
     input::check_ends(&sources)?;
     let has_nothing = series.points == 0;
@@ -140,8 +158,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (troubles.carriers, "grants are of a carrier that no phone has, and are not counted"),
         (
             bandwidth.outside(),
-            "grants came seconds late, or are of before the first packet, and are not counted",
+            "grants came seconds late, are of before the first packet or sum up more than a minute, and are not counted",
         ),
+        (bandwidth.unstamped(), "packets have no time (their stamp is 0), and are not counted"),
         (bandwidth.misstamped(), "packets have times that no modem has, and are not counted"),
         (
             reports.as_ref().map_or(0, |file| file.reports.left_out()),
@@ -149,17 +168,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ),
     ] {
         if count > 0 {
-            eprintln!("{name}: {count} {what}");
+            crate::terminal::say(format_args!("{name}: {count} {what}"));
         }
     }
     if let Some(ReportFile { has_unknown, file, .. }) = reports {
         let path = file.path().to_owned();
         file.finish().map_err(outputs::refused("--reports", &path))?;
         if has_unknown {
-            eprintln!(
+            crate::terminal::say(format_args!(
                 "{name}: the log does not tell how wide a carrier is: its `carrier_prbs` is null in the reports; give \
                  --prbs"
-            );
+            ));
         }
     }
     if let Some(path) = &args.kpi_trace {
@@ -173,11 +192,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 }
 
 fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result<()> {
-    let radio = Radio(args.radio.unwrap_or(1));
-    let direction = match args.direction {
-        Way::Up => Direction::Uplink,
-        Way::Down => Direction::Downlink,
-    };
+    let (radio, direction) = args.traced();
     let (method, flag) = match args.by {
         By::Blocks => (Method::Blocks, "--by granted"),
         By::Granted => (Method::Granted, "--by blocks"),
@@ -190,13 +205,13 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
             if direction == Direction::Uplink { "up" } else { "down" },
         );
     }
-    let windows = points.iter().filter(|point| point.radio == radio && point.direction == direction).count();
+    let windows = points.len();
     if values.len() < windows {
-        eprintln!(
+        crate::terminal::say(format_args!(
             "the KPI trace has the longest stretch without a silence: {} of {windows} windows of {} ms",
             values.len(),
             args.every_ms
-        );
+        ));
     }
     let text = KpiTrace::new(values).to_csv();
     outputs::write("--kpi-trace", path, text)
@@ -207,12 +222,18 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
 /// Chosen: they take some ten megabytes of memory.
 const MOST_DUE: u64 = 20_000;
 
+/// Maximum number of windows of a KPI trace.
+///
+/// Chosen: four days of windows of 100 ms, in some 400 MB of memory.
+const MAX_TRACED: usize = 4_000_000;
+
 /// Turns packets into the series.
 struct Determine<'o> {
     bandwidth: Bandwidth,
-    /// Windows that are needed at the end.
+    /// Windows of the KPI trace.
     points: Vec<Point>,
-    keeps: bool,
+    /// Whose windows the KPI trace needs.
+    kept: Option<(Radio, Direction)>,
     series: Series<'o>,
     reports: Option<ReportFile>,
 }
@@ -234,8 +255,15 @@ impl Determine<'_> {
         for point in &points {
             self.series.point(point)?;
         }
-        if self.keeps {
-            self.points.extend(points);
+        if let Some(kept) = self.kept {
+            let traced = points.into_iter().filter(|point| (point.radio, point.direction) == kept);
+            // The trace has one number per window.
+            self.points.extend(traced.map(|point| Point { carriers: vec![], ..point }));
+            if self.points.len() > MAX_TRACED {
+                bail!(
+                    "the KPI trace has more than {MAX_TRACED} windows: give a larger --every-ms, or a part of the log"
+                );
+            }
         }
         Ok(())
     }
@@ -294,6 +322,7 @@ struct Series<'o> {
     radio: Option<Radio>,
     /// Windows of that radio so far.
     points: u64,
+    summary: Summary,
     out: &'o mut dyn Write,
 }
 
@@ -315,7 +344,7 @@ impl Series<'_> {
         match self.form {
             Form::Json => writeln!(self.out, "{}", json_of(point))?,
             Form::Csv => self.rows(point)?,
-            Form::Summary => {}
+            Form::Summary => self.summary.add(point),
         }
         Ok(())
     }
@@ -340,36 +369,25 @@ impl Series<'_> {
     }
 
     /// The summary, if the user asked for it.
-    fn end(&mut self, points: &[Point]) -> anyhow::Result<()> {
+    fn end(&mut self, every_ms: u32) -> anyhow::Result<()> {
         if self.form != Form::Summary {
             return Ok(());
         }
-        let mut told: Vec<(Radio, Direction)> =
-            points.iter().map(|point| (point.radio, point.direction)).collect();
-        told.sort();
-        told.dedup();
-        told.retain(|(radio, _)| self.radio.is_none_or(|own| own == *radio));
-        for (radio, direction) in told {
-            let of: Vec<&Point> =
-                points.iter().filter(|point| (point.radio, point.direction) == (radio, direction)).collect();
-            let every_ms = of[0].every_ms();
+        for (&(radio, direction), of) in &self.summary.0 {
             writeln!(
                 self.out,
                 "radio {}, {}: {} windows of {every_ms} ms",
                 radio.0,
                 way(direction),
-                of.len()
+                of.windows
             )?;
-            for (name, method) in [("blocks", Method::Blocks), ("granted", Method::Granted)] {
-                let rates: Vec<f64> = of.iter().filter_map(|point| point.by(method)).map(mbps).collect();
+            for ((name, _), rates) in METHODS.iter().zip(&of.rates) {
                 let lead = format!("  {name:<8} ");
-                if rates.is_empty() {
+                if rates.windows == 0 {
                     writeln!(self.out, "{lead}not told")?;
                     continue;
                 }
-                let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-                let most = rates.iter().copied().fold(0.0, f64::max);
-                let busy = rates.iter().filter(|rate| **rate > 0.0).count();
+                let (mean, most, busy) = (rates.sum_mbps / rates.windows as f64, rates.max_mbps, rates.busy);
                 let told = format!(
                     "mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {busy} windows"
                 );
@@ -377,6 +395,44 @@ impl Series<'_> {
             }
         }
         Ok(())
+    }
+}
+
+const METHODS: [(&str, Method); 2] = [("blocks", Method::Blocks), ("granted", Method::Granted)];
+
+/// What the summary shows, in memory that does not grow with the log.
+#[derive(Default)]
+struct Summary(BTreeMap<(Radio, Direction), OfRadio>);
+
+#[derive(Default)]
+struct OfRadio {
+    windows: u64,
+    /// In the order of [`METHODS`].
+    rates: [Rates; METHODS.len()],
+}
+
+/// The values by one of the methods.
+#[derive(Default)]
+struct Rates {
+    /// Windows with a value.
+    windows: u64,
+    sum_mbps: f64,
+    max_mbps: f64,
+    /// Windows in which something was granted.
+    busy: u64,
+}
+
+impl Summary {
+    fn add(&mut self, point: &Point) {
+        let of = self.0.entry((point.radio, point.direction)).or_default();
+        of.windows += 1;
+        for ((_, method), rates) in METHODS.iter().zip(&mut of.rates) {
+            let Some(rate) = point.by(*method).map(mbps) else { continue };
+            rates.windows += 1;
+            rates.sum_mbps += rate;
+            rates.max_mbps = rates.max_mbps.max(rate);
+            rates.busy += u64::from(rate > 0.0);
+        }
     }
 }
 

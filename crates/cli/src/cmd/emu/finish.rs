@@ -8,6 +8,7 @@ use airpace_emu::ip::FiveTuple;
 use airpace_emu::record::Record;
 use airpace_emu::replay::{Departure, Reader, replay};
 use airpace_emu::{Audit, World};
+use airpace_eval::LinkSummary;
 use airpace_eval::emulation::{
     self, Connection, EmulatedRun, Emulation, End, Finished, ForeignFrames, Lateness, Program, Protocol,
 };
@@ -119,6 +120,12 @@ fn section(audit: &Audit, programs: Vec<Program>) -> Emulation {
                 p999: ms(audit.lateness_p999_ms),
                 max: ms(audit.lateness_max_ms),
             },
+            wait_ms: Lateness {
+                p999: Some(audit.wait_p999_ms).filter(|_| counts.packets_in > 0),
+                max: Some(audit.wait_max_ms).filter(|_| counts.packets_in > 0),
+                ..Lateness::default()
+            },
+            absence_max_ms: Some(audit.absence_max_ms),
             missed_ticks: counts.missed_ticks,
             cpu_share: Some(audit.cpu),
             packets_in: counts.packets_in,
@@ -154,7 +161,7 @@ pub fn kernel() -> String {
 /// # Errors
 /// Nobody reads the output any more.
 pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Judged { finished, audit, is_fit } = judged;
+    let Judged { finished, audit, .. } = judged;
     if options.json {
         for line in finished.summary.runs.iter().flat_map(|run| run.lines()) {
             writeln!(out, "{}", serde_json::to_string(&line)?)?;
@@ -166,7 +173,7 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
     let paint = Paint::stderr();
     let counts = &audit.counts;
     let lateness = format!(
-        "Emulated:   {} s, {} in, {} out, {} dropped by the network; lateness p50 {:.2}, p99 {:.2}, p99.9 {:.2} ms; {:.0} % of a core",
+        "Emulated:   {} s, {} in, {} out, {} dropped by the network; lateness p50 {:.2}, p99 {:.2}, p99.9 {:.2} ms, wait before reading p99.9 {:.2} ms; {:.0} % of a core",
         (audit.seconds * 10.0).round() / 10.0,
         terminal::count(counts.packets_in, "packet"),
         terminal::thousands(counts.packets_out),
@@ -174,13 +181,22 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
         audit.lateness_p50_ms,
         audit.lateness_p99_ms,
         audit.lateness_p999_ms,
+        audit.wait_p999_ms,
         audit.cpu * 100.0,
     );
     terminal::say(lateness);
+    for link in finished.summary.runs.iter().flat_map(|run| &run.links) {
+        terminal::say(carried(link));
+    }
+    if let Some(control) = default_control() {
+        terminal::say(format_args!(
+            "TCP:        {control}, this kernel's default; a program may choose another"
+        ));
+    }
     for reason in &audit.unfit_because {
         terminal::say_painted(format_args!("{} {reason}", paint.bad("Unfit:     ")));
     }
-    if *is_fit && audit.not_real_time_because.is_some() {
+    if judged.is_fit && audit.not_real_time_because.is_some() {
         terminal::say(
             "Fit, without real-time priority: on a busier machine it may not be; `airpace doctor --emu` tells how to get it.",
         );
@@ -188,6 +204,31 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
     terminal::say(format_args!("Run folder: {}", finished.folder.root().display()));
     terminal::say(format_args!("Report:     {}", finished.page.display()));
     Ok(())
+}
+
+/// What a direction of a device carried, for people. Devices count from 1, as for `--device`.
+fn carried(link: &LinkSummary) -> String {
+    let way = match link.direction {
+        Direction::Downlink => "Down",
+        Direction::Uplink => "Up",
+    };
+    let (delay, used) = (&link.metrics.one_way_delay_ms, link.metrics.utilization);
+    let ms = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
+    let of_capacity = used.map_or(String::new(), |used| format!(", {:.0} % of the capacity", used * 100.0));
+    format!(
+        "{:<12}{:.2} Mbit/s{of_capacity}; one-way delay mean {}, p95 {} ms; {}",
+        format!("{way} {}:", link.device + 1),
+        link.metrics.throughput_mbps,
+        ms(delay.mean),
+        ms(delay.p95),
+        terminal::count(link.connections, "connection"),
+    )
+}
+
+/// The congestion control that TCP has here if a program chooses none; `None` if the kernel does not report it.
+fn default_control() -> Option<String> {
+    let read = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
+    Some(read.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// The connection with this number in a record.

@@ -110,7 +110,14 @@ pub fn run(
     let status = cast.status().unwrap_or(if is_interrupted.load(Ordering::Relaxed) { 130 } else { 0 });
     Ok(match (status, finished.is_fit) {
         (0, true) => Verdict::Fine,
-        (0, false) => Verdict::Status(UNFIT),
+        (0, false) => {
+            if !options.quiet {
+                terminal::say(format_args!(
+                    "The program ended with success; status {UNFIT} only says that the run's figures must not be used."
+                ));
+            }
+            Verdict::Status(UNFIT)
+        }
         (status, _) => Verdict::Status(status as u8),
     })
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::Subcommand as _;
 
 use super::super::Verdict;
-use super::{LastHopOptions, Options, run, words};
+use super::{LastHopOptions, Options, compose, run, words};
 
 /// A network of one part.
 #[derive(clap::Subcommand)]
@@ -139,12 +139,13 @@ pub struct Cellular {
 /// What every form has.
 #[derive(clap::Args)]
 struct Rest {
-    /// More forms, each inside the one before: `loss up 0.01 link UP DOWN`.
-    #[arg(value_name = "FORM")]
-    then: Vec<String>,
+    /// The program's words are an inner form and its program.
+    #[arg(long = compose::INSIDE, id = compose::INSIDE, hide = true)]
+    inside: bool,
     #[command(flatten)]
     options: Options,
-    /// The program and its arguments, behind `--`. [default: a shell]
+    /// The program and its arguments, behind `--`. More forms may stand before, each inside the one before and with options of
+    /// its own: `loss up 0.01 link UP DOWN --downlink-queue codel -- CMD`. [default: a shell]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -177,7 +178,10 @@ impl Form {
         let scenario = Scenario::load(&text, name, &[])?;
         let choice = Choice { argument: self.argument(), scenario, set: vec![] };
         let command = words(&rest.command)?;
-        if let [first, ..] = &rest.then[..]
+        if !rest.inside {
+            return run::run(choice, &rest.options, last_hop, &command, out);
+        }
+        if let [first, ..] = &command[..]
             && !Form::has_subcommand(first)
             && super::super::scenario::load(first, &[]).is_err()
         {
@@ -185,20 +189,9 @@ impl Form {
                 "`{first}` is neither link, delay, loss, onoff or cellular, nor a scenario; the program stands behind `--`"
             );
         }
-        let inner = match &rest.then[..] {
-            [] => command,
-            then => {
-                let program = std::env::current_exe().context("the program does not find itself")?;
-                let program = program.to_str().context("the program's path is not text in UTF-8")?.to_owned();
-                let mut inner = vec![program, "emu".to_owned()];
-                inner.extend(then.iter().cloned());
-                if !command.is_empty() {
-                    inner.push("--".to_owned());
-                    inner.extend(command);
-                }
-                inner
-            }
-        };
+        let program = std::env::current_exe().context("the program does not find itself")?;
+        let program = program.to_str().context("the program's path is not text in UTF-8")?.to_owned();
+        let inner: Vec<String> = [program, "emu".to_owned()].into_iter().chain(command).collect();
         run::run(choice, &rest.options, last_hop, &inner, out)
     }
 }

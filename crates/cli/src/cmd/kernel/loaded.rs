@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, turn, unload as remove};
 use airpace_bpf::twin::KernelTuning;
@@ -181,6 +182,12 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
         }
     }
     run::sweep();
+    if let Some(name) = registered(scheme, &removed) {
+        bail!(
+            "the kernel still has `{name}` as a congestion control: a file in another BPF file system, or a process, holds \
+             it; run `airpace kernel unload {name}` where it was loaded, or restart the machine"
+        );
+    }
     if as_json {
         let removed = removed.iter().map(|(name, places)| {
             json!({ "scheme": name, "still_default_in": places.iter().map(Place::name).collect::<Vec<_>>() })
@@ -209,6 +216,31 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
     Ok(Verdict::Fine)
 }
 
+/// A scheme that was to be removed and that the kernel still offers. It removes one soon after its last file.
+fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Option<String> {
+    let until = Instant::now() + STILL_THERE;
+    loop {
+        let here = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
+        let found = unseen(&here, asked).map(str::to_owned)?;
+        // Nothing of it was removed: it will not go.
+        let is_removed = removed.iter().any(|(name, _)| *name == found);
+        if !is_removed || Instant::now() >= until {
+            return Some(found);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What the kernel lets sockets choose.
+///
+/// Source: Linux Documentation/networking/ip-sysctl.rst (tcp_available_congestion_control)
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// How long the kernel may take to remove a scheme.
+///
+/// Chosen: its grace periods take some ten milliseconds.
+const STILL_THERE: Duration = Duration::from_secs(5);
+
 /// What to say if a scheme is needed that is not there, or cannot be seen.
 pub(super) fn not_loaded(name: &str) -> String {
     nothing_loaded(Some(name), &format!("; `airpace kernel load {name}` does it"))
@@ -217,7 +249,7 @@ pub(super) fn not_loaded(name: &str) -> String {
 /// Says that nothing is loaded, or that what was asked for is not; or that it is, and cannot be seen from here. To be called
 /// if none of it is pinned.
 pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
-    let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let here = std::fs::read_to_string(AVAILABLE);
     match (unseen(&here.unwrap_or_default(), asked), asked) {
         (Some(name), _) => format!(
             "The kernel has `{name}`, which the /sys/fs/bpf that is seen here does not hold: it was loaded with another."

@@ -177,10 +177,14 @@ fn reports<N>(
     Ok(())
 }
 
+/// Maximum length of an ACK trace in bytes.
+///
+/// Chosen: an hour of a fast flow.
+const MAX_TRACE_BYTES: u64 = 256 << 20;
+
 /// Sends what the radio of an ACK trace told.
-pub fn trace(mut file: BufReader<File>, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
+pub fn trace(file: BufReader<File>, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
+    let text = airpace_files::text_at_most(file, MAX_TRACE_BYTES)?;
     let (_, entries) = Reader::new(&text)?;
     let (mut pace, mut is_known) = (Pace::default(), false);
     for entry in entries {

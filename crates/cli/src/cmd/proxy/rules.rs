@@ -1,7 +1,8 @@
 //! The rules by which a router's kernel hands connections over to the proxy, for as long as it runs.
 //!
-//! The table of packet rules belongs to a process of `nft` that lives as long as the proxy: if the proxy is killed, the table
-//! is gone with it, and connections go their own way again.
+//! The table of packet rules belongs to a process of `nft` behind a shell that lives as long as the proxy: if the proxy is
+//! killed, the shell removes the route and its rule, `nft` ends, and the table is gone with it. Connections go their own way
+//! again.
 //!
 //! Source: Linux Documentation/networking/tproxy.rst; nftables nft(8)
 
@@ -23,11 +24,11 @@ const ROUTES: u32 = 41_501;
 /// How often it is looked whether the rules are there, 10 ms apart.
 const LOOKS: u32 = 300;
 
-/// Rules that hold until this is dropped.
+/// Rules that hold until this is dropped, or the process ends.
 pub struct Rules {
-    nft: Child,
-    /// While this is open, `nft` lives.
-    _commands: ChildStdin,
+    guard: Child,
+    /// While this is open, the rules hold.
+    commands: Option<ChildStdin>,
 }
 
 /// Reads the name of an interface: one that could be mistaken for something else in a rule is refused.
@@ -53,6 +54,17 @@ fn script(interface: &str, ports: &[u16], port: u16) -> String {
     )
 }
 
+/// What the shell does that guards the rules: `nft` gets the proxy's commands, and its table lives until the proxy is gone
+/// and the route is removed. Ctrl-C reaches all processes of a terminal, and this one has its work before it then.
+fn guard() -> String {
+    let (mark, table) = (MARK, ROUTES);
+    format!(
+        "trap '' INT QUIT HUP TERM; {{ cat; for family in -4 -6; do \
+         while ip $family rule del fwmark {mark} lookup {table}; do :; done; \
+         ip $family route flush table {table}; done; }} 2>/dev/null | nft -i"
+    )
+}
+
 impl Rules {
     /// Sets them: what comes in by `interface`, to `ports` or to any, is for the proxy at `port`.
     ///
@@ -61,21 +73,21 @@ impl Rules {
     pub fn set(interface: &str, ports: &[u16], port: u16) -> anyhow::Result<Rules> {
         run("ip", &["link", "show", "dev", interface], "")
             .with_context(|| format!("there is no interface `{interface}`; `ip link` lists them"))?;
-        ensure!(!is_set()?, "another `airpace proxy --transparent` runs on this machine; end it first");
+        ensure!(comes(false)?, "another `airpace proxy --transparent` runs on this machine; end it first");
         let script = script(interface, ports, port);
         run("nft", &["-c", "-f", "-"], &script).context(
             "the kernel does not take the rules of a transparent proxy; it needs root, and nft_tproxy and nft_socket",
         )?;
-        let mut nft = Command::new("nft")
-            .arg("-i")
+        let mut guard = Command::new("sh")
+            .args(["-c", &guard()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .context("cannot run `nft`; install nftables")?;
-        let mut commands = nft.stdin.take().context("`nft` takes no commands")?;
+            .context("cannot run `sh`")?;
+        let mut commands = guard.stdin.take().context("`nft` takes no commands")?;
         commands.write_all(script.as_bytes()).and_then(|()| commands.flush()).context("`nft` has ended")?;
-        let rules = Rules { nft, _commands: commands };
+        let rules = Rules { guard, commands: Some(commands) };
         for family in ["-4", "-6"] {
             let (mark, table) = (MARK.to_string(), ROUTES.to_string());
             for words in [
@@ -83,7 +95,7 @@ impl Rules {
                 ["route", "add", "local", "default", "dev", "lo", "table", &table].to_vec(),
             ] {
                 match run("ip", &[&[family], &words[..]].concat(), "") {
-                    // A proxy that was killed has left it.
+                    // A proxy of an earlier version that was killed has left it.
                     Err(error) if error.to_string().contains("File exists") => {}
                     // A machine without IPv6 carries none.
                     Err(error) if family == "-4" => return Err(error),
@@ -91,11 +103,8 @@ impl Rules {
                 }
             }
         }
-        for _ in 0..LOOKS {
-            if is_set()? {
-                return Ok(rules);
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if comes(true)? {
+            return Ok(rules);
         }
         bail!("`nft` took the rules of the proxy, and they are not there")
     }
@@ -103,15 +112,20 @@ impl Rules {
 
 impl Drop for Rules {
     fn drop(&mut self) {
-        // The table goes with its owner. What cannot be removed otherwise does no harm: nothing has the mark any more.
-        let _ = self.nft.kill();
-        let _ = self.nft.wait();
-        let (mark, table) = (MARK.to_string(), ROUTES.to_string());
-        for family in ["-4", "-6"] {
-            let _ = run("ip", &[family, "rule", "del", "fwmark", &mark, "lookup", &table], "");
-            let _ = run("ip", &[family, "route", "flush", "table", &table], "");
-        }
+        drop(self.commands.take());
+        let _ = self.guard.wait();
     }
+}
+
+/// Waits until our rules are there, or until they are gone. Returns whether that came within 3 s.
+fn comes(wanted: bool) -> anyhow::Result<bool> {
+    for _ in 0..LOOKS {
+        if is_set()? == wanted {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(false)
 }
 
 /// Whether our last rule is there.

@@ -34,6 +34,8 @@ pub struct Wire {
     pub role: Role,
     /// Where radio reports come from.
     pub radio: Option<Box<dyn Radio>>,
+    /// Whether its thread runs before all others, where that is allowed.
+    pub wants_realtime: bool,
 }
 
 /// Who begins.
@@ -87,10 +89,11 @@ pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
     let config = UdpConfig { accepts, idle: IDLE, ..UdpConfig::default() };
     let udp = UdpEndpoint::new(wire.key, config).map_err(|why| anyhow!(why))?;
     match wire.role {
-        Role::Calls(Transport::Quic) => on(quic, wire.socket, wire.radio, app),
-        Role::Calls(Transport::Udp) => on(udp, wire.socket, wire.radio, app),
+        Role::Calls(Transport::Quic) => on(quic, wire.socket, wire.radio, wire.wants_realtime, app),
+        Role::Calls(Transport::Udp) => on(udp, wire.socket, wire.radio, wire.wants_realtime, app),
         Role::Listens => {
-            on(Both::new(quic, udp, airpace_net::both::Transport::default()), wire.socket, wire.radio, app)
+            let both = Both::new(quic, udp, airpace_net::both::Transport::default());
+            on(both, wire.socket, wire.radio, wire.wants_realtime, app)
         }
     }
 }
@@ -99,10 +102,10 @@ fn on<E: Endpoint, A: App>(
     endpoint: E,
     socket: Socket,
     radio: Option<Box<dyn Radio>>,
+    wants_realtime: bool,
     app: A,
 ) -> anyhow::Result<A> {
     let control = Control::new().context("the system has no file descriptor left; close some programs")?;
     let radios = radio.into_iter().collect();
-    // Real-time priority is taken where it is allowed. A transfer works without.
-    Ok(Turn { socket, endpoint, app, radios, control, wants_realtime: true }.run().app)
+    Ok(Turn { socket, endpoint, app, radios, control, wants_realtime }.run().app)
 }

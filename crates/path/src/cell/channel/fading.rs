@@ -59,7 +59,7 @@ pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16,
     taps
 }
 
-/// The fading of one carrier for one device: a power gain per RBG.
+/// The fading of one carrier for one device: a power gain per PRB.
 #[derive(Clone, Debug)]
 pub struct Fading {
     sinusoids: Vec<Sinusoid>,
@@ -70,11 +70,11 @@ pub struct Fading {
     im: Vec<f64>,
     turn_re: Vec<f64>,
     turn_im: Vec<f64>,
-    /// exp(-j 2π f τ) of every tap (rows) at every RBG's centre (columns).
+    /// exp(-j 2π f τ) of every tap (rows) at every PRB's centre (columns).
     delay_re: Vec<f64>,
     delay_im: Vec<f64>,
     subframe: Option<u64>,
-    /// The transfer function and its power at every RBG.
+    /// The transfer function and its power at every PRB.
     transfer_re: Vec<f64>,
     transfer_im: Vec<f64>,
     gains: Vec<f64>,
@@ -91,10 +91,10 @@ impl Fading {
     pub fn new(taps: &[Tap], grid: Grid) -> Fading {
         let sinusoids: Vec<Sinusoid> = taps.iter().flat_map(|tap| tap.sinusoids.iter().copied()).collect();
         let turn = |s: &Sinusoid| TURN * s.doppler_hz * SUBFRAME_S;
-        let rbgs = usize::from(grid.rbgs());
+        let prbs = usize::from(grid.prbs);
         let delays: Vec<f64> = taps
             .iter()
-            .flat_map(|tap| (0..grid.rbgs()).map(|rbg| -TURN * grid.rbg_centre_hz(rbg) * tap.delay_ns * 1e-9))
+            .flat_map(|tap| (0..grid.prbs).map(|prb| -TURN * grid.prb_centre_hz(prb) * tap.delay_ns * 1e-9))
             .collect();
         Fading {
             counts: taps.iter().map(|tap| tap.sinusoids.len()).collect(),
@@ -106,9 +106,9 @@ impl Fading {
             delay_re: delays.iter().map(|&phase| libm::cos(phase)).collect(),
             delay_im: delays.iter().map(|&phase| libm::sin(phase)).collect(),
             subframe: None,
-            transfer_re: vec![0.0; rbgs],
-            transfer_im: vec![0.0; rbgs],
-            gains: vec![0.0; rbgs],
+            transfer_re: vec![0.0; prbs],
+            transfer_im: vec![0.0; prbs],
+            gains: vec![0.0; prbs],
         }
     }
 
@@ -117,7 +117,10 @@ impl Fading {
         self.sinusoids.iter().all(|s| s.doppler_hz == 0.0)
     }
 
-    /// |H|² at the centre of every RBG in a subframe, lowest frequency first.
+    /// |H|² at the centre of every PRB in a subframe, lowest frequency first.
+    ///
+    /// Chosen: one value for the 180 kHz of a PRB, over which ETU's largest delay turns the phase by less than a whole
+    /// turn, the others' by less than half of one. LENA has its fading so, too.
     pub fn at(&mut self, subframe: u64) -> &[f64] {
         if self.subframe != Some(subframe) {
             self.turn_to(subframe);
@@ -154,7 +157,7 @@ impl Fading {
     }
 
     fn sum_over_taps(&mut self) {
-        let rbgs = self.gains.len();
+        let prbs = self.gains.len();
         self.transfer_re.fill(0.0);
         self.transfer_im.fill(0.0);
         let mut first = 0;
@@ -162,7 +165,7 @@ impl Fading {
             let re: f64 = self.re[first..first + count].iter().sum();
             let im: f64 = self.im[first..first + count].iter().sum();
             first += count;
-            let row = tap * rbgs..(tap + 1) * rbgs;
+            let row = tap * prbs..(tap + 1) * prbs;
             let delays = self.delay_re[row.clone()].iter().zip(&self.delay_im[row]);
             let sums = self.transfer_re.iter_mut().zip(&mut self.transfer_im);
             for ((sum_re, sum_im), (delay_re, delay_im)) in sums.zip(delays) {

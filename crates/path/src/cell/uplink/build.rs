@@ -189,6 +189,7 @@ impl Builder<'_> {
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
         UplinkCarrier {
             region,
+            wanting: 0,
             step_prbs,
             scheduler: Scheduler::new(
                 self.config.scheduler,

@@ -50,6 +50,8 @@ pub(super) struct UplinkCarrier {
     pub feedback: [Vec<Feedback>; PROCESSES as usize],
     /// PRBs on which something was sent in the last subframe.
     pub used: PrbSet,
+    /// How many users the base station would have given PRBs for new data in the last subframe.
+    pub wanting: usize,
     /// The grants that were sent in the last subframe, and to whom.
     pub grants: Vec<(Dci, Owner)>,
     pub candidates: Vec<Candidate>,
@@ -208,6 +210,7 @@ impl UplinkCarrier {
     /// Collects the users that want PRBs for new data.
     fn collect(&mut self, turn: &mut Turn<'_>) {
         self.candidates.clear();
+        self.wanting = 0;
         let now = turn.now;
         for &(index, link_index) in &self.live {
             let user = &mut turn.users[usize::from(index)];
@@ -221,6 +224,7 @@ impl UplinkCarrier {
             }
             let is_newcomer = link.wanted_until != now;
             link.wanted_until = now + 1;
+            self.wanting += 1;
             let Some(mcs) = link.sounding.mcs(&turn.shared.table, self.step_prbs) else { continue };
             let size = BlockSize { i_tbs: turn.shared.table.row(mcs).i_tbs, codewords: 1 };
             let mut candidate = Candidate::new(index, link_index, wanted, link.average_bits, is_newcomer);

@@ -6,6 +6,7 @@
 
 mod elements;
 mod excess;
+mod median;
 
 use num_complex::Complex32;
 

@@ -161,9 +161,9 @@ impl DataReader {
                     for at in 0..usize::from(group.count) {
                         let power = match self.cell.ports {
                             Ports::One => h[0][at].norm_sqr(),
-                            Ports::Two => pair_power(&h, (0, 1), at & !1),
-                            Ports::Four if at < 2 => pair_power(&h, (0, 2), 0),
-                            Ports::Four => pair_power(&h, (1, 3), 2),
+                            Ports::Two => pair_power([&h[0], &h[1]], at & !1, at | 1),
+                            Ports::Four if at < 2 => pair_power([&h[0], &h[2]], 0, 1),
+                            Ports::Four => pair_power([&h[1], &h[3]], 2, 3),
                         };
                         heard.symbols[at] += symbols[at] * scale;
                         heard.powers[at] += power * scale;

@@ -112,7 +112,11 @@ impl Writer for CaptureFile<'_> {
         {
             file.finish().map_err(outputs::refused("--pcap", Path::new(&self.name)))?;
         }
-        eprintln!("airpace: {}: {} RRC and NAS messages{left_out}", self.name, thousands(self.messages));
+        crate::terminal::say(format_args!(
+            "airpace: {}: {} RRC and NAS messages{left_out}",
+            self.name,
+            thousands(self.messages)
+        ));
         Ok(None)
     }
 }

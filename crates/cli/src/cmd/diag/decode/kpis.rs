@@ -105,13 +105,16 @@ impl Writer for Kpis<'_> {
         }
         for trouble in self.extractor.troubles() {
             match trouble.reason {
-                Reason::MissingKpi(wanted) => eprintln!(
+                Reason::MissingKpi(wanted) => crate::terminal::say(format_args!(
                     "airpace: {} packets of {} have nothing for {}",
                     thousands(trouble.count),
                     trouble.code,
                     self.subscription.wanted(wanted)
-                ),
-                _ => eprintln!("airpace: {} packets of {trouble}", thousands(trouble.count)),
+                )),
+                _ => crate::terminal::say(format_args!(
+                    "airpace: {} packets of {trouble}",
+                    thousands(trouble.count)
+                )),
             }
         }
         let nothing = || {

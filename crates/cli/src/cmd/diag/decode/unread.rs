@@ -136,11 +136,11 @@ impl Unread {
             file.finish().map_err(outputs::refused("--unknown", &path))?;
         }
         for (file, (count, offset)) in &self.faults {
-            eprintln!(
+            crate::terminal::say(format_args!(
                 "airpace: {}: {} stretches of bytes are no message, the first at byte {offset}",
                 sources[*file].name,
                 thousands(*count)
-            );
+            ));
         }
         if self.counts.is_empty() {
             return Ok(());
@@ -155,11 +155,11 @@ impl Unread {
             Some(folder) => format!("kept in {}", folder.display()),
             None => "--unknown DIR keeps them".to_owned(),
         };
-        eprintln!(
+        crate::terminal::say(format_args!(
             "airpace: {} packets could not be read, or not all of them: {}; {kept}",
             thousands(packets),
             list.join(", ")
-        );
+        ));
         Ok(())
     }
 }

@@ -13,10 +13,10 @@ fn fading(profile: DelayProfile, doppler_hz: f64, seed: u64) -> Fading {
 }
 
 #[test]
-fn mean_power_is_one_on_every_rbg() {
+fn mean_power_is_one_on_every_prb() {
     for profile in [DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu] {
         let mut fading = fading(profile, 70.0, 1);
-        let mut sums = [0.0; 17];
+        let mut sums = [0.0; 50];
         for subframe in 0..SUBFRAMES {
             fading.at(subframe).iter().zip(&mut sums).for_each(|(gain, sum)| *sum += gain);
         }
@@ -30,7 +30,7 @@ fn mean_power_is_one_on_every_rbg() {
 #[test]
 fn power_is_exponential_as_rayleigh_fading_has_it() {
     let mut fading = fading(DelayProfile::Eva, 70.0, 2);
-    let gains: Vec<f64> = (0..SUBFRAMES).map(|subframe| fading.at(subframe)[8]).collect();
+    let gains: Vec<f64> = (0..SUBFRAMES).map(|subframe| fading.at(subframe)[25]).collect();
     for limit in [0.01, 0.1, 0.5, 1.0, 2.0, 4.0] {
         let below = gains.iter().filter(|&&gain| gain < limit).count() as f64 / gains.len() as f64;
         let rayleigh = 1.0 - (-limit).exp();
@@ -41,12 +41,12 @@ fn power_is_exponential_as_rayleigh_fading_has_it() {
     }
 }
 
-/// H at one RBG over time, as (re, im).
-fn transfer(fading: &mut Fading, rbg: usize) -> Vec<(f64, f64)> {
+/// H at one PRB over time, as (re, im).
+fn transfer(fading: &mut Fading, prb: usize) -> Vec<(f64, f64)> {
     (0..SUBFRAMES)
         .map(|subframe| {
             fading.at(subframe);
-            (fading.transfer_re[rbg], fading.transfer_im[rbg])
+            (fading.transfer_re[prb], fading.transfer_im[prb])
         })
         .collect()
 }
@@ -88,14 +88,14 @@ fn neighbouring_frequencies_are_as_alike_as_the_delays_make_them() {
     for profile in [DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu] {
         let mut fading = fading(profile, 70.0, 4);
         let low = transfer(&mut fading, 0);
-        for rbgs_apart in [1, 3, 8] {
-            let high = transfer(&mut fading, rbgs_apart);
+        for prbs_apart in [3, 9, 24] {
+            let high = transfer(&mut fading, prbs_apart);
             let turned: Vec<(f64, f64)> = high.iter().map(|&(re, im)| (-im, re)).collect();
             let seen = libm::hypot(correlation(&low, &high, 0), correlation(&low, &turned, 0));
-            let theory = likeness_in_theory(profile, rbgs_apart as f64 * 540e3);
+            let theory = likeness_in_theory(profile, prbs_apart as f64 * 180e3);
             assert!(
                 (seen - theory).abs() < 0.06,
-                "{profile:?}, {rbgs_apart} RBGs apart: {seen}, theory {theory}"
+                "{profile:?}, {prbs_apart} PRBs apart: {seen}, theory {theory}"
             );
         }
     }
@@ -149,7 +149,7 @@ fn sinusoids_of_another_simulator_give_unit_power_and_its_doppler() {
         [("fading_EPA3_s1_sinusoids.csv", 5.39), ("fading_EVA60_s1_sinusoids.csv", 107.8)]
     {
         let Some(taps) = recorded(name) else { continue };
-        let mut fading = Fading::new(&taps, Grid { prbs: 50, rbg_prbs: 1 });
+        let mut fading = Fading::new(&taps, Grid::lte(50));
         let gains = transfer(&mut fading, 25);
         let power = correlation(&gains, &gains, 0);
         assert!((power - 1.0).abs() < 0.1, "{name}: power {power}");

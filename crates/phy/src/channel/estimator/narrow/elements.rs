@@ -8,6 +8,7 @@ use num_complex::Complex32;
 
 use super::USUAL_POWER;
 use super::excess::{Excess, Measured};
+use super::median::Median;
 use crate::cell::{Cell, Ports};
 use crate::channel::Channel;
 use crate::grid::{ControlRegion, Grid, Reg};
@@ -28,7 +29,23 @@ pub struct Elements {
     /// By how much more an element deviates on which something was sent than one that is silent: the mean, 1 or more. A
     /// channel that is not quite known shows only where something is sent.
     sent: f32,
+    silent_kind: Kind,
+    sent_kind: Kind,
+}
+
+/// The deviations of the elements that are silent, or of those on which something was sent.
+#[derive(Clone, Debug, Default)]
+struct Kind {
     deviations: Vec<f32>,
+    median: Median,
+}
+
+impl Kind {
+    /// The median, unless there are too few elements.
+    fn median(&mut self) -> Option<f32> {
+        let is_enough = self.deviations.len() >= LEAST_ELEMENTS;
+        is_enough.then(|| self.median.of(&mut self.deviations)).flatten()
+    }
 }
 
 /// The share by which the mean takes a new value.
@@ -63,7 +80,8 @@ impl Elements {
             measured: Vec::new(),
             is_sent: Vec::new(),
             sent: 1.0,
-            deviations: Vec::new(),
+            silent_kind: Kind::default(),
+            sent_kind: Kind::default(),
         }
     }
 
@@ -119,16 +137,14 @@ impl Elements {
 
     /// Learns by how much more elements deviate on which something was sent.
     fn learn_sent(&mut self) {
-        let (measured, are_sent, deviations) = (&self.measured, &self.is_sent, &mut self.deviations);
-        let mut median = |sent: bool| {
-            deviations.clear();
-            let of_kind = measured.iter().zip(are_sent).filter(|(_, is_sent)| **is_sent == sent);
-            deviations.extend(of_kind.map(|(measured, _)| measured.deviation / measured.allowed));
-            let middle = deviations.len() / 2;
-            let is_enough = deviations.len() >= LEAST_ELEMENTS;
-            is_enough.then(|| *deviations.select_nth_unstable_by(middle, f32::total_cmp).1)
-        };
-        if let (Some(sent), Some(silent)) = (median(true), median(false)) {
+        let (silent, sent) = (&mut self.silent_kind, &mut self.sent_kind);
+        silent.deviations.clear();
+        sent.deviations.clear();
+        for (measured, is_sent) in self.measured.iter().zip(&self.is_sent) {
+            let kind = if *is_sent { &mut sent.deviations } else { &mut silent.deviations };
+            kind.push(measured.deviation / measured.allowed);
+        }
+        if let (Some(sent), Some(silent)) = (sent.median(), silent.median()) {
             let over = sent / silent;
             if over.is_finite() {
                 self.sent += SHARE * (over.clamp(1.0, MOST_SENT) - self.sent);

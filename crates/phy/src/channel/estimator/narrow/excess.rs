@@ -1,5 +1,7 @@
 //! By how much more some places deviate than a typical one.
 
+use super::median::Median;
+
 /// From this excess on, a place counts as disturbed.
 pub const DISTURBED: f32 = 3.0;
 
@@ -27,13 +29,20 @@ pub struct Excess {
     /// The squared deviation of a typical place over the noise, 1 or more: where channels bend or move, no place fits.
     typical: f32,
     is_any: bool,
-    sorted: Vec<f32>,
+    deviations: Vec<f32>,
+    median: Median,
 }
 
 impl Excess {
     /// For so many places.
     pub fn new(places: usize) -> Excess {
-        Excess { excess: vec![1.0; places], typical: 1.0, is_any: false, sorted: Vec::new() }
+        Excess {
+            excess: vec![1.0; places],
+            typical: 1.0,
+            is_any: false,
+            deviations: Vec::new(),
+            median: Median::default(),
+        }
     }
 
     /// Begins anew.
@@ -51,15 +60,10 @@ impl Excess {
         measured: &[Measured],
         noise: f32,
     ) -> Option<f32> {
-        self.sorted.clear();
-        self.sorted.extend(measured.iter().map(|measured| measured.deviation));
-        if self.sorted.is_empty() {
-            return None;
-        }
-        let middle = self.sorted.len() / 2;
-        let (_, median, _) = self.sorted.select_nth_unstable_by(middle, f32::total_cmp);
+        self.deviations.clear();
+        self.deviations.extend(measured.iter().map(|measured| measured.deviation));
         // The mean of an exponential distribution is its median over ln 2.
-        let typical = *median / std::f32::consts::LN_2;
+        let typical = self.median.of(&mut self.deviations)? / std::f32::consts::LN_2;
         if !(typical.is_finite() && typical > 0.0) {
             return None;
         }
@@ -67,15 +71,19 @@ impl Excess {
         if over.is_finite() {
             self.typical += share * (over.clamp(1.0, MOST_TYPICAL) - self.typical);
         }
-        for (place, measured) in places.zip(measured) {
+        // In a pass of its own: so the compiler divides several at once.
+        let new = measured.iter().map(|measured| measured.deviation / (typical * measured.allowed));
+        self.deviations.clear();
+        self.deviations.extend(new);
+        for (place, new) in places.zip(&self.deviations) {
             let excess = &mut self.excess[place];
-            let new = measured.deviation / (typical * measured.allowed);
             // What is not a number says nothing.
             if new.is_finite() {
                 *excess += share * (new.min(MOST * excess.max(1.0)) - *excess);
             }
         }
-        self.is_any = self.excess.iter().any(|excess| *excess > DISTURBED);
+        // Without an early end: so the compiler compares several at once.
+        self.is_any = self.excess.iter().fold(false, |is_any, excess| is_any | (*excess > DISTURBED));
         Some(typical)
     }
 

@@ -1,0 +1,137 @@
+//! What key commands cost, counted in instructions: a count does not depend on how busy the machine is, as a time does.
+//!
+//! Valgrind counts the instructions of the program that the other tests start. `instructions.toml` has the last counts. A
+//! count that is off by more than [`TOLERANCE`] fails, whether it is higher or lower. If the change is meant, write the new
+//! counts and give the reason in the commit:
+//!
+//! `AIRPACE_INSTRUCTIONS=update cargo test -p airpace-cli --test instructions`
+//!
+//! Counts depend on the compiler, on how it splits crates (`CARGO_INCREMENTAL`) and on the C library. So they are compared
+//! only where Valgrind and rustc have the versions of the file, on x86-64 with AVX2; elsewhere the test is counted as skipped.
+//! They are those of the profile `dev`, and follow the release's only roughly.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use airpace_testing::{has_program, skipped};
+use serde::{Deserialize, Serialize};
+
+/// Largest change of a count that passes, as a share.
+const TOLERANCE: f64 = 0.03;
+
+/// What is counted, by name. Each runs in one folder, in this order.
+const COUNTED: [(&str, &str); 7] = [
+    (
+        "run-fixed-cost",
+        "sim stationary-idle --scheme cubic --jobs 1 --quiet --out fixed --set duration_s=0.1",
+    ),
+    ("run-1-s-cubic", "sim stationary-busy --scheme cubic --jobs 1 --quiet --out cubic --set duration_s=1"),
+    ("run-1-s-bbr", "sim stationary-busy --scheme bbr --jobs 1 --quiet --out bbr --set duration_s=1"),
+    ("run-1-s-pbe", "sim stationary-busy --scheme pbe --jobs 1 --quiet --out pbe --set duration_s=1"),
+    (
+        "decoder-in-the-loop",
+        "sim decoder-in-the-loop --scheme oracle --jobs 1 --quiet --out decoder --set duration_s=0.2",
+    ),
+    ("diag-info", "diag info phone.qmdl"),
+    ("diag-decode-json", "diag decode phone.qmdl --json"),
+];
+
+/// The cost of starting the program, which is taken off each count: it depends on the features of the build.
+const START: &str = "--version";
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/instructions.toml");
+
+/// `instructions.toml`.
+#[derive(Default, Deserialize, Serialize)]
+struct Figures {
+    valgrind: String,
+    rustc: String,
+    /// Millions of instructions by what is counted, for builds with `CARGO_INCREMENTAL=0` and for others.
+    whole: BTreeMap<String, f64>,
+    incremental: BTreeMap<String, f64>,
+}
+
+impl Figures {
+    /// The counts of builds like this one.
+    fn of_this_build(&mut self) -> &mut BTreeMap<String, f64> {
+        let is_whole = std::env::var("CARGO_INCREMENTAL").is_ok_and(|value| value == "0");
+        if is_whole { &mut self.whole } else { &mut self.incremental }
+    }
+}
+
+/// The first line that a program prints for `--version`.
+fn version(program: &str) -> String {
+    let output =
+        Command::new(program).arg("--version").output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Runs airpace with these arguments under Valgrind. Returns millions of instructions.
+fn count(folder: &Path, arguments: &str) -> f64 {
+    let log = folder.join("valgrind.log");
+    let output = Command::new("valgrind")
+        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+        .arg(format!("--log-file={}", log.display()))
+        .arg(env!("CARGO_BIN_EXE_airpace"))
+        .args(arguments.split(' '))
+        .current_dir(folder)
+        // The same words in messages wherever the program lies.
+        .env("AIRPACE_COMMAND", "airpace")
+        .output()
+        .expect("valgrind");
+    // 1: an expectation of the scenario is not met in such a short run.
+    let is_done = matches!(output.status.code(), Some(0 | 1));
+    assert!(is_done, "airpace {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    let log = fs::read_to_string(&log).expect("Valgrind's log");
+    let total = log.lines().find_map(|line| line.split_once("I   refs:").or(line.split_once("I refs:")));
+    let (_, total) = total.unwrap_or_else(|| panic!("no count in Valgrind's log:\n{log}"));
+    total.trim().replace(',', "").parse::<f64>().expect("a count") / 1e6
+}
+
+#[test]
+fn key_commands_cost_the_instructions_on_file() {
+    if !has_program("valgrind", "valgrind") {
+        return;
+    }
+    let is_update = std::env::var_os("AIRPACE_INSTRUCTIONS").is_some_and(|value| value == "update");
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    if !(cfg!(target_arch = "x86_64") && cpu.split_whitespace().any(|flag| flag == "avx2")) {
+        return skipped("instructions are counted on x86-64 with AVX2 only");
+    }
+    let mut figures: Figures = toml::from_str(&fs::read_to_string(FILE).expect(FILE)).expect(FILE);
+    let (valgrind, rustc) = (version("valgrind"), version("rustc"));
+    if is_update {
+        if (&figures.valgrind, &figures.rustc) != (&valgrind, &rustc) {
+            figures = Figures { valgrind, rustc, ..Figures::default() };
+        }
+    } else if (&figures.valgrind, &figures.rustc) != (&valgrind, &rustc) {
+        return skipped("the instructions on file were counted with other versions of valgrind or rustc");
+    }
+    let known = figures.of_this_build();
+    if known.is_empty() && !is_update {
+        return skipped("no instructions on file for this CARGO_INCREMENTAL (AIRPACE_INSTRUCTIONS=update)");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sample =
+        Command::new(env!("CARGO_BIN_EXE_airpace")).args(["sample", "phone"]).current_dir(&folder).output();
+    assert!(sample.expect("airpace").status.success(), "airpace sample phone");
+    let start = count(folder.path(), START);
+    let mut changes = Vec::new();
+    for (name, arguments) in COUNTED {
+        let counted = count(folder.path(), arguments) - start;
+        let before = known.insert(name.to_owned(), (counted * 10.0).round() / 10.0);
+        let change = before.map_or(f64::INFINITY, |before| counted / before - 1.0);
+        if change.abs() > TOLERANCE {
+            let before = before.map_or_else(|| "nothing".to_owned(), |before| format!("{before:.1} M"));
+            changes
+                .push(format!("{name}: {counted:.1} M instructions, {before} on file (airpace {arguments})"));
+        }
+    }
+    if is_update {
+        known.retain(|name, _| COUNTED.iter().any(|(counted, _)| counted == name));
+        return fs::write(FILE, toml::to_string(&figures).expect("plain data")).expect(FILE);
+    }
+    assert!(changes.is_empty(), "costs have changed by more than 3 %:\n{}", changes.join("\n"));
+}

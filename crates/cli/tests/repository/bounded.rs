@@ -1,0 +1,72 @@
+//! No file of a stranger is read without a bound: `airpace_files` has the ways to read one whole.
+
+use super::own_texts;
+
+/// Calls that read everything there is, however much it may be.
+const UNBOUNDED: &[&str] = &["read_to_end(", "read_to_string(", "fs::read(", "decode_all(", "copy_decode("];
+
+/// What bounds such a call, or shows that it is none: it stands in the same line.
+const BOUNDED: &[&str] = &[".take(", "airpace_files::read_to_string(", "\"/proc/", "\"/sys/"];
+
+/// Where a call without a bound is allowed: a file, the text of the line, and whose bytes they are.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    ("crates/bpf/src/kernel/asked.rs", "LOCKDOWN", "the kernel's own file"),
+    ("crates/bpf/src/kernel/relay.rs", "Iter::new(lift)", "the kernel writes it"),
+    ("crates/bpf/src/kernel/shown.rs", "fs::read(path)", "the kernel writes it"),
+    ("crates/cli/src/cmd/diag/granularity/measure.rs", "task.join(", "below /proc/self/task"),
+    (
+        "crates/cli/src/cmd/diag/granularity/measure.rs",
+        "stream.read_to_string",
+        "a page of a daemon that it started",
+    ),
+    (
+        "crates/cli/src/cmd/emu/stage.rs",
+        "self.said.read_to_string",
+        "a program of its own user wrote it to a disk file",
+    ),
+    ("crates/cli/src/cmd/kernel/devices.rs", "DEVICES", "the kernel's own file"),
+    ("crates/cli/src/cmd/kernel/loaded.rs", "AVAILABLE", "the kernel's own file"),
+    ("crates/cli/src/installation.rs", "fs::read(binary)", "the program itself"),
+    ("crates/emu/src/session/names.rs", "LIST", "the system's /etc/resolv.conf"),
+    ("crates/emu/src/session/pasta.rs", "said.read_to_string", "a program that it started wrote it"),
+];
+
+#[test]
+fn no_file_of_a_stranger_is_read_without_a_bound() {
+    let Some(texts) = own_texts() else { return };
+    let mut used = vec![false; ALLOWED.len()];
+    let mut seen = 0;
+    for (path, source) in texts {
+        let ships = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        let is_test =
+            path.ends_with("tests.rs") || path.contains("/tests/") || path.ends_with("channel/measured.rs");
+        if !ships || is_test || path.starts_with("crates/files/src/") || path.starts_with("crates/testing/") {
+            continue;
+        }
+        seen += 1;
+        let shipped = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for (number, line) in shipped.lines().enumerate() {
+            let code = line.split(" // ").next().unwrap_or_default();
+            let is_comment = code.trim_start().starts_with("//");
+            let Some(found) = UNBOUNDED.iter().find(|way| !is_comment && code.contains(*way)) else {
+                continue;
+            };
+            if BOUNDED.iter().any(|bound| code.contains(bound)) {
+                continue;
+            }
+            let allowed = ALLOWED.iter().position(|(place, text, _)| path == *place && code.contains(text));
+            let Some(allowed) = allowed else {
+                panic!(
+                    "{path}:{}: `{found}…)` reads everything there is; use airpace_files::read_at_most, text_at_most or \
+                     read_to_string, and add the limit to SECURITY.md",
+                    number + 1
+                );
+            };
+            used[allowed] = true;
+        }
+    }
+    assert!(seen > 200, "{seen} files were checked");
+    for ((path, text, _), used) in ALLOWED.iter().zip(used) {
+        assert!(used, "{path} has no `{text}` any more: remove it from the list");
+    }
+}

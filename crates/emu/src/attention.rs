@@ -1,0 +1,93 @@
+//! When the emulator's thread was absent from its interfaces: packets that come then wait before they are read, and no
+//! clock of the emulator sees when they came.
+
+use std::time::Duration;
+
+use airpace_core::Time;
+
+/// Maximum sleep of the event loop. Within a sleep, an absence is not seen unless it outlasts the sleep.
+///
+/// Chosen: the maximum lateness of a fit run ([`MOST_LATENESS`](crate::audit::MOST_LATENESS)).
+pub(crate) const MAX_SLEEP: Duration = Duration::from_millis(1);
+
+/// Bounds the wait of packets before they are read.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    /// When the interfaces were last checked.
+    checked: Time,
+    /// Per interface: earliest instant at which a packet that is not read yet may have come.
+    since: Vec<Time>,
+    /// Interfaces from which not all packets have been read since.
+    is_behind: Vec<bool>,
+}
+
+impl Attention {
+    /// For this many interfaces, all of them empty now.
+    pub(crate) fn new(interfaces: usize, now: Time) -> Attention {
+        Attention { checked: now, since: vec![now; interfaces], is_behind: vec![false; interfaces] }
+    }
+
+    /// The interfaces were checked at `now`, after a sleep that began at `from` and was to last at most `asked`, or until a
+    /// packet came. Returns for how long the thread was absent since the check before: it worked, was not scheduled, or was
+    /// stopped.
+    pub(crate) fn checked(&mut self, from: Time, asked: Duration, now: Time) -> Duration {
+        let slept = (now - from).min(asked);
+        let absent = (now - self.checked).saturating_sub(slept);
+        self.checked = now;
+        for (since, _) in self.since.iter_mut().zip(&self.is_behind).filter(|(_, is_behind)| !**is_behind) {
+            *since = now - absent;
+        }
+        absent
+    }
+
+    /// Maximum wait of a packet that is read from this interface at `now`.
+    pub(crate) fn waited(&self, interface: usize, now: Time) -> Duration {
+        now - self.since[interface]
+    }
+
+    /// This interface was read, and packets may be left there.
+    pub(crate) fn was_read(&mut self, interface: usize, is_behind: bool) {
+        self.is_behind[interface] = is_behind;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1_000)
+    }
+
+    fn micros(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
+
+    #[test]
+    fn a_sleep_is_no_absence_and_what_outlasts_it_is() {
+        let mut attention = Attention::new(1, at(0));
+        assert_eq!(attention.checked(at(0), MAX_SLEEP, at(1_000)), Duration::ZERO, "it slept as asked");
+        assert_eq!(attention.checked(at(1_000), MAX_SLEEP, at(1_300)), Duration::ZERO, "a packet came");
+        // Work for 200 µs, and then a sleep.
+        assert_eq!(attention.checked(at(1_500), MAX_SLEEP, at(2_500)), micros(200));
+        // Stopped within a sleep.
+        assert_eq!(attention.checked(at(2_500), MAX_SLEEP, at(302_500)), micros(299_000));
+        assert_eq!(attention.waited(0, at(302_600)), micros(299_100), "a packet may have waited as long");
+        // Stopped while it worked.
+        assert_eq!(attention.checked(at(600_000), micros(500), at(600_500)), micros(297_500));
+    }
+
+    #[test]
+    fn packets_that_are_left_at_an_interface_go_on_waiting() {
+        let mut attention = Attention::new(2, at(0));
+        attention.checked(at(100), Duration::ZERO, at(100));
+        attention.was_read(0, true);
+        attention.was_read(1, false);
+        attention.checked(at(400), Duration::ZERO, at(400));
+        assert_eq!(attention.waited(0, at(400)), micros(400));
+        assert_eq!(attention.waited(1, at(400)), micros(300));
+        attention.was_read(0, false);
+        attention.checked(at(400), MAX_SLEEP, at(900));
+        assert_eq!(attention.waited(0, at(900)), Duration::ZERO);
+    }
+}

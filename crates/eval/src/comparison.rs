@@ -1,0 +1,317 @@
+//! The comparison of the schemes of a scenario in words: which scheme carried how much, with how much queueing delay.
+//!
+//! The terminal prints these sentences below the table, and the page shows them at its top.
+
+use crate::Transfers;
+use crate::expect::value;
+use crate::numbers::{self, Spread};
+use crate::summary::{RunSummary, by_scheme};
+
+/// Minimum rate of the best scheme, relative to the highest rate of all schemes.
+///
+/// Chosen: a user does not notice a twentieth of the rate, but does notice the queueing delay that it costs.
+const NEAR: f64 = 0.95;
+
+/// Maximum relative difference of two rates that count as equal.
+///
+/// Chosen: the digits of a share in whole percent, plus rounding.
+const EQUAL: f64 = 0.015;
+
+/// Maximum relative difference of two rates that count as equal because their seeds differ more.
+///
+/// Chosen: users notice a larger difference of the means, even if these seeds do not prove it.
+const MAX_EQUAL: f64 = 0.04;
+
+/// Minimum loss rate that a sentence mentions.
+///
+/// Chosen: at 1 %, interactive programs begin to suffer.
+const NOTABLE_LOSS: f64 = 0.01;
+
+/// The name of the scheme that knows the capacity. It is no candidate for the best scheme.
+const ORACLE: &str = "oracle";
+
+/// The results of one scheme under test, over its seeds.
+#[derive(Debug)]
+struct Standing<'a> {
+    scheme: &'a str,
+    /// By seed: the throughput of all flows that ran the scheme, in Mbit/s.
+    rates_mbps: Vec<f64>,
+    /// The mean share of the path's capacity, in [0, 1]; `None` where the path has no capacity, where the flow does not
+    /// take all that it can get, or where several flows ran the scheme.
+    used: Option<f64>,
+    /// The 95th percentile of queueing delay, in ms: the mean over seeds of the flow with the longest.
+    queueing_p95_ms: Option<f64>,
+    /// The mean loss rate, in [0, 1], of the flow with the highest.
+    loss: f64,
+    /// The median completion time of transfers, in s; `None` where there are none, or none was complete.
+    completion_s: Option<f64>,
+    has_transfers: bool,
+}
+
+/// The comparison of `runs`, which are all runs of one scenario: a sentence per statement, the best scheme first and the
+/// Oracle last. Empty if no flow ran a scheme under test.
+pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
+    let mut standings: Vec<Standing> = by_scheme(runs)
+        .into_iter()
+        .filter_map(|(scheme, of_scheme)| Standing::of(scheme, &of_scheme))
+        .collect();
+    let oracles: Vec<Standing> = standings.extract_if(.., |standing| standing.is_oracle()).collect();
+    let transfers = standings.iter().chain(&oracles).any(|standing| standing.has_transfers);
+    let unit = if transfers { Unit::Completion } else { Unit::Rate };
+    if let Some(best) = unit.best(&standings) {
+        standings.swap(0, best);
+        standings[1..].sort_by(|a, b| unit.goodness(b).total_cmp(&unit.goodness(a)));
+    }
+    let mut sentences = Vec::new();
+    if let Some((best, others)) = standings.split_first() {
+        let prefix = if others.is_empty() { String::new() } else { format!("Best here: {}. ", best.scheme) };
+        sentences.push(format!("{prefix}{} {}.", best.scheme, unit.text(best, None)));
+        let others: Vec<String> = others
+            .iter()
+            .map(|standing| format!("{} {}", standing.scheme, unit.text(standing, Some(best))))
+            .collect();
+        if !others.is_empty() {
+            sentences.push(format!("{}.", others.join("; ")));
+        }
+    }
+    sentences.extend(oracles.iter().map(|oracle| {
+        format!(
+            "{}, which knows the path in advance, {}.",
+            oracle.scheme,
+            unit.text(oracle, standings.first())
+        )
+    }));
+    sentences
+}
+
+/// What a scenario compares.
+#[derive(Clone, Copy)]
+enum Unit {
+    /// The rate of flows that have no end.
+    Rate,
+    /// The completion time of transfers.
+    Completion,
+}
+
+impl Unit {
+    /// A number by which schemes are ordered: more is better.
+    fn goodness(self, standing: &Standing) -> f64 {
+        match self {
+            Unit::Rate => standing.rate_mbps(),
+            Unit::Completion => -standing.completion_s.unwrap_or(f64::INFINITY),
+        }
+    }
+
+    /// The index of the best scheme: of those near the highest rate, the one with the shortest queueing delay; or the
+    /// one with the shortest completion time.
+    fn best(self, standings: &[Standing]) -> Option<usize> {
+        let all = standings.iter().enumerate();
+        match self {
+            Unit::Rate => {
+                let highest = standings.iter().map(Standing::rate_mbps).fold(0.0, f64::max);
+                let near = all.filter(|(_, standing)| standing.rate_mbps() >= NEAR * highest);
+                let queue = |standing: &Standing| standing.queueing_p95_ms.unwrap_or(f64::INFINITY);
+                near.min_by(|(_, a), (_, b)| queue(a).total_cmp(&queue(b))).map(|(index, _)| index)
+            }
+            Unit::Completion => {
+                let best = all.max_by(|(_, a), (_, b)| self.goodness(a).total_cmp(&self.goodness(b)));
+                best.map(|(index, _)| index)
+            }
+        }
+    }
+
+    /// What a scheme did, in relation to `best` where there is one.
+    fn text(self, standing: &Standing, best: Option<&Standing>) -> String {
+        let mut text = match self {
+            Unit::Rate => standing.rate_text(best),
+            Unit::Completion => match standing.completion_s {
+                Some(seconds) => {
+                    format!("completed a transfer in {} s in the median", numbers::text(seconds, 3))
+                }
+                None => "completed no transfer".to_owned(),
+            },
+        };
+        if matches!(self, Unit::Rate)
+            && let Some(queue) = standing.queueing_p95_ms
+        {
+            let what = if best.is_none() { " of queueing delay (95th percentile)" } else { "" };
+            text += &format!(" with {} ms{what}", numbers::text(queue, 0));
+        }
+        if standing.loss >= NOTABLE_LOSS {
+            text += &format!(" and lost {} % of its packets", numbers::text(100.0 * standing.loss, 1));
+        }
+        text
+    }
+}
+
+impl<'a> Standing<'a> {
+    /// `None` if no flow of the runs ran the scheme under test.
+    fn of(scheme: &'a str, runs: &[&RunSummary]) -> Option<Standing<'a>> {
+        let indices: Vec<usize> =
+            (0..runs[0].flows.len()).filter(|index| runs[0].flows[*index].scheme == scheme).collect();
+        let first = &runs[0].flows[*indices.first()?];
+        let mean_of = |index: usize, path: &str| {
+            Spread::of(runs.iter().map(|run| value(&run.flows[index].metrics, path)))
+                .map(|spread| spread.mean)
+        };
+        let highest = |path: &str| indices.iter().filter_map(|index| mean_of(*index, path)).reduce(f64::max);
+        let flows = |run: &&RunSummary| -> f64 {
+            indices.iter().map(|index| run.flows[*index].metrics.throughput_mbps).sum()
+        };
+        let is_alone = indices.len() == 1 && first.greedy;
+        let transfers =
+            Transfers::pooled(runs.iter().map(|run| run.flows[indices[0]].metrics.transfers.as_ref()));
+        Some(Standing {
+            scheme,
+            rates_mbps: runs.iter().map(flows).collect(),
+            used: if is_alone { mean_of(indices[0], "utilization") } else { None },
+            queueing_p95_ms: highest("queueing_delay_ms.p95"),
+            loss: highest("loss_rate").unwrap_or(0.0),
+            has_transfers: transfers.is_some(),
+            completion_s: transfers.and_then(|transfers| transfers.completion_s.p50),
+        })
+    }
+
+    fn is_oracle(&self) -> bool {
+        self.scheme.split([':', '@']).next() == Some(ORACLE)
+    }
+
+    fn rate_mbps(&self) -> f64 {
+        self.rates_mbps.iter().sum::<f64>() / self.rates_mbps.len() as f64
+    }
+
+    /// "carried 98 % of the capacity", "as much", "carried 45.3 Mbit/s".
+    fn rate_text(&self, best: Option<&Standing>) -> String {
+        if self.rate_mbps() == 0.0 {
+            return "carried nothing".to_owned();
+        }
+        if best.is_some_and(|best| self.is_as_fast_as(best)) {
+            return "as much".to_owned();
+        }
+        match self.used {
+            Some(used) if best.is_none() => {
+                format!("carried {} % of what was possible", numbers::text(100.0 * used, 0))
+            }
+            Some(used) => format!("{} %", numbers::text(100.0 * used, 0)),
+            None if best.is_none() => format!("carried {} Mbit/s", numbers::text(self.rate_mbps(), 1)),
+            None => format!("{} Mbit/s", numbers::text(self.rate_mbps(), 1)),
+        }
+    }
+
+    /// Whether the rates differ by less than [`EQUAL`], or by less than twice the standard error of their difference,
+    /// seed by seed.
+    fn is_as_fast_as(&self, other: &Standing) -> bool {
+        let difference = (self.rate_mbps() - other.rate_mbps()).abs();
+        let paired = (self.rates_mbps.len() == other.rates_mbps.len())
+            .then(|| Spread::of(self.rates_mbps.iter().zip(&other.rates_mbps).map(|(a, b)| Some(a - b))));
+        let error_mbps = paired
+            .flatten()
+            .and_then(|spread| spread.deviation)
+            .map_or(0.0, |deviation| 2.0 * deviation / (self.rates_mbps.len() as f64).sqrt());
+        difference <= EQUAL.max((error_mbps / other.rate_mbps()).min(MAX_EQUAL)) * other.rate_mbps()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::FlowMetrics;
+
+    /// A run of one phone, and of a rival that is faster than the phone.
+    fn run(scheme: &str, seed: u64, rate_mbps: f64, queue_ms: f64) -> RunSummary {
+        let metrics = |rate_mbps: f64, queue_ms: f64| {
+            let mut metrics = FlowMetrics {
+                throughput_mbps: rate_mbps,
+                utilization: Some(rate_mbps / 50.0),
+                loss_rate: Some(if queue_ms > 500.0 { 0.031 } else { 0.0 }),
+                ..FlowMetrics::default()
+            };
+            metrics.queueing_delay_ms.p95 = Some(queue_ms);
+            metrics
+        };
+        let flow = |name: &str, index: u16, scheme: &str, metrics: &FlowMetrics| {
+            let mut flow = serde_json::json!({
+                "flow": name, "index": index, "device": index, "scheme": scheme, "greedy": true,
+            });
+            let numbers = serde_json::to_value(metrics).unwrap();
+            flow.as_object_mut().unwrap().extend(numbers.as_object().unwrap().clone());
+            flow
+        };
+        let flows = [
+            flow("rival", 0, "cbr:rate_mbps=60", &metrics(60.0, 1.0)),
+            flow("phone", 1, scheme, &metrics(rate_mbps, queue_ms)),
+        ];
+        serde_json::from_value(serde_json::json!({
+            "scenario": "cell", "scheme": scheme, "seed": seed, "duration_s": 10.0, "flows": flows,
+            "jain": [], "jain_prbs": [], "carriers": [],
+        }))
+        .unwrap()
+    }
+
+    fn words(runs: &[RunSummary]) -> String {
+        sentences(&runs.iter().collect::<Vec<_>>()).join(" ")
+    }
+
+    #[test]
+    fn the_best_scheme_comes_first_and_the_oracle_last() {
+        let runs = [
+            run("oracle", 1, 49.5, 18.0),
+            run("copa", 1, 24.0, 12.0),
+            run("bbr", 1, 49.2, 160.0),
+            run("cubic", 1, 49.9, 640.0),
+            run("pbe", 1, 49.0, 20.0),
+        ];
+        assert_eq!(
+            words(&runs),
+            "Best here: pbe. pbe carried 98 % of what was possible with 20 ms of queueing delay (95th percentile). \
+             cubic 100 % with 640 ms and lost 3.1 % of its packets; bbr as much with 160 ms; copa 48 % with 12 ms. \
+             oracle, which knows the path in advance, as much with 18 ms."
+        );
+    }
+
+    #[test]
+    fn one_scheme_is_described_and_not_called_the_best() {
+        assert_eq!(
+            words(&[run("bbr:rtt=1", 1, 40.0, 76.4)]),
+            "bbr:rtt=1 carried 80 % of what was possible with 76 ms of queueing delay (95th percentile)."
+        );
+    }
+
+    #[test]
+    fn rates_that_differ_less_than_their_seeds_count_as_equal() {
+        let noisy = [("a", [40.0, 46.0, 41.0]), ("b", [44.0, 41.0, 46.0])];
+        let runs: Vec<RunSummary> = noisy
+            .iter()
+            .flat_map(|(scheme, rates)| {
+                let queue_ms = if *scheme == "a" { 10.0 } else { 30.0 };
+                rates.iter().zip(1..).map(move |(rate, seed)| run(scheme, seed, *rate, queue_ms))
+            })
+            .collect();
+        assert!(words(&runs).ends_with("b as much with 30 ms."), "{}", words(&runs));
+        // Here the difference is the same for each seed.
+        let steady: Vec<RunSummary> = [("a", 0.0), ("b", -1.5)]
+            .iter()
+            .flat_map(|(scheme, less)| {
+                [40.0, 46.0, 41.0]
+                    .iter()
+                    .zip(1..)
+                    .map(move |(rate, seed)| run(scheme, seed, rate + less, 10.0))
+            })
+            .collect();
+        assert!(words(&steady).contains("b 82 % with"), "{}", words(&steady));
+    }
+
+    #[test]
+    fn a_scheme_that_carried_nothing_is_no_candidate() {
+        let runs = [run("dead", 1, 0.0, 0.0), run("bbr", 1, 30.0, 90.0)];
+        assert!(words(&runs).starts_with("Best here: bbr."), "{}", words(&runs));
+        assert!(words(&runs).contains("dead carried nothing"), "{}", words(&runs));
+    }
+
+    #[test]
+    fn a_rival_is_not_compared() {
+        let mut alone = run("pbe", 1, 49.0, 20.0);
+        alone.flows.truncate(1);
+        assert!(words(&[alone]).is_empty(), "only the rival ran");
+    }
+}

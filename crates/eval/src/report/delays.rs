@@ -1,0 +1,99 @@
+//! The distribution of a flow's delays. A file can claim thousands of millions of packets in few bytes, so that the memory
+//! that they take must not grow with their number.
+
+use super::series::{parts, significant};
+
+/// Delays that are kept one by one, before equal ones are counted together.
+const RECENT: usize = 1 << 20;
+
+/// Delays, with how often each occurred. Memory grows with the number of different delays, and each of these has its bytes
+/// in the file.
+#[derive(Default)]
+pub(super) struct Delays {
+    recent: Vec<f32>,
+    /// Sorted by delay.
+    counted: Vec<(f32, u64)>,
+}
+
+impl Delays {
+    pub(super) fn push(&mut self, delay_ms: f32) {
+        if self.recent.len() == RECENT {
+            self.count();
+        }
+        self.recent.push(delay_ms);
+    }
+
+    /// Counts equal delays together.
+    fn count(&mut self) {
+        self.recent.sort_unstable_by(f32::total_cmp);
+        let mut before = std::mem::take(&mut self.counted).into_iter().peekable();
+        let mut all: Vec<(f32, u64)> = Vec::with_capacity(before.len());
+        for delay in self.recent.drain(..) {
+            while let Some(earlier) = before.next_if(|(earlier, _)| earlier.total_cmp(&delay).is_le()) {
+                all.push(earlier);
+            }
+            match all.last_mut().filter(|(last, _)| last.total_cmp(&delay).is_eq()) {
+                Some((_, count)) => *count += 1,
+                None => all.push((delay, 1)),
+            }
+        }
+        all.extend(before);
+        self.counted = all;
+    }
+
+    /// Delays, each with the part of the packets that took no longer: the nearest rank of every part.
+    pub(super) fn cdf(mut self) -> Vec<(f64, f64)> {
+        self.count();
+        let packets: u64 = self.counted.iter().map(|(_, count)| count).sum();
+        let mut delays = self.counted.iter();
+        let (mut delay_ms, mut up_to) = (0.0, 0);
+        let mut point = |part: f64| {
+            let rank = ((part * packets as f64).ceil() as u64).max(1);
+            while up_to < rank {
+                let (next, count) = delays.next()?;
+                (delay_ms, up_to) = (f64::from(*next), up_to + count);
+            }
+            Some((significant(delay_ms), part))
+        };
+        parts().filter_map(&mut point).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::series::cdf;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn counted_delays_have_the_distribution_of_all_delays(
+            delays in prop::collection::vec(0u8..40, 0..400),
+            counts_after in 1usize..50,
+        ) {
+            let mut counted = Delays::default();
+            let mut all: Vec<f64> = vec![];
+            for (at, delay) in delays.iter().enumerate() {
+                let delay = f32::from(*delay) * 0.37;
+                counted.push(delay);
+                all.push(f64::from(delay));
+                if at % counts_after == 0 {
+                    counted.count();
+                }
+            }
+            all.sort_unstable_by(f64::total_cmp);
+            prop_assert_eq!(counted.cdf(), cdf(&all));
+        }
+    }
+
+    #[test]
+    fn memory_grows_with_different_delays_and_not_with_packets() {
+        let mut delays = Delays::default();
+        for packet in 0..5 * RECENT {
+            delays.push((packet % 1_000) as f32);
+        }
+        assert!(delays.recent.capacity() <= 2 * RECENT && delays.counted.len() == 1_000);
+        assert_eq!(delays.cdf().last(), Some(&(999.0, 1.0)));
+    }
+}

@@ -1,0 +1,75 @@
+//! What a folder with names of strangers keeps from them.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+
+use airpace_files::{Inside, Lies};
+
+#[test]
+fn withheld_files_are_neither_read_nor_replaced_under_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("logs")).unwrap();
+    for name in ["key", "logs/one", "free", "other"] {
+        fs::write(path(name), name).unwrap();
+    }
+    fs::hard_link(path("key"), path("second")).unwrap();
+    symlink(path("key"), path("called")).unwrap();
+    // The command was given a link; the file behind it is meant, and the link's own name.
+    let own = [path("called"), path("logs"), path("to-come")];
+    let inside =
+        Inside::open(folder.path()).unwrap().withholding(own.iter().map(|path| path.as_path())).unwrap();
+    fs::write(path("to-come"), "made later").unwrap();
+    let is_withheld = |error: std::io::Error| error.kind() == ErrorKind::PermissionDenied;
+    for name in ["key", "second", "logs/one", "to-come"] {
+        assert!(is_withheld(inside.read(name).unwrap_err()), "{name}");
+        assert!(is_withheld(inside.hand_out(name).unwrap_err()), "{name}");
+        assert!(is_withheld(inside.change(name).unwrap_err()), "{name}");
+        assert!(is_withheld(inside.look(name).unwrap_err()), "{name}");
+        assert!(is_withheld(inside.rename("other", name, true).unwrap_err()), "{name}");
+        assert!(is_withheld(inside.remove(name).unwrap_err()), "{name}");
+    }
+    assert_eq!(fs::read_to_string(path("key")).unwrap(), "key");
+    assert!(matches!(inside.look("free"), Ok(Lies::File { bytes: 4, .. })));
+    inside.hand_out("free").unwrap();
+    inside.rename("free", "other", true).unwrap();
+    // The key is renewed: another file under the same name.
+    fs::remove_file(path("key")).unwrap();
+    fs::write(path("key"), "renewed").unwrap();
+    assert!(is_withheld(inside.hand_out("key").unwrap_err()), "the new one");
+    assert!(is_withheld(inside.hand_out("second").unwrap_err()), "the old one");
+}
+
+#[test]
+fn a_folder_of_the_command_itself_is_not_given_to_strangers() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    for given in [inner.as_path(), folder.path()] {
+        let error = Inside::open(&inner).unwrap().withholding([given]).unwrap_err();
+        assert!(error.to_string().contains("another folder"), "{error}");
+    }
+}
+
+#[test]
+fn hidden_files_and_private_keys_are_not_handed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(".ssh")).unwrap();
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+    let files = [
+        ("notes", format!("{}\n{key}", "x".repeat(60_000))),
+        (".profile", "x".to_owned()),
+        (".ssh/config", "x".to_owned()),
+        ("key", key.to_owned()),
+        ("recv.key", "# The key of `airpace recv`. Who knows it can send files here.\nABCD\n".to_owned()),
+    ];
+    let inside = Inside::open(folder.path()).unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+        assert_eq!(inside.hand_out(name).unwrap_err().kind(), ErrorKind::PermissionDenied, "{name}");
+        inside.read(name).expect("its own user's command may");
+    }
+    fs::write(folder.path().join("certificate"), "-----BEGIN CERTIFICATE-----\n").unwrap();
+    inside.hand_out("certificate").unwrap();
+}
