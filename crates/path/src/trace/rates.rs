@@ -151,28 +151,34 @@ pub(super) fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, RateTabl
     Ok((Trace::from_times_ms(times_ms)?.lasting(now_ms), table))
 }
 
-/// The median interval between rows in seconds.
+/// The lower median of the intervals between rows, in seconds. All other intervals must be near it.
 fn interval(starts_s: &[f64], rows: &[(u64, &[u8])], name: &str) -> Result<f64, TraceError> {
-    let mut sorted: Vec<f64> = starts_s.windows(2).map(|two| two[1] - two[0]).collect();
-    sorted.sort_by(f64::total_cmp);
-    // One row has no interval.
-    let Some(&median) = sorted.get(sorted.len() / 2) else { return Ok(1.0) };
-    for (two, &(line, _)) in starts_s.windows(2).zip(&rows[1..]) {
-        let step = two[1] - two[0];
-        if step <= 0.0 {
-            let what = format!("{name} repeats or goes back by {:.3} s", -step);
+    let steps_s = || starts_s.windows(2).map(|two| two[1] - two[0]);
+    for (step_s, &(line, _)) in steps_s().zip(&rows[1..]) {
+        if step_s <= 0.0 {
+            let what = match step_s {
+                0.0 => format!("{name} repeats the time of the row before it"),
+                _ => format!("{name} goes back by {:.3} s", -step_s),
+            };
             return Err(TraceError::at(line, what, "sort the rows by time, and give one row for each time"));
         }
-        if (step - median).abs() > MAX_JITTER * median {
-            let what = format!("{name} advances by {step:.3} s, and by {median:.3} s in other rows");
+    }
+    let mut sorted: Vec<f64> = steps_s().collect();
+    sorted.sort_by(f64::total_cmp);
+    // One row has no interval.
+    let Some(last) = sorted.len().checked_sub(1) else { return Ok(1.0) };
+    let median_s = sorted[last / 2];
+    for (step_s, &(line, _)) in steps_s().zip(&rows[1..]) {
+        if (step_s - median_s).abs() > MAX_JITTER * median_s {
+            let what = format!("{name} advances by {step_s:.3} s, and by {median_s:.3} s in other rows");
             return Err(TraceError::at(line, what, "give rows at equal intervals, without gaps"));
         }
     }
-    if median < 1e-3 {
+    if median_s < 1e-3 {
         let what = format!("{name} advances by less than a millisecond per row");
         return Err(TraceError::whole(what, "check the unit of the times, or average the rows"));
     }
-    Ok(median)
+    Ok(median_s)
 }
 
 /// A finite number, also with a decimal comma.
