@@ -16,8 +16,8 @@ pub struct Harm {
     pub doubled: u64,
     /// Datagrams that some later ones overtake, of a thousand.
     pub held: u64,
-    /// At these datagrams of the caller it goes silent for so long at least, and until [`LEAST_SILENCED`] datagrams were
-    /// lost in it.
+    /// After these datagrams of both directions it goes silent for at least this long, and until [`LEAST_SILENCED`]
+    /// datagrams were lost in it.
     pub outage: Option<(&'static [u64], Duration)>,
     /// At these datagrams of the caller it goes on from another port.
     pub moves: &'static [u64],
@@ -109,10 +109,6 @@ impl Shared {
             let Ok((length, from)) = self.front.recv_from(&mut room) else { continue };
             *self.caller.lock().unwrap() = Some(from);
             count += 1;
-            if self.harm.outage.is_some_and(|(at, _)| at.contains(&count)) {
-                let (_, span) = self.harm.outage.unwrap();
-                *self.silence.lock().unwrap() = Some((Instant::now() + span, LEAST_SILENCED));
-            }
             if self.harm.moves.contains(&count) {
                 self.did.moved.fetch_add(1, Ordering::Relaxed);
                 out = Arc::new(socket());
@@ -173,7 +169,10 @@ impl Fate {
             did.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        did.passed.fetch_add(1, Ordering::Relaxed);
+        let passed = did.passed.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some((_, span)) = harm.outage.filter(|(at, _)| at.contains(&passed)) {
+            *shared.silence.lock().unwrap() = Some((Instant::now() + span, LEAST_SILENCED));
+        }
         if self.held.is_none() && self.happens(harm.held) {
             self.held = Some((bytes.to_vec(), 4));
             return;
