@@ -16,7 +16,10 @@
 //! What is no bound: links that several flows fill first come, first served. There the Oracle takes an equal share, and a
 //! rival that fills the queue takes more from any sender that does not do the same.
 //!
-//! Chosen: this scheme is ours. It is the bound to which the others are compared.
+//! Beside rivals the second run may drift away from the first. The Oracle then follows decisions that the scheduler no longer
+//! makes, and another scheme may carry more: `docs/guide/schemes.md` has the figures.
+//!
+//! Chosen: this scheme is ours. The others are compared with it.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -5,6 +5,7 @@
 //! | here | [`TraceLink`], the link |
 //! | [`chances`] | [`Trace`]: the instants, and statistics of them |
 //! | [`mod@format`] | reading and writing both forms of a trace file |
+//! | [`rates`] | tables of rates: columns, units, times |
 //! | [`kpi`] | the bandwidth that a modem reported while a trace was recorded |
 //! | [`synth`] | synthetic traces |
 //! | [`trains`] | how a cellular link served a few packets at a time |
@@ -26,12 +27,14 @@ pub mod chances;
 pub mod format;
 pub mod kpi;
 pub mod mmlink;
+pub mod rates;
 pub mod synth;
 pub mod trains;
 
 pub use chances::{Hole, Trace, TraceInfo};
 pub use format::TraceError;
 pub use kpi::KpiTrace;
+pub use rates::RateTable;
 pub use trains::{SizeOffsets, TrainModel, Trains};
 
 use mmlink::Line;
@@ -337,6 +340,10 @@ impl Chances {
         }
         self.lap_ms = lap * period;
         self.index = times.partition_point(|&time| time < within);
+        if self.index == times.len() {
+            // An outage at the end.
+            (self.lap_ms, self.index) = (self.lap_ms.saturating_add(period), 0);
+        }
     }
 
     /// Number of chances before an instant of the link.

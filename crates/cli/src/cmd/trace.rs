@@ -16,11 +16,11 @@ use anyhow::Context;
 
 use super::Verdict;
 use super::outputs::{self, Named};
+use crate::terminal::say;
 
 /// Looks into traces of links, converts them, makes them, and checks how they are replayed.
 ///
-/// A trace is mahimahi's (one line per chance to deliver 1500 bytes: its millisecond) or a CSV table of rates per
-/// second. `-` is standard input or output, and gzip is expanded.
+/// A trace is mahimahi's (one line per chance to deliver 1500 bytes: its millisecond) or a CSV table of rates. `-` is standard input or output, and gzip is expanded.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace trace info TMobile-LTE-short.down")]
 pub struct Args {
@@ -48,9 +48,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// The trace in a file, in either form.
+/// The trace in a file, in either form. Standard error gets what was read from a table of rates.
 fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
-    Trace::parse(&read_bytes(path)?, column).with_context(|| path.display().to_string())
+    let (trace, table) =
+        Trace::read(&read_bytes(path)?, column).with_context(|| path.display().to_string())?;
+    if let Some(table) = table {
+        say(format_args!("{}: {table}", path.display()));
+    }
+    Ok(trace)
 }
 
 /// Maximum length of a trace in bytes, as it is and expanded: that of a scenario's trace.

@@ -11,10 +11,11 @@ use super::format::TraceError;
 pub const CHANCE: Bytes = Bytes(1500);
 
 /// A trace: the milliseconds at which a link could deliver one packet of full size, from 0 on, never decreasing. It
-/// repeats; its period is the time of its last chance.
+/// repeats; its period is the time of its last chance, or longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times_ms: Vec<u64>,
+    period_ms: u64,
 }
 
 /// The longest time without a chance.
@@ -85,8 +86,19 @@ impl Trace {
                 format!("there are more than {} chances", Trace::MOST),
                 "cut the trace",
             )),
-            Some(_) => Ok(Trace { times_ms }),
+            Some(&period_ms) => Ok(Trace { times_ms, period_ms }),
         }
+    }
+
+    /// The trace with a period of `period_ms`, but never less than the time of its last chance: an outage at its end.
+    pub(super) fn lasting(mut self, period_ms: u64) -> Trace {
+        self.period_ms = self.period_ms.max(period_ms);
+        self
+    }
+
+    /// How long the outage at the end of the trace is, in milliseconds. Mahimahi's form cannot express it.
+    pub fn final_outage_ms(&self) -> u64 {
+        self.period_ms - self.times_ms[self.times_ms.len() - 1]
     }
 
     /// The milliseconds of the chances; never empty.
@@ -94,9 +106,9 @@ impl Trace {
         &self.times_ms
     }
 
-    /// After how many milliseconds the trace repeats: the time of its last chance, at least 1.
+    /// After how many milliseconds the trace repeats, at least 1.
     pub fn period_ms(&self) -> u64 {
-        self.times_ms[self.times_ms.len() - 1]
+        self.period_ms
     }
 
     /// Number of chances before millisecond `ms` of the repeated trace.
@@ -114,7 +126,7 @@ impl Trace {
     /// The mean rate, with this many bytes per chance.
     pub fn mean_rate(&self, per_chance: Bytes) -> Rate {
         let bytes = Bytes((self.times_ms.len() as u64).saturating_mul(per_chance.0));
-        Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms()))
+        Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms))
     }
 
     /// The longest time without a chance, including the beginning of the trace.
@@ -122,7 +134,11 @@ impl Trace {
         let starts = std::iter::once(0).chain(self.times_ms.iter().copied());
         let holes = starts.zip(&self.times_ms).map(|(start, &end)| (end - start, start));
         // Of equal holes, the first one.
-        let (length, start_ms) = holes.fold((0, 0), |best, hole| if hole.0 > best.0 { hole } else { best });
+        let last = self.times_ms[self.times_ms.len() - 1];
+        // An outage at the end continues until the first chance of the next repetition.
+        let end = (self.period_ms > last).then(|| (self.period_ms - last + self.times_ms[0], last));
+        let (length, start_ms) =
+            holes.chain(end).fold((0, 0), |best, hole| if hole.0 > best.0 { hole } else { best });
         Hole { start_ms, length: Duration::from_millis(length) }
     }
 

@@ -1,10 +1,10 @@
-//! Both forms of a trace file: mahimahi's list of milliseconds, and a table of rates per second.
+//! Both forms of a trace file: mahimahi's list of milliseconds, and a table of rates.
 
 use std::fmt;
 use std::fmt::Write as _;
 
 use super::chances::{CHANCE, Trace};
-use super::synth::Credit;
+use super::rates::{self, RateTable};
 
 /// What is wrong with a trace, where, and the remedy. The code that reads the file adds its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,17 +39,24 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// Reads a trace in either form. If the first line has a comma or a letter, it is the header of a table of rates.
-    /// `column` names the column of rates; without it the table must have only one.
+    /// Reads a trace in either form. A first line with a separator or a letter is the header of a table of
+    /// rates, as [`Trace::parse_rates`] reads it.
     ///
     /// # Errors
     /// Names the line, what is wrong with it, and the remedy.
     pub fn parse(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
-        let first = file.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        if first.iter().any(|byte| *byte == b',' || byte.is_ascii_alphabetic()) {
-            Trace::parse_rates(file, column)
+        Trace::read(file, column).map(|(trace, _)| trace)
+    }
+
+    /// As [`Trace::parse`], with what was read from a table of rates.
+    ///
+    /// # Errors
+    /// As [`Trace::parse`].
+    pub fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, Option<RateTable>), TraceError> {
+        if rates::is_table(file) {
+            rates::read(file, column).map(|(trace, table)| (trace, Some(table)))
         } else {
-            Trace::parse_mahimahi(file)
+            Ok((Trace::parse_mahimahi(file)?, None))
         }
     }
 
@@ -74,59 +81,19 @@ impl Trace {
         Trace::from_times_ms(times_ms)
     }
 
-    /// Reads a table of rates, one row per second: comma-separated, with a header. The rates are in a column whose name
-    /// contains `mbps` (10⁶ bit/s); a column `time_s` counts the seconds.
+    /// Reads a table of rates with a header, separated by commas, semicolons or tabs; lines that start with `#` are
+    /// comments. The name of the column of rates ends with the unit (`mbps`, `kB/s`); `column` chooses one of several,
+    /// and may give the unit: `DL_bitrate:kbps`. Rows last from their time to the next one's, or one second each if no
+    /// column has times. The trace lasts as long as the rows, also if no chance is in the last ones.
     ///
     /// Each millisecond adds its share of the rate to a credit. Whenever the credit reaches 1500 bytes, there is a
     /// chance at the end of the millisecond.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy; a table of several rates needs `column`.
+    /// Names the line, what is wrong with it, and the remedy: gaps, times that repeat or go back, a unit that is missing
+    /// or may be of bits or bytes, several rates without `column`.
     pub fn parse_rates(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
-        let mut rows = lines(file);
-        let Some((header_line, header)) = rows.next() else { return Trace::from_times_ms(Vec::new()) };
-        let names: Vec<String> = fields(header).map(|name| shown(name).to_lowercase()).collect();
-        let rate_at = rate_column(&names, column)
-            .map_err(|(what, remedy)| TraceError::at(header_line, what, remedy))?;
-        let time_at = names.iter().position(|name| name == "time_s");
-        let mut credit = Credit::default();
-        let mut first_second = None;
-        for (second, (line, row)) in rows.enumerate() {
-            let number = |at: usize| {
-                let field = fields(row).nth(at).unwrap_or_default();
-                let value = std::str::from_utf8(field).ok().and_then(|text| text.trim().parse::<f64>().ok());
-                value.filter(|value| value.is_finite()).ok_or_else(|| {
-                    let what = format!("column `{}` holds `{}`, which is no number", names[at], shown(field));
-                    TraceError::at(line, what, "give a decimal number")
-                })
-            };
-            if let Some(time_at) = time_at {
-                let time_s = number(time_at)?;
-                let expected = *first_second.get_or_insert(time_s) + second as f64;
-                if (time_s - expected).abs() > 1e-6 {
-                    let what = format!("time_s is {time_s}, {expected} was expected");
-                    return Err(TraceError::at(line, what, "give one row per second, without gaps"));
-                }
-            }
-            let mbps = number(rate_at)?;
-            if !(0.0..=1e6).contains(&mbps) {
-                let what = format!("{} is {mbps}", names[rate_at]);
-                return Err(TraceError::at(line, what, "give Mbit/s from 0 to a million"));
-            }
-            if credit.chances_in(mbps * 1e6, 1000) > Trace::MOST as f64 {
-                let what = format!("the rates make more than {} chances", Trace::MOST);
-                return Err(TraceError::at(line, what, "cut the table, or give smaller rates"));
-            }
-            credit.run(mbps * 1e6, 1000);
-        }
-        let times_ms = credit.into_times_ms();
-        if times_ms.is_empty() {
-            return Err(TraceError::whole(
-                format!("column `{}` adds up to less than one packet", names[rate_at]),
-                "a trace needs at least one chance to deliver; choose another column or file",
-            ));
-        }
-        Trace::from_times_ms(times_ms)
+        rates::read(file, column).map(|(trace, _)| trace)
     }
 
     /// The trace in mahimahi's form.
@@ -183,27 +150,4 @@ fn milliseconds(text: &[u8]) -> Result<u64, &'static str> {
         .iter()
         .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
     value.ok_or("times are milliseconds from the start of the trace; subtract the first one")
-}
-
-/// The index of the column of rates; the error is what is wrong and the remedy.
-fn rate_column(names: &[String], wanted: Option<&str>) -> Result<usize, (String, String)> {
-    let rates: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.contains("mbps")).collect();
-    let (name, candidates) = match wanted {
-        Some(wanted) => (wanted.to_lowercase(), names.join(", ")),
-        None => match rates[..] {
-            [only] => (only.to_owned(), String::new()),
-            [] => {
-                let remedy = "name the column of rates in Mbit/s with `mbps`, as in `time_s,mbps`".to_owned();
-                return Err(("the header names no rate".to_owned(), remedy));
-            }
-            _ => {
-                let remedy = format!("choose one of them by name: {}", rates.join(", "));
-                return Err((format!("the header names {} rates", rates.len()), remedy));
-            }
-        },
-    };
-    names
-        .iter()
-        .position(|column| *column == name)
-        .ok_or_else(|| (format!("there is no column `{name}`"), format!("choose one of: {candidates}")))
 }

@@ -117,7 +117,7 @@ fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
     let error = |file: &str| Trace::parse(file.as_bytes(), None).unwrap_err().to_string();
     insta::assert_snapshot!(
         ["", "\n\n", "0\n0\n", "5\n4\n", "1\n\n-3\n", "1\n2.5\n", "1\nsix\n", "99999999999999999999", "9999999999999",
-         "time_s,rate\n0,1\n", "time_s,mbps\n0,1\n2,1\n", "mbps\n-1\n", "time_s,mbps\n0\n", "mbps\n1\nNaN\n", "mbps\n0.001\n"]
+         "time_s,rate\n0,1\n", "time_s,mbps\n0,1\n1,1\n3,1\n", "mbps\n-1\n", "time_s,mbps\n0\n", "mbps\n1\nNaN\n", "mbps\n0.001\n"]
             .map(error)
             .join("\n"),
         @r"
@@ -130,9 +130,9 @@ fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
         line 2: `six` is no time; each line is one whole number of milliseconds (a table of rates starts with a header)
         line 1: `99999999999999999999` is no time; times are milliseconds from the start of the trace; subtract the first one
         line 1: time 9999999999999 is more than eleven days; times are milliseconds from the start of the trace; subtract the first one
-        line 1: the header names no rate; name the column of rates in Mbit/s with `mbps`, as in `time_s,mbps`
-        line 3: time_s is 2, 1 was expected; give one row per second, without gaps
-        line 2: mbps is -1; give Mbit/s from 0 to a million
+        line 1: the header names no rate; name the unit in the header, as in `time_s,mbps`, or choose a column and its unit, as in `DL_bitrate:kbps`
+        line 4: time_s advances by 2.000 s, and by 1.000 s in other rows; give rows at equal intervals, without gaps
+        line 2: mbps is -1; give a rate from 0 to a million Mbit/s
         line 2: column `mbps` holds ``, which is no number; give a decimal number
         line 3: column `mbps` holds `NaN`, which is no number; give a decimal number
         column `mbps` adds up to less than one packet; a trace needs at least one chance to deliver; choose another column or file

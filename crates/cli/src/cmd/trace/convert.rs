@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::Verdict;
+use crate::terminal::say;
 
 /// Converts a trace between mahimahi's form and a CSV table of rates per second.
 ///
@@ -17,8 +18,8 @@ pub struct Args {
     /// The form to write.
     #[arg(long, value_enum)]
     to: Form,
-    /// The column of rates, where a CSV table has several.
-    #[arg(long, value_name = "NAME")]
+    /// The column of rates, and its unit where the name has none: `DL_bitrate:kbps`.
+    #[arg(long, value_name = "NAME[:UNIT]")]
     column: Option<String>,
     /// The file to write; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = "-")]
@@ -38,7 +39,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     super::check_out(&args.out, std::slice::from_ref(&args.trace))?;
     let trace = super::read_trace(&args.trace, args.column.as_deref())?;
     let text = match args.to {
-        Form::Mahimahi => trace.to_mahimahi(),
+        Form::Mahimahi => {
+            if let lost_ms @ 1.. = trace.final_outage_ms() {
+                say(format_args!(
+                    "the last {:.3} s have no chance to deliver and are left out: mahimahi's form ends with a chance",
+                    lost_ms as f64 * 1e-3
+                ));
+            }
+            trace.to_mahimahi()
+        }
         Form::Csv => trace.to_rates_csv(),
     };
     super::write_text(&args.out, out, &text)?;

@@ -13,8 +13,8 @@ use super::Verdict;
 pub struct Args {
     /// The trace; `-` is standard input.
     trace: PathBuf,
-    /// The column of rates, where a CSV table has several.
-    #[arg(long, value_name = "NAME")]
+    /// The column of rates, and its unit where the name has none: `DL_bitrate:kbps`.
+    #[arg(long, value_name = "NAME[:UNIT]")]
     column: Option<String>,
     /// Prints one JSON object.
     #[arg(long)]

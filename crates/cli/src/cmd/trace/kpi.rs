@@ -24,8 +24,8 @@ pub struct Args {
     /// How often the modem tells, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     every_ms: u32,
-    /// The column of rates, where a CSV table has several.
-    #[arg(long, value_name = "NAME")]
+    /// The column of rates, and its unit where the name has none: `DL_bitrate:kbps`.
+    #[arg(long, value_name = "NAME[:UNIT]")]
     column: Option<String>,
     /// The file to write; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = "-")]

@@ -1,0 +1,62 @@
+//! Units of rates in names of columns.
+
+/// A unit of a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Unit {
+    /// The unit as messages show it.
+    pub name: &'static str,
+    /// Bits per second in one unit.
+    pub bits: f64,
+}
+
+/// Prefix, its factor, and the unit's name for bits and bytes.
+const PREFIXES: [(&str, f64, &str, &str); 8] = [
+    ("giga", 1e9, "Gbit/s", "GB/s"),
+    ("mega", 1e6, "Mbit/s", "MB/s"),
+    ("kilo", 1e3, "kbit/s", "kB/s"),
+    ("g", 1e9, "Gbit/s", "GB/s"),
+    ("m", 1e6, "Mbit/s", "MB/s"),
+    ("ki", 1024.0, "Kibit/s", "KiB/s"),
+    ("k", 1e3, "kbit/s", "kB/s"),
+    ("", 1.0, "bit/s", "byte/s"),
+];
+
+/// How names write "per second", longest first.
+const PER_SECOND: [&str; 11] =
+    ["_per_second", "_per_sec", "_per_s", " per second", "/second", "/sec", "psec", "/s", "_s", "ps", "p/s"];
+
+impl Unit {
+    /// The unit at the end of a name; `None` if there is none, `Some(None)` if it may be of bits or of bytes.
+    pub fn named(name: &str) -> Option<Option<Unit>> {
+        let name = name.trim_end_matches([')', ']', ' ']);
+        let lower = name.to_ascii_lowercase();
+        let per = PER_SECOND.iter().find(|per| lower.ends_with(*per))?;
+        let (stem, per) = name.split_at(name.len() - per.len());
+        let low = stem.to_ascii_lowercase();
+        let words = [("bytes", true), ("byte", true), ("bits", false), ("bit", false)];
+        let word = words.iter().find(|(word, _)| low.ends_with(word));
+        let (rest, is_bytes) = match word {
+            Some(&(word, is_bytes)) => (&stem[..stem.len() - word.len()], Some(is_bytes)),
+            None if per == "_s" => return None,
+            None => match stem.as_bytes().last()? {
+                // Of capitals only, as in `MBPS`, nothing can be learnt.
+                b'B' if per.contains(|letter: char| letter.is_ascii_uppercase()) => {
+                    (&stem[..stem.len() - 1], None)
+                }
+                b'B' => (&stem[..stem.len() - 1], Some(true)),
+                b'b' => (&stem[..stem.len() - 1], Some(false)),
+                _ => return None,
+            },
+        };
+        let low = rest.to_ascii_lowercase();
+        let fits = |prefix: &str| {
+            let before = low.strip_suffix(prefix)?;
+            (!before.ends_with(|letter: char| letter.is_ascii_alphanumeric())).then_some(())
+        };
+        let (_, factor, bits, bytes) = PREFIXES.iter().find(|(prefix, ..)| fits(prefix).is_some())?;
+        Some(is_bytes.map(|is_bytes| match is_bytes {
+            true => Unit { name: bytes, bits: 8.0 * factor },
+            false => Unit { name: bits, bits: *factor },
+        }))
+    }
+}
