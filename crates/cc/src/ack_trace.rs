@@ -304,6 +304,10 @@ impl Controller for Traced {
         self.inner.on_truth(truth);
     }
 
+    fn on_due(&mut self, packets: u64) {
+        self.inner.on_due(packets);
+    }
+
     fn on_timer(&mut self, now: Time) {
         self.inner.on_timer(now);
         self.write(now, Told::Timer);

@@ -68,6 +68,10 @@ pub trait Controller: Send {
     /// What only a simulator can know ([`Sees::Truth`]); real transports never call it.
     fn on_truth(&mut self, _truth: &Truth) {}
 
+    /// The number of packets that must have left by now to leave exactly when they are needed ([`Sees::Truth`]). Called at
+    /// every such departure where a simulator has computed all of them beforehand, and never elsewhere.
+    fn on_due(&mut self, _packets: u64) {}
+
     /// The instant asked for by [`Controller::next_timer`] has come.
     fn on_timer(&mut self, _now: Time) {}
 

@@ -74,6 +74,10 @@ pub struct Oracle {
     expected: Bytes,
     /// What is on the wire, by the millisecond in which it left.
     wire: VecDeque<Slot>,
+    /// How many packets must have left, where that is known; how many have left; and bytes in flight.
+    due: Option<u64>,
+    sent: u64,
+    inflight: Bytes,
 }
 
 /// A millisecond, from one truth to the next.
@@ -88,7 +92,17 @@ struct Slot {
 impl Oracle {
     /// Keeps `slack` of data waiting at the link.
     pub fn new(mss: Bytes, slack: Duration) -> Oracle {
-        Oracle { mss, slack, rate: FLOOR, capacity: None, expected: Bytes::ZERO, wire: VecDeque::new() }
+        Oracle {
+            mss,
+            slack,
+            rate: FLOOR,
+            capacity: None,
+            expected: Bytes::ZERO,
+            wire: VecDeque::new(),
+            due: None,
+            sent: 0,
+            inflight: Bytes::ZERO,
+        }
     }
 
     /// Computes the queue at the arrival of a packet that leaves at `truth.now`.
@@ -110,14 +124,24 @@ impl Controller for Oracle {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
+        self.sent += 1;
+        self.inflight = sent.inflight;
         if let Some(slot) = self.wire.back_mut() {
             slot.sent += sent.bytes;
         }
     }
 
-    fn on_ack(&mut self, _: &Ack<'_>) {}
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.inflight = ack.inflight;
+    }
 
-    fn on_loss(&mut self, _: &Loss<'_>) {}
+    fn on_loss(&mut self, loss: &Loss<'_>) {
+        self.inflight = loss.inflight;
+    }
+
+    fn on_due(&mut self, packets: u64) {
+        self.due = Some(packets);
+    }
 
     fn on_truth(&mut self, truth: &Truth) {
         let arrived = truth.now - truth.forward_delay;
@@ -141,6 +165,11 @@ impl Controller for Oracle {
     }
 
     fn control(&self) -> Control {
+        if let Some(due) = self.due {
+            // What is due leaves at once, and nothing else does.
+            let cwnd = self.inflight + Bytes(self.mss.0 * due.saturating_sub(self.sent));
+            return Control { cwnd: cwnd.max(self.mss), pacing_rate: None };
+        }
         Control { cwnd: Bytes(u64::MAX), pacing_rate: Some(self.rate) }
     }
 

@@ -114,6 +114,20 @@ struct ImpairmentsPlan {
     batch: Duration,
 }
 
+/// No impairment at all.
+const LOSSLESS: ImpairmentsPlan = ImpairmentsPlan {
+    jitter_mean_ns: 0.0,
+    sway: None,
+    loss: 0.0,
+    burst: None,
+    on_off: None,
+    reorder: 0.0,
+    reorder_extra: Duration::ZERO,
+    duplicate: 0.0,
+    rate: None,
+    batch: Duration::ZERO,
+};
+
 #[derive(Debug)]
 struct Impairments {
     plan: ImpairmentsPlan,
@@ -179,6 +193,17 @@ impl WirePlan {
     /// The same wire with this propagation delay.
     pub fn with_delay(&self, delay: Duration) -> WirePlan {
         WirePlan { delay, ..self.clone() }
+    }
+
+    /// The same wire seen from its far end: packets that enter it `delay` later leave it at the same instants, and those that
+    /// are lost on the way are lost here. `None` if what happens to a packet depends on when it enters.
+    pub(crate) fn from_far_end(&self) -> Option<WirePlan> {
+        let plan = match self.impairments {
+            Some(ImpairmentsPlan { loss, burst, .. }) => Some(ImpairmentsPlan { loss, burst, ..LOSSLESS }),
+            None => None,
+        };
+        let is_same = self.impairments.is_none() || self.impairments == plan;
+        is_same.then_some(WirePlan { delay: Duration::ZERO, impairments: plan })
     }
 
     /// The rate at which the wire serialises; `None` serialises at once.

@@ -16,6 +16,7 @@ use airpace_cc::{Inspect, SchemeError, SchemeSpec};
 use airpace_core::{DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
 use airpace_event::{Acked, Detail, Event, Lost, Recorder, Source};
 use airpace_path::Network;
+use airpace_path::network::NetworkPlan;
 
 use crate::agenda::{Agenda, Part};
 use crate::antenna::Antenna;
@@ -176,11 +177,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Empty courses of the Oracles over the downlink of a cell, by flow; `None` if there are none.
-    pub(crate) fn courses(&mut self) -> Option<Vec<Option<Course>>> {
+    pub(crate) fn courses(&mut self, plan: &NetworkPlan) -> Option<Vec<Option<Course>>> {
+        let is_oracle = |flow: &FlowState| flow.wants_truth && flow.direction == Direction::Downlink;
+        // The bytes of a transfer are there when its request has come, which no other start of the flow would change alike.
+        let has_transfers = self.flows.iter().any(|flow| is_oracle(flow) && flow.transfers.is_some());
+        let is_repeated = plan.is_same_from_near() && !has_transfers;
         let of_flow = |flow: &FlowState| {
-            let is_foreseen = flow.wants_truth && flow.direction == Direction::Downlink;
-            self.network.cell_service(flow.id).filter(|_| is_foreseen)?;
-            Some(Course::new(self.network.entry_delay(flow.id)))
+            self.network.cell_service(flow.id).filter(|_| is_oracle(flow))?;
+            Some(Course::new(self.network.entry_delay(flow.id), is_repeated))
         };
         let courses: Vec<_> = self.flows.iter().map(of_flow).collect();
         courses.iter().any(Option::is_some).then_some(courses)
@@ -206,6 +210,9 @@ impl<'a> Driver<'a> {
     /// Gives the Oracles what they know beforehand.
     pub(crate) fn foresee(&mut self, foresight: Foresight) {
         self.foresight = foresight;
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            flow.departures = self.foresight.departures(index);
+        }
     }
 
     /// Runs until `end` or until `progress` says stop.
@@ -284,6 +291,9 @@ impl<'a> Driver<'a> {
 
     fn wake_sender(&mut self, index: usize) {
         let flow = &mut self.flows[index];
+        if let Some(packets) = flow.departures.due(self.now) {
+            flow.sender.on_due(flow.sender_time(self.now), packets);
+        }
         let outcome = flow.sender.on_timeout(flow.sender_time(self.now));
         self.record_outcome(index, outcome);
         self.transmit(index);

@@ -14,6 +14,7 @@ use airpace_event::Fate;
 
 use crate::clock::DeviceClock;
 use crate::connections::{Connections, Maker};
+use crate::foresight::Departures;
 use crate::lie;
 use crate::run::Change;
 use crate::stats::FlowStats;
@@ -61,6 +62,8 @@ pub(crate) struct FlowState {
     pub(crate) traffic: Traffic,
     pub(crate) has_started: bool,
     pub(crate) last_arrival: Option<Time>,
+    /// When its packets must leave, where that is known beforehand.
+    pub(crate) departures: Departures,
     /// Recent delays of the forward wire; kept for an Oracle only.
     pub(crate) wire_delay: WindowedMax<Duration, Time>,
     pub(crate) state: &'static str,
@@ -120,6 +123,7 @@ impl FlowState {
             traffic,
             has_started: false,
             last_arrival: None,
+            departures: Departures::default(),
             wire_delay: WindowedMax::new(WIRE_DELAY_WINDOW),
             state: "",
             stats: FlowStats::default(),
@@ -158,8 +162,8 @@ impl FlowState {
 
     /// When the sender is due.
     pub(crate) fn next_of_sender(&self) -> Option<Time> {
-        let due = self.sender.next()?;
-        Some(self.sender_clock.map_or(due, |clock| clock.when(due)))
+        let due = self.sender.next().map(|due| self.sender_clock.map_or(due, |clock| clock.when(due)));
+        [due, self.departures.next()].into_iter().flatten().min()
     }
 
     /// Replaces the ends of its connection by those of the next one, if it has several.

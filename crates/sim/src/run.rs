@@ -111,7 +111,7 @@ fn run_foreseen(
 ) -> Result<RunStats, RunError> {
     let end = Time::ZERO + prepared.scenario().duration();
     let mut driver = Driver::new(prepared, scheme, seed, recorder, change, Foresight::None)?;
-    if let Some(courses) = driver.courses() {
+    if let Some(courses) = driver.courses(prepared.network()) {
         let gathering = Foresight::Gathered(courses);
         let mut nobody = Discard;
         let first = Driver::new(prepared, scheme, seed, &mut nobody, None, gathering)?;

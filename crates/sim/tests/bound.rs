@@ -161,3 +161,23 @@ fn nobody_carries_more_than_the_oracle_in_many_worlds() {
     let above: Vec<_> = (101..=148).flat_map(|number| exceeders(number, schemes(number))).collect();
     assert!(above.is_empty(), "{above:#?}");
 }
+
+#[test]
+#[ignore = "debug"]
+fn zz_look() {
+    let number: u64 = std::env::var("W").unwrap().parse().unwrap();
+    let schemes = std::env::var("S").unwrap();
+    let text = world(number);
+    let mut sets = vec![];
+    if let Ok(d) = std::env::var("D") { sets.push(("duration_s".to_string(), d)); }
+    let scenario = Scenario::load(&text, "drawn.toml", &sets).unwrap();
+    println!("{text}");
+    let end = scenario.duration().as_secs_f64();
+    for scheme in schemes.split(',') {
+        let seen = watch(&scenario, scheme, number);
+        for (i, flow) in seen.iter().enumerate() {
+            let row: Vec<String> = (0..(end * 2.0) as usize).map(|k| format!("{:6.2}", flow.mbps(k as f64 * 0.5..k as f64 * 0.5 + 0.5))).collect();
+            println!("{scheme:8} {i} total {:.3} | {}", flow.mbps(3.0..end), row.join(" "));
+        }
+    }
+}

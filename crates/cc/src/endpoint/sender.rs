@@ -361,6 +361,12 @@ impl Sender {
         self.refresh(truth.now);
     }
 
+    /// The number of packets that must have left by `now`, as only a simulator can know.
+    pub fn on_due(&mut self, now: Time, packets: u64) {
+        self.controller.on_due(packets);
+        self.refresh(now);
+    }
+
     /// The controller's last control.
     pub fn control(&self) -> Control {
         self.control

@@ -230,6 +230,12 @@ impl NetworkPlan {
         NetworkPlan { near: flows, ..self.clone() }
     }
 
+    /// Whether a flow whose sender stands near ([`NetworkPlan::seen_from_near`]) finds what it finds across its wire, if each
+    /// packet leaves earlier by the wire's delay. That is not so where wires do more than delay and lose packets.
+    pub fn is_same_from_near(&self) -> bool {
+        self.forward.from_far_end().is_some()
+    }
+
     /// The same network with this trace as its last hop. The trace takes no time when it is empty.
     pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
         NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }

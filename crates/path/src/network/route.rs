@@ -66,7 +66,10 @@ impl<D, A> Flow<D, A> {
             let is_near = carries_data
                 && direction == Direction::Downlink
                 && plan.near.iter().any(|flow| usize::from(flow.0) == index);
-            let config = if is_near { WirePlan::IDEAL } else { config.with_delay(wire_delay) };
+            let config = match is_near {
+                true => config.from_far_end().unwrap_or(WirePlan::IDEAL),
+                false => config.with_delay(wire_delay),
+            };
             let wire = Wire::new(&config, streams, &format!("flow.{index}.{name}"));
             let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
             let crosses_internet = plan.crosses_internet(flow, direction);

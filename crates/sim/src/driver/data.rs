@@ -45,6 +45,9 @@ impl Driver<'_> {
             flow.stats.sent += 1;
             sent += 1;
             flow.note_copy(&transmit);
+            if let Some(course) = self.foresight.gathered(index) {
+                course.note_departure(self.now);
+            }
             self.record(Event::Sent(packet));
             self.observe_sent(index, &packet);
             self.network.push(self.now, packet, Load::Data(transmit.header));
