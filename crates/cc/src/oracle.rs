@@ -5,19 +5,21 @@
 //! waiting in every subframe. So there are two quantities, both of which the truth holds: what the link will serve
 //! (`capacity`), and how much must wait so that it does (`enough`). Where the scheduler's decisions depend on what waits, the
 //! simulator takes both from a run before the run: the same world with the same seed, in which the Oracle stands at the link
-//! and always has more waiting than a subframe could take. The scheduler cannot tell that run from this one, as long as
-//! `enough` waits here: so it decides the same.
+//! and always has more waiting than a subframe could take. Where wires only delay and lose packets, the simulator computes from
+//! that run when each packet must leave ([`Controller::on_due`]). All packets then reach the link at the instants at which they
+//! left there in the run before, and nothing in the world can be different.
 //!
-//! Every millisecond the Oracle simulates the queue until a packet sent now arrives, from what is on the wire and what the
-//! link will serve until then, and sends so that enough will be waiting. A sender at the link need not foresee anything: it
+//! Elsewhere the Oracle simulates the queue every millisecond until a packet sent now arrives, from what is on the wire and
+//! what the link will serve until then, and sends so that enough will be waiting. A sender at the link need not foresee anything: it
 //! fills up what is missing. HARQ, losses and other flows on the way show in the backlog, and are corrected over a few
 //! milliseconds.
 //!
 //! What is no bound: links that several flows fill first come, first served. There the Oracle takes an equal share, and a
 //! rival that fills the queue takes more from any sender that does not do the same.
 //!
-//! Beside rivals the second run may drift away from the first. The Oracle then follows decisions that the scheduler no longer
-//! makes, and another scheme may carry more: `docs/guide/schemes.md` has the figures.
+//! Rivals and schedulers have a memory, and answer each sender in another way. The Oracle carries what a sender with data without end
+//! carries, while the world answers to that sender: another scheme may find a world that leaves it more.
+//! `docs/guide/schemes.md` has the figures.
 //!
 //! Chosen: this scheme is ours. The others are compared with it.
 

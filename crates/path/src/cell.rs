@@ -257,6 +257,11 @@ impl Cell {
         self.uplink.whole_band(device, packet, self.subframe.saturating_sub(1))
     }
 
+    /// Bytes for which a device's queue has room.
+    pub fn room_for(&self, device: DeviceId) -> Bytes {
+        self.device(device).rlc.room()
+    }
+
     /// Bytes that wait for a device and were not sent yet.
     pub fn backlog_of(&self, device: DeviceId) -> Bytes {
         self.device(device).rlc.queued()

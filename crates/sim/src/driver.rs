@@ -121,11 +121,16 @@ impl<'a> Driver<'a> {
                 let plan = prepared.network().seen_from_near(near.map(|(_, flow)| FlowId(flow)).collect());
                 Network::new(&plan, &order, &streams)
             }
-            Foresight::None | Foresight::Known(_) => Network::new(prepared.network(), &order, &streams),
+            Foresight::None | Foresight::Known(_) | Foresight::Given(_) => {
+                Network::new(prepared.network(), &order, &streams)
+            }
         };
         let mut flows = Vec::with_capacity(scenario.flow.len());
         for index in 0..scenario.flow.len() {
-            let spec = scenario.scheme_of(index, scheme);
+            let spec = match foresight {
+                Foresight::Given(_) => scheme.clone(),
+                _ => scenario.scheme_of(index, scheme),
+            };
             let of_it = change.take_if(|(of, _)| *of == index).map(|(_, change)| change);
             let flow = foresight.acted(index, &scenario.flow[index]);
             flows.push(FlowState::new(scenario, (index, &flow), &spec, &streams, of_it)?);
@@ -159,7 +164,7 @@ impl<'a> Driver<'a> {
         for (index, flow) in flows.iter().enumerate() {
             agenda.set(Part::Traffic(index), Some(flow.traffic.next()));
         }
-        Ok(Driver {
+        let mut driver = Driver {
             now: Time::ZERO,
             agenda,
             flows,
@@ -173,7 +178,9 @@ impl<'a> Driver<'a> {
             foresight,
             crowded: false,
             stats: RunStats::default(),
-        })
+        };
+        driver.plan_departures();
+        Ok(driver)
     }
 
     /// Empty courses of the Oracles over the downlink of a cell, by flow; `None` if there are none.
@@ -210,6 +217,10 @@ impl<'a> Driver<'a> {
     /// Gives the Oracles what they know beforehand.
     pub(crate) fn foresee(&mut self, foresight: Foresight) {
         self.foresight = foresight;
+        self.plan_departures();
+    }
+
+    fn plan_departures(&mut self) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
             flow.departures = self.foresight.departures(index);
         }

@@ -5,6 +5,11 @@
 //! begins when its first packet could have got there, and keeps more waiting than a subframe could take: it is served as a
 //! sender that always has data waiting.
 //!
+//! Where a queue of the Internet is before the cell, a sender that always has data waiting fills both, and what has gathered in
+//! the cell while the cell was slow is carried faster than the Internet could bring it later. So the Oracle fills both in the first
+//! run; a run between the two then keeps only as much waiting in the cell as the first run shows to be needed, as late as the
+//! Internet can bring it.
+//!
 //! In the second run each of its packets leaves earlier by what it takes to the base station, and so gets there at the same
 //! instant: the second run is the first one, seen from afar. Where that cannot be, because wires do more than delay and lose
 //! packets, or flows carry transfers that wait for requests, the Oracle follows what the cell did in the first run,
@@ -14,7 +19,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
-use airpace_path::network::CellService;
+use airpace_path::network::{CellService, LinkState};
 use airpace_scenario::Flow;
 
 /// How far ahead the whole band is looked at, so that enough waits before the channel becomes better.
@@ -22,16 +27,25 @@ use airpace_scenario::Flow;
 /// Chosen: four milliseconds. That is the Oracle's own reaction time.
 const AHEAD_MS: usize = 4;
 
+/// How far ahead the run between looks at what must wait in the cell.
+///
+/// Chosen: what is sent in a millisecond is in the cell after the next one.
+const SOON_MS: usize = 3;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
 /// The role of a run; courses by flow, `None` for flows that are no Oracle's over the downlink of a cell.
 #[derive(Debug, Default)]
 pub(crate) enum Foresight {
     /// Its Oracles know nothing beforehand, or it has none over a cell's downlink.
     #[default]
     None,
-    /// It is the first of two.
+    /// It is a run before the last.
     Gathered(Vec<Option<Course>>),
-    /// It is the second of two.
+    /// It is the last run.
     Known(Vec<Option<Course>>),
+    /// The packets of every flow leave at these times.
+    Given(Vec<Vec<Time>>),
 }
 
 /// What a cell does for one flow over a run.
@@ -43,6 +57,8 @@ pub(crate) struct Course {
     moments: Vec<Moment>,
     /// When its packets left the base station; `None` if the second run does not repeat that.
     departures: Option<Vec<Time>>,
+    /// By millisecond, what must wait in the cell, if a run before this one has shown that.
+    needed: Option<Vec<Bytes>>,
 }
 
 /// When the packets of a flow must leave.
@@ -76,9 +92,12 @@ struct Moment {
     sent: Bytes,
     /// What the whole band could take.
     whole_band: Bytes,
-    /// What waits on the way to the cell and in it, if the cell has less waiting than it could take: then a queue
-    /// before the cell limits the flow, and the cell's queue comes and goes as the scheduler has it.
-    limited: Option<Bytes>,
+    /// With this much waiting, the device is served as if data without end waited.
+    saturating: Bytes,
+    /// What waits in the cell.
+    in_cell: Bytes,
+    /// The state of the queue before the cell, if there is one.
+    before: Option<LinkState>,
 }
 
 impl Foresight {
@@ -110,25 +129,56 @@ impl Foresight {
     pub(crate) fn gathered(&mut self, flow: usize) -> Option<&mut Course> {
         match self {
             Foresight::Gathered(courses) => courses[flow].as_mut(),
-            Foresight::None | Foresight::Known(_) => None,
+            Foresight::None | Foresight::Known(_) | Foresight::Given(_) => None,
         }
+    }
+
+    /// Whether the run is one between the first and the last.
+    pub(crate) fn is_between(&self) -> bool {
+        let Foresight::Gathered(courses) = self else { return false };
+        courses.iter().flatten().any(|course| course.needed.is_some())
+    }
+
+    /// What a run between the first and the last is given: how much must wait in the cell. `None` if no queue before the cell asks
+    /// for such a run.
+    pub(crate) fn between(&self) -> Option<Foresight> {
+        let Foresight::Known(courses) = self else { return None };
+        let has_queue = |course: &Course| course.moments.iter().any(|moment| moment.before.is_some());
+        courses.iter().flatten().any(has_queue).then(|| {
+            let next = |course: &Course| Course {
+                needed: has_queue(course).then(|| course.needed()),
+                ..Course::new(course.lead, course.departures.is_some())
+            };
+            Foresight::Gathered(courses.iter().map(|course| course.as_ref().map(next)).collect())
+        })
     }
 
     /// When the packets of a flow must leave; nothing if that is not known.
     pub(crate) fn departures(&mut self, flow: usize) -> Departures {
-        let Foresight::Known(courses) = self else { return Departures::default() };
-        let times = courses[flow].as_mut().and_then(|course| {
-            let lead = course.lead;
-            Some(course.departures.take()?.into_iter().map(|left| left - lead).collect())
-        });
+        let times = match self {
+            Foresight::Known(courses) => courses[flow].as_mut().and_then(|course| {
+                let lead = course.lead;
+                Some(course.departures.take()?.into_iter().map(|left| left - lead).collect())
+            }),
+            Foresight::Given(flows) => flows.get_mut(flow).map(std::mem::take),
+            Foresight::None | Foresight::Gathered(_) => None,
+        };
         Departures { times: times.unwrap_or_default(), due: 0 }
+    }
+
+    /// The course of a flow, in any run that has one.
+    pub(crate) fn course(&self, flow: usize) -> Option<&Course> {
+        match self {
+            Foresight::Gathered(courses) | Foresight::Known(courses) => courses[flow].as_ref(),
+            Foresight::None | Foresight::Given(_) => None,
+        }
     }
 
     /// The course that is known for a flow.
     pub(crate) fn known(&self, flow: usize) -> Option<&Course> {
         match self {
             Foresight::Known(courses) => courses[flow].as_ref(),
-            Foresight::None | Foresight::Gathered(_) => None,
+            Foresight::None | Foresight::Gathered(_) | Foresight::Given(_) => None,
         }
     }
 }
@@ -137,7 +187,7 @@ impl Course {
     /// A course that is gathered for a flow whose first packet takes `lead` to the base station. `is_repeated` says whether the
     /// second run repeats the departures.
     pub(crate) fn new(lead: Duration, is_repeated: bool) -> Course {
-        Course { lead, moments: vec![], departures: is_repeated.then(Vec::new) }
+        Course { lead, moments: vec![], departures: is_repeated.then(Vec::new), needed: None }
     }
 
     /// Notes that a packet leaves the base station.
@@ -147,10 +197,32 @@ impl Course {
         }
     }
 
-    /// Notes the next millisecond: what the cell does, what waits in it, and what waits before it, if there is a queue.
-    pub(crate) fn note(&mut self, cell: CellService, in_cell: Bytes, before: Option<Bytes>) {
-        let limited = before.filter(|_| in_cell < cell.whole_band).map(|before| before + in_cell);
-        self.moments.push(Moment { sent: cell.sent, whole_band: cell.whole_band, limited });
+    /// Notes the next millisecond: what the cell does, what waits in it, and the queue before it, if there is one.
+    pub(crate) fn note(&mut self, cell: CellService, in_cell: Bytes, before: Option<LinkState>) {
+        let CellService { sent, whole_band, saturating, .. } = cell;
+        self.moments.push(Moment { sent, whole_band, saturating, in_cell, before });
+    }
+
+    /// By millisecond, the least that must wait in the cell so that it is served as it was: what it took later and the queue before it
+    /// could not have brought later.
+    fn needed(&self) -> Vec<Bytes> {
+        let mut by_then = Bytes::ZERO;
+        let needed = self.moments.iter().rev().map(|moment| {
+            let rate = moment.before.and_then(|before| before.rate);
+            let brought = rate.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(MILLISECOND));
+            by_then = (by_then - brought).max(moment.sent + moment.in_cell.min(moment.saturating));
+            by_then - moment.sent
+        });
+        let mut needed: Vec<Bytes> = needed.collect();
+        needed.reverse();
+        needed
+    }
+
+    /// What must wait in the cell when what is sent at `at` gets there; `None` if no run before has shown that.
+    pub(crate) fn needed_at(&self, at: Time) -> Option<Bytes> {
+        let needed = self.needed.as_ref()?;
+        let place = at.as_millis() as usize;
+        needed[place.min(needed.len())..].iter().take(SOON_MS).copied().max()
     }
 
     /// What the cell serves in the millisecond of `at`, and how much must wait there.
@@ -160,7 +232,8 @@ impl Course {
         let served = self.moments[place + 1].sent - self.moments[place].sent;
         let ahead = &self.moments[place..self.moments.len().min(place + AHEAD_MS)];
         let whole_band = ahead.iter().map(|moment| moment.whole_band).max()?;
-        let enough = self.moments[place].limited.unwrap_or(whole_band);
-        Some((Rate::from_bytes_per(served, Duration::from_millis(1)), enough))
+        let now = &self.moments[place];
+        let enough = now.before.map_or(whole_band, |before| before.backlog + now.in_cell);
+        Some((Rate::from_bytes_per(served, MILLISECOND), enough))
     }
 }

@@ -49,5 +49,5 @@ pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};
 pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, builtin};
 pub use clock::DeviceClock;
 pub use driver::Progress;
-pub use run::{Change, RunError, run, run_changed, run_prepared, run_traced};
+pub use run::{Change, RunError, run, run_changed, run_departures, run_prepared, run_traced};
 pub use stats::{FlowStats, RunStats};

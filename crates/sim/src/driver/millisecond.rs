@@ -115,9 +115,9 @@ impl Driver<'_> {
         let id = self.flows[index].id;
         let cell = self.network.cell_service(id);
         if let (Some(course), Some(cell)) = (self.foresight.gathered(index), cell) {
-            let backlog_in = |link| Some(self.network.shared_link(id, link, self.now)?.backlog);
-            let in_cell = backlog_in(SharedLink::LastHop).unwrap_or_default();
-            course.note(cell, in_cell, backlog_in(SharedLink::Internet));
+            let state_of = |link| self.network.shared_link(id, link, self.now);
+            let in_cell = state_of(SharedLink::LastHop).map_or(Bytes::ZERO, |state| state.backlog);
+            course.note(cell, in_cell, state_of(SharedLink::Internet));
         }
         if !self.flows[index].is_running(self.now) {
             return;
@@ -177,8 +177,8 @@ impl Driver<'_> {
         Some(Truth { now, capacity: capacity?, enough, backlog, on_wire, forward_delay })
     }
 
-    /// For a sender at the base station in the run that gathers: enough of its data in the queue that limits it, and no more in the
-    /// other.
+    /// For a sender at the base station in a run that gathers: enough of its data in the cell or, where there is a queue before the
+    /// cell, in both. In the run between the first and the last, no more than is needed.
     fn truth_at_the_base_station(&self, index: usize, cell: CellService) -> Option<Truth> {
         let flow = &self.flows[index];
         let (in_cell, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
@@ -186,10 +186,12 @@ impl Driver<'_> {
         if let Some((before, _)) = self.share_of(flow.id, SharedLink::Internet, self.now)
             && let Some(rate) = before.rate
         {
-            let enough_before = rate.bytes_in(BEFORE_THE_CELL);
-            if enough_before - before.backlog < enough - backlog {
-                (enough, backlog) = (enough_before, before.backlog);
-            }
+            let needed = self.foresight.course(index).and_then(|course| course.needed_at(self.now));
+            (enough, backlog) = match needed {
+                Some(needed) => (Bytes(needed.0 / sharers), in_cell.backlog + before.backlog),
+                None if cell.room < cell.saturating => (enough, in_cell.backlog),
+                None => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
+            };
         }
         let (now, capacity) = (flow.sender_time(self.now), Rate::from_bps(0));
         Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })

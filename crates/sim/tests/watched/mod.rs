@@ -3,6 +3,7 @@
 
 use std::ops::{ControlFlow, Range};
 
+use airpace_core::Time;
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
@@ -28,6 +29,16 @@ pub fn watch(scenario: &Scenario, scheme: &str, seed: u64) -> Vec<Watched> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
     airpace_sim::run(scenario, &spec, seed, &mut watch, &mut |_| ControlFlow::Continue(()))
+        .unwrap_or_else(|error| panic!("{error}"));
+    watch.flows
+}
+
+/// Runs a scenario whose packets leave at these times, by flow; returns all its flows.
+pub fn watch_departures(scenario: &Scenario, departures: Vec<Vec<Time>>, seed: u64) -> Vec<Watched> {
+    let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
+    let prepared = scenario.prepare().unwrap_or_else(|error| panic!("{error}"));
+    let mut go_on = |_| ControlFlow::Continue(());
+    airpace_sim::run_departures(&prepared, departures, seed, &mut watch, &mut go_on)
         .unwrap_or_else(|error| panic!("{error}"));
     watch.flows
 }
@@ -80,6 +91,16 @@ impl Look {
 impl Watched {
     fn of(device: u16) -> Watched {
         Watched { device, ..Watched::default() }
+    }
+
+    /// When each packet was sent.
+    pub fn departures(&self) -> Vec<Time> {
+        self.sent.iter().map(|&at| Time::from_secs_f64(at)).collect()
+    }
+
+    /// Time in s, bytes and queueing delay in ms of every packet that arrived.
+    pub fn arrivals(&self) -> &[(f64, u64, f64)] {
+        &self.arrivals
     }
 
     /// Mean rate of the data that arrived.
