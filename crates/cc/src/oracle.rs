@@ -5,7 +5,7 @@
 //! waiting in every subframe. So there are two quantities, both of which the truth holds: what the link will serve
 //! (`capacity`), and how much must wait so that it does (`enough`). Where the scheduler's decisions depend on what waits, the
 //! simulator takes both from a run before the run: the same world with the same seed, in which the Oracle stands at the link
-//! and always has more waiting than a subframe could take. Where wires only delay and lose packets, the simulator computes from
+//! and always has more waiting than a subframe could take. Where what a wire does to a packet does not depend on when it leaves, the simulator computes from
 //! that run when each packet must leave ([`Controller::on_due`]). All packets then reach the link at the instants at which they
 //! left there in the run before, and nothing in the world can be different.
 //!

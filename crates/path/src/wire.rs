@@ -103,6 +103,8 @@ pub struct WirePlan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ImpairmentsPlan {
     jitter_mean_ns: f64,
+    /// Whether the jitter that is drawn delays packets.
+    delays_by_jitter: bool,
     sway: Option<SwayPlan>,
     loss: f64,
     burst: Option<BurstConfig>,
@@ -113,20 +115,6 @@ struct ImpairmentsPlan {
     rate: Option<Rate>,
     batch: Duration,
 }
-
-/// No impairment at all.
-const LOSSLESS: ImpairmentsPlan = ImpairmentsPlan {
-    jitter_mean_ns: 0.0,
-    sway: None,
-    loss: 0.0,
-    burst: None,
-    on_off: None,
-    reorder: 0.0,
-    reorder_extra: Duration::ZERO,
-    duplicate: 0.0,
-    rate: None,
-    batch: Duration::ZERO,
-};
 
 #[derive(Debug)]
 struct Impairments {
@@ -165,6 +153,7 @@ impl WireConfig {
         let rate = self.rate_mbps.map(|mbps| positive("rate_mbps", mbps)).transpose()?;
         let impairments = ImpairmentsPlan {
             jitter_mean_ns: duration_ms("jitter_mean_ms", self.jitter_mean_ms)?.as_nanos() as f64,
+            delays_by_jitter: true,
             sway: self.sway.map(|sway| sway.plan().map_err(|error| error.within("sway"))).transpose()?,
             loss: probability("loss", self.loss)?,
             burst: self.burst,
@@ -195,15 +184,27 @@ impl WirePlan {
         WirePlan { delay, ..self.clone() }
     }
 
-    /// The same wire seen from its far end: packets that enter it `delay` later leave it at the same instants, and those that
-    /// are lost on the way are lost here. `None` if what happens to a packet depends on when it enters.
+    /// The same wire seen from its far end: the packets that are lost on the way are lost here, and the others pass at once.
+    /// `None` if what happens to a packet depends on when it enters.
     pub(crate) fn from_far_end(&self) -> Option<WirePlan> {
-        let plan = match self.impairments {
-            Some(ImpairmentsPlan { loss, burst, .. }) => Some(ImpairmentsPlan { loss, burst, ..LOSSLESS }),
-            None => None,
+        let plan = self.impairments.map(|plan| ImpairmentsPlan { delays_by_jitter: false, ..plan });
+        let depends_on_time = |plan: &ImpairmentsPlan| {
+            let ImpairmentsPlan { sway, on_off, reorder, rate, batch, .. } = plan;
+            sway.is_some() || on_off.is_some() || rate.is_some() || *reorder > 0.0 || *batch > Duration::ZERO
         };
-        let is_same = self.impairments.is_none() || self.impairments == plan;
+        let is_same = !plan.as_ref().is_some_and(depends_on_time);
         is_same.then_some(WirePlan { delay: Duration::ZERO, impairments: plan })
+    }
+
+    /// The jitter of each packet, in order, of the wire that is built with the same arguments; without end. `None` if it has no
+    /// jitter.
+    pub(crate) fn jitters(
+        &self,
+        streams: &Streams,
+        name: &str,
+    ) -> Option<impl Iterator<Item = Duration> + use<>> {
+        let mut wire = Wire::new(self, streams, name).impairments?;
+        (wire.plan.jitter_mean_ns > 0.0).then(|| std::iter::repeat_with(move || wire.draw(true).jitter))
     }
 
     /// The rate at which the wire serialises; `None` serialises at once.
@@ -236,9 +237,8 @@ impl Wire {
         wire.now = now;
         let is_on = wire.switch.as_mut().is_none_or(|switch| switch.is_on(now));
         let sent = if is_on { wire.serialised(now, packet.bytes) } else { now };
-        let fate = if wire.loses() || !is_on { Fate::WireLoss } else { Fate::Delivered };
-        let copies = if fate == Fate::Delivered && wire.chance(wire.plan.duplicate) { 2 } else { 1 };
-        let arrival = sent + self.delay + wire.jitter() + wire.extra_delay(sent);
+        let Drawn { fate, copies, jitter } = wire.draw(is_on);
+        let arrival = sent + self.delay + jitter + wire.extra_delay(sent);
         let earliest = self.fifo.back().map_or(Time::ZERO, |before| before.time);
         let takes_longer_way = wire.chance(wire.plan.reorder);
         let released =
@@ -256,7 +256,22 @@ impl Wire {
     }
 }
 
+/// What is drawn for a packet when it enters a wire.
+struct Drawn {
+    fate: Fate,
+    copies: usize,
+    jitter: Duration,
+}
+
 impl Impairments {
+    /// Draws what happens to the next packet; the wire loses it if it is off.
+    fn draw(&mut self, is_on: bool) -> Drawn {
+        let fate = if self.loses() || !is_on { Fate::WireLoss } else { Fate::Delivered };
+        let copies = if fate == Fate::Delivered && self.chance(self.plan.duplicate) { 2 } else { 1 };
+        let jitter = self.jitter();
+        Drawn { fate, copies, jitter: if self.plan.delays_by_jitter { jitter } else { Duration::ZERO } }
+    }
+
     /// When the last bit of a packet that arrives at `now` is on the wire.
     fn serialised(&mut self, now: Time, bytes: Bytes) -> Time {
         if let Some(rate) = self.plan.rate {

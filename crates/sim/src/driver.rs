@@ -179,7 +179,7 @@ impl<'a> Driver<'a> {
             crowded: false,
             stats: RunStats::default(),
         };
-        driver.plan_departures();
+        driver.plan_departures(prepared.network(), &streams);
         Ok(driver)
     }
 
@@ -214,15 +214,15 @@ impl<'a> Driver<'a> {
         Ok((self.stats, courses))
     }
 
-    /// Gives the Oracles what they know beforehand.
-    pub(crate) fn foresee(&mut self, foresight: Foresight) {
+    /// Gives the Oracles of the run with `seed` what they know beforehand.
+    pub(crate) fn foresee(&mut self, foresight: Foresight, plan: &NetworkPlan, seed: u64) {
         self.foresight = foresight;
-        self.plan_departures();
+        self.plan_departures(plan, &Streams::new(seed));
     }
 
-    fn plan_departures(&mut self) {
+    fn plan_departures(&mut self, plan: &NetworkPlan, streams: &Streams) {
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            flow.departures = self.foresight.departures(index);
+            flow.departures = self.foresight.departures(index, plan.jitters(flow.id, streams));
         }
     }
 

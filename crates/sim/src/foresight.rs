@@ -11,8 +11,9 @@
 //! Internet can bring it.
 //!
 //! In the second run each of its packets leaves earlier by what it takes to the base station, and so gets there at the same
-//! instant: the second run is the first one, seen from afar. Where that cannot be, because wires do more than delay and lose
-//! packets, or flows carry transfers that wait for requests, the Oracle follows what the cell did in the first run,
+//! instant: the second run is the first one, seen from afar. (A packet that jitter would hold up leaves earlier still, and
+//! those behind it may come a little too early.) Where that cannot be, because what a wire does to a packet depends on when it
+//! leaves, or because flows carry transfers that wait for requests, the Oracle follows what the cell did in the first run,
 //! millisecond by millisecond.
 
 use std::borrow::Cow;
@@ -153,12 +154,26 @@ impl Foresight {
         })
     }
 
-    /// When the packets of a flow must leave; nothing if that is not known.
-    pub(crate) fn departures(&mut self, flow: usize) -> Departures {
+    /// When the packets of a flow must leave; nothing if that is not known. `jitters` are those of its wire.
+    pub(crate) fn departures(
+        &mut self,
+        flow: usize,
+        jitters: Option<impl Iterator<Item = Duration>>,
+    ) -> Departures {
         let times = match self {
             Foresight::Known(courses) => courses[flow].as_mut().and_then(|course| {
-                let lead = course.lead;
-                Some(course.departures.take()?.into_iter().map(|left| left - lead).collect())
+                let mut times = course.departures.take()?;
+                times.iter_mut().for_each(|left| *left = *left - course.lead);
+                if let Some(jitters) = jitters {
+                    times.iter_mut().zip(jitters).for_each(|(left, jitter)| *left = *left - jitter);
+                    // A packet that jitter holds up must not hold up those that leave after it.
+                    let mut next = Time::NEVER;
+                    for left in times.iter_mut().rev() {
+                        next = next.min(*left);
+                        *left = next;
+                    }
+                }
+                Some(times)
             }),
             Foresight::Given(flows) => flows.get_mut(flow).map(std::mem::take),
             Foresight::None | Foresight::Gathered(_) => None,

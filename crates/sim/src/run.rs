@@ -143,7 +143,7 @@ fn run_foreseen(
             }
             next = foresight.between().filter(|_| is_first);
             if next.is_none() {
-                driver.foresee(foresight);
+                driver.foresee(foresight, prepared.network(), seed);
             }
         }
     }

@@ -231,9 +231,15 @@ impl NetworkPlan {
     }
 
     /// Whether a flow whose sender stands near ([`NetworkPlan::seen_from_near`]) finds what it finds across its wire, if each
-    /// packet leaves earlier by the wire's delay. That is not so where wires do more than delay and lose packets.
+    /// packet leaves earlier by what it takes over the wire. That is not so where this depends on when it leaves.
     pub fn is_same_from_near(&self) -> bool {
         self.forward.from_far_end().is_some()
+    }
+
+    /// The jitter of each data packet of a flow on its wire, in a run with these random numbers: in order, without end. `None` if
+    /// there is none.
+    pub fn jitters(&self, flow: FlowId, streams: &Streams) -> Option<impl Iterator<Item = Duration> + use<>> {
+        self.forward.jitters(streams, &forward_wire(flow))
     }
 
     /// The same network with this trace as its last hop. The trace takes no time when it is empty.
@@ -318,4 +324,9 @@ impl NetworkPlan {
             .saturating_add(serialisation(&self.forward, flow.data_bytes))
             .saturating_add(serialisation(&self.reverse, ACK_BYTES))
     }
+}
+
+/// The name of a flow's wire for its data.
+pub(super) fn forward_wire(flow: FlowId) -> String {
+    format!("flow.{}.forward", flow.0)
 }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::{Bytes, Direction, Packet, Streams, Time};
+use airpace_core::{Bytes, Direction, FlowId, Packet, Streams, Time};
 use airpace_event::Fate;
 
 use super::Load;
 use super::in_flight::InFlight;
 use super::last_hop::LastHop;
-use super::plan::{FlowConfig, NetworkPlan};
+use super::plan::{FlowConfig, NetworkPlan, forward_wire};
 use crate::link::Link;
 use crate::wire::{Wire, WirePlan};
 
@@ -61,8 +61,10 @@ impl<D, A> Flow<D, A> {
         let wire_delay = plan.wire_delay(flow, last_hop);
         let routes = Direction::BOTH.map(|direction| {
             let carries_data = direction == flow.direction;
-            let (config, name) =
-                if carries_data { (&plan.forward, "forward") } else { (&plan.reverse, "reverse") };
+            let (config, name) = match carries_data {
+                true => (&plan.forward, forward_wire(FlowId(index as u16))),
+                false => (&plan.reverse, format!("flow.{index}.reverse")),
+            };
             let is_near = carries_data
                 && direction == Direction::Downlink
                 && plan.near.iter().any(|flow| usize::from(flow.0) == index);
@@ -70,7 +72,7 @@ impl<D, A> Flow<D, A> {
                 true => config.from_far_end().unwrap_or(WirePlan::IDEAL),
                 false => config.with_delay(wire_delay),
             };
-            let wire = Wire::new(&config, streams, &format!("flow.{index}.{name}"));
+            let wire = Wire::new(&config, streams, &name);
             let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
             let crosses_internet = plan.crosses_internet(flow, direction);
             // From the Internet's end to the device's end.
