@@ -183,14 +183,16 @@ impl Driver<'_> {
         let flow = &self.flows[index];
         let (in_cell, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
         let (mut enough, mut backlog) = (Bytes(cell.saturating.0 / sharers), in_cell.backlog);
-        if let Some((before, _)) = self.share_of(flow.id, SharedLink::Internet, self.now)
-            && let Some(rate) = before.rate
-        {
+        if let Some((before, _)) = self.share_of(flow.id, SharedLink::Internet, self.now) {
             let needed = self.foresight.course(index).and_then(|course| course.needed_at(self.now));
             (enough, backlog) = match needed {
                 Some(needed) => (Bytes(needed.0 / sharers), in_cell.backlog + before.backlog),
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
-                None => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
+                None => match before.rate {
+                    Some(rate) => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
+                    // The queue may have a rate later: what the cell takes then must be there before.
+                    None => (enough, Bytes::ZERO),
+                },
             };
         }
         let (now, capacity) = (flow.sender_time(self.now), Rate::from_bps(0));
