@@ -10,10 +10,16 @@ use airpace_eval::{Choice, RunSummary, Summary, metric};
 
 use crate::terminal::{Paint, Table, columns, fit, hang};
 
+/// The share of the path's capacity. Where the Oracle ran, its column has the share of what the Oracle carried instead.
+const UTILIZATION: &str = "utilization";
+
+/// The heading of the share of what the Oracle carried.
+const OF_ORACLE: &str = "oracle %";
+
 /// The columns of numbers: heading, metric, and whether the deviation over seeds is shown beside the mean.
 const COLUMNS: [(&str, &str, bool); 7] = [
     ("Mbit/s", "throughput_mbps", true),
-    ("used %", "utilization", false),
+    ("used %", UTILIZATION, false),
     ("delay ms", "one_way_delay_ms.mean", false),
     ("p95", "one_way_delay_ms.p95", false),
     ("queueing p95", "queueing_delay_ms.p95", true),
@@ -103,7 +109,11 @@ pub fn write_verdicts(
 
 /// A row per scheme and flow. The flows that ran the schemes under test come first, their rivals after them.
 fn table(runs: &[&RunSummary]) -> Table {
-    let heads: Vec<&str> = ["scheme", "flow"].into_iter().chain(COLUMNS.map(|(head, ..)| head)).collect();
+    let has_oracle = runs.iter().any(|run| comparison::is_oracle(&run.scheme));
+    let columns = COLUMNS.map(|(head, path, _)| {
+        if path == UTILIZATION && has_oracle { OF_ORACLE } else { head }
+    });
+    let heads: Vec<&str> = ["scheme", "flow"].into_iter().chain(columns).collect();
     let mut table = Table::new(&heads, 2);
     let (mut under_test, mut rivals) = (Vec::new(), Vec::new());
     for (scheme, of_scheme) in by_scheme(runs) {
@@ -111,6 +121,11 @@ fn table(runs: &[&RunSummary]) -> Table {
             let is_under_test = flow.scheme == scheme;
             let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };
             let numbers = COLUMNS.map(|(_, path, has_deviation)| {
+                if path == UTILIZATION && has_oracle {
+                    // What the Oracle left to a rival is no measure of the rival.
+                    let share = is_under_test.then(|| comparison::share_of_oracle(&of_scheme, runs, index));
+                    return shown(path).text(share.flatten());
+                }
                 let over_seeds =
                     Spread::of(of_scheme.iter().map(|run| metric(&run.flows[index].metrics, path)));
                 over_seeds_text(over_seeds, shown(path), has_deviation)

@@ -36,8 +36,8 @@ struct Standing<'a> {
     scheme: &'a str,
     /// By seed: the throughput of all flows that ran the scheme, in Mbit/s.
     rates_mbps: Vec<f64>,
-    /// The mean share of the path's capacity, in [0, 1]; `None` where the path has no capacity, where the flow does not
-    /// take all that it can get, or where several flows ran the scheme.
+    /// The mean share of what the Oracle carried or, if it did not run, of the path's capacity; 1 is all. `None` where the path has
+    /// no capacity, where the flow does not take all that it can get, or where several flows ran the scheme.
     used: Option<f64>,
     /// The 95th percentile of queueing delay, in ms: the mean over seeds of the flow with the longest.
     queueing_p95_ms: Option<f64>,
@@ -53,7 +53,7 @@ struct Standing<'a> {
 pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
     let mut standings: Vec<Standing> = by_scheme(runs)
         .into_iter()
-        .filter_map(|(scheme, of_scheme)| Standing::of(scheme, &of_scheme))
+        .filter_map(|(scheme, of_scheme)| Standing::of(scheme, &of_scheme, runs))
         .collect();
     let oracles: Vec<Standing> = standings.extract_if(.., |standing| standing.is_oracle()).collect();
     let transfers = standings.iter().chain(&oracles).any(|standing| standing.has_transfers);
@@ -82,6 +82,23 @@ pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
         )
     }));
     sentences
+}
+
+/// Whether a scheme is the Oracle, with any options.
+pub fn is_oracle(scheme: &str) -> bool {
+    scheme.split([':', '@']).next() == Some(ORACLE)
+}
+
+/// The throughput of flow `index` of `runs` as a share of that of the same flow of the Oracle's runs among `all` runs of the
+/// scenario, with the same seeds: the mean over the seeds. 1 is as much as the Oracle carried. `None` if the Oracle did not run, or
+/// carried nothing.
+pub fn share_of_oracle(runs: &[&RunSummary], all: &[&RunSummary], index: usize) -> Option<f64> {
+    let mbps = |run: &RunSummary| run.flows[index].metrics.throughput_mbps;
+    let share = |run: &&RunSummary| {
+        let oracle = all.iter().find(|other| other.seed == run.seed && is_oracle(&other.scheme))?;
+        Some(mbps(run) / mbps(oracle)).filter(|share| share.is_finite())
+    };
+    Spread::of(runs.iter().map(share)).map(|spread| spread.mean)
 }
 
 /// What a scenario compares.
@@ -145,8 +162,8 @@ impl Unit {
 }
 
 impl<'a> Standing<'a> {
-    /// `None` if no flow of the runs ran the scheme under test.
-    fn of(scheme: &'a str, runs: &[&RunSummary]) -> Option<Standing<'a>> {
+    /// The standing of the scheme of `runs`, which are among `all` runs of the scenario. `None` if no flow ran the scheme under test.
+    fn of(scheme: &'a str, runs: &[&RunSummary], all: &[&RunSummary]) -> Option<Standing<'a>> {
         let indices: Vec<usize> =
             (0..runs[0].flows.len()).filter(|index| runs[0].flows[*index].scheme == scheme).collect();
         let first = &runs[0].flows[*indices.first()?];
@@ -164,7 +181,9 @@ impl<'a> Standing<'a> {
         Some(Standing {
             scheme,
             rates_mbps: runs.iter().map(flows).collect(),
-            used: if is_alone { mean_of(indices[0], "utilization") } else { None },
+            used: share_of_oracle(runs, all, indices[0])
+                .or_else(|| mean_of(indices[0], "utilization"))
+                .filter(|_| is_alone),
             queueing_p95_ms: highest("queueing_delay_ms.p95"),
             loss: highest("loss_rate").unwrap_or(0.0),
             has_transfers: transfers.is_some(),
@@ -173,7 +192,7 @@ impl<'a> Standing<'a> {
     }
 
     fn is_oracle(&self) -> bool {
-        self.scheme.split([':', '@']).next() == Some(ORACLE)
+        is_oracle(self.scheme)
     }
 
     fn rate_mbps(&self) -> f64 {
