@@ -282,10 +282,23 @@ mod tests {
         ];
         assert_eq!(
             words(&runs),
-            "Best here: pbe. pbe carried 98 % of what was possible with 20 ms of queueing delay (95th percentile). \
-             cubic 100 % with 640 ms and lost 3.1 % of its packets; bbr as much with 160 ms; copa 48 % with 12 ms. \
+            "Best here: pbe. pbe carried 99 % of what was possible with 20 ms of queueing delay (95th percentile). \
+             cubic 101 % with 640 ms and lost 3.1 % of its packets; bbr as much with 160 ms; copa 48 % with 12 ms. \
              oracle, which knows the path in advance, as much with 18 ms."
         );
+    }
+
+    #[test]
+    fn a_share_of_the_oracle_is_that_of_the_same_seed_and_flow() {
+        let runs = [
+            run("oracle:slack_ms=5", 1, 40.0, 18.0),
+            run("oracle:slack_ms=5", 2, 20.0, 18.0),
+            run("pbe", 1, 30.0, 20.0),
+            run("pbe", 2, 20.0, 20.0),
+        ];
+        let all: Vec<&RunSummary> = runs.iter().collect();
+        assert_eq!(share_of_oracle(&all[2..], &all, 1), Some(0.875), "of 0.75 and 1");
+        assert_eq!(share_of_oracle(&all[2..], &all[2..], 1), None, "the Oracle did not run");
     }
 
     #[test]
