@@ -32,7 +32,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#009E73", marker: "rect" },
     presets: &[Preset {
         name: "linux",
-        summary: "as in Linux where Linux differs from RFC 9438 and 9406; tested against the kernel",
+        summary: "as in Linux where Linux differs from RFC 9438 and 9406; compared with Linux 6.18",
         set: &[("hystart", "linux"), ("growth", "linux"), ("recovery", "linux")],
     }],
     options: &[

@@ -9,6 +9,7 @@
 //! | [`target`] | the queueing delay at which it aims |
 //! | [`mod@profile`] | what users may set |
 //! | [`look`] | what ACKs say, twice per round trip |
+//! | [`losses`] | which losses show that a buffer overflowed |
 //! | `start` | how far slow start has come |
 //! | [`rival`] | flows that do not drain a queue |
 //! | [`trials`] | the learner of the text (`morc@paper`): Allegro's, which leaves out useless trials |
@@ -21,6 +22,7 @@
 pub mod ahead;
 pub mod avoidance;
 pub mod look;
+pub mod losses;
 pub mod profile;
 pub mod rival;
 mod start;

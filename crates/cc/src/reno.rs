@@ -22,7 +22,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#56B4E9", marker: "diamond" },
     presets: &[Preset {
         name: "linux",
-        summary: "recovers as Linux does; tested against the kernel",
+        summary: "recovers as Linux does; compared with Linux 6.18 over recorded links and lossy paths",
         set: &[("recovery", "linux")],
     }],
     options: &[

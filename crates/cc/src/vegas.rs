@@ -29,7 +29,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#CC6677", marker: "circle" },
     presets: &[Preset {
         name: "linux",
-        summary: "as Linux's tcp_vegas",
+        summary: "as Linux's tcp_vegas by its source; not compared with a kernel",
         set: &[("slow_start", "each"), ("measure", "least"), ("loss_leaves", "0.5")],
     }],
     options: &[

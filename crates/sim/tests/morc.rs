@@ -48,6 +48,15 @@ fn random_loss_of_a_two_thousandth_does_not_slow_it_down_as_it_does_cubic() {
 }
 
 #[test]
+fn random_loss_with_jitter_is_no_short_buffer() {
+    for (loss, jitter_ms) in [(0.03, 0.0), (0.03, 1.0), (0.03, 2.0), (0.1, 0.0), (0.1, 1.0), (0.1, 2.0)] {
+        let line = Line { loss, jitter_ms, ..Line::new(6.6, 100.0, 200.0) };
+        let used = utilization("morc", &line);
+        assert!(used > 0.9, "loss {loss}, jitter {jitter_ms} ms: {used}");
+    }
+}
+
+#[test]
 fn its_queue_is_neither_empty_nor_long() {
     let seen = lab(60.0, 30.0, 0.0).alone("morc", 40.0);
     let (mbps, mean_ms) = (seen.mbps(10.0..40.0), seen.queueing_mean_ms(10.0..40.0));

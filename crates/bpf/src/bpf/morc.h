@@ -313,15 +313,31 @@ AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 qu
 	return 1;
 }
 
+/* Whether an interval lost more than chance explains, at a queue that is longer than jitter. Keeps the mean loss. */
+AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queue)
+{
+	ap_u64 bound = PCC_ONE / 50 + m->mean_loss + m->mean_loss / 2, is_first = !m->mean_of;
+	int is_many = r->packets > 4096;
+	/* Squares fit into 64 bits: of a packet, there are 2^19 parts, or 2^11 where packets are many. */
+	ap_u64 sent = ap_min(r->packets, 1ULL << 20), expected = sent * m->mean_loss;
+	ap_u64 beyond = ap_less(ap_min(r->lost, sent) * PCC_ONE, sent * bound) >> (is_many ? 19 : 11);
+	ap_u64 chance = is_many ? expected >> 6 : expected << 10;
+
+	m->mean_of = ap_min(m->mean_of + 1, MORC_MEAN_OF);
+	m->mean_loss = (m->mean_loss * (m->mean_of - 1) + r->loss) / m->mean_of;
+	return !is_first && r->lost >= MORC_OVERFLOW_PACKETS && r->loss > bound && beyond * beyond > chance &&
+	       queue >= MORC_LEAST_FULL;
+}
+
 /* Takes in the report of an interval. Returns whether the current one must end now. */
 AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
 {
-	ap_u64 queue, most_loss;
+	ap_u64 queue;
+	int is_near_crest;
 
 	if (!m || !r)
 		return 0;
 	queue = ap_less(r->rtt, morc_rtt_min(m));
-	most_loss = PCC_ONE / 50 + m->mean_loss + m->mean_loss / 2;
 	if (r->lost == r->packets) {
 		if (m->phase == MORC_STARTING)
 			m->start_unknown = ap_less(m->start_unknown, r->role == PCC_STEP);
@@ -332,13 +348,12 @@ AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
 	}
 	m->is_limited = r->sent_rate * 10 < r->rate * 9;
 	m->arrived = r->acked_rate;
-	/* A sixteenth of what is new. */
-	m->mean_loss = (m->mean_loss * 15 + r->loss) / 16;
-	if (m->tuning.overflow && r->lost >= MORC_OVERFLOW_PACKETS && r->loss > most_loss && queue) {
+	is_near_crest = queue * 10 > m->crest * 7;
+	if (morc_overflows(m, r, queue) && is_near_crest && m->tuning.overflow) {
 		m->full = ap_min(ap_max(queue, AP_MS), MORC_MOST_FULL);
 		m->overflowed = 1;
 	}
-	if (r->lost && m->rival != AP_NONE && queue * 10 > m->crest * 7 &&
+	if (r->lost && m->rival != AP_NONE && is_near_crest &&
 	    ap_less(m->now, m->last_cut) > MORC_CUT_ROUNDS * m->rtt) {
 		m->rival = m->rival * 7 / 10;
 		m->last_cut = m->now;

@@ -7,7 +7,7 @@
 
 enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 
-/* The names of what follows are those of ahead.rs, look.rs, rival.rs and target.rs. */
+/* The names of what follows are those of ahead.rs, look.rs, losses.rs, rival.rs and target.rs. */
 #define MORC_FIRST_PACKETS 10
 #define MORC_LEAST_PACKETS 5
 #define MORC_SLOW_PACKETS 4
@@ -22,6 +22,7 @@ enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 #define MORC_RTT_MIN (10 * AP_SECOND)
 #define MORC_RTT_MIN_BESIDE_RIVAL (60 * AP_SECOND)
 #define MORC_OVERFLOW_PACKETS 3
+#define MORC_MEAN_OF 16
 #define MORC_MOST_BOOST 12
 #define MORC_SURE 3
 #define MORC_ENOUGH (2 * MORC_SURE)
@@ -127,6 +128,8 @@ struct morc {
 	ap_u64 arrived;
 	ap_u64 is_limited;
 	ap_u64 mean_loss;
+	/* Reports so far, up to MORC_MEAN_OF. */
+	ap_u64 mean_of;
 };
 
 #endif

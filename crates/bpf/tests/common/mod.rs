@@ -157,32 +157,90 @@ pub fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// Steps that were drawn once, and the size of packets, from their text in `tests/drawn`. They say nothing of radio or
-/// receivers.
+/// The flags of a step in its text, in the order of [`Step::says`] from the fourth on.
+const FLAGS: [char; 9] = ['l', 's', 'a', 'C', 'I', 'F', 'K', 'N', 'E'];
+
+/// Steps that were drawn once, and the size of packets, from their text in `tests/drawn`: [`to_text`] writes it. A line
+/// without the last three cells reports nothing of a radio.
 pub fn drawn(text: &str) -> (Vec<Step>, Bytes) {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let mss = lines.next().and_then(|line| line.strip_prefix("mss ")).expect("the first line has the mss");
     let number = |cell: &str| cell.parse::<u64>().unwrap();
+    let small = |cell: &str| u32::try_from(number(cell)).unwrap();
     let sample = |cell: &str| (cell != "-").then(|| number(cell));
     let step = |line: &str| {
         let cells: Vec<&str> = line.split(' ').collect();
-        let [after_ns, sent, acked, rtt_ns, rate_kbps, flags] = cells[..] else { panic!("`{line}`") };
+        let (&[after_ns, sent, acked, rtt_ns, rate_kbps, flags], radio) = cells.split_first_chunk().unwrap();
+        let [granted_kbps, share, burst_kbps] = radio.try_into().unwrap_or(["-", "65535", "0"]);
+        let [lost, silence, app_limited, says @ ..] = FLAGS.map(|flag| flags.contains(flag));
         Step {
             after_ns: number(after_ns),
             sent: number(sent),
             acked: number(acked),
             rtt_ns: sample(rtt_ns),
             rate_kbps: sample(rate_kbps),
-            granted_kbps: None,
-            share: u16::MAX,
-            burst_kbps: 0,
-            lost: flags.contains('l'),
-            silence: flags.contains('s'),
-            app_limited: flags.contains('a'),
-            says: [false; 6],
+            granted_kbps: (granted_kbps != "-").then(|| small(granted_kbps)),
+            share: u16::try_from(number(share)).unwrap(),
+            burst_kbps: small(burst_kbps),
+            lost,
+            silence,
+            app_limited,
+            says,
         }
     };
     (lines.map(step).collect(), Bytes(number(mss)))
+}
+
+/// The text of steps: for a file in `tests/drawn`.
+pub fn to_text(steps: &[Step], mss: Bytes) -> String {
+    let mut text = format!("mss {}\n", mss.0);
+    for step in steps {
+        let sample = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
+        let [no_capacity, internet, is_stale, clear, activated, nothing] = step.says;
+        let set = [step.lost, step.silence, step.app_limited];
+        let set = set.into_iter().chain([no_capacity, internet, is_stale, clear, activated, nothing]);
+        let flags: String =
+            FLAGS.iter().zip(set).filter_map(|(&flag, is_set)| is_set.then_some(flag)).collect();
+        let cells = [
+            step.after_ns.to_string(),
+            step.sent.to_string(),
+            step.acked.to_string(),
+            sample(step.rtt_ns),
+            sample(step.rate_kbps),
+            if flags.is_empty() { "-".to_owned() } else { flags },
+            sample(step.granted_kbps.map(u64::from)),
+            step.share.to_string(),
+            step.burst_kbps.to_string(),
+        ];
+        text.push_str(&(cells.join(" ") + "\n"));
+    }
+    text
+}
+
+/// Shifts of times that decide a tie otherwise, in ns.
+const NUDGES_NS: [u64; 5] = [101, 211, 307, 401, 503];
+
+/// Compares the twins over steps. A difference that is gone when every step is some hundred nanoseconds longer is a tie: an
+/// ACK came within a few nanoseconds of a threshold that follows from a rate, which is a double in Rust and whole bit/s in
+/// C. Either answer is right then.
+pub fn unless_tie<T>(
+    steps: &[Step],
+    mss: Bytes,
+    compare: impl Fn(&[Step]) -> Result<T, String>,
+) -> Result<T, String> {
+    let found = compare(steps);
+    let Err(unlike) = &found else { return found };
+    let nudged = |ns: u64| -> Vec<Step> {
+        let longer = |step: &Step| Step { after_ns: step.after_ns + ns, ..step.clone() };
+        steps.iter().map(longer).collect()
+    };
+    let mut agreed = None;
+    for ns in NUDGES_NS {
+        let seen = compare(&nudged(ns));
+        agreed = Some(seen.map_err(|_| format!("{unlike}\n{}", to_text(steps, mss)))?);
+    }
+    println!("a tie: {unlike}");
+    agreed.ok_or_else(|| unlike.clone())
 }
 
 /// A controller in Rust, told these steps.

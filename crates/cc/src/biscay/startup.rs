@@ -21,6 +21,8 @@ use crate::controller::Ack;
 /// The time over which the modem sums up its grants: what was sent and delivered is compared over the same time.
 ///
 /// Source: BISCAY §3.2.2
+///
+/// Chosen: whole milliseconds, the subframes of the modem's sum; a packet leaves with the millisecond in which it was sent.
 const SPAN: Duration = Duration::from_millis(100);
 
 /// For this long the path must be busy.
@@ -53,7 +55,7 @@ impl StartWatch {
         self.sent.push_back((now, bytes));
         self.sent_bytes += bytes;
         while let Some(&(at, bytes)) = self.sent.front()
-            && at + SPAN <= now
+            && at.as_millis() + SPAN.as_millis() as u64 <= now.as_millis()
         {
             self.sent.pop_front();
             self.sent_bytes -= bytes;

@@ -29,6 +29,7 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate, Time};
 
 use super::look::{Ear, Look, to_ms};
+use super::losses::{Losses, OVERFLOW_PACKETS};
 use super::profile::Profile;
 use super::rival::{Rival, SURE};
 use super::start::Start;
@@ -147,21 +148,6 @@ const RTT_MIN_S: f64 = 10.0;
 /// become longer is believed after a minute.
 const RTT_MIN_BESIDE_RIVAL_S: f64 = 60.0;
 
-/// An interval overflowed a buffer if it lost this many packets.
-///
-/// Chosen: one or two may be chance in any interval.
-const OVERFLOW_PACKETS: u64 = 3;
-
-/// And more than this part of its packets, beyond half as much again as the mean loss.
-///
-/// Chosen: four times the paper's greatest random loss of 0.5 %.
-const OVERFLOW_LOSS: f64 = 0.02;
-
-/// Gain of the mean loss.
-///
-/// Chosen: sixteen intervals, less than a second, tell a lossy link from an overflow.
-const LOSS_GAIN: f64 = 1.0 / 16.0;
-
 /// The least window in packets where little more arrives than PCC's least rate. Elsewhere it is that of the start.
 ///
 /// Chosen: of fewer packets, losses would not show in time. Ten would be a queue of half a second at 0.2 Mbit/s.
@@ -222,7 +208,7 @@ pub struct Ahead {
     is_limited: bool,
     /// Whether a buffer has overflowed since the last drain.
     overflowed: bool,
-    mean_loss: f64,
+    losses: Losses,
     decision: u32,
 }
 
@@ -251,7 +237,7 @@ pub fn new(mss: Bytes, profile: Profile) -> Pcc<Ahead> {
             arrived_mbps: 0.0,
             is_limited: false,
             overflowed: false,
-            mean_loss: 0.0,
+            losses: Losses::default(),
             decision: 0,
         },
     )
@@ -539,9 +525,7 @@ impl Learner for Ahead {
         // An application that pauses, or a full window, keeps an interval below its rate.
         self.is_limited = report.sent_mbps < 0.9 * report.trial.rate_mbps;
         self.arrived_mbps = report.acked_mbps;
-        let most_loss = OVERFLOW_LOSS + 1.5 * self.mean_loss;
-        self.mean_loss += LOSS_GAIN * (report.loss - self.mean_loss);
-        let overflows = report.lost >= OVERFLOW_PACKETS && report.loss > most_loss && queue_ms > 0.0;
+        let overflows = self.losses.learn(report, queue_ms, self.rival.is_near_crest(queue_ms));
         if overflows && self.profile.overflow {
             self.target.overflowed(queue_ms);
             self.overflowed = true;

@@ -36,10 +36,10 @@ const CUT: f64 = 0.7;
 /// Chosen: BBR overflows a short buffer all the time. With one cut per round trip, `morc` keeps an eighth of the link.
 const CUT_ROUNDS: u32 = 16;
 
-/// A loss counts only if the queue is longer than this part of the longest one.
+/// A loss counts only if the queue is longer than this many tenths of the longest one.
 ///
 /// Chosen: CUBIC's own cut lowers the queue by 30 %; a loss below that is no overflow.
-const NEAR_CREST: f64 = 0.7;
+const TENTHS_OF_CREST: f64 = 7.0;
 
 /// What is known of rivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -89,17 +89,28 @@ impl Rival {
         }
     }
 
+    /// Whether this queueing delay is near the longest one since the queue was last empty: losses may be an overflow.
+    pub fn is_near_crest(&self, queue_ms: f64) -> bool {
+        is_near(self.crest_ms, queue_ms)
+    }
+
     /// Packets were lost at this queueing delay: the window is cut, if the queue overflowed.
     pub fn lost(&mut self, now: Time, queue_ms: f64, rtt: Duration) {
         let is_due = now - self.last_cut > rtt.saturating_mul(CUT_ROUNDS);
         if let Some(window) = &mut self.window
-            && queue_ms > NEAR_CREST * self.crest_ms
             && is_due
+            && is_near(self.crest_ms, queue_ms)
         {
             *window *= CUT;
             self.last_cut = now;
         }
     }
+}
+
+/// In whole nanoseconds, so that the bound itself is found, however doubles round.
+fn is_near(crest_ms: f64, queue_ms: f64) -> bool {
+    let ns = |ms: f64| (ms * 1e6).round();
+    10.0 * ns(queue_ms) > TENTHS_OF_CREST * ns(crest_ms)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{Condition, Figures};
+use super::{Condition, Figures, paths};
 
 /// Throughput must be within this share of the other side's.
 pub const THROUGHPUT: f64 = 0.05;
+/// The same over a path, whose losses are drawn.
+pub const PATH_THROUGHPUT: f64 = 0.1;
 /// A delay must be within this share of the other side's, or within [`DELAY_MS`].
 pub const DELAY: f64 = 0.15;
 /// A delay that is within so many ms is within the bounds.
@@ -84,9 +86,16 @@ impl Comparison {
         }
     }
 
-    /// Whether throughput and both delays are within the bounds.
+    /// Whether throughput and both delays are within the bounds; over a path, throughput and the mean delay.
     pub fn is_within(&self) -> bool {
-        self.throughput.off().abs() <= THROUGHPUT && self.mean.is_near() && self.p95.is_near()
+        let is_path = self.is_path();
+        let most = if is_path { PATH_THROUGHPUT } else { THROUGHPUT };
+        self.throughput.off().abs() <= most && self.mean.is_near() && (is_path || self.p95.is_near())
+    }
+
+    /// Whether the condition is a path, and not a recorded link.
+    pub fn is_path(&self) -> bool {
+        paths::path(&self.condition).is_some()
     }
 
     /// The largest of the three shares by which the other side is off.

@@ -9,9 +9,9 @@ use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
 use super::compare::Comparison;
-use super::{Condition, Figures, Measured, figures, scenario};
+use super::{Condition, Figures, Measured, figures, paths};
 
-/// The length of a run, in s.
+/// The length of a run over a recorded link, in s.
 pub const SECONDS: f64 = 60.0;
 
 /// One of our schemes beside the kernel's.
@@ -26,10 +26,11 @@ pub struct Twin {
 }
 
 /// Our schemes that are held to the kernel's.
-pub const HELD: [Twin; 3] = [
+pub const HELD: [Twin; 4] = [
     Twin { kernel: "reno", ours: "reno@linux", seeds: 1 },
     Twin { kernel: "cubic", ours: "cubic@linux", seeds: 1 },
     Twin { kernel: "bbr", ours: "bbr", seeds: 6 },
+    Twin { kernel: "morc", ours: "morc", seeds: 3 },
 ];
 
 /// Our schemes by the RFCs, where the kernel departs from them. They are compared, but need not be within the bounds.
@@ -60,14 +61,14 @@ impl Recorder for Arrivals {
 ///
 /// # Errors
 /// A trace that cannot be read; a scheme that does not exist.
-fn run(trace: &Path, queue_packets: u64, scheme: &str, seed: u64) -> Result<Figures, String> {
-    let text = scenario(trace, queue_packets, SECONDS);
-    let scenario = Scenario::load(&text, "kernel-truth", &[]).map_err(|error| error.to_string())?;
+fn run(traces: &Path, condition: &Condition, scheme: &str, seed: u64) -> Result<Figures, String> {
+    let scenario = Scenario::load(&condition.scenario(traces), "kernel-truth", &[])
+        .map_err(|error| error.to_string())?;
     let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
     let mut arrivals = Arrivals::default();
     airpace_sim::run(&scenario, &spec, seed, &mut arrivals, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;
-    Ok(figures(arrivals.bytes, arrivals.delays_ms, SECONDS))
+    Ok(figures(arrivals.bytes, arrivals.delays_ms, condition.seconds()))
 }
 
 /// Compares our schemes with a kernel's runs, on as many threads as there are processors: for each scheme, the conditions
@@ -91,9 +92,9 @@ pub fn compare(
             })
             .collect();
     let compare = |(condition, truth, twin): &(&Condition, Vec<Figures>, Twin)| {
-        let trace = traces.join(&condition.trace);
-        let seeds = 1..=twin.seeds;
-        let ours = seeds.map(|seed| run(&trace, condition.queue_packets, twin.ours, seed));
+        let least = paths::path(condition).map_or(1, |_| paths::SEEDS);
+        let seeds = 1..=twin.seeds.max(least);
+        let ours = seeds.map(|seed| run(traces, condition, twin.ours, seed));
         Ok(Comparison::of(condition, truth, twin.ours, &ours.collect::<Result<Vec<_>, String>>()?))
     };
     let results: Mutex<Vec<Option<Result<Comparison, String>>>> =

@@ -1,7 +1,7 @@
 //! Conditions, figures and comparisons as a page in Markdown.
 
 use super::compare::{Comparison, name_of, table};
-use super::{Condition, KernelRun, Measured};
+use super::{Condition, KernelRun, Measured, paths};
 
 /// The text around the figures; a word in braces stands for each of them.
 const TEMPLATE: &str = include_str!("page.md");
@@ -9,7 +9,7 @@ const TEMPLATE: &str = include_str!("page.md");
 /// A condition in which our scheme is not within the bounds, and why.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// The name of the recorded link's file.
+    /// The name of the recorded link's file, or of the path.
     pub trace: &'static str,
     /// Packets that fit into the queue.
     pub queue_packets: u64,
@@ -44,7 +44,8 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
     let machine = &measured.machine;
     let within = |comparisons: &[Comparison]| comparisons.iter().filter(|it| it.is_within()).count();
     let close = held.iter().filter(|it| it.most_off() <= 0.02).count();
-    let out: Vec<&Comparison> = held.iter().filter(|it| !it.is_within()).collect();
+    let (over_paths, over_links): (Vec<_>, Vec<_>) = held.iter().cloned().partition(Comparison::is_path);
+    let out: Vec<&Comparison> = over_links.iter().chain(&over_paths).filter(|it| !it.is_within()).collect();
     let explained = match out.len() {
         0 => "",
         1 => " The one that is not is [explained below](#not-within-the-bounds).",
@@ -68,6 +69,8 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
         let text = format!("`{ours}` over `{trace}` with a queue of {queue} packets: {because}");
         exceptions.push_str(&format!("\n{}\n", filled(&text, 120)));
     }
+    let path_outcome =
+        format!("Here, {} of {} conditions are within the bounds.", within(&over_paths), over_paths.len());
     let runs: Vec<&KernelRun> = measured.runs.iter().flat_map(|(_, runs)| runs).collect();
     let mut lateness: Vec<u64> = runs.iter().map(|run| run.lateness_p999_us).collect();
     lateness.sort_unstable();
@@ -85,7 +88,10 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
         ("{runs}", runs.len().to_string()),
         ("{lateness}", format!("{median_ms:.2}")),
         ("{refused}", machine.refused.to_string()),
-        ("{held}", table(held)),
+        ("{held}", table(&over_links)),
+        ("{path_outcome}", path_outcome),
+        ("{paths}", listed()),
+        ("{held_paths}", table(&over_paths)),
         ("{exceptions}", exceptions),
         ("{rfc_outcome}", rfc_outcome),
         ("{rfc}", table(by_the_rfc)),
@@ -93,6 +99,16 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
         page = page.replace(word, value.trim_end());
     }
     page
+}
+
+/// The paths as a table in Markdown.
+fn listed() -> String {
+    let mut text =
+        "| path | Mbit/s | round trip, ms | queue | beside that |\n|".to_owned() + &" --- |".repeat(5);
+    for paths::Path { name, queue_packets, rate_mbps, rtt_ms, about, .. } in &paths::PATHS {
+        text.push_str(&format!("\n| {name} | {rate_mbps} | {rtt_ms} | {queue_packets} | {about} |"));
+    }
+    text
 }
 
 /// Text in lines of at most so many characters.

@@ -21,6 +21,8 @@ pub struct Line {
     pub buffer_bytes: u64,
     /// Share of packets lost at random before the bottleneck.
     pub loss: f64,
+    /// Mean of the exponential jitter before the bottleneck, in ms.
+    pub jitter_ms: f64,
     /// When each flow starts, in seconds.
     pub starts_s: Vec<f64>,
     pub seed: u64,
@@ -30,12 +32,21 @@ impl Line {
     /// A line with one flow, a buffer of `buffer_ms`, and no loss.
     pub fn new(mbps: f64, rtt_ms: f64, buffer_ms: f64) -> Line {
         let buffer_bytes = (mbps * buffer_ms * 125.0) as u64;
-        Line { mbps, later: vec![], rtt_ms, buffer_bytes, loss: 0.0, starts_s: vec![0.0], seed: 1 }
+        Line {
+            mbps,
+            later: vec![],
+            rtt_ms,
+            buffer_bytes,
+            loss: 0.0,
+            jitter_ms: 0.0,
+            starts_s: vec![0.0],
+            seed: 1,
+        }
     }
 
     /// Runs it for `duration_s` seconds, with all flows under one scheme.
     pub fn run(&self, scheme: &str, duration_s: f64) -> Vec<Watched> {
-        let Line { mbps, later, loss, .. } = self;
+        let Line { mbps, later, loss, jitter_ms, .. } = self;
         let rtt_ms = self.rtt_ms + MSS_BYTES as f64 * 8e-3 / mbps;
         let buffer_bytes = self.buffer_bytes - MSS_BYTES;
         let steps = later.iter().map(|(at_s, mbps)| format!("{{ at_s = {at_s:?}, rate_mbps = {mbps:?} }},"));
@@ -44,7 +55,7 @@ impl Line {
         let text = format!(
             "name = \"line\"\nschemes = [\"reno\"]\nduration_s = {duration_s:?}\n\
              [internet]\nrate_mbps = {mbps:?}\nbuffer.bytes = {buffer_bytes}\nschedule = [{}]\n\
-             [forward]\nloss = {loss:?}\n{}",
+             [forward]\nloss = {loss:?}\njitter_mean_ms = {jitter_ms:?}\n{}",
             steps.collect::<String>(),
             flows.collect::<String>(),
         );

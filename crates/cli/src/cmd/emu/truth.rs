@@ -10,7 +10,7 @@ use airpace_eval::Host;
 use airpace_eval::kernel_truth::compare::{Comparison, name_of};
 use airpace_eval::kernel_truth::ours::{BY_THE_RFC, HELD, compare};
 use airpace_eval::kernel_truth::page::page;
-use airpace_eval::kernel_truth::{Condition, Figures, Machine, Measured};
+use airpace_eval::kernel_truth::{Condition, Figures, Machine, Measured, paths};
 use anyhow::{Context, anyhow, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -28,9 +28,11 @@ const TRIES: u32 = 6;
 /// The longest table of a kernel's runs.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Measures this machine's kernel over recorded links, and compares it with Linux 6.18 and with our schemes.
+/// Measures this machine's kernel over recorded links and lossy paths, and compares it with Linux 6.18 and our schemes.
 ///
-/// Each run is a bulk flow of 60 s under the kernel's Reno, CUBIC or BBR, emulated over a recorded link. The figures are
+/// Each run is a bulk flow under the kernel's Reno, CUBIC or BBR: of 60 s over a recorded link, and of 20 s over a path
+/// with random loss, reordering, few ACKs, a narrow ACK path or a short buffer, there also under MORC if it is loaded
+/// (`airpace kernel load morc`). The figures are
 /// compared with those of Linux 6.18, and our schemes with this kernel's. Runs in which the emulator was late are made
 /// again. All conditions take two and a half hours; an interrupted measurement goes on where it was with the same --out.
 ///
@@ -42,16 +44,16 @@ const MOST_BYTES: u64 = 16 << 20;
                    airpace emu truth --from runs/kernel-truth-001/kernel.csv --page kernel-truth.md"
 )]
 pub struct Args {
-    /// Only recorded links whose names contain this.
+    /// Only recorded links and paths whose names contain this.
     #[arg(long, value_name = "TEXT")]
     trace: Option<String>,
-    /// Only with queues of so many packets: 300 or 1000.
+    /// Only with queues of this many packets: 300 or 1000 of recorded links.
     #[arg(long, value_name = "PACKETS")]
     queue: Option<u64>,
-    /// Only these of the kernel's congestion controls: reno, cubic, bbr.
+    /// Only these of the kernel's congestion controls: reno, cubic, bbr, morc.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     cc: Vec<String>,
-    /// Runs of each condition. [default: 3, and 6 of bbr, as of Linux 6.18]
+    /// Runs of each condition. [default: as many as of Linux 6.18]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
     /// The folder of the recorded links. [default: traces in the folder that AIRPACE_DATA names]
@@ -103,7 +105,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         bar.set_message("our schemes");
     };
     let of = |twins| compare(&traces, &measured, twins, &tell).map_err(|error| anyhow!(error));
-    let (held, by_the_rfc) = (of(&HELD)?, of(&BY_THE_RFC)?);
+    let (held, mut by_the_rfc) = (of(&HELD)?, of(&BY_THE_RFC)?);
+    by_the_rfc.retain(|it| !it.is_path());
     bar.finish_and_clear();
     if let Some(path) = &args.page {
         let text = page(&measured, &held, &by_the_rfc);
@@ -145,16 +148,25 @@ fn read(file: &Path) -> anyhow::Result<Measured> {
 
 /// Measures what is wanted and not in the folder yet.
 fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Result<Measured> {
-    let conditions: Vec<&Condition> =
-        reference.runs.iter().map(|(condition, _)| condition).filter(|it| is_wanted(args, it)).collect();
+    let recorded = reference.runs.iter().map(|(condition, _)| condition.clone());
+    let recorded = recorded.filter(|it| paths::path(it).is_none());
+    let mut all: Vec<Condition> =
+        recorded.chain(paths::conditions()).filter(|it| is_wanted(args, it)).collect();
+    if !all.is_empty() && !available()?.iter().any(|name| name == "morc") {
+        all.retain(|it| it.scheme != "morc");
+        terminal::say(format_args!("MORC is not measured: load it first with `airpace kernel load morc`"));
+    }
+    let conditions: Vec<&Condition> = all.iter().collect();
     if conditions.is_empty() {
         bail!(
-            "there is no such condition; the links are {}, the queues 300 and 1000, the congestion controls reno, cubic \
-             and bbr",
+            "there is no such condition; the links are {}, the queues 300 and 1000, the congestion controls reno, cubic, \
+             bbr and, if it is loaded and over a path, morc",
             names(reference)
         );
     }
-    if let Some(missing) = conditions.iter().find(|it| !traces.join(&it.trace).is_file()) {
+    if let Some(missing) =
+        conditions.iter().find(|it| paths::path(it).is_none() && !traces.join(&it.trace).is_file())
+    {
         bail!(
             "`{}` is not in {}; fetch it as docs/recordings.md says, or choose other links with --trace",
             missing.trace,
@@ -200,14 +212,14 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
     outputs::write("--out", &folder.join("kernel-truth.json"), manifest)?;
 
     let wanted = |condition: &Condition| {
-        let runs = args.runs.map_or(reference.of(condition).len(), |runs| runs as usize);
+        let runs = args.runs.map_or(reference.of(condition).len().max(1), |runs| runs as usize);
         runs.saturating_sub(measured.of(condition).len())
     };
     let todo: Vec<(&Condition, usize)> = conditions.iter().map(|&it| (it, wanted(it))).collect();
-    let count: usize = todo.iter().map(|(_, runs)| runs).sum();
+    let span: u64 = todo.iter().map(|(it, runs)| *runs as u64 * measure::wall(it).as_secs()).sum();
     let is_interrupted = on_interrupt()?;
     let bar = terminal::progress(args.quiet || args.json);
-    bar.set_length(count as u64 * measure::WALL.as_secs());
+    bar.set_length(span);
     bar.enable_steady_tick(Duration::from_millis(200));
     for (condition, runs) in todo {
         for _ in 0..runs {
@@ -215,14 +227,17 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
             loop {
                 bar.set_message(format!("{}, {}", condition.scheme, name_of(&condition.trace)));
                 let begun = bar.position();
-                let tell = |at: Duration| bar.set_position(begun + at.as_secs().min(measure::WALL.as_secs()));
-                let run = measure::run(traces, condition, &folder, &is_interrupted, tell)
+                let wall = measure::wall(condition).as_secs();
+                let tell = |at: Duration| bar.set_position(begun + at.as_secs().min(wall));
+                // Each run has its own seed: the first has 1.
+                let seed = measured.of(condition).len() as u64 + 1;
+                let run = measure::run(traces, condition, seed, &folder, &is_interrupted, tell)
                     .with_context(|| format!("the runs so far are in {}", csv.display()))?;
                 match run {
                     Ok(run) => {
                         measured.push(condition, run);
                         outputs::write("--out", &csv, measured.to_csv())?;
-                        bar.set_position(begun + measure::WALL.as_secs());
+                        bar.set_position(begun + wall);
                         break;
                     }
                     Err(why) => {
@@ -249,6 +264,13 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
     }
     measured.runs.retain(|(condition, _)| is_wanted(args, condition));
     Ok(measured)
+}
+
+/// The congestion controls that the kernel has now.
+fn available() -> anyhow::Result<Vec<String>> {
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
 fn say(bar: &ProgressBar, line: &str) {

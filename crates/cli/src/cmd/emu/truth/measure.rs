@@ -10,8 +10,7 @@ use airpace_emu::bulk::PORT;
 use airpace_emu::replay::{Departure, Reader, replay};
 use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
-use airpace_eval::kernel_truth::ours::SECONDS;
-use airpace_eval::kernel_truth::{Condition, KernelRun, figures, scenario};
+use airpace_eval::kernel_truth::{Condition, KernelRun, figures};
 use airpace_event::{Event, Fate};
 use airpace_sim::Scenario;
 use anyhow::{Context, anyhow};
@@ -19,7 +18,9 @@ use anyhow::{Context, anyhow};
 use super::super::stage::{Played, Player, Stage};
 
 /// How long a run takes.
-pub const WALL: Duration = Duration::from_secs(SECONDS as u64 + 1);
+pub fn wall(condition: &Condition) -> Duration {
+    Duration::from_secs(condition.seconds() as u64 + 1)
+}
 
 /// How long the programs may take beside it.
 const SPARE: Duration = Duration::from_secs(30);
@@ -30,8 +31,8 @@ const SPARE: Duration = Duration::from_secs(30);
 const LATE_MS: (f64, f64) = (1.0, 40.0);
 
 /// The data of a run, as far as it arrived in time.
-#[derive(Default)]
 struct Data {
+    seconds: f64,
     bytes: u64,
     delays_ms: Vec<f64>,
     dropped: u64,
@@ -39,7 +40,7 @@ struct Data {
 
 impl Reader for Data {
     fn departed(&mut self, departure: &Departure) {
-        let in_time = (departure.due - Time::ZERO).as_secs_f64() <= SECONDS;
+        let in_time = (departure.due - Time::ZERO).as_secs_f64() <= self.seconds;
         if departure.direction != Direction::Downlink || !in_time {
             return;
         }
@@ -56,21 +57,22 @@ impl Reader for Data {
     fn told(&mut self, _: &Event<'_>) {}
 }
 
-/// Makes a run. A run that cannot be used gives the reason.
+/// Makes a run; `seed` draws the path's random numbers. A run that cannot be used gives the reason.
 ///
 /// # Errors
 /// A machine that cannot emulate; a congestion control that this kernel does not have; an interruption.
 pub fn run(
     traces: &Path,
     condition: &Condition,
+    seed: u64,
     folder: &Path,
     is_interrupted: &AtomicBool,
     tell: impl Fn(Duration),
 ) -> anyhow::Result<Result<KernelRun, String>> {
-    let trace = std::path::absolute(traces.join(&condition.trace))?;
-    let text = scenario(&trace, condition.queue_packets, SECONDS);
+    let seconds = condition.seconds();
+    let text = condition.scenario(&std::path::absolute(traces)?);
     let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare()?.devices_network()?;
-    let world = World { plan, devices: 1, seed: 1 };
+    let world = World { plan, devices: 1, seed };
     let mut staged = Stage::make(1, Far::Own)?.turn(&world, Begins::WithData, None, folder)?;
     let far = staged.session.space().address_v4().to_string();
     let address = format!("{far}:{PORT}");
@@ -78,11 +80,11 @@ pub fn run(
         let all = ["emu-bulk"].iter().chain(words).chain(&["--wide"]);
         all.map(|word| (*word).to_owned()).collect()
     };
-    let longer = (SECONDS + SPARE.as_secs_f64()).to_string();
+    let longer = (seconds + SPARE.as_secs_f64()).to_string();
     let send = ["listen", &address, "send", &longer, "--cc", &condition.scheme];
     let sender = Player::new(&words(&send), Spot::Far, folder)?;
     // The reader's first byte comes after the sender's first packet, with which the run begins.
-    let receive = ["connect", &address, "receive", &SECONDS.to_string()];
+    let receive = ["connect", &address, "receive", &seconds.to_string()];
     let reader = Player::new(&words(&receive), Spot::Device(0), folder)?;
     let failed = |said: String| anyhow!("a flow under `{}` failed: {}", condition.scheme, said.trim());
     if !sender.serve(&mut staged.session)?.1 {
@@ -90,12 +92,12 @@ pub fn run(
         return Err(failed(sender.said()?));
     }
     let read = reader.start(&mut staged.session)?;
-    let ends = staged.wait(&[read], WALL + SPARE, is_interrupted, |at| tell(at - Time::ZERO))?;
+    let ends = staged.wait(&[read], wall(condition) + SPARE, is_interrupted, |at| tell(at - Time::ZERO))?;
     let Played { mut record, audit, .. } = staged.end()?;
     if ends[read].is_none_or(|end| end.code != Some(0)) {
         return Err(failed(format!("{} {}", sender.said()?, reader.said()?)));
     }
-    let mut data = Data::default();
+    let mut data = Data { seconds, bytes: 0, delays_ms: vec![], dropped: 0 };
     let replayed =
         replay(&world, &mut record, &mut data).context("the record of packets cannot be read again")?;
     let late = [
@@ -113,7 +115,7 @@ pub fn run(
         )));
     }
     Ok(Ok(KernelRun {
-        figures: figures(data.bytes, data.delays_ms, SECONDS),
+        figures: figures(data.bytes, data.delays_ms, seconds),
         dropped: data.dropped,
         lateness_p999_us: (audit.lateness_p999_ms * 1e3).round() as u64,
     }))

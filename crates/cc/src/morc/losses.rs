@@ -1,0 +1,126 @@
+//! Which losses show that a buffer overflowed, and which are chance.
+//!
+//! A radio link, or the Internet, loses packets whatever the queue is. A sender that takes such a loss for an overflow
+//! believes that the buffer is as short as the queue of that moment, aims at less delay than jitter makes, and
+//! slows down with each round. An overflow is more loss than chance explains, at a queue that is longer than jitter and
+//! near the longest one that was measured since the queue was last empty.
+//!
+//! Differs: MORC §3.1 pL counts every loss alike.
+
+use crate::pcc::interval::Report;
+
+/// The minimum number of lost packets of an interval that overflowed a buffer.
+///
+/// Chosen: one or two may be chance in any interval.
+pub const OVERFLOW_PACKETS: u64 = 3;
+
+/// The loss of such an interval exceeds this share of its packets, beyond [`OF_MEAN`] times the mean loss.
+///
+/// Chosen: four times the paper's greatest random loss of 0.5 %.
+const OVERFLOW_LOSS: f64 = 0.02;
+
+/// The multiple of the mean loss that is chance.
+///
+/// Chosen: the mean of sixteen intervals is off by a quarter now and then.
+const OF_MEAN: f64 = 1.5;
+
+/// The square of the number of standard deviations by which the loss exceeds both.
+///
+/// Chosen: two. A tenth lost of fifty packets in an interval is five packets, give or take two. Without this bound, one
+/// interval in twenty of such a link was an overflow; the memory of one lasts for ten seconds and more.
+const DEVIATIONS_SQUARED: f64 = 4.0;
+
+/// Intervals of which the mean loss is taken.
+///
+/// Chosen: sixteen intervals, less than a second, tell a lossy link from an overflow. Of the first intervals, each weighs
+/// the same, so that a link's loss is known from the first one on.
+const MEAN_OF: u32 = 16;
+
+/// The minimum queueing delay of an overflow, in ns.
+///
+/// Chosen: [`Target`](super::target::Target) aims at 5 ms in the shortest buffer; below that, no queue can be told from
+/// jitter.
+const MIN_QUEUE_NS: f64 = 5e6;
+
+/// The mean loss of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    mean: f64,
+    /// Intervals so far, up to [`MEAN_OF`].
+    intervals: u32,
+}
+
+impl Losses {
+    /// Takes in the report of an interval of which something arrived. Returns whether a buffer overflowed in it.
+    /// `queue_ms` is its mean queueing delay; `is_near_crest` is whether that is near the longest one.
+    pub fn learn(&mut self, report: &Report, queue_ms: f64, is_near_crest: bool) -> bool {
+        let sent = report.packets as f64;
+        let bound = OVERFLOW_LOSS + OF_MEAN * self.mean;
+        let beyond = report.lost as f64 - sent * bound;
+        let is_no_chance = report.loss > bound && beyond * beyond > DEVIATIONS_SQUARED * sent * self.mean;
+        let is_first = self.intervals == 0;
+        self.intervals = (self.intervals + 1).min(MEAN_OF);
+        self.mean += (report.loss - self.mean) / f64::from(self.intervals);
+        // Whole nanoseconds, so that a queue of just that length is found, however doubles round.
+        let is_queue = (queue_ms * 1e6).round() >= MIN_QUEUE_NS;
+        !is_first && report.lost >= OVERFLOW_PACKETS && is_no_chance && is_queue && is_near_crest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::pcc::interval::Trend;
+    use crate::pcc::{Role, Tag, Trial};
+
+    fn report(packets: u64, lost: u64) -> Report {
+        let tag = Tag { decision: 0, role: Role::Step };
+        Report {
+            trial: Trial { rate_mbps: 6.0, span: Duration::from_millis(100), tag },
+            sent_mbps: 6.0,
+            acked_mbps: 6.0,
+            received_mbps: None,
+            packets,
+            lost,
+            loss: lost as f64 / packets as f64,
+            rtt_s: 0.1,
+            previous_rtt_s: 0.1,
+            trend: Trend::default(),
+        }
+    }
+
+    /// A flow that has lost `lost` of fifty packets in each of thirty intervals.
+    fn after(lost: u64) -> Losses {
+        let mut losses = Losses::default();
+        for _ in 0..30 {
+            assert!(
+                !losses.learn(&report(50, lost), 40.0, true),
+                "the same loss in each interval is the link's"
+            );
+        }
+        losses
+    }
+
+    #[test]
+    fn a_burst_of_losses_at_a_full_queue_is_an_overflow() {
+        assert!(after(0).learn(&report(50, 3), 40.0, true));
+        assert!(after(5).learn(&report(50, 20), 40.0, true));
+    }
+
+    #[test]
+    fn a_loss_that_chance_explains_is_none() {
+        assert!(!after(0).learn(&report(50, 2), 40.0, true), "two packets");
+        assert!(!after(0).learn(&report(500, 10), 40.0, true), "2 %");
+        assert!(!after(5).learn(&report(50, 13), 40.0, true), "two deviations");
+        assert!(!Losses::default().learn(&report(50, 20), 40.0, true), "nothing is known of the link yet");
+    }
+
+    #[test]
+    fn nor_is_a_loss_at_a_queue_that_is_jitter_or_below_the_crest() {
+        assert!(!after(0).learn(&report(50, 20), 4.9, true));
+        assert!(after(0).learn(&report(50, 20), 5.0, true));
+        assert!(!after(0).learn(&report(50, 20), 40.0, false));
+    }
+}

@@ -1,0 +1,89 @@
+//! Emulated paths on which kernel and simulator are compared beside recorded links: what a recorded link does not have.
+
+use super::Condition;
+
+/// The length of a run over a path, in s.
+///
+/// Chosen: two hundred round trips of the longest path, in a third of the time of a recorded link's run.
+pub const SECONDS: f64 = 20.0;
+
+/// The minimum number of our runs over a path, each with its own seed: losses are drawn.
+pub const SEEDS: u64 = 6;
+
+/// A path.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Its name, in place of a recorded link's.
+    pub name: &'static str,
+    /// Its length in packets: the bottleneck's buffer.
+    pub queue_packets: u64,
+    /// The rate of the bottleneck, in Mbit/s.
+    pub rate_mbps: f64,
+    /// The round-trip time without a queue.
+    pub rtt_ms: u64,
+    /// What else it does, in words.
+    pub about: &'static str,
+    /// The same as lines of a scenario.
+    pub lines: &'static str,
+}
+
+const fn lossy(name: &'static str, about: &'static str, lines: &'static str) -> Path {
+    Path { name, queue_packets: 110, rate_mbps: 6.6, rtt_ms: 100, about, lines }
+}
+
+const fn buffered(name: &'static str, queue_packets: u64, about: &'static str, lines: &'static str) -> Path {
+    Path { name, queue_packets, rate_mbps: 20.0, rtt_ms: 40, about, lines }
+}
+
+/// The paths.
+///
+/// Chosen: the conditions of public bug reports (random loss as lsquic #233) and of links that are not radio.
+pub const PATHS: [Path; 10] = [
+    lossy("loss-1", "loses 1 % of data packets at random", "[forward]\nloss = 0.01\n"),
+    lossy("loss-3", "loses 3 % of data packets at random", "[forward]\nloss = 0.03\n"),
+    lossy("loss-5", "loses 5 % of data packets at random", "[forward]\nloss = 0.05\n"),
+    lossy("loss-10", "loses 10 % of data packets at random", "[forward]\nloss = 0.1\n"),
+    lossy("loss-15", "loses 15 % of data packets at random", "[forward]\nloss = 0.15\n"),
+    Path {
+        name: "reordering",
+        queue_packets: 417,
+        rate_mbps: 50.0,
+        rtt_ms: 20,
+        about: "delays 1 % of data packets by 5 ms more",
+        lines: "[forward]\nreorder = { probability = 0.01, extra_ms = 5 }\n",
+    },
+    buffered("ack-thinning", 167, "loses every other ACK at random", "[reverse]\nloss = 0.5\n"),
+    buffered("narrow-ack-path", 167, "carries ACKs at 0.4 Mbit/s", "[reverse]\nrate_mbps = 0.4\n"),
+    buffered("short-buffer", 30, "nothing; the buffer is 0.45 of what the wire holds", ""),
+    buffered("shortest-buffer", 8, "nothing; the buffer is 0.12 of what the wire holds", ""),
+];
+
+/// The kernel's congestion controls that run over paths.
+pub const SCHEMES: [&str; 4] = ["reno", "cubic", "bbr", "morc"];
+
+/// The path of a condition, if it is not a recorded link.
+pub fn path(condition: &Condition) -> Option<&'static Path> {
+    PATHS.iter().find(|path| path.name == condition.trace)
+}
+
+/// All conditions over paths.
+pub fn conditions() -> impl Iterator<Item = Condition> {
+    PATHS.iter().flat_map(|path| {
+        SCHEMES.iter().map(|scheme| Condition {
+            trace: path.name.to_owned(),
+            queue_packets: path.queue_packets,
+            scheme: (*scheme).to_owned(),
+        })
+    })
+}
+
+impl Path {
+    /// The scenario of a bulk flow over the path, as text.
+    pub fn scenario(&self) -> String {
+        let Path { queue_packets, rate_mbps, rtt_ms, lines, .. } = self;
+        format!(
+            "name = \"kernel-truth\"\nduration_s = {SECONDS}\n[internet]\nrate_mbps = {rate_mbps}\n\
+             buffer.packets = {queue_packets}\n{lines}[[flow]]\nrtt_ms = {rtt_ms}\nack_every = 2\nack_delay_ms = 40\n"
+        )
+    }
+}
