@@ -69,7 +69,7 @@ pub fn run(
 ) -> anyhow::Result<Result<KernelRun, String>> {
     let trace = std::path::absolute(traces.join(&condition.trace))?;
     let text = scenario(&trace, condition.queue_packets, SECONDS);
-    let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare()?.devices_network()?;
+    let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare_endless()?.devices_network()?;
     let world = World { plan, devices: 1, seed: 1 };
     let mut staged = Stage::make(1, Far::Own)?.turn(&world, Begins::WithData, None, folder)?;
     let far = staged.session.space().address_v4().to_string();
