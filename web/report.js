@@ -125,6 +125,7 @@ function scenarioSection(s) {
     section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the chances to deliver of one device that takes all ` +
       "it can get. An idle cell grants light or bursty traffic differently (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
   }
+  for (const sentence of s.replays) section.append(el("p", { class: "muted" }, sentence));
   if (isEmulated) {
     section.append(...emulatedBody(s));
     return section;
