@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
-use airpace_diag::grant::GrantReport;
 use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::{GrantReport, Rat, codes};
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
 use airpace_path::trace::KpiTrace;
@@ -186,9 +186,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     input::check(&sources)?;
     if has_nothing {
-        bail!(NothingFound(format!("{name}: nothing granted: there are no packets that tell of grants")));
+        bail!(NothingFound(format!(
+            "{name}: nothing granted: there are no packets that report grants. The logger must switch on {} \
+             (`airpace diag info` lists what a log has)",
+            codes_text()
+        )));
     }
     Ok(Verdict::Fine)
+}
+
+/// The log codes that report grants, for people.
+fn codes_text() -> String {
+    let of = |(word, rat, direction): (&str, Rat, Direction)| {
+        let codes: Vec<String> = codes(rat, direction).map(|code| format!("0x{code:X}")).collect();
+        (!codes.is_empty()).then(|| format!("{word} {}", codes.join(" or ")))
+    };
+    let each = [
+        ("for LTE's downlink", Rat::Lte, Direction::Downlink),
+        ("for its uplink", Rat::Lte, Direction::Uplink),
+        ("for NR's downlink", Rat::Nr, Direction::Downlink),
+        ("for NR's uplink", Rat::Nr, Direction::Uplink),
+    ];
+    each.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
 fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result<()> {
