@@ -78,7 +78,8 @@ fn the_packet_in_transit_is_outside_of_the_queue() {
 
 #[test]
 fn a_run_may_start_in_the_middle_of_a_trace() {
-    let mut link = link(&[10, 20, 1000], TraceConfig { start_s: Start::AtS(0.015), ..TraceConfig::default() });
+    let mut link =
+        link(&[10, 20, 1000], TraceConfig { start_s: Start::AtS(0.015), ..TraceConfig::default() });
     (0..4).for_each(|number| link.push(Time::ZERO, packet(number, 1500)));
     assert_eq!(leaves(&mut link, 2000), [(0, 5), (1, 985), (2, 995), (3, 1005)]);
     assert_eq!(link.opportunities_in(Time::ZERO, Time::from_millis(995)), 2);
