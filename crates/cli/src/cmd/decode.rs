@@ -13,6 +13,7 @@ mod sink;
 mod stats;
 mod subframes;
 mod tables;
+mod users;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -71,6 +72,10 @@ pub struct Args {
     /// One line or object per subframe instead of messages: how full it is, and by which formats. Comes --patience late.
     #[arg(long)]
     subframes: bool,
+    /// Instead of messages a table of users at the end: messages, grants, new bits per second and PRB pairs of each, those
+    /// with most bits first; with --json an object for each.
+    #[arg(long, conflicts_with_all = ["subframes", "phich"])]
+    users: bool,
     /// Only messages to this RNTI, with what is new in each, what is sent again, and its throughput; 65535 is system
     /// information, 65534 paging. With --anonymize too it is the number that the cell uses.
     #[arg(long, value_name = "R", value_parser = rnti)]

@@ -277,7 +277,10 @@ impl<'o> Sink<'o> {
             let at = At { carrier: recording.carrier, time_ms: recording.time_ms(found.index) };
             tables.message(at, found, name, gain.as_ref())?;
         }
-        if self.args.subframes {
+        if self.args.users {
+            recording.users.take(found);
+        }
+        if self.args.subframes || self.args.users {
             return Ok(());
         }
         if self.args.json {
@@ -387,11 +390,28 @@ impl<'o> Sink<'o> {
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, stats, followed: own, end, .. } = recording;
+            let Recording { name, carrier, stats, users, followed: own, end, .. } = recording;
             let Some(End { ladder, work, failure }) = end.map(|end| *end) else { continue };
             let is_cut = failure.is_some();
             failures.extend(failure.map(anyhow::Error::from));
             let Some(ladder) = ladder else { continue };
+            if let Some(subframes) = stats.subframes().filter(|_| self.args.users) {
+                let called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
+                if self.args.json {
+                    for mut object in users.objects(subframes, called) {
+                        if is_one_of_many {
+                            object["carrier"] = json!(carrier.0);
+                        }
+                        writeln!(self.out, "{object}")?;
+                    }
+                } else {
+                    if is_one_of_many {
+                        writeln!(self.out, "{}", Paint::stdout().bold(&name))?;
+                    }
+                    users.write(subframes, called, &mut self.out)?;
+                }
+                self.out.flush()?;
+            }
             if let (Some(own), Some(subframes)) = (own, stats.subframes()) {
                 let whose = if is_one_of_many { format!("{name}: ") } else { String::new() };
                 let mut called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
