@@ -19,8 +19,10 @@ function figureCard(s, view, spec) {
     el("div", { class: "foot" },
       commandLine(spec.course ? s.command_of_course : s.command,
         el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),
+        el("button", { type: "button", click: () => chart && saveSvg(`${s.name}-${spec.id}.svg`, optionOf(lookOfSvg()), chart, view.zoom) }, "SVG"),
         el("button", { type: "button", click: () => chart && save(`${s.name}-${spec.id}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: lookOf().surface })) }, "PNG"))));
   let chart = null;
+  const optionOf = (look) => ({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) });
   const draw = () => {
     const look = lookOf();
     const under = card.querySelector(".under");
@@ -32,7 +34,7 @@ function figureCard(s, view, spec) {
       if (spec.over === "time") zoomTogether(chart, view);
     }
     chart.resize();
-    chart.setOption({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) }, { notMerge: true });
+    chart.setOption(optionOf(look), { notMerge: true });
     if (spec.over === "time" && view.zoom) chart.dispatchAction({ type: "dataZoom", ...view.zoom });
     const entries = spec.key ? spec.key(s, view, look) : [];
     key.replaceChildren(...entries.map(([swatch, name]) => el("span", {}, swatch, nameNode(name))));
