@@ -51,7 +51,5 @@ function svgOf(option, width, height, zoom) {
   return text;
 }
 
-const saveSvg = (name, option, chart, zoom) => saveText(name, svgOf(option, chart.getWidth(), chart.getHeight(), zoom), "image/svg+xml");
-
 const commandLine = (command, ...buttons) => [el("code", {}, command), el("div", { class: "buttons" },
   el("button", { type: "button", click: (event) => copy(command, event.currentTarget) }, "Copy command"), buttons)];

@@ -19,7 +19,7 @@ function figureCard(s, view, spec) {
     el("div", { class: "foot" },
       commandLine(spec.course ? s.command_of_course : s.command,
         el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),
-        el("button", { type: "button", click: () => chart && saveSvg(`${s.name}-${spec.id}.svg`, optionOf(lookOfSvg()), chart, view.zoom) }, "SVG"),
+        el("button", { type: "button", click: () => chart && saveText(`${s.name}-${spec.id}.svg`, box.svg(), "image/svg+xml") }, "SVG"),
         el("button", { type: "button", click: () => chart && save(`${s.name}-${spec.id}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: lookOf().surface })) }, "PNG"))));
   let chart = null;
   const optionOf = (look) => ({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) });
@@ -40,6 +40,7 @@ function figureCard(s, view, spec) {
     key.replaceChildren(...entries.map(([swatch, name]) => el("span", {}, swatch, nameNode(name))));
   };
   box.draw = draw;
+  box.svg = () => svgOf(optionOf(lookOfSvg()), chart.getWidth(), chart.getHeight(), view.zoom);
   box.redraw = () => chart && draw();
   charts.push(box);
   box.style.height = `${spec.height(s, view, lookOf())}px`;
