@@ -2,6 +2,7 @@
 
 mod align;
 mod answer;
+mod csv;
 pub mod message;
 mod open;
 mod probe;
@@ -59,6 +60,9 @@ pub struct Args {
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
+    /// The same as a table: a row per message, or with --subframes per subframe.
+    #[arg(long, conflicts_with_all = ["json", "phich", "users"])]
+    csv: bool,
     /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON; with --phich,
     /// answers go to a table beside it, OUT.phich.
     #[arg(long, value_name = "OUT")]

@@ -61,6 +61,10 @@ fn users_have_the_sums_of_their_messages() {
     let grants = its.filter(|message| message["n_prb"].is_u64()).count() as u64;
     assert_eq!(number(&busiest["down"]["grants"]), grants, "{busiest}");
     assert!(busiest["down"]["mbps"].as_f64() > Some(1.0), "{busiest}");
+    let csv = shell.run(&["decode", "a.sigmf-meta", "--csv"]).fine();
+    let mut rows = csv.lines();
+    assert!(rows.next().unwrap().starts_with("cell,index,sfn,subframe,cfi,rnti,"), "{csv:.200}");
+    assert_eq!(rows.count(), messages.len(), "a row per message");
     let table = shell.run(&["decode", "a.sigmf-meta", "--users"]).fine();
     assert_eq!(table.lines().count(), users.len() + 1, "a heading, and a line per user: {table}");
     assert!(table.lines().nth(1).unwrap().starts_with(&busiest["rnti"].to_string()), "{table}");

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::Args;
 use super::align;
 use super::answer;
+use super::csv;
 use super::message::{self, Name};
 use super::probe;
 use super::pseudonym::Pseudonyms;
@@ -283,7 +284,7 @@ impl<'o> Sink<'o> {
         if self.args.subframes || self.args.users {
             return Ok(());
         }
-        if self.args.json {
+        if self.args.json || self.args.csv {
             let mut object = message::json(found, name);
             if let Some(gain) = gain {
                 object["own"] = recording::json(&gain);
@@ -313,10 +314,16 @@ impl<'o> Sink<'o> {
         self.line(carrier, message::HEAD, &answer::line(reading, answer, rnti))
     }
 
-    /// Prints a JSON object of a recording. It contains the recording's name if there are several.
+    /// Prints a JSON object of a recording, or its row of the table. It contains the recording's name if there are several.
     fn object(&mut self, carrier: usize, mut object: Value) -> anyhow::Result<()> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
+        }
+        if self.args.csv {
+            if !std::mem::replace(&mut self.has_head, true) {
+                writeln!(self.out, "{}", csv::head(&object))?;
+            }
+            return Ok(writeln!(self.out, "{}", csv::row(&object))?);
         }
         Ok(writeln!(self.out, "{object}")?)
     }
@@ -343,7 +350,7 @@ impl<'o> Sink<'o> {
         if let Some(tables) = &mut self.tables {
             tables.subframe(At { carrier: recording.carrier, time_ms: at_ms }, reading)?;
         }
-        if self.args.subframes && self.args.json {
+        if self.args.subframes && (self.args.json || self.args.csv) {
             self.object(carrier, subframes::json(reading))?;
         } else if self.args.subframes {
             self.line(carrier, subframes::HEAD, &subframes::line(reading))?;
