@@ -29,9 +29,26 @@ function saveCsv(name, rows) {
     const text = value === null || value === undefined ? "" : String(value);
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const url = URL.createObjectURL(new Blob([rows.map((row) => row.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" }));
+  saveText(name, rows.map((row) => row.map(cell).join(",")).join("\n") + "\n", "text/csv");
+}
+
+function saveText(name, text, type) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
   save(name, url);
   setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+/// The look of a figure that is saved as SVG: ECharts writes fonts into attributes as they are, where double quotes would end them.
+const lookOfSvg = () => ({ ...lookOf(), font: lookOf().font.replaceAll('"', "'") });
+
+/// A figure as SVG, in the size and with the zoom in which it is shown.
+function svgOf(option, width, height, zoom) {
+  const drawn = echarts.init(null, null, { renderer: "svg", ssr: true, width, height });
+  drawn.setOption(option);
+  if (zoom && option.dataZoom) drawn.dispatchAction({ type: "dataZoom", ...zoom });
+  const text = drawn.renderToSVGString();
+  drawn.dispose();
+  return text;
 }
 
 const commandLine = (command, ...buttons) => [el("code", {}, command), el("div", { class: "buttons" },

@@ -77,7 +77,7 @@ function stateFill(state, look) {
     pen.strokeStyle = look.surface;
     pen.lineWidth = strokeOf(pattern);
     pen.stroke(new Path2D(PATTERNS[pattern]));
-    tiles.set(name, { image, repeat: "repeat", scaleX: 1 / fine, scaleY: 1 / fine });
+    tiles.set(name, { image, imageWidth: TILE * fine, imageHeight: TILE * fine, repeat: "repeat", scaleX: 1 / fine, scaleY: 1 / fine });
   }
   return tiles.get(name);
 }

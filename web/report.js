@@ -19,8 +19,10 @@ function figureCard(s, view, spec) {
     el("div", { class: "foot" },
       commandLine(spec.course ? s.command_of_course : s.command,
         el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),
+        el("button", { type: "button", click: () => chart && saveText(`${s.name}-${spec.id}.svg`, box.svg(), "image/svg+xml") }, "SVG"),
         el("button", { type: "button", click: () => chart && save(`${s.name}-${spec.id}.png`, chart.getDataURL({ pixelRatio: 2, backgroundColor: lookOf().surface })) }, "PNG"))));
   let chart = null;
+  const optionOf = (look) => ({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) });
   const draw = () => {
     const look = lookOf();
     const under = card.querySelector(".under");
@@ -32,12 +34,13 @@ function figureCard(s, view, spec) {
       if (spec.over === "time") zoomTogether(chart, view);
     }
     chart.resize();
-    chart.setOption({ animation: false, backgroundColor: "transparent", aria: { enabled: true }, ...spec.option(s, view, look) }, { notMerge: true });
+    chart.setOption(optionOf(look), { notMerge: true });
     if (spec.over === "time" && view.zoom) chart.dispatchAction({ type: "dataZoom", ...view.zoom });
     const entries = spec.key ? spec.key(s, view, look) : [];
     key.replaceChildren(...entries.map(([swatch, name]) => el("span", {}, swatch, nameNode(name))));
   };
   box.draw = draw;
+  box.svg = () => svgOf(optionOf(lookOfSvg()), chart.getWidth(), chart.getHeight(), view.zoom);
   box.redraw = () => chart && draw();
   charts.push(box);
   box.style.height = `${spec.height(s, view, lookOf())}px`;
@@ -125,6 +128,7 @@ function scenarioSection(s) {
     section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the chances to deliver of one device that takes all ` +
       "it can get. An idle cell grants light or bursty traffic differently (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
   }
+  for (const sentence of s.replays) section.append(el("p", { class: "muted" }, sentence));
   if (isEmulated) {
     section.append(...emulatedBody(s));
     return section;

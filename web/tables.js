@@ -1,8 +1,8 @@
 // Tables: all metrics, the expectations, and which scheme wins in which scenario.
 
 /// A table of `headings` over rows of cells. If it is too wide, it scrolls sideways and its first column stays in view.
-const table = (headings, body) => el("div", { class: "scroll", tabindex: "0" },
-  el("table", {}, el("thead", {}, el("tr", {}, headings)), body));
+const table = (headings, body, attributes = {}) => el("div", { class: "scroll", tabindex: "0" },
+  el("table", attributes, el("thead", {}, el("tr", {}, headings)), body));
 
 /// A table that is sorted by a column when its heading is pressed. `columns`: [{ heading, unit, better }], `rows`:
 /// [{ values, cells }].
@@ -44,8 +44,11 @@ function metricsCard(s) {
     return { values: row.cells.map((cell) => cell.mean), cells: [name, cells].flat() };
   });
   const seeds = Math.max(...s.rows.map((row) => row.seeds));
+  const varies = s.rows.some((row) => row.cells.some((cell) => cell.deviation_text !== null));
+  const means = !varies ? `The ${seeds} seeds change nothing here: nothing is drawn at random. ` : `Means over ${seeds} seeds, ± their standard deviation ` +
+    "(none where seeds change nothing). ";
   return el("article", { class: "card wide", id: `${s.name}.table` }, el("h3", {}, "All numbers"),
-    el("p", { class: "muted" }, (seeds > 1 ? `Means over ${seeds} seeds, ± their standard deviation. ` : "") +
+    el("p", { class: "muted" }, (seeds > 1 ? means : "") +
       "Press a heading to sort. Delays are those of delivered packets; loss counts packets that were dropped or lost on the way."),
     sortable(several ? "scheme, flow" : "scheme", s.columns, rows),
     el("div", { class: "foot" }, commandLine(s.command, el("button", { type: "button", click: () => saveCsv(`${s.name}-table.csv`, [
@@ -64,7 +67,7 @@ function transfersCard(s) {
     el("td", {}, row.complete), row.texts.map((text) => el("td", {}, text))));
   return el("article", { class: "card wide", id: `${s.name}.transfers` }, el("h3", {}, "Transfers"),
     el("p", { class: "muted" }, "Seconds from the beginning of a transfer until its last byte arrived; start-up: until the client could show something. " +
-      "All seeds are one sample; percentiles are over the transfers that arrived."),
+      "All seeds are one sample; percentiles are over the transfers that arrived; the others were under way at the end, or waited for those before them."),
     table(headings, el("tbody", {}, rows)),
     el("div", { class: "foot" }, commandLine(s.command, el("button", { type: "button", click: () => saveCsv(`${s.name}-transfers.csv`, [
       ["scheme", "flow", "arrived", ...s.transfers.headings.map((name) => `${name} s`)],
@@ -89,13 +92,13 @@ function expectationsCard(s) {
 function overviewSection(overview) {
   const headings = [el("th", { class: "name", scope: "col" }, "scenario"),
     el("th", { scope: "col" }, "expectations"),
-    ...overview.schemes.map((scheme) => el("th", { scope: "col" }, scheme, el("small", {}, "Mbit/s · ms")))];
+    ...overview.schemes.map((scheme) => el("th", { scope: "col" }, scheme, el("small", {}, "Mbit/s, ms")))];
   const rows = overview.rows.map((row) => el("tr", {},
     el("th", { scope: "row" }, el("a", { href: `#${row.scenario}` }, row.scenario)),
     el("td", { class: row.expectations === 0 ? "" : row.expectations_met === row.expectations ? "met" : "missed" },
       row.expectations === 0 ? "–" : `${row.expectations_met} of ${row.expectations}`),
-    row.cells.map((cell) => el("td", {}, cell ? [cell.throughput, el("small", {}, ` · ${cell.one_way_delay_p95}`)] : "–"))));
+    row.cells.map((cell) => el("td", {}, cell ? [cell.throughput, el("small", {}, `${cell.one_way_delay_p95} ms`)] : "–"))));
   return el("section", { id: "overview" }, el("h2", {}, "Overview"),
     el("p", { class: "muted" }, "First flow of each scenario, mean over seeds: throughput, and the 95th percentile of one-way delay."),
-    el("div", { class: "cards" }, el("article", { class: "card wide" }, table(headings, el("tbody", {}, rows)))));
+    el("div", { class: "cards" }, el("article", { class: "card wide" }, table(headings, el("tbody", {}, rows), { class: "overview" }))));
 }

@@ -41,6 +41,7 @@ fn simulated() -> &'static Files {
             command: "airpace sim story.toml".to_owned(),
             qlog: false,
             again: None,
+            page: false,
             further: vec![],
         };
         matrix.run(&|_| ControlFlow::Continue(())).expect("it runs");

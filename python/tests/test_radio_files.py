@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import airpace
+from airpace import plots
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,15 @@ def test_a_log_gives_the_bandwidth_of_the_program(samples: Path, program: Path) 
     assert ours.columns == ["time_ms", "radio", "direction", "blocks_mbps", "granted_mbps", "prbs"]
     down = ours.filter(pl.col("direction") == "down")
     assert down["blocks_mbps"].max() > 5  # type: ignore[operator]
+    table = airpace.bandwidth(log)
+    figure = plots.granted(table)
+    curves = {line.get_label(): line for axes in figure.axes for line in axes.lines}
+    assert len(figure.axes) == len(set(ours["direction"]))
+    blocks = ours.filter(pl.col("direction") == ours["direction"].sort()[0])["blocks_mbps"]
+    assert np.nanmax(figure.axes[0].lines[0].get_ydata()) == blocks.max()
+    assert "transport blocks" in curves
+    with pytest.raises(ValueError, match="no windows of radio 2"):
+        plots.granted(table, radio=2)
     for wrong in (0, 1.5, "100"):
         with pytest.raises(ValueError, match="1 to 3600000"):
             airpace.bandwidth(log, every_ms=wrong)  # type: ignore[arg-type]

@@ -1,12 +1,15 @@
 //! Results for people in a terminal: one table per scenario, then the expectations.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use airpace_eval::comparison;
 use airpace_eval::numbers::{Shown, Spread, shown};
-use airpace_eval::summary::by_scheme;
+use airpace_eval::summary::{by_scheme, seeds_change_nothing};
 use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
-use airpace_eval::{Choice, RunSummary, Summary, metric};
+use airpace_eval::{Choice, Outcome, RunSummary, Summary, metric};
+use airpace_path::trace::Start;
+use airpace_sim::Scenario;
 
 use crate::terminal::{Paint, Table, columns, fit, hang};
 
@@ -30,10 +33,11 @@ const COLUMNS: [(&str, &str, bool); 7] = [
 /// Writes a table per scenario: a row per scheme and flow, means over seeds.
 pub fn write_tables(
     choices: &[Choice],
-    summary: &Summary,
+    outcome: &Outcome,
     out: &mut dyn Write,
     paint: Paint,
 ) -> anyhow::Result<()> {
+    let Outcome { summary, manifest, .. } = outcome;
     for choice in choices {
         let scenario = &choice.scenario;
         let runs: Vec<_> = summary.runs.iter().filter(|run| run.scenario == scenario.name).collect();
@@ -41,10 +45,17 @@ pub fn write_tables(
         let title = fit(&format!("{}{about}", scenario.name));
         writeln!(out, "{}", title.replacen(&scenario.name, &paint.bold(&scenario.name), 1))?;
         table(&runs).write(out, paint)?;
-        let seeds = runs.iter().map(|run| run.seed).collect::<std::collections::BTreeSet<_>>().len();
+        let seeds = runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>().len();
         if seeds > 1 {
-            let note = format!("Means over {seeds} seeds; ± is the standard deviation over them.");
+            writeln!(out, "{}", fit(&note_on_seeds(&runs, seeds, scenario)))?;
+        }
+        if let Some(note) = note_on_sharing(&runs) {
             writeln!(out, "{}", fit(&note))?;
+        }
+        let replays =
+            manifest.scenarios.iter().filter(|it| it.name == scenario.name).flat_map(|it| &it.replays);
+        for replay in replays {
+            writeln!(out, "{}", fit(replay))?;
         }
         if let Some(transfers) = transfer_table(&runs) {
             writeln!(out)?;
@@ -59,6 +70,39 @@ pub fn write_tables(
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// When flows shared the path: Jain's index is of these seconds, throughput is of each flow's own. `None` if no flows did.
+fn note_on_sharing(runs: &[&RunSummary]) -> Option<String> {
+    let seconds: BTreeSet<u64> = runs.first()?.jain.iter().map(|window| window.time_s as u64).collect();
+    let (first, last) = (seconds.first()?, seconds.last()?);
+    Some(format!(
+        "Jain: mean over the {} s, from {first} to {} s, in which flows that want an equal share send together.",
+        seconds.len(),
+        last + 1
+    ))
+}
+
+/// What the numbers over seeds are, and whose are the same for every seed.
+fn note_on_seeds(runs: &[&RunSummary], seeds: usize, scenario: &Scenario) -> String {
+    let schemes = by_scheme(runs);
+    let same: Vec<&str> = schemes
+        .iter()
+        .filter(|(_, of_scheme)| seeds_change_nothing(of_scheme))
+        .map(|(scheme, _)| *scheme)
+        .collect();
+    let mut note = match same.len() == schemes.len() {
+        true => format!("The {seeds} seeds change nothing here: nothing is drawn at random."),
+        false => format!("Means over {seeds} seeds; ± is the standard deviation over them."),
+    };
+    if !same.is_empty() && same.len() < schemes.len() {
+        note += &format!(" Seeds change nothing for {}.", same.join(", "));
+    }
+    let starts = scenario.trace.as_ref().map(|trace| trace.link.start_s);
+    if !same.is_empty() && starts.is_some_and(|start| start != Start::Random) {
+        note += " `--set trace.link.start_s=random` starts each seed at another place of the trace.";
+    }
+    note
 }
 
 /// The table of transfers; `None` where no flow has any.
@@ -117,6 +161,7 @@ fn table(runs: &[&RunSummary]) -> Table {
     let mut table = Table::new(&heads, 2);
     let (mut under_test, mut rivals) = (Vec::new(), Vec::new());
     for (scheme, of_scheme) in by_scheme(runs) {
+        let vary = !seeds_change_nothing(&of_scheme);
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
             let is_under_test = flow.scheme == scheme;
             let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };
@@ -128,7 +173,7 @@ fn table(runs: &[&RunSummary]) -> Table {
                 }
                 let over_seeds =
                     Spread::of(of_scheme.iter().map(|run| metric(&run.flows[index].metrics, path)));
-                over_seeds_text(over_seeds, shown(path), has_deviation)
+                over_seeds_text(over_seeds, shown(path), has_deviation && vary)
             });
             let row = [scheme.to_owned(), format!("{}{own}", flow.flow)].into_iter().chain(numbers).collect();
             if is_under_test { under_test.push(row) } else { rivals.push(row) }

@@ -36,6 +36,7 @@ use airpace_core::{Bits, Bytes, Direction};
 use airpace_radio::{CarrierId, DciFormat, Numerology, PrbSet, Slot};
 
 pub use merge::{Merge, Merged};
+pub use origin::codes;
 pub use read::{Grants, Troubles, UPLINK_DELAY};
 pub use size::{Checksum, Oracle, Verdict};
 

@@ -31,6 +31,7 @@ fn facts() -> RunFacts {
             greedy: true,
             active: vec![Span { start: Time::ZERO, end: duration }],
             size: None,
+            transfers_due: 0,
         }],
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! The terminal prints these sentences below the table, and the page shows them at its top.
 
+use std::collections::BTreeMap;
+
 use crate::Transfers;
 use crate::expect::value;
 use crate::numbers::{self, Spread};
 use crate::summary::{RunSummary, by_scheme};
 
-/// Minimum rate of the best scheme, relative to the highest rate of all schemes.
+/// Minimum rate of the best scheme, relative to the highest rate of all schemes; of transfers, the minimum share that
+/// arrived.
 ///
 /// Chosen: a user does not notice a twentieth of the rate, but does notice the queueing delay that it costs.
 const NEAR: f64 = 0.95;
@@ -45,7 +48,8 @@ struct Standing<'a> {
     loss: f64,
     /// The median completion time of transfers, in s; `None` where there are none, or none was complete.
     completion_s: Option<f64>,
-    has_transfers: bool,
+    /// The transfers of the first flow that ran the scheme: how many arrived, of how many that were due.
+    transfers: Option<(u64, u64)>,
 }
 
 /// The comparison of `runs`, which are all runs of one scenario: a sentence per statement, the best scheme first and the
@@ -56,7 +60,7 @@ pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
         .filter_map(|(scheme, of_scheme)| Standing::of(scheme, &of_scheme, runs))
         .collect();
     let oracles: Vec<Standing> = standings.extract_if(.., |standing| standing.is_oracle()).collect();
-    let transfers = standings.iter().chain(&oracles).any(|standing| standing.has_transfers);
+    let transfers = standings.iter().chain(&oracles).any(|standing| standing.transfers.is_some());
     let unit = if transfers { Unit::Completion } else { Unit::Rate };
     if let Some(best) = unit.best(&standings) {
         standings.swap(0, best);
@@ -119,19 +123,19 @@ impl Unit {
         }
     }
 
-    /// The index of the best scheme: of those near the highest rate, the one with the shortest queueing delay; or the
-    /// one with the shortest completion time.
+    /// The index of the best scheme: of those near the highest rate, the one with the shortest queueing delay; or of those
+    /// near the most transfers that arrived, the one with the shortest completion time.
     fn best(self, standings: &[Standing]) -> Option<usize> {
         let all = standings.iter().enumerate();
         match self {
             Unit::Rate => {
-                let highest = standings.iter().map(Standing::rate_mbps).fold(0.0, f64::max);
-                let near = all.filter(|(_, standing)| standing.rate_mbps() >= NEAR * highest);
-                let queue = |standing: &Standing| standing.queueing_p95_ms.unwrap_or(f64::INFINITY);
-                near.min_by(|(_, a), (_, b)| queue(a).total_cmp(&queue(b))).map(|(index, _)| index)
+                let each = standings.iter().map(|it| (it.rate_mbps(), it.queueing_p95_ms));
+                best_of_rates(&each.collect::<Vec<_>>())
             }
             Unit::Completion => {
-                let best = all.max_by(|(_, a), (_, b)| self.goodness(a).total_cmp(&self.goodness(b)));
+                let most = standings.iter().map(Standing::arrived).fold(0.0, f64::max);
+                let near = all.filter(|(_, standing)| standing.arrived() >= NEAR * most);
+                let best = near.max_by(|(_, a), (_, b)| self.goodness(a).total_cmp(&self.goodness(b)));
                 best.map(|(index, _)| index)
             }
         }
@@ -143,7 +147,13 @@ impl Unit {
             Unit::Rate => standing.rate_text(best),
             Unit::Completion => match standing.completion_s {
                 Some(seconds) => {
-                    format!("completed a transfer in {} s in the median", numbers::text(seconds, 3))
+                    let some = match standing.transfers {
+                        Some((complete, due)) if complete < due => {
+                            format!("completed {complete} of {due} transfers, each")
+                        }
+                        _ => "completed a transfer".to_owned(),
+                    };
+                    format!("{some} in {} s in the median", numbers::text(seconds, 3))
                 }
                 None => "completed no transfer".to_owned(),
             },
@@ -158,6 +168,82 @@ impl Unit {
             text += &format!(" and lost {} % of its packets", numbers::text(100.0 * standing.loss, 1));
         }
         text
+    }
+}
+
+/// The index of the best of these rates in Mbit/s with their queueing delays: of those near the highest rate, the one with
+/// the shortest delay. `None` of none.
+fn best_of_rates(each: &[(f64, Option<f64>)]) -> Option<usize> {
+    let highest = each.iter().map(|(rate_mbps, _)| *rate_mbps).fold(0.0, f64::max);
+    let near = each.iter().enumerate().filter(|(_, (rate_mbps, _))| *rate_mbps >= NEAR * highest);
+    let queue = |(_, (_, queue_ms)): &(usize, &(f64, Option<f64>))| queue_ms.unwrap_or(f64::INFINITY);
+    near.min_by(|a, b| queue(a).total_cmp(&queue(b))).map(|(index, _)| index)
+}
+
+/// Which scheme is best at how many points of a sweep.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    schemes: Vec<String>,
+    /// By point, then by scheme.
+    points: BTreeMap<u64, Vec<Sums>>,
+}
+
+/// Sums over the seeds of one point.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    runs: u32,
+    rate_mbps: f64,
+    queueing_ms: f64,
+    /// Runs with a queueing delay.
+    queued: u32,
+}
+
+impl Tally {
+    /// An empty tally of these schemes.
+    pub fn of(schemes: &[String]) -> Tally {
+        Tally { schemes: schemes.to_vec(), points: BTreeMap::new() }
+    }
+
+    /// Adds a run of the scheme with this index at a point: the rate in Mbit/s of its first flow, and the 95th percentile
+    /// of the queueing delay in ms.
+    pub fn add(&mut self, point: u64, scheme: usize, rate_mbps: f64, queueing_p95_ms: Option<f64>) {
+        let at_point = self.points.entry(point).or_insert_with(|| vec![Sums::default(); self.schemes.len()]);
+        let sums = &mut at_point[scheme];
+        sums.runs += 1;
+        sums.rate_mbps += rate_mbps;
+        sums.queued += u32::from(queueing_p95_ms.is_some());
+        sums.queueing_ms += queueing_p95_ms.unwrap_or_default();
+    }
+
+    /// The sentence; `None` for fewer than two schemes without the Oracle.
+    pub fn sentence(&self) -> Option<String> {
+        let judged: Vec<usize> =
+            (0..self.schemes.len()).filter(|&at| !is_oracle(&self.schemes[at])).collect();
+        if judged.len() < 2 || self.points.is_empty() {
+            return None;
+        }
+        let mut wins = vec![0; judged.len()];
+        for sums in self.points.values() {
+            let mean = |&at: &usize| {
+                let Sums { runs, rate_mbps, queueing_ms, queued } = sums[at];
+                let queueing_ms = (queued > 0).then(|| queueing_ms / f64::from(queued));
+                (rate_mbps / f64::from(runs.max(1)), queueing_ms)
+            };
+            if let Some(best) = best_of_rates(&judged.iter().map(mean).collect::<Vec<_>>()) {
+                wins[best] += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..judged.len()).filter(|&at| wins[at] > 0).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(wins[at]));
+        let each = order.iter().map(|&at| format!("{} at {}", self.schemes[judged[at]], wins[at]));
+        let points = match self.points.len() {
+            1 => "1 point".to_owned(),
+            many => format!("{many} points"),
+        };
+        Some(format!(
+            "Best of {points}: {} (within 5 % of the highest rate, the shortest queueing delay).",
+            each.collect::<Vec<_>>().join(", ")
+        ))
     }
 }
 
@@ -186,13 +272,18 @@ impl<'a> Standing<'a> {
                 .filter(|_| is_alone),
             queueing_p95_ms: highest("queueing_delay_ms.p95"),
             loss: highest("loss_rate").unwrap_or(0.0),
-            has_transfers: transfers.is_some(),
-            completion_s: transfers.and_then(|transfers| transfers.completion_s.p50),
+            completion_s: transfers.as_ref().and_then(|transfers| transfers.completion_s.p50),
+            transfers: transfers.map(|transfers| (transfers.complete, transfers.due)),
         })
     }
 
     fn is_oracle(&self) -> bool {
         is_oracle(self.scheme)
+    }
+
+    /// The share of the due transfers that arrived.
+    fn arrived(&self) -> f64 {
+        self.transfers.map_or(0.0, |(complete, due)| complete as f64 / due.max(1) as f64)
     }
 
     fn rate_mbps(&self) -> f64 {
@@ -338,6 +429,36 @@ mod tests {
         let runs = [run("dead", 1, 0.0, 0.0), run("bbr", 1, 30.0, 90.0)];
         assert!(words(&runs).starts_with("Best here: bbr."), "{}", words(&runs));
         assert!(words(&runs).contains("dead carried nothing"), "{}", words(&runs));
+    }
+
+    #[test]
+    fn a_sweep_counts_the_points_at_which_each_scheme_is_best() {
+        let mut tally = Tally::of(&["bbr", "pbe", "oracle"].map(str::to_owned));
+        for (point, pbe_mbps) in [(0, 49.0), (1, 48.0), (2, 30.0)] {
+            tally.add(point, 0, 49.5, Some(160.0));
+            tally.add(point, 1, pbe_mbps, Some(20.0));
+            tally.add(point, 2, 50.0, Some(1.0));
+        }
+        assert_eq!(
+            tally.sentence().unwrap(),
+            "Best of 3 points: pbe at 2, bbr at 1 (within 5 % of the highest rate, the shortest queueing delay)."
+        );
+        assert_eq!(Tally::of(&["bbr", "oracle"].map(str::to_owned)).sentence(), None, "nothing is compared");
+    }
+
+    #[test]
+    fn transfers_that_never_arrive_are_no_success() {
+        let mut runs = [run("few", 1, 1.0, 10.0), run("all", 1, 1.0, 10.0)];
+        for (run, (due, complete, took_s)) in runs.iter_mut().zip([(400, 80, 0.1), (400, 400, 0.3)]) {
+            let one = |number| crate::metrics::TransferTimes {
+                completion_s: (number < complete).then_some(took_s),
+                ..crate::metrics::TransferTimes::default()
+            };
+            run.flows[1].metrics.transfers = Some(Transfers::of(due, (0..complete + 5).map(one).collect()));
+        }
+        let said = words(&runs);
+        assert!(said.starts_with("Best here: all."), "{said}");
+        assert!(said.contains("few completed 80 of 400 transfers, each in 0.100 s in the median"), "{said}");
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl EmulatedRun {
         }
     }
 
-    /// Writes the numbers, the complete manifest and the page. `ended` is when the run ended; what comes out of the network
+    /// Writes the numbers, the page and the complete manifest. `ended` is when the run ended; what comes out of the network
     /// later is in the tables, and in no throughput.
     ///
     /// # Errors
@@ -217,8 +217,9 @@ impl EmulatedRun {
         manifest.complete = true;
         manifest.emulation = Some(emulation);
         manifest.host.wall_ms = self.began.elapsed().as_millis() as u64;
+        let page = report::write_with(&folder, &manifest);
         folder.write_manifest(&manifest)?;
-        let page = report::write(folder.root())?;
+        let page = page?;
         Ok(Finished { folder, summary, page })
     }
 }

@@ -41,6 +41,8 @@ pub struct FlowFacts {
     pub active: Vec<Span>,
     /// All that it has to send, if that is limited. Its active time ends when that much has arrived.
     pub size: Option<Bytes>,
+    /// How many transfers are due before the run's end; 0 for a flow that has none.
+    pub transfers_due: u64,
 }
 
 /// The instants from `start` up to, not including, `end`.
@@ -84,6 +86,7 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             scheme: scheme.text().to_owned(),
             active: active(flow, duration),
             size: flow.size(),
+            transfers_due: transfers_due(flow, duration),
         }
     });
     RunFacts {
@@ -92,6 +95,17 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
         seed,
         duration,
         flows: flows.collect(),
+    }
+}
+
+/// The number of a flow's transfers that are due before the run's end or the flow's stop, also of those that have to wait
+/// for the transfers before them until then.
+fn transfers_due(flow: &Flow, duration: Time) -> u64 {
+    let span = flow.stop().min(duration) - flow.start();
+    match (flow.transfer_size(), flow.transfers_every()) {
+        (None, _) => 0,
+        (Some(_), None) => u64::from(!span.is_zero()),
+        (Some(_), Some(every)) => span.as_nanos().div_ceil(every.as_nanos().max(1)) as u64,
     }
 }
 

@@ -15,7 +15,7 @@
 //! The same scenarios, schemes and seeds give the same bytes, except for the manifest's `host` part. (An emulated run
 //! happens once: see [`crate::emulation`].) If the program was
 //! called from a checkout, the commands in manifest and page say `./airpace` in place of `airpace`, so that they can be
-//! pasted. The manifest is written first with `"complete": false` and again at the end, so that an interrupted run can
+//! pasted. The manifest is written first with `"complete": false` and again at the end, after the page, so that an interrupted run can
 //! be told from a complete one.
 
 mod contents;
@@ -90,6 +90,9 @@ pub struct ManifestScenario {
     /// What else it replays, by the table in the scenario: `trace.back`, `cellular.down.light`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub also_replays: BTreeMap<String, ReplayedTrace>,
+    /// Which parts of its files runs use, and how their numbers were read: a sentence for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<String>,
     /// What its devices are called, in an emulated run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
@@ -112,6 +115,7 @@ impl ManifestScenario {
             file: scenario_file(&scenario.name),
             trace: scenario.trace.as_ref().map(|trace| ReplayedTrace::of(trace.file.as_deref())),
             also_replays: also_replays(scenario),
+            replays: vec![],
             devices: vec![],
         }
     }

@@ -23,7 +23,7 @@ use crate::judge::{Judge, Keep, Room};
 use crate::reports::ReportFile;
 use crate::summary::{RunSummary, Summary};
 use crate::tables::Memory;
-use crate::{folder, shell, threads};
+use crate::{folder, report, shell, threads};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct Matrix {
     pub qlog: bool,
     /// The command that makes the same results, if it is not `airpace sim`.
     pub again: Option<String>,
+    /// Whether a page follows: the manifest says that the run folder is complete once [`Outcome::finish`] has made the page.
+    pub page: bool,
     /// Names of values that runs show beside those of their schemes: what the kernel tells of its flows.
     pub further: Vec<&'static str>,
 }
@@ -87,6 +89,21 @@ pub struct Outcome {
     pub manifest: Manifest,
     /// The run folder, if one was asked for.
     pub folder: Option<RunFolder>,
+}
+
+impl Outcome {
+    /// Writes the page into the run folder, then the manifest, which says that the folder is complete. Without room for the
+    /// page, the folder still has all results, and the manifest is written. Returns where the page is; `None` without a
+    /// folder.
+    ///
+    /// # Errors
+    /// A table that cannot be read, a page or a manifest that cannot be written.
+    pub fn finish(&self) -> Result<Option<PathBuf>, EvalError> {
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let page = report::write_with(folder, &self.manifest);
+        folder.write_manifest(&self.manifest)?;
+        page.map(Some)
+    }
 }
 
 /// Receives the progress of a run, on the thread that runs it. It may stop all runs.
@@ -161,7 +178,7 @@ impl Matrix {
                 .map(drop)
                 .map_err(|error| error.to_string())
         };
-        self.run_all(&simulate, memory, listener)
+        self.run_all(&simulate, prepared, memory, listener)
     }
 
     /// Runs everything in `simulate`.
@@ -169,12 +186,13 @@ impl Matrix {
     /// # Errors
     /// As [`Matrix::run`].
     pub fn run_with(&self, simulate: Simulate<'_>, listener: Listener<'_>) -> Result<Outcome, EvalError> {
-        self.run_all(simulate, None, listener)
+        self.run_all(simulate, &[], None, listener)
     }
 
     fn run_all(
         &self,
         simulate: Simulate<'_>,
+        prepared: &[Prepared],
         memory: Option<&Memory>,
         listener: Listener<'_>,
     ) -> Result<Outcome, EvalError> {
@@ -190,6 +208,11 @@ impl Matrix {
         let folder = out.map(RunFolder::create).transpose()?;
         let started = Instant::now();
         let mut manifest = self.manifest()?;
+        for scenario in &mut manifest.scenarios {
+            let read = prepared.iter().find(|ready| ready.scenario().name == scenario.name);
+            let replays = read.map_or(&[][..], Prepared::replays);
+            scenario.replays = replays.iter().map(ToString::to_string).collect();
+        }
         if let Some(folder) = &folder {
             folder.write_manifest(&manifest)?;
             for choice in &self.scenarios {
@@ -208,7 +231,9 @@ impl Matrix {
         manifest.host.wall_ms = started.elapsed().as_millis() as u64;
         if let Some(folder) = &folder {
             folder.write_summary(&summary)?;
-            folder.write_manifest(&manifest)?;
+            if !self.page {
+                folder.write_manifest(&manifest)?;
+            }
         }
         Ok(Outcome { summary, manifest, folder })
     }

@@ -102,7 +102,13 @@ struct PageData<'a> {
 /// A folder that is no run folder, a table that cannot be read, a page that cannot be written.
 pub fn write(root: &Path) -> Result<PathBuf, EvalError> {
     let folder = RunFolder::open(root)?;
-    let page = render(&folder)?;
+    write_with(&folder, &folder.manifest()?)
+}
+
+/// The same for a run of which `manifest` is true: it may be written after the page, so that a run folder is complete only
+/// with its page.
+pub(crate) fn write_with(folder: &RunFolder, manifest: &Manifest) -> Result<PathBuf, EvalError> {
+    let page = page(&data_with(folder, manifest, &[])?);
     folder.write("report.html", page.as_bytes())
 }
 
@@ -119,7 +125,10 @@ pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
 /// # Errors
 /// A file of the folder that cannot be read.
 pub fn data(folder: &RunFolder, only: &[String]) -> Result<String, EvalError> {
-    let manifest = folder.manifest()?;
+    data_with(folder, &folder.manifest()?, only)
+}
+
+fn data_with(folder: &RunFolder, manifest: &Manifest, only: &[String]) -> Result<String, EvalError> {
     let summary = match folder.summary() {
         // If a matrix was interrupted before its first run ended, there is no summary yet.
         Err(EvalError::Read { source, .. }) if !manifest.complete && source.kind() == ErrorKind::NotFound => {
@@ -129,7 +138,7 @@ pub fn data(folder: &RunFolder, only: &[String]) -> Result<String, EvalError> {
     };
     let agreement = folder.agreement()?;
     let tables = Source::Folder(folder.root());
-    let material = Material { manifest: &manifest, summary: &summary, tables, agreement: agreement.as_ref() };
+    let material = Material { manifest, summary: &summary, tables, agreement: agreement.as_ref() };
     page_data(material, only)
 }
 

@@ -123,6 +123,7 @@ pub struct FlowLine<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)] // see `Transfers`
 pub struct TransfersLine {
+    pub due: u64,
     pub begun: u64,
     pub complete: u64,
     pub completion_s: Times,
@@ -197,6 +198,7 @@ impl RunSummary {
                 jain: metrics.jain,
                 throughput_100ms: metrics.throughput_100ms,
                 transfers: metrics.transfers.as_ref().map(|transfers| TransfersLine {
+                    due: transfers.due,
                     begun: transfers.begun,
                     complete: transfers.complete,
                     completion_s: transfers.completion_s,
@@ -206,6 +208,13 @@ impl RunSummary {
             }
         })
     }
+}
+
+/// Whether these runs of one scheme, which differ in their seeds only, gave the same numbers: nothing on their path, nor in
+/// the scheme, is drawn at random. False for one run.
+pub fn seeds_change_nothing(runs: &[&RunSummary]) -> bool {
+    let Some((first, others)) = runs.split_first() else { return false };
+    !others.is_empty() && others.iter().all(|run| run.flows == first.flows && run.links == first.links)
 }
 
 impl Summary {

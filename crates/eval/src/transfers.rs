@@ -35,9 +35,9 @@ pub struct Row {
 }
 
 impl Row {
-    /// How many arrived of those that began.
+    /// How many arrived of those that were due.
     pub fn complete_text(&self) -> String {
-        format!("{} of {}", self.transfers.complete, self.transfers.begun)
+        format!("{} of {}", self.transfers.complete, self.transfers.due)
     }
 
     /// The texts of [`COLUMNS`], in seconds.

@@ -37,6 +37,7 @@ fn story(out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
         command: String::new(),
         qlog: false,
         again: None,
+        page: false,
         further: Vec::new(),
     }
 }

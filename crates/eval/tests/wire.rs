@@ -66,6 +66,7 @@ fn played(out: Option<&Path>, kept: u64, late_ms: u64) -> Outcome {
         command: "airpace agree story.toml --scheme reno".to_owned(),
         qlog: false,
         again,
+        page: false,
         further: vec![],
     };
     let simulate = |scenario: &Scenario,

@@ -9,6 +9,7 @@
 //! | [`unnamed`] | what would take too much memory while a program runs | without a name: it is gone with the process |
 //! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
 //! | [`read_at_most`], [`text_at_most`] | what comes through a pipe or a decoder | of a bounded size |
+//! | [`read_recording`] | recordings that users name | of a bounded size, also expanded; `-` is standard input |
 //! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
 //! | [`Inside`] | names that a stranger has chosen | never out of one folder, through no link, and to no key |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
@@ -27,6 +28,7 @@ mod new;
 mod open;
 mod own;
 mod place;
+mod recording;
 mod secret;
 mod special;
 mod unnamed;
@@ -40,6 +42,7 @@ pub use new::new_file;
 pub use open::{open, read_at_most, read_to_string, text_at_most};
 pub use own::{is_own_folder, make_own_folder};
 pub use place::Place;
+pub use recording::read_recording;
 pub use secret::{new_secret, read_secret};
 pub use unnamed::unnamed;
 pub use whole::{Whole, replace, unfinished, write};

@@ -26,7 +26,7 @@ use crate::config_error::ConfigError;
 use crate::link::{Exit, Link};
 use crate::queue::BufferConfig;
 use crate::trace::trains::TRAIN_PACKET;
-use crate::trace::{SizeOffsets, Trace, TraceConfig, TraceLink, Trains};
+use crate::trace::{SizeOffsets, Start, Trace, TraceConfig, TraceLink, Trains};
 
 #[cfg(test)]
 mod tests;
@@ -44,8 +44,8 @@ pub struct CellularConfig {
     pub header_bytes: u64,
     /// How long the link must have been idle before a packet begins a new train, in ms.
     pub light_after_ms: u32,
-    /// Where in the recordings the run starts, in seconds.
-    pub start_s: f64,
+    /// Where in the recordings the run starts: in seconds, or `random`.
+    pub start_s: Start,
     /// How much may wait for the chances of the trace, and which packets are dropped.
     pub buffer: BufferConfig,
 }
@@ -57,7 +57,7 @@ impl Default for CellularConfig {
             header_bytes: 4,
             // Source: CellReplay `cellularshell.cc` (long_to_short_timer)
             light_after_ms: 0,
-            start_s: 0.0,
+            start_s: Start::default(),
             buffer: BufferConfig::default(),
         }
     }
@@ -143,8 +143,7 @@ impl CellularLink {
         let light = Light {
             trains,
             offsets,
-            // The link of the trace has refused what is negative.
-            start_ms: Time::from_secs_f64(config.start_s).as_millis(),
+            start_ms: heavy.start_ms(),
             opportunity: config.opportunity_bytes,
             header: config.header_bytes,
             light_after_ms: config.light_after_ms.into(),
@@ -157,9 +156,11 @@ impl CellularLink {
     }
 
     /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
-    /// `name.pie`.
+    /// `name.pie`. A random start is drawn in the trace, and the trains start there too.
     pub fn begin(self, streams: &Streams, name: &str) -> CellularLink {
-        CellularLink { heavy: self.heavy.begin(streams, name), ..self }
+        let heavy = self.heavy.begin(streams, name);
+        let light = Light { start_ms: heavy.start_ms(), ..self.light };
+        CellularLink { heavy, light, ..self }
     }
 
     /// IP bytes that the trace's chances at or after `from` and before `to` can carry in packets that fill them, in the

@@ -7,6 +7,7 @@
 //! | [`mod@format`] | reading and writing both forms of a trace file |
 //! | [`rates`] | tables of rates: columns, units, times |
 //! | [`kpi`] | the bandwidth that a modem reported while a trace was recorded |
+//! | [`start`] | where in a recording a run starts |
 //! | [`synth`] | synthetic traces |
 //! | [`trains`] | how a cellular link served a few packets at a time |
 //! | [`mmlink`] | logs of mm-link: read, compared with our link, and written |
@@ -19,7 +20,7 @@ use airpace_core::{Bytes, Packet, Rate, Streams, Time};
 use airpace_event::Fate;
 use serde::Deserialize;
 
-use crate::config_error::{ConfigError, not_negative};
+use crate::config_error::ConfigError;
 use crate::link::{Exit, Link};
 use crate::queue::{Buffer, BufferConfig, Dropped, Queued};
 
@@ -28,6 +29,7 @@ pub mod format;
 pub mod kpi;
 pub mod mmlink;
 pub mod rates;
+pub mod start;
 pub mod synth;
 pub mod trains;
 
@@ -35,6 +37,7 @@ pub use chances::{Hole, Trace, TraceInfo};
 pub use format::TraceError;
 pub use kpi::KpiTrace;
 pub use rates::RateTable;
+pub use start::Start;
 pub use trains::{SizeOffsets, TrainModel, Trains};
 
 use mmlink::Line;
@@ -47,8 +50,8 @@ pub struct TraceConfig {
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: mahimahi counts the header of its TUN device.
     pub header_bytes: u64,
-    /// Where in the trace the run starts, in seconds.
-    pub start_s: f64,
+    /// Where in the trace the run starts: in seconds, or `random`.
+    pub start_s: Start,
     /// How much may wait, and which packets are dropped. The packet in transit does not count as waiting. A limit in
     /// milliseconds is converted at the mean rate of the trace.
     pub buffer: BufferConfig,
@@ -59,7 +62,7 @@ impl Default for TraceConfig {
         TraceConfig {
             opportunity_bytes: 1504,
             header_bytes: 4,
-            start_s: 0.0,
+            start_s: Start::default(),
             buffer: BufferConfig::default(),
         }
     }
@@ -78,6 +81,7 @@ pub struct TraceLink {
     opportunity: Bytes,
     header: Bytes,
     buffer: Buffer,
+    start: Start,
     in_transit: Option<InTransit>,
     exits: VecDeque<Exit>,
     used: u64,
@@ -98,12 +102,13 @@ struct InTransit {
 }
 
 impl TraceLink {
-    /// An empty link whose time zero is `config.start_s` into the trace.
+    /// An empty link whose time zero is `config.start_s` into the trace; that of a random start is drawn by
+    /// [`TraceLink::begin`].
     ///
     /// # Errors
     /// Names the key that is out of range.
     pub fn new(trace: Arc<Trace>, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
-        let start_ms = Time::from_secs_f64(not_negative("start_s", config.start_s)?).as_millis();
+        let start_ms = config.start_s.fixed_ms()?.unwrap_or_default();
         TraceLink::with_chances(Chances::new(trace, 0, start_ms), config)
     }
 
@@ -129,6 +134,7 @@ impl TraceLink {
             opportunity: Bytes(config.opportunity_bytes),
             header,
             buffer,
+            start: config.start_s,
             in_transit: None,
             exits: VecDeque::new(),
             used: 0,
@@ -138,10 +144,19 @@ impl TraceLink {
     }
 
     /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
-    /// `name.pie`.
+    /// `name.pie`; a random start is drawn as [`Start::ms`] says.
     pub fn begin(mut self, streams: &Streams, name: &str) -> TraceLink {
         self.buffer.begin(|| streams.stream(&format!("{name}.pie")));
+        if self.start == Start::Random {
+            let start_ms = self.start.ms(self.trace().period_ms(), streams);
+            self.chances = Chances::new(self.trace().clone(), 0, start_ms);
+        }
         self
+    }
+
+    /// The millisecond of the trace at which the run starts.
+    pub fn start_ms(&self) -> u64 {
+        self.chances.skip_ms
     }
 
     /// Starts to record what the link does, for [`TraceLink::lines`].

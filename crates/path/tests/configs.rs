@@ -1,7 +1,7 @@
 //! The links' configurations as a scenario writes them.
 
 use airpace_path::queue::{Discipline, QueueConfig};
-use airpace_path::trace::TraceConfig;
+use airpace_path::trace::{Start, TraceConfig};
 use airpace_path::wire::{OnOff, OnOffConfig, WireConfig};
 
 #[test]
@@ -46,7 +46,7 @@ fn a_queue_reads_as_a_scenario_writes_it() {
 fn a_trace_link_reads_as_a_scenario_writes_it() {
     let text = "start_s = 2.5\nbuffer = { discipline = 'codel', packets = 250 }";
     let trace: TraceConfig = toml::from_str(text).expect("a trace link");
-    assert_eq!((trace.start_s, trace.opportunity_bytes, trace.header_bytes), (2.5, 1504, 4));
+    assert_eq!((trace.start_s, trace.opportunity_bytes, trace.header_bytes), (Start::AtS(2.5), 1504, 4));
     assert_eq!((trace.buffer.discipline, trace.buffer.packets), (Discipline::CoDel, Some(250)));
 }
 

@@ -10,7 +10,7 @@ use airpace_path::network::{
 };
 use airpace_path::queue::{BufferConfig, Discipline};
 use airpace_path::trace::mmlink::{Chance, Line, Log, LogHeader, LogWriter};
-use airpace_path::trace::{Trace, TraceConfig, TraceLink};
+use airpace_path::trace::{Start, Trace, TraceConfig, TraceLink};
 use airpace_path::wire::WireConfig;
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ proptest! {
     ) {
         let mut arrivals = arrivals;
         arrivals.sort_unstable();
-        let config = TraceConfig { buffer, start_s: start_ms as f64 * 1e-3, ..TraceConfig::default() };
+        let config = TraceConfig { buffer, start_s: Start::AtS(start_ms as f64 * 1e-3), ..TraceConfig::default() };
         let mut link = TraceLink::new(trace.clone(), &config).expect("a link");
         link.watch();
         let mut writer = LogWriter::new(&LogHeader { base_ms, ..header(&config) }).expect("a log");
@@ -182,7 +182,7 @@ proptest! {
 #[test]
 fn the_head_is_that_of_mm_link() {
     let buffer = BufferConfig { packets: Some(250), bytes: Some(9000), ..BufferConfig::default() };
-    let link = TraceConfig { buffer, start_s: 0.5, ..TraceConfig::default() };
+    let link = TraceConfig { buffer, start_s: Start::AtS(0.5), ..TraceConfig::default() };
     let named = LogHeader { trace: "a\nb.down", config: "[delay 20 ms] ", base_ms: 7, ..header(&link) };
     let mut writer = LogWriter::new(&named).unwrap();
     writer.write(Line::Chance(Chance { ms: 3, bytes: 1504 }));

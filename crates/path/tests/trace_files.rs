@@ -66,7 +66,10 @@ fn a_table_of_several_rates_is_read_by_the_column_asked_for() {
     let ours = Trace::parse(&part, Some("dl_mbps")).expect("a table of rates");
     assert!(ours == known, "{} chances against {}", ours.times_ms().len(), known.times_ms().len());
     let error = Trace::parse(&part, None).unwrap_err().to_string();
-    assert_eq!(error, "line 1: the header names 2 rates; choose one of them by name: dl_mbps, ul_mbps");
+    assert_eq!(
+        error,
+        "line 1: the header names 2 rates; choose one of them by name (`column`, --column, --downlink-column): dl_mbps, ul_mbps"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use airpace_cc::SchemeSpec;
 use airpace_cc::scheme::SCHEMES;
 use airpace_eval::tables::TABLES;
-use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress, report};
+use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress};
 use airpace_sim::{Prepared, Scenario, builtin};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -74,6 +74,7 @@ pub fn simulate(
         again: has_own.then(|| command.clone()),
         command,
         qlog,
+        page: true,
     };
     let prepared = py.detach(|| matrix.prepare()).map_err(raise::eval)?;
     let outcome = run(py, &matrix, &prepared, &memory, &calls, progress.as_ref());
@@ -85,12 +86,10 @@ pub fn simulate(
         (Some(raised), _) => return Err(raised),
         (None, outcome) => outcome?,
     };
+    py.detach(|| outcome.finish()).map_err(raise::eval)?;
     match outcome.folder {
         None => Ok(Run::in_memory(outcome.summary, outcome.manifest, memory)),
-        Some(folder) => {
-            py.detach(|| report::write(folder.root())).map_err(raise::eval)?;
-            Ok(Run::in_folder(outcome.summary, folder))
-        }
+        Some(folder) => Ok(Run::in_folder(outcome.summary, folder)),
     }
 }
 

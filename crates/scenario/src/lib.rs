@@ -45,6 +45,7 @@ mod error;
 mod named;
 mod overrides;
 mod prepare;
+mod replay;
 #[cfg(test)]
 mod tests;
 mod variants;
@@ -56,7 +57,8 @@ pub use document::{
     Expect, Flow, Heavy, Light, Misreport, Outage, SynthTrace, SynthTrains, TraceHop,
 };
 pub use error::ScenarioError;
-pub use prepare::Prepared;
+pub use prepare::{MAX_RECORDING_BYTES, Prepared};
+pub use replay::Replay;
 
 use check::Plan;
 

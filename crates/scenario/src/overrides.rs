@@ -67,7 +67,7 @@ pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String
         .map_or_else(|| file.to_owned(), |(set, value)| spelled(set, value))
 }
 
-/// Makes relative file names in a scenario start at the scenario's own folder.
+/// Makes relative file names in a scenario start at the scenario's own folder. `-` stays standard input.
 pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     let Some(folder) = Path::new(file_name).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return;
@@ -77,6 +77,7 @@ pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
         let value = tree.get_mut(first);
         let value = rest.split('.').fold(value, |value, key| value.and_then(|table| table.get_mut(key)));
         if let Some(Value::String(file)) = value
+            && file != "-"
             && Path::new(file).is_relative()
         {
             *file = folder.join(&*file).to_string_lossy().into_owned();

@@ -1,9 +1,6 @@
 //! From a scenario to something that can run. Files are read and everything is planned once, so that errors are
 //! reported before the first run begins.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,47 +12,80 @@ use airpace_path::trace::{KpiTrace, SizeOffsets, Trace, Trains};
 use airpace_path::{ConfigError, NetworkPlan};
 
 use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource};
-use crate::{Scenario, ScenarioError};
+use crate::replay::Replay;
+use crate::{Origin, Scenario, ScenarioError};
 
 /// A trace with a hole (no delivery chance) of this length is refused unless the scenario allows holes.
 ///
 /// Chosen: 5 s, longer than the first timeout of any retransmission timer in use.
 const LONGEST_HOLE: Duration = Duration::from_secs(5);
 
-/// The longest trace that is read.
+/// Maximum length of a recording in bytes, as it is and expanded.
 ///
 /// Chosen: mahimahi's form has about nine bytes for each packet, so this is an hour at 100 Mbit/s.
-const MOST_BYTES: u64 = 256 << 20;
+pub const MAX_RECORDING_BYTES: u64 = 256 << 20;
+
+/// Maximum time for which the last value of a KPI trace holds, in longest intervals between its values.
+///
+/// Chosen: a modem may skip one value; more means that the KPI trace is of a shorter recording.
+const MAX_KPI_REST: u64 = 2;
 
 /// A scenario whose files were read. It can be run any number of times, also from several threads.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     scenario: Scenario,
     network: NetworkPlan,
+    replays: Vec<Replay>,
 }
 
 impl Scenario {
-    /// Reads the files that the scenario names.
+    /// Reads the files that the scenario names, for runs of `duration_s`.
     ///
     /// # Errors
-    /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole, or does not fit its KPI
-    /// trace.
+    /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole in the part that a run
+    /// uses, or does not fit its KPI trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
+        self.read(Some(self.duration()))
+    }
+
+    /// Reads the files that the scenario names, for runs that their programs end: they may use every part of a trace.
+    ///
+    /// # Errors
+    /// As [`Scenario::prepare`]; a hole anywhere in a trace.
+    pub fn prepare_endless(&self) -> Result<Prepared, ScenarioError> {
+        self.read(None)
+    }
+
+    /// `run` is how long a run lasts; `None` if only its programs end it.
+    fn read(&self, run: Option<Duration>) -> Result<Prepared, ScenarioError> {
         let planned = &self.plan.network;
+        let mut reader = Reader { scenario: self, origin: &self.origin, run, replays: vec![] };
         let network = match (&self.trace, &self.cellular) {
-            (Some(hop), _) => planned.over_trace(self.read_recording(hop)?),
+            (Some(hop), _) => planned.over_trace(reader.read_hop(hop)?),
             (None, Some(hop)) => {
-                let [down, up] = Direction::BOTH.map(|direction| self.read_cellular(hop.way(direction)));
+                let [down, up] = Direction::BOTH.map(|direction| reader.read_cellular(hop.way(direction)));
                 let link = CellularPlan::new(down?, up?);
                 planned.over_cellular(link).map_err(|error| self.origin.refuse(error))?
             }
             (None, None) => planned.clone(),
         };
-        Ok(Prepared { scenario: self.clone(), network })
+        Ok(Prepared { scenario: self.clone(), network, replays: reader.replays })
     }
+}
 
+/// Reads the files of one scenario.
+struct Reader<'a> {
+    scenario: &'a Scenario,
+    origin: &'a Origin,
+    /// How long a run lasts; `None` if only its programs end it.
+    run: Option<Duration>,
+    /// What was read.
+    replays: Vec<Replay>,
+}
+
+impl Reader<'_> {
     /// One direction of a cellular link; `table` is a dotted path.
-    fn read_cellular(&self, (table, way): (&str, &CellularWay)) -> Result<CellularLink, ScenarioError> {
+    fn read_cellular(&mut self, (table, way): (&str, &CellularWay)) -> Result<CellularLink, ScenarioError> {
         let [light, heavy, offsets] = ["light", "heavy", "offsets"].map(|key| format!("{table}.{key}"));
         let trains = match (&way.light.file, &way.light.synth) {
             (Some(file), _) => {
@@ -83,19 +113,19 @@ impl Scenario {
                     .map_err(|error| refuse(format!("has no offsets: {}: {error}", file.display())))?
             }
         };
-        let trace = Arc::new(self.trace_of(&way.heavy.source(&heavy))?);
+        let trace = Arc::new(self.trace_of(&way.heavy.source(&heavy, way.link.start_s))?);
         CellularLink::new(Arc::new(trains), trace, Arc::new(sizes), &way.link)
             .map_err(|error| self.origin.refuse(error.within("link").within(table)))
     }
 
-    fn read_recording(&self, hop: &TraceHop) -> Result<TracePlan, ScenarioError> {
+    fn read_hop(&mut self, hop: &TraceHop) -> Result<TracePlan, ScenarioError> {
         let trace = self.trace_of(&hop.source())?;
         let kpi = match (&hop.kpi, hop.kpi_every_ms) {
             (Some(file), _) => Some(self.read_kpi(file, &trace)?),
             (None, Some(every_ms)) => Some(KpiTrace::of(&trace, Duration::from_millis(every_ms.into()))),
             (None, None) => None,
         };
-        let direction = self.flow[0].direction;
+        let direction = self.scenario.flow[0].direction;
         let refuse = |error: ConfigError, table| self.origin.refuse(error.within("link").within(table));
         let plan = TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
             .map_err(|error| refuse(error, "trace"))?;
@@ -105,7 +135,7 @@ impl Scenario {
     }
 
     /// The trace of one direction, read or made.
-    fn trace_of(&self, source: &TraceSource<'_>) -> Result<Trace, ScenarioError> {
+    fn trace_of(&mut self, source: &TraceSource<'_>) -> Result<Trace, ScenarioError> {
         match (source.file, source.synth) {
             (Some(file), _) => self.read_trace(source, file),
             (None, Some(made)) => self.make_trace(source.table, made),
@@ -126,22 +156,28 @@ impl Scenario {
         trace.map_err(|error| self.origin.refuse(error.within("synth").within(table)))
     }
 
-    fn read_trace(&self, source: &TraceSource<'_>, file: &Path) -> Result<Trace, ScenarioError> {
+    fn read_trace(&mut self, source: &TraceSource<'_>, file: &Path) -> Result<Trace, ScenarioError> {
         let table = source.table;
         let refuse = |reason: String| self.origin.refuse_key(&format!("{table}.file"), reason);
         let bytes = read(file).map_err(refuse)?;
-        let trace = Trace::parse(&bytes, source.column)
+        let (trace, rates) = Trace::read(&bytes, source.column)
             .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;
-        let hole = trace.longest_hole();
+        // A run that starts anywhere may meet every hole.
+        let from_ms = source.start_s.fixed_ms().map_err(|error| self.origin.refuse(error.within(table)))?;
+        let hole = match (from_ms, self.run) {
+            (Some(from_ms), Some(run)) => trace.longest_hole_in(from_ms, run.as_millis() as u64),
+            _ => trace.longest_hole(),
+        };
         if hole.length >= LONGEST_HOLE && !source.allow_holes {
             return Err(refuse(format!(
-                "has no chance to deliver for {:.1} s from {:.1} s on: {}; cut the trace there, or set \
-                 `{table}.allow_holes = true` if the outage is meant",
+                "has no chance to deliver for {:.1} s from {:.1} s on: {}; cut the trace there, or allow it \
+                 if the outage is meant (`{table}.allow_holes=true`; `emu link` and `emu cellular`: --allow-holes)",
                 hole.length.as_secs_f64(),
                 hole.start_ms as f64 * 1e-3,
                 file.display(),
             )));
         }
+        self.replays.push(Replay::of(source, file, &trace, rates, self.run));
         Ok(trace)
     }
 
@@ -158,26 +194,30 @@ impl Scenario {
                 file.display(),
             )));
         }
+        let rest_ms = trace.period_ms() - last_ms;
+        if kpi.longest_interval_ms().is_some_and(|longest_ms| rest_ms > MAX_KPI_REST * longest_ms) {
+            return Err(refuse(format!(
+                "ends at {:.1} s of a trace of {:.1} s, and its last value would hold for the rest: {}; give the KPI \
+                 trace of the whole trace, or cut the trace",
+                last_ms as f64 * 1e-3,
+                trace.period_ms() as f64 * 1e-3,
+                file.display(),
+            )));
+        }
         Ok(kpi)
     }
 }
 
-/// The file's bytes; the error is what is wrong with it and the remedy. The scenario that names the file may come from
-/// a stranger.
+/// The bytes of a recording; the error is what is wrong with it and the remedy. The scenario that names the file may
+/// come from a stranger.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    let refused = |error| format!("cannot be read: {}: {error}; check the path", file.display());
-    let opened = File::open(file).map_err(refused)?;
-    let kind = opened.metadata().map_err(refused)?.file_type();
-    if !kind.is_file() && !kind.is_fifo() {
-        return Err(format!("is neither a file nor a pipe: {}; check the path", file.display()));
-    }
-    let mut bytes = vec![];
-    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let most = MOST_BYTES >> 20;
-        return Err(format!("is longer than {most} MiB: {}; give a part of it", file.display()));
-    }
-    Ok(bytes)
+    airpace_files::read_recording(file, MAX_RECORDING_BYTES).map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::FileTooLarge => "give a part of it",
+            _ => "check the path",
+        };
+        format!("cannot be read: {}: {error}; {remedy}", file.display())
+    })
 }
 
 impl Prepared {
@@ -197,5 +237,10 @@ impl Prepared {
     /// As [`NetworkPlan::for_devices`].
     pub fn devices_network(&self) -> Result<NetworkPlan, ScenarioError> {
         self.network.for_devices().map_err(|error| self.scenario.origin.refuse(error))
+    }
+
+    /// The recordings that runs replay, in the order in which they were read.
+    pub fn replays(&self) -> &[Replay] {
+        &self.replays
     }
 }

@@ -13,6 +13,7 @@
 | `fairness` | Jain's index per second |
 | `estimate` | what a scheme believed, against what the cell could carry |
 | `prb_share`, `prb_map` | who got the cell |
+| `granted` | the bandwidth that a modem's log reports: of a table of `airpace.bandwidth`, not of a run |
 
 Colours, markers and every number come from the run: they are those of its `report.html`. Nothing is computed here.
 Curves over time are those of the first seed, as on that page. A figure is `column` or `page` wide, 3.33 or 7 inches, or
@@ -32,6 +33,7 @@ except ImportError as error:
 from airpace.plots._cell import prb_map, prb_share
 from airpace.plots._compare import delay_cdf, fairness, order_statistics, throughput_delay
 from airpace.plots._course import estimate, over_time
+from airpace.plots._granted import granted
 from airpace.plots._look import STYLE, WIDTHS, Drawing
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "delay_cdf",
     "estimate",
     "fairness",
+    "granted",
     "order_statistics",
     "over_time",
     "prb_map",

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::{SchemeSpec, Sees, Setup};
 use airpace_core::{Bytes, Streams};
+use airpace_emu::session::Far;
 use airpace_eval::wire::{Beside, Verdict as Compared, beside, label, parts};
-use airpace_eval::{Choice, Matrix, Summary, report};
+use airpace_eval::{Choice, Matrix, Summary};
 use airpace_event::Recorder;
 use airpace_net::bulk::tcp;
 use airpace_sim::{Progress as Clock, Scenario};
@@ -24,6 +25,7 @@ use anyhow::{bail, ensure};
 
 use over::Over;
 
+use super::emu::stage::Stage;
 use super::runs::{Claim, point_latest_to};
 use super::{Verdict, complete, matrix, on_interrupt, scenario};
 use crate::called;
@@ -113,6 +115,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             kernel::needed(&choice.scenario, scheme)?;
         }
     }
+    // What the machine does not allow is reported before the simulator computes.
+    drop(Stage::make(choice.scenario.device.len(), Far::Own)?);
     let folder = match &args.out {
         Some(folder) => {
             super::outputs::folder("--out", folder)?;
@@ -136,6 +140,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         command: matrix::command_as_typed(),
         qlog: false,
         again: Some(matrix::command_as_typed()),
+        page: true,
         further: if args.transport.contains(&Over::Kernel) { tcp::INSPECTED.to_vec() } else { vec![] },
     };
     let is_interrupted = on_interrupt()?;
@@ -183,7 +188,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let unfit = unfit.into_inner().expect("all threads have ended");
     let rows = beside(&outcome.summary, &unfit, &more);
     super::outputs::write("--out", &folder.join("agree.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
-    let page = report::write(&folder)?;
+    let page = outcome.finish()?;
     drop(claim);
     if args.out.is_none() {
         point_latest_to(&folder);
@@ -197,7 +202,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     if !args.quiet {
         terminal::say(format_args!("Run folder: {}", folder.display()));
-        terminal::say(format_args!("Report:     {}", page.display()));
+        if let Some(page) = page {
+            terminal::say(format_args!("Report:     {}", page.display()));
+        }
     }
     let any = |verdict| rows.iter().any(|row: &Beside| row.verdict == verdict);
     Ok(match (any(Compared::Unfit), any(Compared::Differs)) {
@@ -228,6 +235,7 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
             command: matrix::command_as_typed(),
             qlog: false,
             again: None,
+            page: false,
             further: vec![],
         };
         let begun = all.runs.len();

@@ -2,6 +2,7 @@
 
 mod align;
 mod answer;
+mod csv;
 pub mod message;
 mod open;
 mod probe;
@@ -13,6 +14,7 @@ mod sink;
 mod stats;
 mod subframes;
 mod tables;
+mod users;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -58,6 +60,9 @@ pub struct Args {
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
+    /// The same as a table: a row per message, or with --subframes per subframe.
+    #[arg(long, conflicts_with_all = ["json", "phich", "users"])]
+    csv: bool,
     /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON; with --phich,
     /// answers go to a table beside it, OUT.phich.
     #[arg(long, value_name = "OUT")]
@@ -71,6 +76,10 @@ pub struct Args {
     /// One line or object per subframe instead of messages: how full it is, and by which formats. Comes --patience late.
     #[arg(long)]
     subframes: bool,
+    /// Instead of messages a table of users at the end: messages, grants, new bits per second and PRB pairs of each, those
+    /// with most bits first; with --json an object for each.
+    #[arg(long, conflicts_with_all = ["subframes", "phich"])]
+    users: bool,
     /// Only messages to this RNTI, with what is new in each, what is sent again, and its throughput; 65535 is system
     /// information, 65534 paging. With --anonymize too it is the number that the cell uses.
     #[arg(long, value_name = "R", value_parser = rnti)]

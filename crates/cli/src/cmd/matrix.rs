@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::SchemeSpec;
 use airpace_eval::seeds::Seeds;
-use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, report, shell};
+use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, shell};
 use airpace_sim::Prepared;
 use anyhow::{Context, bail};
 
@@ -103,6 +103,7 @@ pub fn run(
         command: command_as_typed(),
         qlog: args.qlog,
         again: None,
+        page: true,
         further: vec![],
     };
     // The folder that the user gave may not exist yet.
@@ -130,20 +131,26 @@ pub fn run(
     if is_numbered {
         point_latest_to(&folder);
     }
+    // Before anything is printed: a reader of the output may have gone.
+    let page = outcome.finish();
+    drop(claim);
     let summary = &outcome.summary;
     if args.json {
+        for replay in outcome.manifest.scenarios.iter().flat_map(|scenario| &scenario.replays) {
+            args.say(out, replay)?;
+        }
         for line in summary.runs.iter().flat_map(|run| run.lines()) {
             writeln!(out, "{}", serde_json::to_string(&line)?)?;
         }
     } else {
-        results::write_tables(&matrix.scenarios, summary, out, Paint::stdout())?;
+        results::write_tables(&matrix.scenarios, &outcome, out, Paint::stdout())?;
     }
     results::write_verdicts(summary, args.quiet, &mut args.words(out), Paint::stdout())?;
-    // The page is made last, so that the results are printed even if there is no room for the page.
     args.say(out, &format!("Run folder: {}", folder.display()))?;
-    let page = report::write(&folder)?;
-    drop(claim);
-    args.say(out, &format!("Report:     {}", page.display()))?;
+    // The results are printed even if there is no room for the page.
+    if let Some(page) = page? {
+        args.say(out, &format!("Report:     {}", page.display()))?;
+    }
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
 }
 

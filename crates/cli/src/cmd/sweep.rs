@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use airpace_eval::comparison::Tally;
 use airpace_eval::numbers::shown;
 use airpace_eval::seeds::Seeds;
 use airpace_eval::sweep::{self, Axis, Cell, Plan, Runner, Spec, Sweep, SweepOutcome, Todo};
@@ -90,20 +91,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 /// The results, as text and as files.
 fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut spans: Vec<Span> = sweep.plan().spec().schemes.iter().map(|scheme| Span::of(scheme)).collect();
+    let mut tally = Tally::of(&sweep.plan().spec().schemes);
     let own = sweep.own_flows();
+    // Whoever reads the output may have gone; the folder is finished all the same.
+    let mut unread: Option<std::io::Error> = None;
     let outcome = {
         let out = &mut *out;
         let mut told = |plan: &Plan, cell: Cell, flows: &[FlowRow]| {
-            spans[cell.scheme].add(flows.iter().find(|flow| !own.contains(&flow.index)));
-            if !args.json {
-                return Ok(());
+            let first = flows.iter().find(|flow| !own.contains(&flow.index));
+            spans[cell.scheme].add(first);
+            if let Some(rate_mbps) = first.and_then(|flow| value(flow, COLUMNS[0].1)) {
+                let queueing_p95_ms = first.and_then(|flow| value(flow, COLUMNS[1].1));
+                tally.add(cell.point, cell.scheme, rate_mbps, queueing_p95_ms);
             }
-            let written = flows.iter().try_for_each(|flow| writeln!(out, "{}", object(plan, cell, flow)));
-            let path = PathBuf::from("standard output");
-            written.map_err(|source| EvalError::Write { doing: "write to", path, source })
+            if args.json && unread.is_none() {
+                let written = flows.iter().try_for_each(|flow| writeln!(out, "{}", object(plan, cell, flow)));
+                unread = written.err();
+            }
+            Ok(())
         };
         sweep.finish(&mut told)?
     };
+    unread.map_or(Ok(()), Err)?;
     if !args.json {
         table(&spans).write(out, Paint::stdout())?;
         writeln!(
@@ -111,6 +120,9 @@ fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyh
             "{}",
             fit("Least … most of all points and seeds; of the first flow that ran the scheme.")
         )?;
+        if let Some(sentence) = tally.sentence() {
+            writeln!(out, "{}", fit(&sentence))?;
+        }
     }
     let words: &mut dyn Write = if args.json { &mut std::io::stderr() } else { out };
     if outcome.failed > 0 {
@@ -156,8 +168,7 @@ impl Span {
         self.runs += 1;
         let Some(flow) = flow else { return };
         for (ends, (_, metric)) in self.ends.iter_mut().zip(COLUMNS) {
-            let place = metric_names().iter().position(|name| name == metric);
-            if let Some(value) = place.and_then(|place| flow.values[place]) {
+            if let Some(value) = value(flow, metric) {
                 let (least, most) = ends.unwrap_or((value, value));
                 *ends = Some((least.min(value), most.max(value)));
             }
@@ -171,6 +182,12 @@ impl Span {
             Some((least, most)) => format!("{} … {}", shown.text(Some(least)), shown.text(Some(most))),
         }
     }
+}
+
+/// A metric of a flow.
+fn value(flow: &FlowRow, metric: &str) -> Option<f64> {
+    let place = metric_names().iter().position(|name| name == metric)?;
+    flow.values[place]
 }
 
 fn table(spans: &[Span]) -> Table {

@@ -6,11 +6,9 @@ mod info;
 mod kpi;
 mod synth;
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use airpace_files::read_at_most;
 use airpace_path::trace::Trace;
 use anyhow::Context;
 
@@ -58,23 +56,14 @@ fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
     Ok(trace)
 }
 
-/// Maximum length of a trace in bytes, as it is and expanded: that of a scenario's trace.
-const MAX_BYTES: u64 = 256 << 20;
+/// Maximum length of a trace in bytes, as it is and expanded.
+const MAX_BYTES: u64 = airpace_sim::scenario::MAX_RECORDING_BYTES;
 
 /// A file's bytes, or those of standard input for `-`. Gzip is expanded.
 fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let refused =
-        || format!("cannot read `{}`; give an existing file, or - for standard input", path.display());
-    let bytes = match path == Path::new("-") {
-        true => read_at_most(std::io::stdin().lock(), MAX_BYTES),
-        false => File::open(path).and_then(|file| read_at_most(file, MAX_BYTES)),
-    };
-    let bytes = bytes.with_context(refused)?;
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(bytes);
-    }
-    let expanded = read_at_most(flate2::read::MultiGzDecoder::new(&bytes[..]), MAX_BYTES);
-    expanded.with_context(|| format!("cannot expand `{}`; give a part of it", path.display()))
+    airpace_files::read_recording(path, MAX_BYTES).with_context(|| {
+        format!("cannot read `{}`; give an existing file, or - for standard input", path.display())
+    })
 }
 
 /// Refuses to write over a file that is read.

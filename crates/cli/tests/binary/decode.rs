@@ -47,6 +47,29 @@ fn what_encode_sends_decode_reads_field_by_field() {
     assert_eq!(by_place(found), by_place(sent), "what is read is what was sent");
 }
 
+/// A table of users says what a program that adds up the messages finds.
+#[test]
+fn users_have_the_sums_of_their_messages() {
+    let shell = Shell::new();
+    record(&shell, "a", &[]);
+    let messages = shell.run(&["decode", "a.sigmf-meta", "--json"]).json();
+    let users = shell.run(&["decode", "a.sigmf-meta", "--users", "--json"]).json();
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert_eq!(users.iter().map(|user| number(&user["messages"])).sum::<u64>(), messages.len() as u64);
+    let busiest = &users[0];
+    let its = messages.iter().filter(|message| message["rnti"] == busiest["rnti"] && message["dir"] == "dl");
+    let grants = its.filter(|message| message["n_prb"].is_u64()).count() as u64;
+    assert_eq!(number(&busiest["down"]["grants"]), grants, "{busiest}");
+    assert!(busiest["down"]["mbps"].as_f64() > Some(1.0), "{busiest}");
+    let csv = shell.run(&["decode", "a.sigmf-meta", "--csv"]).fine();
+    let mut rows = csv.lines();
+    assert!(rows.next().unwrap().starts_with("cell,index,sfn,subframe,cfi,rnti,"), "{csv:.200}");
+    assert_eq!(rows.count(), messages.len(), "a row per message");
+    let table = shell.run(&["decode", "a.sigmf-meta", "--users"]).fine();
+    assert_eq!(table.lines().count(), users.len() + 1, "a heading, and a line per user: {table}");
+    assert!(table.lines().nth(1).unwrap().starts_with(&busiest["rnti"].to_string()), "{table}");
+}
+
 /// The antennas of a recording, or of several, are combined: what one of them cannot read comes out.
 #[test]
 fn antennas_are_combined() {

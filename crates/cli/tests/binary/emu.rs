@@ -285,6 +285,14 @@ fn what_cannot_be_emulated_is_one_sentence() {
     shell.run(&["emu", "delay", "nan", "--", "true"]).refused(&["give a time in ms"]);
     shell.run(&["emu", "delay", "1", "bogus", "3", "--", "true"]).refused(&["`bogus` is neither link"]);
     shell.run(&["emu", "link", "none.up", "none.down", "--", "true"]).refused(&["none.", "cannot be read"]);
+    // A hole is refused wherever it is: programs end the run, not the scenario.
+    shell.write("hole.down", "1\n2\n700000\n706000\n");
+    shell
+        .run(&["emu", "link", "hole.down", "hole.down", "--", "true"])
+        .refused(&["hole.down", "--allow-holes"]);
+    shell.write("two.csv", "time_s,down_mbps,up_mbps\n0,5,1\n1,6,1\n");
+    let two = ["emu", "link", "two.csv", "two.csv", "--uplink-column", "up_mbps", "--", "true"];
+    shell.run(&two).refused(&["two.csv", "down_mbps", "--downlink-column"]);
     shell
         .run(&["emu", "link", "a", "b", "--uplink-queue", "red", "--", "true"])
         .refused(&["`red` is no queue"]);

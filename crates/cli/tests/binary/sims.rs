@@ -408,3 +408,119 @@ fn what_the_demo_is_to_set_goes_where_it_fits_and_is_refused_where_it_fits_nowhe
     shell.run(&["demo", "--set", "cel.prbs=50"]).refused(&["did you mean `cell`?"]);
     assert!(!shell.path("runs").exists(), "a refused demo leaves nothing");
 }
+
+/// A trace of 30 s, with chances every 2 ms and none from 20 to 26 s.
+fn trace_with_a_late_hole() -> String {
+    (1..=15_000u64)
+        .map(|n| 2 * n)
+        .filter(|ms| !(20_000..26_000).contains(ms))
+        .map(|ms| format!("{ms}\n"))
+        .collect()
+}
+
+#[test]
+fn a_run_says_which_part_of_a_trace_it_uses_and_only_that_part_is_judged() {
+    let shell = Shell::new();
+    shell.write("late.down", &trace_with_a_late_hole());
+    let sim = |more: &[&str]| {
+        let words =
+            ["sim", "trace", "--set", "trace=late.down", "--scheme", "reno", "--set", "duration_s=10"];
+        shell.run(&[&words[..], more].concat())
+    };
+    let said = sim(&[]).fine();
+    assert!(said.contains("trace: uses 0-10 s of 30 s of late.down, 6.00 Mbit/s there and"), "{said}");
+    let manifest = shell.read("runs/latest/manifest.json");
+    assert!(manifest.contains("uses 0-10 s of 30 s of late.down"), "{manifest}");
+    sim(&["--set", "trace.link.start_s=18"]).refused(&[
+        "late.down",
+        "for 6.0 s from 20.0 s on",
+        "--allow-holes",
+    ]);
+    sim(&["--set", "trace.link.start_s=random"]).refused(&["late.down", "for 6.0 s from 20.0 s on"]);
+    sim(&["--set", "trace.link.start_s=anywhere"]).refused(&["start_s", "\"random\""]);
+}
+
+#[test]
+fn seeds_that_change_nothing_are_reported_and_random_starts_change_something() {
+    let shell = Shell::new();
+    let rising: String = (1..=60u64)
+        .flat_map(|second| (0..second).map(move |n| (second, n)))
+        .map(|(second, n)| format!("{}\n", 1000 * (second - 1) + 1000 * n / second + 1))
+        .chain(["60000\n".to_owned()])
+        .collect();
+    shell.write("rising.down", &rising);
+    let sim = |more: &[&str]| {
+        let words = [
+            "sim",
+            "trace",
+            "--set",
+            "trace=rising.down",
+            "--scheme",
+            "reno",
+            "--set",
+            "duration_s=5",
+            "--seeds",
+            "1..3",
+        ];
+        shell.run(&[&words[..], more].concat()).fine()
+    };
+    let fixed = sim(&[]);
+    assert!(fixed.contains("The 3 seeds change nothing here") && !fixed.contains('±'), "{fixed}");
+    assert!(fixed.contains("trace.link.start_s=random`"), "{fixed}");
+    let random = sim(&["--set", "trace.link.start_s=random"]);
+    assert!(random.contains('±') && !random.contains("±0.00 "), "{random}");
+    assert!(random.contains("each seed uses 5 s of 60 s of rising.down"), "{random}");
+}
+
+#[test]
+fn traces_are_read_from_gzip_and_from_standard_input() {
+    let shell = Shell::new();
+    let trace: String = (1..=5_000u64).map(|ms| format!("{ms}\n")).collect();
+    shell.write("a.down", &trace);
+    assert!(
+        std::process::Command::new("gzip")
+            .args(["-k", "a.down"])
+            .current_dir(shell.path(""))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let words = |file: &str| {
+        let set = format!("trace={file}");
+        [
+            "sim",
+            "trace",
+            "--set",
+            set.as_str(),
+            "--scheme",
+            "reno",
+            "--set",
+            "duration_s=3",
+            "--json",
+            "--quiet",
+        ]
+        .map(str::to_owned)
+    };
+    let plain = shell.run(&words("a.down").each_ref().map(String::as_str)).fine();
+    let packed = shell.run(&words("a.down.gz").each_ref().map(String::as_str)).fine();
+    let piped = words("-");
+    let piped = piped.each_ref().map(String::as_str);
+    let input = std::fs::File::open(shell.path("a.down.gz")).unwrap();
+    let piped = Done::of(shell.command(&piped).stdin(std::process::Stdio::from(input)), &piped).fine();
+    assert_eq!(packed, plain);
+    assert_eq!(piped, plain);
+}
+
+/// Whoever reads the results may stop before their end.
+#[test]
+fn a_run_folder_is_whole_whatever_happens_to_the_output() {
+    let shell = Shell::new();
+    shell.write("small.toml", SMALL);
+    let words = ["sim", "small.toml", "--scheme", "reno"];
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut run = shell.command(&words);
+    run.stdout(writer).status().unwrap();
+    assert!(shell.path("runs/latest/report.html").is_file(), "the page is there");
+    assert!(shell.read("runs/latest/manifest.json").contains("\"complete\": true"));
+}

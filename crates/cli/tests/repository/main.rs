@@ -7,6 +7,7 @@ mod citations;
 mod file_sizes;
 mod guide;
 mod index;
+mod keys;
 mod licences;
 mod outputs;
 

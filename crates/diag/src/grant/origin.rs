@@ -131,6 +131,13 @@ use Direction::{Downlink, Uplink};
 /// Source: mobileinsight-core @4330fa9 (0 C-RNTI, 1 SPS-RNTI, 4 Temporary C-RNTI)
 pub const OWN: &[u64] = &[0, 1, 4];
 
+/// The codes of the log packets from which a phone's own bandwidth is determined: their blocks, or their sums.
+pub fn codes(rat: Rat, direction: Direction) -> impl Iterator<Item = u16> {
+    let of_phone = |origin: &&Origin| matches!(origin.shape, Shape::Block | Shape::Sum);
+    let its = ORIGINS.iter().filter(of_phone);
+    its.filter(move |origin| origin.rat == rat && origin.direction == direction).map(|origin| origin.code)
+}
+
 /// All origins.
 ///
 /// Chosen: 0xB885 is not among them. It has no PRBs and no sizes of the downlink. In the uplink, the meaning of its

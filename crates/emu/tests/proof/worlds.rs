@@ -14,7 +14,7 @@ use airpace_path::cell::uplink::UplinkConfig;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::network::{DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, TracePlan};
 use airpace_path::queue::{BufferConfig, Discipline, QueueConfig};
-use airpace_path::trace::{TraceConfig, synth};
+use airpace_path::trace::{Start, TraceConfig, synth};
 use airpace_path::wire::{BurstConfig, ReorderConfig, SwayConfig, WireConfig};
 use proptest::prelude::*;
 use proptest::{option, sample};
@@ -81,7 +81,11 @@ fn trace(direction: Direction) -> impl Strategy<Value = LastHopPlan> {
             let (rate, mut draws) = (Rate::from_mbps(rate_mbps), Streams::new(seed).stream("trace"));
             Arc::new(synth::poisson(rate, Duration::from_secs(3), &mut draws).expect("a trace"))
         };
-        let config = |buffer: BufferConfig| TraceConfig { start_s, buffer, ..TraceConfig::default() };
+        let config = |buffer: BufferConfig| TraceConfig {
+            start_s: Start::AtS(start_s),
+            buffer,
+            ..TraceConfig::default()
+        };
         let (rate, seed, buffer) = there;
         let plan = TracePlan::new(recorded(rate, seed), None, direction, true, &config(buffer));
         let plan = plan.expect("a plan");

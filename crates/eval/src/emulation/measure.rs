@@ -109,6 +109,7 @@ fn facts_of(flows: impl Iterator<Item = ((String, Side), Option<Span>)>) -> Vec<
             greedy: false,
             active: active.into_iter().collect(),
             size: None,
+            transfers_due: 0,
         };
     (0..).zip(flows).map(facts).collect()
 }

@@ -113,7 +113,7 @@ impl FlowMeter {
             arrived_bytes: 0,
             could_carry_bytes: None,
             follows_transfers: facts.active.is_empty(),
-            transfers: TransferMeter::default(),
+            transfers: TransferMeter::new(facts.transfers_due),
             bytes_per_interval: vec![0; duration.as_nanos().div_ceil(INTERVAL.as_nanos() as u64) as usize],
             one_way: DelayMeter::new(),
             queueing: DelayMeter::new(),

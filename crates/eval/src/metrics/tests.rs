@@ -21,6 +21,7 @@ fn facts(flows: &[&[(u64, u64)]]) -> RunFacts {
             .map(|(start, end)| Span { start: Time::from_millis(*start), end: Time::from_millis(*end) })
             .collect(),
         size: None,
+        transfers_due: 0,
     });
     RunFacts {
         scenario: "story".to_owned(),

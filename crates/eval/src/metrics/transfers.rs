@@ -18,6 +18,10 @@ use super::rounded;
 /// The transfers of a flow over a run, or of the same flow over several runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transfers {
+    /// How many were due before the run's end. A transfer that is due while the one before is under way has to wait, and
+    /// may never begin. In a run folder of an earlier version: how many began.
+    #[serde(default)]
+    pub due: u64,
     /// How many began.
     pub begun: u64,
     /// How many arrived whole before the run's end.
@@ -66,10 +70,11 @@ pub struct TransferTimes {
 }
 
 impl Transfers {
-    /// The numbers of these transfers.
-    pub fn of(each: Vec<TransferTimes>) -> Transfers {
+    /// The numbers of these transfers, if `due` were due.
+    pub fn of(due: u64, each: Vec<TransferTimes>) -> Transfers {
         let times = |of: fn(&TransferTimes) -> Option<f64>| Times::of(each.iter().filter_map(of).collect());
         Transfers {
+            due: due.max(each.len() as u64),
             begun: each.len() as u64,
             complete: each.iter().filter(|one| one.completion_s.is_some()).count() as u64,
             completion_s: times(|one| one.completion_s),
@@ -83,7 +88,8 @@ impl Transfers {
     pub fn pooled<'a>(runs: impl IntoIterator<Item = Option<&'a Transfers>>) -> Option<Transfers> {
         let runs = runs.into_iter().collect::<Option<Vec<_>>>()?;
         let each = runs.iter().flat_map(|run| run.each.iter().copied()).collect();
-        (!runs.is_empty()).then(|| Transfers::of(each))
+        let due = runs.iter().map(|run| run.due.max(run.begun)).sum();
+        (!runs.is_empty()).then(|| Transfers::of(due, each))
     }
 }
 
@@ -109,10 +115,16 @@ impl Times {
 pub(super) struct TransferMeter {
     /// When the last one began, if one has begun.
     began: Time,
+    due: u64,
     each: Vec<TransferTimes>,
 }
 
 impl TransferMeter {
+    /// Of a flow of which `due` transfers are due before the run's end.
+    pub(super) fn new(due: u64) -> TransferMeter {
+        TransferMeter { due, ..TransferMeter::default() }
+    }
+
     pub(super) fn add(&mut self, transfer: &Transfer) {
         if transfer.step == TransferStep::Began {
             self.began = transfer.time;
@@ -132,7 +144,7 @@ impl TransferMeter {
 
     /// `None` if the flow has no transfers.
     pub(super) fn finish(self) -> Option<Transfers> {
-        (!self.each.is_empty()).then(|| Transfers::of(self.each))
+        (self.due > 0 || !self.each.is_empty()).then(|| Transfers::of(self.due, self.each))
     }
 }
 
@@ -144,12 +156,12 @@ mod tests {
 
     fn completed(times: &[f64]) -> Transfers {
         let one = |time: &f64| TransferTimes { completion_s: Some(*time), ..TransferTimes::default() };
-        Transfers::of(times.iter().map(one).collect())
+        Transfers::of(0, times.iter().map(one).collect())
     }
 
     #[test]
     fn times_are_those_of_the_transfers_that_arrived() {
-        let mut meter = TransferMeter::default();
+        let mut meter = TransferMeter::new(5);
         let mut step = |ms, number, step| {
             let (time, flow) = (Time::from_millis(ms), airpace_core::FlowId(0));
             meter.add(&Transfer { time, flow, number, step });
@@ -164,7 +176,7 @@ mod tests {
         step(2000, 2, TransferStep::Began);
         step(2060, 2, TransferStep::FirstByte);
         let transfers = meter.finish().expect("it has transfers");
-        assert_eq!((transfers.begun, transfers.complete), (3, 2));
+        assert_eq!((transfers.due, transfers.begun, transfers.complete), (5, 3, 2), "two never began");
         let Times { min, p50, mean, p95, max, sigma } = transfers.completion_s;
         assert_eq!((min, p50, mean), (Some(0.2), Some(0.2), Some(0.3)));
         assert_eq!((p95, max, sigma), (Some(0.4), Some(0.4), Some(0.141421)));
@@ -177,6 +189,7 @@ mod tests {
     fn several_runs_are_one_sample() {
         let (one, other) = (completed(&[1.0, 2.0, 3.0]), completed(&[9.0]));
         let all = Transfers::pooled([Some(&one), Some(&other)]).unwrap();
+        assert_eq!((all.due, all.begun), (4, 4));
         assert_eq!((all.begun, all.completion_s.p50, all.completion_s.max), (4, Some(2.0), Some(9.0)));
         assert_eq!(Transfers::pooled([Some(&one), None]), None);
         assert_eq!(Transfers::pooled([]), None);

@@ -217,6 +217,7 @@ mod tests {
             file: String::new(),
             trace: None,
             also_replays: Default::default(),
+            replays: vec![],
             devices: vec!["phone".to_owned(), "device 1".to_owned()],
         };
         let names = [0, 1, 2].map(|device| named(Some(&scenario), device));

@@ -30,6 +30,8 @@ pub(super) struct ScenarioData {
     trace: Option<ReplayedTrace>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     also_replays: BTreeMap<String, ReplayedTrace>,
+    /// Which parts of its files runs use, in sentences.
+    replays: Vec<String>,
     /// The command that makes the comparisons, and the command that makes a course.
     command: String,
     command_of_course: String,
@@ -124,6 +126,7 @@ impl ScenarioData {
             source: scenario.source.clone(),
             trace: scenario.trace.clone(),
             also_replays: scenario.also_replays.clone(),
+            replays: scenario.replays.clone(),
             command: command(manifest, scenario, &manifest.seeds),
             command_of_course: command(manifest, scenario, seed.as_slice()),
             duration_s,

@@ -114,7 +114,7 @@ pub(super) struct Row {
 struct Cell {
     /// The mean; `None` where a seed has no value.
     mean: Option<f64>,
-    /// The standard deviation; `None` for fewer than two seeds.
+    /// The standard deviation; `None` for fewer than two seeds, and where seeds change nothing.
     deviation: Option<f64>,
     text: String,
     deviation_text: Option<String>,
@@ -149,22 +149,23 @@ pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
 fn row(scheme: &str, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
     let points: Vec<Point> = flows.iter().filter_map(|(seed, flow)| Point::of(*seed, flow)).collect();
     let first = flows[0].1;
+    let vary = flows.iter().any(|(_, flow)| flow.metrics != first.metrics);
     Row {
         scheme: scheme.to_owned(),
         flow: first.flow.clone(),
         own_scheme: (first.scheme != scheme).then(|| first.scheme.clone()),
         seeds: flows.len(),
-        cells: columns.iter().map(|column| Cell::of(column, flows)).collect(),
+        cells: columns.iter().map(|column| Cell::of(column, flows, vary)).collect(),
         point: (points.len() == flows.len()).then(|| Point::mean(&points)),
         points,
     }
 }
 
 impl Cell {
-    fn of(column: &Column, flows: &[(u64, &FlowSummary)]) -> Cell {
+    fn of(column: &Column, flows: &[(u64, &FlowSummary)], vary: bool) -> Cell {
         let spread = Spread::of(flows.iter().map(|(_, flow)| value(&flow.metrics, column.path)));
         let mean = spread.map(|spread| spread.mean);
-        let deviation = spread.and_then(|spread| spread.deviation);
+        let deviation = spread.and_then(|spread| spread.deviation).filter(|_| vary);
         Cell {
             mean: mean.map(significant),
             deviation: deviation.map(significant),

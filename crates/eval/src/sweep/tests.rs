@@ -242,6 +242,7 @@ fn the_dataset_has_the_numbers_of_the_runs_themselves() {
         command: String::new(),
         qlog: false,
         again: None,
+        page: false,
         further: vec![],
     };
     let wanted =

@@ -53,6 +53,7 @@ fn flow(index: u16, name: &str) -> FlowFacts {
         greedy: true,
         active: Vec::new(),
         size: None,
+        transfers_due: 0,
     }
 }
 

@@ -87,6 +87,7 @@ pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matri
         command: format!("airpace sim story.toml --jobs {jobs}"),
         qlog: true,
         again: None,
+        page: false,
         further: vec![],
     }
 }

@@ -56,6 +56,7 @@ fn nothing_collides_or_runs_over_with_every_scheme() {
                 let id = &figure["id"];
                 assert_eq!(figure["drawn"], true, "{id} at {width}");
                 assert_eq!(figure["fits"], true, "{id} at {width}");
+                assert_eq!(figure["svg"], "", "{id} as SVG at {width}");
                 assert!(list(figure, "collisions").is_empty(), "{id} at {width}: {}", figure["collisions"]);
                 assert!(list(figure, "outside").is_empty(), "{id} at {width}: {}", figure["outside"]);
             }

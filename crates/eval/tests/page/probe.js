@@ -15,6 +15,11 @@ function textsOf(chart) {
 const boxesMeet = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 
 function measure() {
+  // What a parser of XML finds wrong with a figure that is saved.
+  const svgFault = (text) => {
+    const read = new DOMParser().parseFromString(text, "image/svg+xml");
+    return read.querySelector("parsererror")?.textContent ?? (read.querySelector("path, rect") ? "" : "nothing is drawn");
+  };
   const facts = {
     width: innerWidth,
     dark: matchMedia("(prefers-color-scheme: dark)").matches,
@@ -34,7 +39,8 @@ function measure() {
     const collisions = texts.flatMap((one, index) => texts.slice(0, index).filter((other) => boxesMeet(one, other)).map((other) => `${one.text} / ${other.text}`));
     const outside = texts.filter((one) => one.x < -1 || one.y < -2 || one.x + one.width > chart.getWidth() + 1 || one.y + one.height > chart.getHeight() + 2);
     facts.figures.push({ id, drawn: texts.length > 0, texts: texts.map((one) => one.text), collisions, outside: outside.map((one) => one.text),
-      fits: chart.getWidth() <= box.closest(".card").clientWidth });
+      fits: chart.getWidth() <= box.closest(".card").clientWidth,
+      svg: box.svg ? svgFault(box.svg()) : "none" });
     // The tooltip in the first panel, or of the first thing that has one.
     const tipsOf = () => [...box.querySelectorAll(".tip")].at(-1);
     chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y: 120 });

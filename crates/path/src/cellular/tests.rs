@@ -105,7 +105,7 @@ fn an_offset_by_size_keeps_packets_in_order() {
 
 #[test]
 fn recordings_may_begin_in_the_middle() {
-    let config = CellularConfig { start_s: 0.25, ..CellularConfig::default() };
+    let config = CellularConfig { start_s: Start::AtS(0.25), ..CellularConfig::default() };
     let mut link = link("0 20 0\n200 40 0\n300 60 0\n400 20 0\n", &config);
     assert_eq!(cross(&mut link, &[(0, 60), (100, 60), (150, 60)]), [(0, 50), (1, 140), (2, 170)]);
 }
@@ -120,7 +120,7 @@ fn a_link_that_cannot_be_is_refused() {
     let plain = CellularConfig::default;
     let refusals = [
         refusal(&CellularConfig { opportunity_bytes: 4, ..plain() }),
-        refusal(&CellularConfig { start_s: -1.0, ..plain() }),
+        refusal(&CellularConfig { start_s: Start::AtS(-1.0), ..plain() }),
         refusal(&CellularConfig {
             buffer: BufferConfig { packets: Some(0), ..BufferConfig::default() },
             ..plain()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Streams, Time};
+use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Streams};
 
 use super::last_hop::LastHop;
 use crate::cell::{CellConfig, CellPlan, DeviceRadioConfig};
@@ -90,7 +90,6 @@ pub struct TracePlan {
     pub(super) kpi: Option<Arc<KpiTrace>>,
     pub(super) direction: Direction,
     pub(super) has_telemetry: bool,
-    pub(super) start_ms: u64,
 }
 
 impl TracePlan {
@@ -107,8 +106,7 @@ impl TracePlan {
         config: &TraceConfig,
     ) -> Result<TracePlan, ConfigError> {
         let link = TraceLink::new(trace, config)?;
-        let start_ms = Time::from_secs_f64(config.start_s).as_millis();
-        Ok(TracePlan { link, back: None, kpi, direction, has_telemetry, start_ms })
+        Ok(TracePlan { link, back: None, kpi, direction, has_telemetry })
     }
 
     /// The same with a link of the opposite direction, which replays `trace`. The radio reports stay those of the first.

@@ -20,8 +20,6 @@ pub(super) struct TraceRadio {
     back: Option<TraceLink>,
     has_telemetry: bool,
     kpi: Option<Arc<KpiTrace>>,
-    /// Where in the trace the run begins, in ms.
-    start_ms: u64,
     /// Chances that had been used when the last millisecond was reported.
     used: u64,
     /// Whether the device receives reports, by source.
@@ -53,7 +51,6 @@ impl TraceRadio {
             back: plan.back.as_ref().map(|back| begin(back, plan.direction.opposite())),
             has_telemetry: plan.has_telemetry,
             kpi: plan.kpi.clone(),
-            start_ms: plan.start_ms,
             used: 0,
             is_reported: [false; 2],
             report: None,
@@ -146,7 +143,7 @@ impl TraceRadio {
 
     /// The device was granted the bandwidth that its modem reported, on PRBs that are not known.
     fn report_of_kpi(&self, start: Time, kpi: &KpiTrace) -> RadioReport {
-        let in_trace = (start.as_millis() + self.start_ms) % self.link.trace().period_ms();
+        let in_trace = (start.as_millis() + self.link.start_ms()) % self.link.trace().period_ms();
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
         self.report_with(start, None, 0, tbs, None)
     }
@@ -202,12 +199,12 @@ mod tests {
     use airpace_core::{Ecn, FlowId};
 
     use super::*;
-    use crate::trace::{Trace, TraceConfig};
+    use crate::trace::{Start, Trace, TraceConfig};
 
     fn radio_over(times_ms: Vec<u64>, direction: Direction, kpi: Option<&[u8]>, start_s: f64) -> TraceRadio {
         let trace = Arc::new(Trace::from_times_ms(times_ms).unwrap());
         let kpi = kpi.map(|table| Arc::new(KpiTrace::parse(table).unwrap()));
-        let link = TraceConfig { start_s, ..TraceConfig::default() };
+        let link = TraceConfig { start_s: Start::AtS(start_s), ..TraceConfig::default() };
         TraceRadio::new(&TracePlan::new(trace, kpi, direction, true, &link).unwrap(), &Streams::new(1))
     }
 

@@ -142,6 +142,36 @@ impl Trace {
         Hole { start_ms, length: Duration::from_millis(length) }
     }
 
+    /// The longest time without a chance in the `for_ms` milliseconds of the repeated trace from `from_ms` on.
+    pub fn longest_hole_in(&self, from_ms: u64, for_ms: u64) -> Hole {
+        let period = self.period_ms;
+        if for_ms >= period {
+            return self.longest_hole();
+        }
+        let (from, to) = (from_ms % period, from_ms % period + for_ms);
+        let first = self.times_ms.partition_point(|&time| time < from);
+        let next_lap = self.times_ms.iter().map(|time| time + period);
+        let chances = self.times_ms[first..].iter().copied().chain(next_lap).take_while(|&time| time < to);
+        let (mut last, mut hole) = (from, (0, from));
+        for time in chances.chain([to]) {
+            if time - last > hole.0 {
+                hole = (time - last, last);
+            }
+            last = time;
+        }
+        Hole { start_ms: hole.1 % period, length: Duration::from_millis(hole.0) }
+    }
+
+    /// The mean rate in the `for_ms` milliseconds of the repeated trace from `from_ms` on, with this many bytes per chance.
+    pub fn mean_rate_in(&self, from_ms: u64, for_ms: u64, per_chance: Bytes) -> Rate {
+        let to_ms = from_ms.saturating_add(for_ms);
+        let chances = self.opportunities_before(to_ms) - self.opportunities_before(from_ms);
+        Rate::from_bytes_per(
+            Bytes(chances.saturating_mul(per_chance.0)),
+            Duration::from_millis(for_ms.max(1)),
+        )
+    }
+
     /// Statistics of the trace.
     pub fn info(&self) -> TraceInfo {
         let chances: Vec<u64> = (0..self.period_ms() / 1000)

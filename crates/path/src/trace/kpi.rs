@@ -69,7 +69,15 @@ impl KpiTrace {
         let place = |column: &str| {
             let missing =
                 || TraceError::at(header_line, format!("there is no column `{column}`"), header_like);
-            names.iter().position(|name| name == column).ok_or_else(missing)
+            let mut named = (0..names.len()).filter(|&at| names[at] == column);
+            let at = named.next().ok_or_else(missing)?;
+            match named.next() {
+                Some(_) => {
+                    let what = format!("there are two columns `{column}`");
+                    Err(TraceError::at(header_line, what, "remove or rename one of them"))
+                }
+                None => Ok(at),
+            }
         };
         let [time_at, bandwidth_at] = [place(COLUMNS[0])?, place(COLUMNS[1])?];
         let mut values: Vec<(u64, Rate)> = Vec::new();
@@ -117,6 +125,11 @@ impl KpiTrace {
     /// The bandwidths, each with the millisecond from which it holds: rising from 0, never empty.
     pub fn values(&self) -> &[(u64, Rate)] {
         &self.values
+    }
+
+    /// The longest interval between two values, in ms; `None` for one value, which holds for ever.
+    pub fn longest_interval_ms(&self) -> Option<u64> {
+        self.values.windows(2).map(|pair| pair[1].0 - pair[0].0).max()
     }
 
     /// The bandwidth in millisecond `ms` of the trace.

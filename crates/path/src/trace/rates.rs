@@ -214,7 +214,10 @@ fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), 
             }
             _ => {
                 let choices: Vec<&str> = rates.iter().map(|&at| &*names[at]).collect();
-                let remedy = format!("choose one of them by name: {}", choices.join(", "));
+                let remedy = format!(
+                    "choose one of them by name (`column`, --column, --downlink-column): {}",
+                    choices.join(", ")
+                );
                 Err((format!("the header names {} rates", rates.len()), remedy))
             }
         };

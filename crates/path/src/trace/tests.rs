@@ -78,7 +78,8 @@ fn the_packet_in_transit_is_outside_of_the_queue() {
 
 #[test]
 fn a_run_may_start_in_the_middle_of_a_trace() {
-    let mut link = link(&[10, 20, 1000], TraceConfig { start_s: 0.015, ..TraceConfig::default() });
+    let mut link =
+        link(&[10, 20, 1000], TraceConfig { start_s: Start::AtS(0.015), ..TraceConfig::default() });
     (0..4).for_each(|number| link.push(Time::ZERO, packet(number, 1500)));
     assert_eq!(leaves(&mut link, 2000), [(0, 5), (1, 985), (2, 995), (3, 1005)]);
     assert_eq!(link.opportunities_in(Time::ZERO, Time::from_millis(995)), 2);
@@ -190,7 +191,7 @@ fn a_log_may_name_every_queue_that_we_have() {
 #[test]
 fn a_link_that_cannot_be_is_refused() {
     let trace = Arc::new(Trace::from_times_ms(vec![1]).unwrap());
-    let backwards = TraceConfig { start_s: -1.0, ..TraceConfig::default() };
+    let backwards = TraceConfig { start_s: Start::AtS(-1.0), ..TraceConfig::default() };
     let error = TraceLink::new(trace.clone(), &backwards).unwrap_err().to_string();
     assert_eq!(error, "`start_s` is -1; give a number of at least 0");
     let config = TraceConfig { opportunity_bytes: 4, ..TraceConfig::default() };
@@ -313,7 +314,7 @@ proptest! {
     ) {
         let buffer = BufferConfig { packets: limit, ..BufferConfig::default() };
         let start_s = start_ms as f64 * 1e-3;
-        let mut link = link(&times_ms, TraceConfig { buffer, start_s, ..TraceConfig::default() });
+        let mut link = link(&times_ms, TraceConfig { buffer, start_s: Start::AtS(start_s), ..TraceConfig::default() });
         let mut exits = Vec::new();
         for (number, &(at, bytes)) in (0..).zip(&arrivals) {
             let now = Time::from_micros(at);
@@ -379,4 +380,21 @@ proptest! {
         }));
         let _ = mmlink::Log::parse(&log.collect::<Vec<_>>().join("\n"));
     }
+}
+
+#[test]
+fn holes_and_rates_are_those_of_the_part_that_a_run_uses() {
+    let trace = Trace::from_times_ms(vec![1_000, 2_000, 10_000, 11_000, 12_000]).unwrap();
+    let hole = |from_ms, for_ms| {
+        let hole = trace.longest_hole_in(from_ms, for_ms);
+        (hole.start_ms, hole.length.as_millis())
+    };
+    assert_eq!(hole(0, 2_500), (0, 1_000), "the long hole is later");
+    assert_eq!(hole(0, 5_000), (2_000, 3_000), "a run's end cuts it");
+    assert_eq!(hole(4_000, 7_000), (4_000, 6_000), "a run's start cuts it");
+    assert_eq!(hole(11_500, 3_000), (0, 1_000), "the trace repeats");
+    assert_eq!(hole(11_500, 12_000), (2_000, 8_000), "the whole trace");
+    let mbps = |from_ms, for_ms| trace.mean_rate_in(from_ms, for_ms, Bytes(1_000_000)).as_mbps();
+    assert_eq!(mbps(2_500, 7_000), 0.0);
+    assert_eq!(mbps(0, 2_500), 6.4);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use airpace_core::Direction;
 use airpace_path::cellular::CellularConfig;
-use airpace_path::trace::TrainModel;
+use airpace_path::trace::{Start, TrainModel};
 use serde::Deserialize;
 
 use super::last_hop::{SynthTrace, TraceSource, a_minute, first_seed};
@@ -77,7 +77,7 @@ pub struct SynthTrains {
 pub struct Heavy {
     /// The trace file.
     pub file: Option<PathBuf>,
-    /// The column to use, if a `.csv` file has several columns of rates.
+    /// The column to use, if a table has several columns of rates.
     pub column: Option<String>,
     /// The trace to replay if no `file` is given.
     pub synth: Option<SynthTrace>,
@@ -116,14 +116,15 @@ impl SynthTrains {
 }
 
 impl Heavy {
-    /// The trace. `table` is that of `heavy`, as a dotted path.
-    pub(crate) fn source<'a>(&'a self, table: &'a str) -> TraceSource<'a> {
+    /// The trace, in which a run starts at `start_s`. `table` is that of `heavy`, as a dotted path.
+    pub(crate) fn source<'a>(&'a self, table: &'a str, start_s: Start) -> TraceSource<'a> {
         TraceSource {
             table,
             file: self.file.as_deref(),
             column: self.column.as_deref(),
             synth: self.synth.as_ref(),
             allow_holes: self.allow_holes,
+            start_s,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use airpace_core::Rate;
-use airpace_path::trace::TraceConfig;
 use airpace_path::trace::synth::Model;
+use airpace_path::trace::{Start, TraceConfig};
 use serde::Deserialize;
 
 use super::yes;
@@ -13,11 +13,11 @@ use super::yes;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceHop {
-    /// The trace file. A `.csv` file has one rate per second; any other file is a list of delivery chances in
-    /// mahimahi's form. A relative path starts at the folder of the scenario's file; on the command line, at the
+    /// The trace file: a list of delivery chances in mahimahi's form, or a table of rates with a header. Gzip is
+    /// expanded, and `-` is standard input. A relative path starts at the folder of the scenario's file; on the command line, at the
     /// working directory.
     pub file: Option<PathBuf>,
-    /// The column to use, if a `.csv` file has several columns of rates.
+    /// The column to use, if a table has several columns of rates.
     pub column: Option<String>,
     /// The trace to replay if no `file` is given: a synthetic one, the same as `airpace trace synth` makes.
     pub synth: Option<SynthTrace>,
@@ -49,7 +49,7 @@ pub struct TraceHop {
 pub struct BackTrace {
     /// The trace file.
     pub file: Option<PathBuf>,
-    /// The column to use, if a `.csv` file has several columns of rates.
+    /// The column to use, if a table has several columns of rates.
     pub column: Option<String>,
     /// The trace to replay if no `file` is given. With the rate and the seed of the other direction, it is the same.
     pub synth: Option<SynthTrace>,
@@ -105,6 +105,8 @@ pub(crate) struct TraceSource<'a> {
     pub(crate) column: Option<&'a str>,
     pub(crate) synth: Option<&'a SynthTrace>,
     pub(crate) allow_holes: bool,
+    /// Where in it a run starts.
+    pub(crate) start_s: Start,
 }
 
 impl TraceHop {
@@ -116,6 +118,7 @@ impl TraceHop {
             column: self.column.as_deref(),
             synth: self.synth.as_ref(),
             allow_holes: self.allow_holes,
+            start_s: self.link.start_s,
         }
     }
 }
@@ -129,6 +132,7 @@ impl BackTrace {
             column: self.column.as_deref(),
             synth: self.synth.as_ref(),
             allow_holes: self.allow_holes,
+            start_s: self.link.start_s,
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Args;
 use super::stats::Stats;
+use super::users::Users;
 use crate::terminal::count;
 
 /// The number of subframes over which the throughput of the user who is followed is computed.
@@ -26,6 +27,8 @@ pub struct Recording {
     pub rate_hz: f64,
     /// Its statistics.
     pub stats: Stats,
+    /// Sums per user, with `--users`.
+    pub users: Users,
     /// Subframes that may still get messages.
     pub pending: PendingSubframes,
     /// What is known in the end.
@@ -44,6 +47,7 @@ impl Recording {
             carrier,
             rate_hz,
             stats: Stats::default(),
+            users: Users::default(),
             pending: PendingSubframes::new(patience),
             end: None,
             followed: args.rnti.map(|rnti| Followed::new(Follower::new(rnti, WINDOW))),

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::Args;
 use super::align;
 use super::answer;
+use super::csv;
 use super::message::{self, Name};
 use super::probe;
 use super::pseudonym::Pseudonyms;
@@ -277,10 +278,13 @@ impl<'o> Sink<'o> {
             let at = At { carrier: recording.carrier, time_ms: recording.time_ms(found.index) };
             tables.message(at, found, name, gain.as_ref())?;
         }
-        if self.args.subframes {
+        if self.args.users {
+            recording.users.take(found);
+        }
+        if self.args.subframes || self.args.users {
             return Ok(());
         }
-        if self.args.json {
+        if self.args.json || self.args.csv {
             let mut object = message::json(found, name);
             if let Some(gain) = gain {
                 object["own"] = recording::json(&gain);
@@ -310,10 +314,16 @@ impl<'o> Sink<'o> {
         self.line(carrier, message::HEAD, &answer::line(reading, answer, rnti))
     }
 
-    /// Prints a JSON object of a recording. It contains the recording's name if there are several.
+    /// Prints a JSON object of a recording, or its row of the table. It contains the recording's name if there are several.
     fn object(&mut self, carrier: usize, mut object: Value) -> anyhow::Result<()> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
+        }
+        if self.args.csv {
+            if !std::mem::replace(&mut self.has_head, true) {
+                writeln!(self.out, "{}", csv::head(&object))?;
+            }
+            return Ok(writeln!(self.out, "{}", csv::row(&object))?);
         }
         Ok(writeln!(self.out, "{object}")?)
     }
@@ -340,7 +350,7 @@ impl<'o> Sink<'o> {
         if let Some(tables) = &mut self.tables {
             tables.subframe(At { carrier: recording.carrier, time_ms: at_ms }, reading)?;
         }
-        if self.args.subframes && self.args.json {
+        if self.args.subframes && (self.args.json || self.args.csv) {
             self.object(carrier, subframes::json(reading))?;
         } else if self.args.subframes {
             self.line(carrier, subframes::HEAD, &subframes::line(reading))?;
@@ -387,11 +397,28 @@ impl<'o> Sink<'o> {
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, stats, followed: own, end, .. } = recording;
+            let Recording { name, carrier, stats, users, followed: own, end, .. } = recording;
             let Some(End { ladder, work, failure }) = end.map(|end| *end) else { continue };
             let is_cut = failure.is_some();
             failures.extend(failure.map(anyhow::Error::from));
             let Some(ladder) = ladder else { continue };
+            if let Some(subframes) = stats.subframes().filter(|_| self.args.users) {
+                let called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
+                if self.args.json {
+                    for mut object in users.objects(subframes, called) {
+                        if is_one_of_many {
+                            object["carrier"] = json!(carrier.0);
+                        }
+                        writeln!(self.out, "{object}")?;
+                    }
+                } else {
+                    if is_one_of_many {
+                        writeln!(self.out, "{}", Paint::stdout().bold(&name))?;
+                    }
+                    users.write(subframes, called, &mut self.out)?;
+                }
+                self.out.flush()?;
+            }
             if let (Some(own), Some(subframes)) = (own, stats.subframes()) {
                 let whose = if is_one_of_many { format!("{name}: ") } else { String::new() };
                 let mut called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));

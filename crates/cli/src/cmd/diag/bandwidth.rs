@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
-use airpace_diag::grant::GrantReport;
 use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::{GrantReport, Rat, codes};
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
 use airpace_path::trace::KpiTrace;
@@ -51,9 +51,12 @@ pub struct Args {
     /// One JSON object per window, radio and direction.
     #[arg(long, group = "form")]
     json: bool,
-    /// A table with a row per window, radio and direction, and one more for each carrier that had grants in it.
+    /// A table with a row per window, radio and direction.
     #[arg(long, group = "form")]
     csv: bool,
+    /// Of the table, a row for each carrier that had grants in the window instead.
+    #[arg(long, requires = "csv")]
+    by_carrier: bool,
     /// Only this radio: 1 is the first SIM's, 2 the second's. Reports and KPI traces are of one radio: 1, if none is given.
     #[arg(long, value_name = "N")]
     radio: Option<u8>,
@@ -186,9 +189,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     input::check(&sources)?;
     if has_nothing {
-        bail!(NothingFound(format!("{name}: nothing granted: there are no packets that tell of grants")));
+        bail!(NothingFound(format!(
+            "{name}: nothing granted: there are no packets that report grants. The logger must switch on {} \
+             (`airpace diag info` lists what a log has)",
+            codes_text()
+        )));
     }
     Ok(Verdict::Fine)
+}
+
+/// The log codes that report grants, for people.
+fn codes_text() -> String {
+    let of = |(word, rat, direction): (&str, Rat, Direction)| {
+        let codes: Vec<String> = codes(rat, direction).map(|code| format!("0x{code:X}")).collect();
+        (!codes.is_empty()).then(|| format!("{word} {}", codes.join(" or ")))
+    };
+    let each = [
+        ("for LTE's downlink", Rat::Lte, Direction::Downlink),
+        ("for its uplink", Rat::Lte, Direction::Uplink),
+        ("for NR's downlink", Rat::Nr, Direction::Downlink),
+        ("for NR's uplink", Rat::Nr, Direction::Uplink),
+    ];
+    each.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
 fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result<()> {
@@ -303,6 +325,7 @@ impl Sink for Determine<'_> {
 enum Form {
     Json,
     Csv,
+    CsvByCarrier,
     Summary,
 }
 
@@ -310,6 +333,7 @@ impl Form {
     fn of(args: &Args) -> Form {
         match (args.json, args.csv) {
             (true, _) => Form::Json,
+            (_, true) if args.by_carrier => Form::CsvByCarrier,
             (_, true) => Form::Csv,
             _ => Form::Summary,
         }
@@ -326,12 +350,18 @@ struct Series<'o> {
     out: &'o mut dyn Write,
 }
 
-const COLUMNS: &str = "time_ms,time_utc,radio,direction,carrier,blocks_mbps,granted_mbps,prbs,grants";
+/// The columns of the table, with rows of windows. No row is the sum of others, so that sums of a column are right.
+const COLUMNS: &str = "time_ms,time_utc,radio,direction,blocks_mbps,granted_mbps,prbs,grants";
+
+/// Those with rows of carriers: the modem's own sum is of all carriers together.
+const COLUMNS_BY_CARRIER: &str = "time_ms,time_utc,radio,direction,carrier,blocks_mbps,prbs,grants";
 
 impl Series<'_> {
     fn begin(&mut self) -> anyhow::Result<()> {
-        if self.form == Form::Csv {
-            writeln!(self.out, "{COLUMNS}")?;
+        match self.form {
+            Form::Csv => writeln!(self.out, "{COLUMNS}")?,
+            Form::CsvByCarrier => writeln!(self.out, "{COLUMNS_BY_CARRIER}")?,
+            Form::Json | Form::Summary => {}
         }
         Ok(())
     }
@@ -343,27 +373,31 @@ impl Series<'_> {
         self.points += 1;
         match self.form {
             Form::Json => writeln!(self.out, "{}", json_of(point))?,
-            Form::Csv => self.rows(point)?,
+            Form::Csv => self.row(point)?,
+            Form::CsvByCarrier => self.rows_of_carriers(point)?,
             Form::Summary => self.summary.add(point),
         }
         Ok(())
     }
 
-    fn rows(&mut self, point: &Point) -> anyhow::Result<()> {
+    fn row(&mut self, point: &Point) -> anyhow::Result<()> {
         let Point { radio, begin, .. } = point;
         let (ms, way) = (point.window * point.every_ms(), way(point.direction));
         let cell = |rate: Option<Rate>| rate.map_or(String::new(), |rate| mbps(rate).to_string());
         let (blocks, granted) = (cell(point.blocks), cell(point.granted));
         let prbs: u64 = point.carriers.iter().map(|carrier| carrier.prbs).sum();
         let grants: u32 = point.carriers.iter().map(|carrier| carrier.grants).sum();
-        writeln!(self.out, "{ms},{begin},{},{way},,{blocks},{granted},{prbs},{grants}", radio.0)?;
+        writeln!(self.out, "{ms},{begin},{},{way},{blocks},{granted},{prbs},{grants}", radio.0)?;
+        Ok(())
+    }
+
+    fn rows_of_carriers(&mut self, point: &Point) -> anyhow::Result<()> {
+        let Point { radio, begin, .. } = point;
+        let (ms, way) = (point.window * point.every_ms(), way(point.direction));
         for own in &point.carriers {
             let (carrier, blocks) = (own.carrier.0, mbps(own.blocks));
-            writeln!(
-                self.out,
-                "{ms},{begin},{},{way},{carrier},{blocks},,{},{}",
-                radio.0, own.prbs, own.grants
-            )?;
+            let (prbs, grants) = (own.prbs, own.grants);
+            writeln!(self.out, "{ms},{begin},{},{way},{carrier},{blocks},{prbs},{grants}", radio.0)?;
         }
         Ok(())
     }

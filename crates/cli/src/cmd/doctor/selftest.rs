@@ -109,7 +109,7 @@ impl Carried {
 /// What the machine lacks, in one sentence.
 pub fn run(test: &Test) -> anyhow::Result<Carried> {
     let scenario = Scenario::load(&test.scenario(), "doctor", &[])?;
-    let world = World { plan: scenario.prepare()?.devices_network()?, devices: 1, seed: 1 };
+    let world = World { plan: scenario.prepare_endless()?.devices_network()?, devices: 1, seed: 1 };
     let folder = tempfile::tempdir().context("there is no folder for temporary files")?;
     let mut staged = Stage::make(1, Far::Own)?.turn(&world, Begins::AtOnce, None, folder.path())?;
     let address = format!("{}:{PORT}", staged.session.space().address_v4());

@@ -104,7 +104,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let scenario = scenario::load(&args.scenario, &args.set)?;
     scenario::asks_for_no_reports(&scenario)?;
     let choice = Choice { argument: args.scenario.clone(), scenario, set: args.set.clone() };
-    let plan = choice.scenario.prepare()?.devices_network()?;
+    let plan = choice.scenario.prepare_endless()?.devices_network()?;
     let world = World { plan, devices: choice.scenario.device.len(), seed: args.seed };
     let schedule = schedule(args, &world)?;
     let as_scheduled = busy(is_silent, "virtual time, packets as scheduled", || {

@@ -38,7 +38,7 @@ pub fn run(
     words: &[String],
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let prepared = choice.scenario.prepare()?;
+    let prepared = choice.scenario.prepare_endless()?;
     let world = World {
         plan: prepared.devices_network()?,
         devices: choice.scenario.device.len(),
@@ -61,6 +61,11 @@ pub fn run(
         has_radio || !is_asked,
         "the scenario has no radio that could tell anything; take one with a cell"
     );
+    if !options.quiet {
+        for replay in prepared.replays() {
+            terminal::say(format_args!("airpace: {replay}"));
+        }
+    }
     let is_interrupted = on_interrupt()?;
     let stage = Stage::make(world.devices, far)?;
     if !options.quiet {

@@ -26,7 +26,8 @@ pub enum Form {
 
 /// A link in each direction that carries packets when a recorded trace says so, as `mm-link` does.
 ///
-/// A trace is a list of milliseconds, each a chance for 1504 bytes, or a table of rates (.csv).
+/// A trace is a list of milliseconds, each a chance for 1504 bytes, or a table of rates with a header. Gzip is expanded, and
+/// `-` is standard input.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu link UP.trace DOWN.trace --downlink-queue droptail:packets=100 -- curl -O URL"
@@ -43,6 +44,16 @@ pub struct Link {
     /// The downlink's queue.
     #[arg(long, value_name = "QUEUE", default_value = "infinite")]
     downlink_queue: String,
+    /// Of a table of rates for the uplink: the column of rates, and its unit where the name has none, as in
+    /// `UL_bitrate:kbps`.
+    #[arg(long, value_name = "NAME[:UNIT]")]
+    uplink_column: Option<String>,
+    /// The same for the downlink.
+    #[arg(long, value_name = "NAME[:UNIT]")]
+    downlink_column: Option<String>,
+    /// Replays traces in which nothing is delivered for 5 s or more, as mahimahi does.
+    #[arg(long)]
+    allow_holes: bool,
     #[command(flatten)]
     last_hop: LastHopOptions,
     #[command(flatten)]
@@ -129,6 +140,9 @@ pub struct Cellular {
     /// The same of packets to the device.
     #[arg(long, value_name = "FILE", alias = "psize-latency-offset-down")]
     downlink_offsets: Option<PathBuf>,
+    /// Replays traces in which nothing is delivered for 5 s or more, as CellReplay does.
+    #[arg(long)]
+    allow_holes: bool,
     /// How long the link must be idle before it is lightly loaded again.
     #[arg(long, value_name = "MS")]
     light_after: Option<u32>,
@@ -265,8 +279,13 @@ impl Way {
 
 impl Link {
     fn table(&self) -> anyhow::Result<toml::Table> {
-        let mut trace = hop(&self.downlink, &self.downlink_queue)?;
-        trace.insert("back".to_owned(), hop(&self.uplink, &self.uplink_queue)?.into());
+        let one = |trace, queue, column: &Option<String>| {
+            let mut hop = hop(trace, queue, self.allow_holes)?;
+            hop.extend(column.iter().map(|column| ("column".to_owned(), column.as_str().into())));
+            Ok::<_, anyhow::Error>(hop)
+        };
+        let mut trace = one(&self.downlink, &self.downlink_queue, &self.downlink_column)?;
+        trace.insert("back".to_owned(), one(&self.uplink, &self.uplink_queue, &self.uplink_column)?.into());
         Ok(toml::Table::from_iter([("trace".to_owned(), trace.into())]))
     }
 }
@@ -283,7 +302,7 @@ impl Cellular {
         let mut text = with_usual("cellular", table.clone());
         text.extend(long);
         let text = toml::to_string(&text).context("the network cannot be written as a scenario")?;
-        let plan = Scenario::load(&text, "cellular", &[])?.prepare()?.devices_network()?;
+        let plan = Scenario::load(&text, "cellular", &[])?.prepare_endless()?.devices_network()?;
         // Rounded up to a microsecond, as the least that is accepted.
         let rtt_ms = plan.least_rtt(0).as_nanos().div_ceil(1000) as f64 * 1e-3;
         table.insert("flow".to_owned(), flow(rtt_ms.max(NO_DELAY_MS)));
@@ -303,7 +322,7 @@ impl Cellular {
             link.insert("light_after_ms".to_owned(), i64::from(ms).into());
         }
         let mut heavy = with_file(heavy)?;
-        heavy.insert("allow_holes".to_owned(), true.into());
+        heavy.insert("allow_holes".to_owned(), self.allow_holes.into());
         let mut table = toml::Table::from_iter([
             ("light".to_owned(), with_file(light)?.into()),
             ("heavy".to_owned(), heavy.into()),
@@ -320,17 +339,20 @@ impl Cellular {
 const LONG_MS: f64 = 60_000.0;
 
 /// A trace with its queue.
-fn hop(trace: &Path, queue: &str) -> anyhow::Result<toml::Table> {
+fn hop(trace: &Path, queue: &str, allow_holes: bool) -> anyhow::Result<toml::Table> {
     let link = toml::Table::from_iter([("buffer".to_owned(), buffer(queue)?.into())]);
     Ok(toml::Table::from_iter([
         file(trace)?,
-        ("allow_holes".to_owned(), true.into()),
+        ("allow_holes".to_owned(), allow_holes.into()),
         ("link".to_owned(), link.into()),
     ]))
 }
 
 /// The key `file` of a table, which names this file from anywhere.
 fn file(path: &Path) -> anyhow::Result<(String, toml::Value)> {
+    if path == Path::new("-") {
+        return Ok(("file".to_owned(), "-".into()));
+    }
     let absolute =
         std::path::absolute(path).with_context(|| format!("there is no file `{}`", path.display()))?;
     let text = absolute.to_str().with_context(|| format!("`{}` is not text in UTF-8", path.display()))?;

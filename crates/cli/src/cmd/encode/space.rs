@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use airpace_live::iq::Format;
+use airpace_live::iq::{Format, Writer};
 use anyhow::bail;
 use indicatif::DecimalBytes;
 
 use crate::terminal;
 
-/// Prints how large so many seconds will be.
+/// Prints how large so many seconds will be, and which files they replace.
 ///
 /// # Errors
 /// If there is not enough room.
@@ -26,6 +26,12 @@ pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> a
             out.display(),
             DecimalBytes(free)
         );
+    }
+    for file in Writer::files(out) {
+        if let Ok(about) = file.metadata() {
+            let size = DecimalBytes(about.len());
+            terminal::say(format_args!("airpace: {} exists ({size}) and will be replaced", file.display()));
+        }
     }
     let msps = sample_rate_hz * 1e-6;
     terminal::say(format_args!("airpace: {seconds} s at {msps} Msps: {size} for {}", out.display()));

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use airpace_core::{Direction, Time};
+use airpace_core::Direction;
 
 use super::{Arrival, Chance, Departure, Drop, Line};
-use crate::config_error::{ConfigError, not_negative};
+use crate::config_error::ConfigError;
 use crate::queue::{BufferConfig, Discipline};
 use crate::trace::TraceConfig;
 
@@ -52,10 +52,15 @@ impl LogWriter {
     /// A log that has its head.
     ///
     /// # Errors
-    /// mm-link has no such queue, or cannot name it: the error has the key (`buffer.discipline`) and the remedy.
+    /// The start is random, or mm-link has no such queue, or cannot name it: the error has the key (`buffer.discipline`) and the remedy.
     pub fn new(header: &LogHeader<'_>) -> Result<LogWriter, ConfigError> {
         let queue = queue(&header.link.buffer).map_err(|error| error.within("buffer"))?;
-        let start_ms = Time::from_secs_f64(not_negative("start_s", header.link.start_s)?).as_millis();
+        let start_ms = header.link.start_s.fixed_ms()?.ok_or_else(|| {
+            ConfigError::new(
+                "start_s",
+                "is `random`, but mm-link's log counts from a fixed start; give seconds",
+            )
+        })?;
         let name = match header.direction {
             Direction::Downlink => "Downlink",
             Direction::Uplink => "Uplink",

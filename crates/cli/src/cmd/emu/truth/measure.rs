@@ -71,7 +71,7 @@ pub fn run(
 ) -> anyhow::Result<Result<KernelRun, String>> {
     let seconds = condition.seconds();
     let text = condition.scenario(&std::path::absolute(traces)?);
-    let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare()?.devices_network()?;
+    let plan = Scenario::load(&text, "kernel-truth", &[])?.prepare_endless()?.devices_network()?;
     let world = World { plan, devices: 1, seed };
     let mut staged = Stage::make(1, Far::Own)?.turn(&world, Begins::WithData, None, folder)?;
     let far = staged.session.space().address_v4().to_string();

@@ -1,0 +1,112 @@
+//! `decode --users`: what each user got over a whole recording.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use airpace_core::Direction;
+use airpace_phy::found::Found;
+use airpace_radio::Rnti;
+use serde_json::{Value, json};
+
+use crate::terminal::{Paint, Table, thousands};
+
+/// Sums of one user in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    grants: u64,
+    prbs: u64,
+    /// Bits of blocks that are sent for the first time.
+    new_bits: u64,
+    /// Blocks that are sent again.
+    again: u64,
+}
+
+/// Sums of one user.
+#[derive(Clone, Copy, Debug, Default)]
+struct User {
+    kind: &'static str,
+    /// All messages, including those that grant nothing.
+    messages: u64,
+    /// Down, up.
+    ways: [Sums; 2],
+}
+
+/// The users of a recording. An RNTI that the cell gives to a second phone later counts as one user.
+#[derive(Debug, Default)]
+pub struct Users(BTreeMap<Rnti, User>);
+
+impl Users {
+    /// Takes a message.
+    pub fn take(&mut self, found: &Found) {
+        let user = self.0.entry(found.rnti).or_default();
+        user.kind = found.kind.name();
+        user.messages += 1;
+        let Some(dci) = found.dci else { return };
+        let sums = &mut user.ways[usize::from(dci.direction == Direction::Uplink)];
+        sums.grants += 1;
+        sums.prbs += u64::from(dci.prbs.len());
+        let sent = (0..2).filter(|&at| dci.mcs[at].is_some());
+        sums.again += sent.filter(|&at| dci.retransmission[at]).count() as u64;
+        sums.new_bits += (0..2).filter(|&at| !dci.retransmission[at]).map(|at| dci.tbs[at].0).sum::<u64>();
+    }
+
+    /// The users, those with most bits first.
+    fn sorted(&self) -> Vec<(Rnti, &User)> {
+        let mut users: Vec<_> = self.0.iter().map(|(rnti, user)| (*rnti, user)).collect();
+        let bits = |user: &User| user.ways.iter().map(|sums| sums.new_bits).sum::<u64>();
+        users.sort_by_key(|(_, user)| std::cmp::Reverse((bits(user), user.messages)));
+        users
+    }
+
+    /// Prints them as a table, with rates over so many subframes. `called` is what a user is called.
+    ///
+    /// # Errors
+    /// Nobody reads the output any more.
+    pub fn write(
+        &self,
+        subframes: u64,
+        mut called: impl FnMut(Rnti) -> Rnti,
+        out: &mut dyn Write,
+    ) -> std::io::Result<()> {
+        let heads = ["RNTI", "type", "messages", "down", "Mbit/s", "PRBs", "up", "Mbit/s", "PRBs", "again"];
+        let mut table = Table::new(&heads, 2);
+        for (rnti, user) in self.sorted() {
+            let of = |sums: &Sums| {
+                [thousands(sums.grants), format!("{:.3}", mbps(sums, subframes)), thousands(sums.prbs)]
+            };
+            let [down, up] = &user.ways;
+            let names = [called(rnti).0.to_string(), user.kind.to_owned(), thousands(user.messages)];
+            let again = thousands(down.again + up.again);
+            table.row(names.into_iter().chain(of(down)).chain(of(up)).chain([again]).collect());
+        }
+        table.write(out, Paint::stdout())
+    }
+
+    /// The same as one JSON object for each.
+    pub fn objects(&self, subframes: u64, mut called: impl FnMut(Rnti) -> Rnti) -> Vec<Value> {
+        let of = |sums: &Sums| {
+            json!({
+                "grants": sums.grants,
+                "prbs": sums.prbs,
+                "new_bits": sums.new_bits,
+                "again": sums.again,
+                "mbps": mbps(sums, subframes),
+            })
+        };
+        let object = |(rnti, user): (Rnti, &User)| {
+            json!({
+                "rnti": called(rnti).0,
+                "rnti_type": user.kind,
+                "messages": user.messages,
+                "down": of(&user.ways[0]),
+                "up": of(&user.ways[1]),
+            })
+        };
+        self.sorted().into_iter().map(object).collect()
+    }
+}
+
+/// New bits per second over so many subframes of a millisecond, in Mbit/s.
+fn mbps(sums: &Sums, subframes: u64) -> f64 {
+    sums.new_bits as f64 / subframes.max(1) as f64 / 1e3
+}
