@@ -6,8 +6,9 @@
 //!
 //! `AIRPACE_INSTRUCTIONS=update cargo test -p airpace-cli --test instructions`
 //!
-//! Counts depend on the compiler, on how it splits crates (`CARGO_INCREMENTAL`) and on the C library. So they are compared
-//! only where Valgrind and rustc have the versions of the file, on x86-64 with AVX2; elsewhere the test is counted as skipped.
+//! Counts depend on the compiler, on how it splits crates (`CARGO_INCREMENTAL`), on the C library, and on the processor, for
+//! which libraries choose their instructions. So they are compared only where Valgrind and rustc have the versions of the file
+//! and the processor is its model; elsewhere the test is counted as skipped.
 //! They are those of the profile `dev`, and follow the release's only roughly.
 
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/instructions.toml
 struct Figures {
     valgrind: String,
     rustc: String,
+    processor: String,
     /// Millions of instructions by what is counted, for builds with `CARGO_INCREMENTAL=0` and for others.
     whole: BTreeMap<String, f64>,
     incremental: BTreeMap<String, f64>,
@@ -66,6 +68,16 @@ fn version(program: &str) -> String {
     let output =
         Command::new(program).arg("--version").output().unwrap_or_else(|error| panic!("{program}: {error}"));
     String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
+}
+
+/// This machine's first processor: its name, family, model and stepping, as far as the system names them.
+fn processor() -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let value = |wanted: &str| {
+        let mut lines = cpu.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(name, _)| name.trim() == wanted).map(|(_, value)| value.trim().to_owned())
+    };
+    ["model name", "cpu family", "model", "stepping"].map(|name| value(name).unwrap_or_default()).join(" ")
 }
 
 /// Runs airpace with these arguments under Valgrind. Returns millions of instructions.
@@ -96,18 +108,16 @@ fn key_commands_cost_the_instructions_on_file() {
         return;
     }
     let is_update = std::env::var_os("AIRPACE_INSTRUCTIONS").is_some_and(|value| value == "update");
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    if !(cfg!(target_arch = "x86_64") && cpu.split_whitespace().any(|flag| flag == "avx2")) {
-        return skipped("instructions are counted on x86-64 with AVX2 only");
-    }
     let mut figures: Figures = toml::from_str(&fs::read_to_string(FILE).expect(FILE)).expect(FILE);
-    let (valgrind, rustc) = (version("valgrind"), version("rustc"));
-    if is_update {
-        if (&figures.valgrind, &figures.rustc) != (&valgrind, &rustc) {
-            figures = Figures { valgrind, rustc, ..Figures::default() };
+    let here = (version("valgrind"), version("rustc"), processor());
+    if (&figures.valgrind, &figures.rustc, &figures.processor) != (&here.0, &here.1, &here.2) {
+        if !is_update {
+            return skipped(
+                "the instructions on file were counted with another valgrind, rustc or processor",
+            );
         }
-    } else if (&figures.valgrind, &figures.rustc) != (&valgrind, &rustc) {
-        return skipped("the instructions on file were counted with other versions of valgrind or rustc");
+        let (valgrind, rustc, processor) = here;
+        figures = Figures { valgrind, rustc, processor, ..Figures::default() };
     }
     let known = figures.of_this_build();
     if known.is_empty() && !is_update {

@@ -66,6 +66,9 @@ const POWERS: [f32; 3] = [0.5, 1.0, 2.0];
 /// A CCE of less power than this times the noise's is as silent as one of this power.
 const LEAST_POWER: f32 = 0.01;
 
+/// The exponential of anything below is zero as `f32`: the least number above zero is 2 to the power of −149.
+const LEAST_EXPONENT: f32 = -104.0;
+
 /// By this share the noise may be taken for weaker or stronger than it is.
 const NOISE_ERROR: f32 = 0.05;
 
@@ -108,7 +111,11 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
         0.5 * libm::logf(shape) + shape * (1.0 + libm::logf(over) - over)
     };
     let silence = log_density(0.0);
-    let likelihoods = POWERS.map(|share| libm::expf((log_density(share * ratio) - silence).min(60.0)));
+    let likelihood = |over_silence: f32| {
+        // Most CCEs are so silent that the exponential would be zero, which needs no exponential.
+        if over_silence < LEAST_EXPONENT { 0.0 } else { libm::expf(over_silence.min(60.0)) }
+    };
+    let likelihoods = POWERS.map(|share| likelihood(log_density(share * ratio) - silence));
     let odds = occupancy / (1.0 - occupancy) * likelihoods.iter().sum::<f32>() / POWERS.len() as f32;
     if odds.is_nan() { 1.0 } else { 1.0 - 1.0 / (1.0 + odds) }
 }

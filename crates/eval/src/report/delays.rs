@@ -10,9 +10,10 @@ const RECENT: usize = 1 << 20;
 /// in the file.
 #[derive(Default)]
 pub(super) struct Delays {
-    recent: Vec<f32>,
+    /// As [`key`]s, which are sorted in half of the time of `f32`.
+    recent: Vec<i32>,
     /// Sorted by delay.
-    counted: Vec<(f32, u64)>,
+    counted: Vec<(i32, u64)>,
 }
 
 impl Delays {
@@ -20,19 +21,19 @@ impl Delays {
         if self.recent.len() == RECENT {
             self.count();
         }
-        self.recent.push(delay_ms);
+        self.recent.push(key(delay_ms));
     }
 
     /// Counts equal delays together.
     fn count(&mut self) {
-        self.recent.sort_unstable_by(f32::total_cmp);
+        self.recent.sort_unstable();
         let mut before = std::mem::take(&mut self.counted).into_iter().peekable();
-        let mut all: Vec<(f32, u64)> = Vec::with_capacity(before.len());
+        let mut all: Vec<(i32, u64)> = Vec::with_capacity(before.len());
         for delay in self.recent.drain(..) {
-            while let Some(earlier) = before.next_if(|(earlier, _)| earlier.total_cmp(&delay).is_le()) {
+            while let Some(earlier) = before.next_if(|(earlier, _)| *earlier <= delay) {
                 all.push(earlier);
             }
-            match all.last_mut().filter(|(last, _)| last.total_cmp(&delay).is_eq()) {
+            match all.last_mut().filter(|(last, _)| *last == delay) {
                 Some((_, count)) => *count += 1,
                 None => all.push((delay, 1)),
             }
@@ -51,12 +52,27 @@ impl Delays {
             let rank = ((part * packets as f64).ceil() as u64).max(1);
             while up_to < rank {
                 let (next, count) = delays.next()?;
-                (delay_ms, up_to) = (f64::from(*next), up_to + count);
+                (delay_ms, up_to) = (f64::from(delay(*next)), up_to + count);
             }
             Some((significant(delay_ms), part))
         };
         parts().filter_map(&mut point).collect()
     }
+}
+
+/// An integer for a delay. Keys are ordered as [`f32::total_cmp`] orders delays.
+fn key(delay_ms: f32) -> i32 {
+    flipped(delay_ms.to_bits() as i32)
+}
+
+/// The delay with this key.
+fn delay(key: i32) -> f32 {
+    f32::from_bits(flipped(key) as u32)
+}
+
+/// Flips all bits but the sign if that is set: numbers below zero have their magnitude the wrong way round.
+fn flipped(bits: i32) -> i32 {
+    bits ^ (((bits >> 31) as u32) >> 1) as i32
 }
 
 #[cfg(test)]
@@ -84,6 +100,14 @@ mod tests {
             }
             all.sort_unstable_by(f64::total_cmp);
             prop_assert_eq!(counted.cdf(), cdf(&all));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_ordered_as_delays(a in prop::num::f32::ANY, b in prop::num::f32::ANY) {
+            prop_assert_eq!(key(a).cmp(&key(b)), a.total_cmp(&b));
+            prop_assert_eq!(delay(key(a)).to_bits(), a.to_bits());
         }
     }
 

@@ -26,6 +26,9 @@ pub(super) trait Cell {
     /// Adds this cell.
     fn push(self, buffer: &mut Self::Buffer);
 
+    /// Makes room for this many more cells, where a buffer that grows would copy them.
+    fn reserve(_buffer: &mut Self::Buffer, _cells: usize) {}
+
     /// Takes the cells so far out of the buffer.
     fn take(buffer: &mut Self::Buffer) -> ArrayRef;
 }
@@ -94,6 +97,10 @@ macro_rules! number_cells {
                 buffer.push(self);
             }
 
+            fn reserve(buffer: &mut Self::Buffer, cells: usize) {
+                buffer.reserve(cells);
+            }
+
             fn take(buffer: &mut Self::Buffer) -> ArrayRef {
                 buffer.take()
             }
@@ -109,6 +116,10 @@ macro_rules! number_cells {
 
             fn push(self, buffer: &mut Self::Buffer) {
                 buffer.push(self);
+            }
+
+            fn reserve(buffer: &mut Self::Buffer, cells: usize) {
+                buffer.reserve(cells);
             }
 
             fn take(buffer: &mut Self::Buffer) -> ArrayRef {
@@ -137,6 +148,10 @@ impl Cell for bool {
 
     fn push(self, buffer: &mut Booleans) {
         buffer.push(self);
+    }
+
+    fn reserve(buffer: &mut Booleans, cells: usize) {
+        buffer.reserve(cells);
     }
 
     fn take(buffer: &mut Booleans) -> ArrayRef {
@@ -250,6 +265,10 @@ impl Cell for Word {
         buffer.push(self);
     }
 
+    fn reserve(buffer: &mut Words, cells: usize) {
+        buffer.reserve(cells);
+    }
+
     fn take(buffer: &mut Words) -> ArrayRef {
         buffer.take()
     }
@@ -264,6 +283,10 @@ impl Cell for Label {
 
     fn push(self, buffer: &mut Labels) {
         buffer.push(self);
+    }
+
+    fn reserve(buffer: &mut Labels, cells: usize) {
+        buffer.reserve(cells);
     }
 
     fn take(buffer: &mut Labels) -> ArrayRef {
@@ -292,6 +315,9 @@ pub(super) trait Columns {
     /// Their names and types.
     fn fields(&self) -> Vec<Field>;
 
+    /// Makes room for this many more rows.
+    fn reserve(&mut self, rows: usize);
+
     /// Takes their cells so far out of the buffers.
     fn take(&mut self) -> Vec<ArrayRef>;
 }
@@ -300,6 +326,11 @@ pub(super) trait Columns {
 impl<A: Columns, B: Columns> Columns for (A, B) {
     fn fields(&self) -> Vec<Field> {
         [self.0.fields(), self.1.fields()].concat()
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        self.0.reserve(rows);
+        self.1.reserve(rows);
     }
 
     fn take(&mut self) -> Vec<ArrayRef> {
@@ -342,6 +373,10 @@ macro_rules! row {
         impl $crate::tables::columns::Columns for $rows {
             fn fields(&self) -> Vec<arrow_schema::Field> {
                 vec![$(<$type as $crate::tables::columns::Cell>::field(stringify!($column)),)*]
+            }
+
+            fn reserve(&mut self, rows: usize) {
+                $(<$type as $crate::tables::columns::Cell>::reserve(&mut self.$column, rows);)*
             }
 
             fn take(&mut self) -> Vec<arrow_array::ArrayRef> {

@@ -62,6 +62,11 @@ impl Columns for WideRows {
         self.common.fields().into_iter().chain(own).collect()
     }
 
+    fn reserve(&mut self, rows: usize) {
+        self.common.reserve(rows);
+        self.own.iter_mut().for_each(|(_, column)| column.reserve(rows));
+    }
+
     fn take(&mut self) -> Vec<ArrayRef> {
         let own = self.own.iter_mut().map(|(_, column)| <Option<f64> as Cell>::take(column));
         self.common.take().into_iter().chain(own).collect()

@@ -18,6 +18,10 @@ use super::columns::Columns;
 use super::memory::Part;
 use crate::error::EvalError;
 
+/// The number of rows from which on a table that goes to a file has room for a whole row group: a buffer that grows copies its cells time and
+/// again, and memory that is reserved costs nothing until it is used.
+const FEW_ROWS: usize = 256;
+
 /// A table that is being written: its columns collect rows until they make a row group.
 pub(super) struct Table<C> {
     pub(super) columns: C,
@@ -58,6 +62,10 @@ impl<C: Columns> Table<C> {
 
     /// Notes that the columns now hold `rows` more rows.
     pub(super) fn added(&mut self, rows: usize) -> Result<(), EvalError> {
+        let grows = self.rows < FEW_ROWS && self.rows + rows >= FEW_ROWS;
+        if grows && matches!(self.store, Store::File(_)) {
+            self.columns.reserve(ROWS_PER_GROUP);
+        }
         self.rows += rows;
         if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write_group() }
     }

@@ -21,6 +21,11 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
         self.0.push(value);
     }
 
+    /// Makes room for this many more cells.
+    pub(super) fn reserve(&mut self, cells: usize) {
+        self.0.reserve(cells);
+    }
+
     /// Takes the cells so far.
     pub(super) fn take(&mut self) -> ArrayRef {
         Arc::new(PrimitiveArray::<T>::new(std::mem::take(&mut self.0).into(), None))
@@ -48,6 +53,12 @@ impl<T: ArrowPrimitiveType> OptionalNumbers<T> {
         self.is_valid.push(value.is_some());
     }
 
+    /// Makes room for this many more cells.
+    pub(super) fn reserve(&mut self, cells: usize) {
+        self.values.reserve(cells);
+        self.is_valid.reserve(cells);
+    }
+
     /// Takes the cells so far.
     pub(super) fn take(&mut self) -> ArrayRef {
         let mut nulls = NullBufferBuilder::new(self.is_valid.len());
@@ -65,6 +76,11 @@ impl Booleans {
     #[inline]
     pub(super) fn push(&mut self, value: bool) {
         self.0.push(value);
+    }
+
+    /// Makes room for this many more cells.
+    pub(super) fn reserve(&mut self, cells: usize) {
+        self.0.reserve(cells);
     }
 
     /// Takes the cells so far.

@@ -43,6 +43,11 @@ impl Words {
         self.keys.push(word.0);
     }
 
+    /// Makes room for this many more rows.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.keys.reserve(rows);
+    }
+
     /// Takes the rows so far. The words stay.
     pub(super) fn take(&mut self) -> ArrayRef {
         let keys = Int32Array::from(std::mem::take(&mut self.keys));
@@ -76,6 +81,11 @@ impl Labels {
     pub(super) fn push(&mut self, label: Label) {
         let word = self.of_flow.get(usize::from(label.0.0));
         self.words.push(*word.expect("a run's facts name every flow of its events"));
+    }
+
+    /// Makes room for this many more rows.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.words.reserve(rows);
     }
 
     /// Takes the rows so far. The words stay.

@@ -1,6 +1,6 @@
 //! The factors that turn samples and subcarriers to where they belong.
 
-use num_complex::Complex32;
+use num_complex::{Complex32, Complex64};
 
 use super::{phasor, phasors_back};
 use crate::numerology::Numerology;
@@ -56,17 +56,29 @@ impl Ramp {
         self.late = late;
         let size = numerology.fft_size() as f64;
         let count = numerology.bandwidth().subcarriers();
-        let step = phasor(late / size);
-        let half = (count / 2) as f64;
-        let mut now = phasor(-half * late / size) / size;
+        let half = count / 2;
+        // Nothing is sent at the centre.
+        let (below, above) = (-(half as f64), 1.0);
         self.values.clear();
-        for k in 0..count {
-            if k == count / 2 {
-                // Nothing is sent at the centre.
-                now *= step;
+        for (first, count) in [(below, half), (above, count - half)] {
+            self.turned(late / size, first, count, size);
+        }
+    }
+
+    /// Adds the factors of `count` subcarriers, the first of them `first` above the centre. Several chains of products run
+    /// side by side, so that not every product waits for the one before.
+    fn turned(&mut self, turns: f64, first: f64, count: usize, size: f64) {
+        const CHAINS: usize = 4;
+        let mut chains: [Complex64; CHAINS] =
+            std::array::from_fn(|at| phasor((first + at as f64) * turns) / size);
+        let step = phasor(CHAINS as f64 * turns);
+        let start = self.values.len();
+        self.values.resize(start + count, Complex32::default());
+        for values in self.values[start..].chunks_mut(CHAINS) {
+            for (value, chain) in values.iter_mut().zip(&mut chains) {
+                *value = Complex32::new(chain.re as f32, chain.im as f32);
+                *chain *= step;
             }
-            self.values.push(Complex32::new(now.re as f32, now.im as f32));
-            now *= step;
         }
     }
 }
