@@ -1,7 +1,7 @@
 //! Users on one carrier that are not devices of the scenario: users that only exchange control messages, users that
 //! download something now and then, and users whose data never ends.
 //!
-//! Source: PBE-CC §4.2.1 and §6.1 for how many there are and how few PRBs they use
+//! Source: PBE-CC §4.2.1; PBE-CC SIGCOMM §6.2 (how many there are, and how few PRBs they use)
 
 use airpace_core::{Draws, Rng, Streams};
 use airpace_radio::Rnti;

@@ -295,7 +295,7 @@ impl Default for BackgroundConfig {
     /// No background users.
     ///
     /// Chosen: 20 Mbit/s and 500 kB per user. With two layers at 10 ± 6 dB, three quarters of the users are below half
-    /// of the peak rate, as measured (PBE-CC §6.1).
+    /// of the peak rate, as measured (PBE-CC SIGCOMM §6.2).
     fn default() -> BackgroundConfig {
         BackgroundConfig {
             hour: None,
@@ -336,7 +336,7 @@ impl BackgroundConfig {
 
     /// Number of control-only users that appear in turn.
     ///
-    /// Source: PBE-CC §6.1 (181 users per hour, 68 % of them control only; 13 at the quietest)
+    /// Source: PBE-CC SIGCOMM §6.2 (181 users per hour; 13 at the quietest); PBE-CC §4.2.1 (68 % are control only)
     pub fn population(&self) -> u16 {
         self.population.unwrap_or(match self.hour {
             Some(Hour::Busy) => 123,
