@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use airpace_eval::comparison;
-use airpace_eval::numbers::{Shown, Spread, shown};
-use airpace_eval::summary::{by_scheme, seeds_change_nothing};
+use airpace_eval::numbers::{Shown, Spread, is_zero, shown};
+use airpace_eval::summary::by_scheme;
 use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
 use airpace_eval::{Choice, Outcome, RunSummary, Summary, metric};
 use airpace_path::trace::Start;
@@ -72,6 +72,17 @@ pub fn write_tables(
     Ok(())
 }
 
+/// Whether any deviation over the seeds of one scheme's runs is shown as more than zero.
+fn seeds_matter(of_scheme: &[&RunSummary]) -> bool {
+    let flows = 0..of_scheme[0].flows.len();
+    let mut columns = flows.flat_map(|index| COLUMNS.iter().map(move |column| (index, column)));
+    columns.any(|(index, (_, path, has_deviation))| {
+        let values = of_scheme.iter().map(|run| metric(&run.flows[index].metrics, path));
+        let deviation = Spread::of(values).and_then(|spread| spread.deviation);
+        *has_deviation && deviation.is_some_and(|deviation| !is_zero(&shown(path).text(Some(deviation))))
+    })
+}
+
 /// When flows shared the path: Jain's index is of these seconds, throughput is of each flow's own. `None` if no flows did.
 fn note_on_sharing(runs: &[&RunSummary]) -> Option<String> {
     let seconds: BTreeSet<u64> = runs.first()?.jain.iter().map(|window| window.time_s as u64).collect();
@@ -86,13 +97,10 @@ fn note_on_sharing(runs: &[&RunSummary]) -> Option<String> {
 /// What the numbers over seeds are, and whose are the same for every seed.
 fn note_on_seeds(runs: &[&RunSummary], seeds: usize, scenario: &Scenario) -> String {
     let schemes = by_scheme(runs);
-    let same: Vec<&str> = schemes
-        .iter()
-        .filter(|(_, of_scheme)| seeds_change_nothing(of_scheme))
-        .map(|(scheme, _)| *scheme)
-        .collect();
+    let same: Vec<&str> =
+        schemes.iter().filter(|(_, of_scheme)| !seeds_matter(of_scheme)).map(|(scheme, _)| *scheme).collect();
     let mut note = match same.len() == schemes.len() {
-        true => format!("The {seeds} seeds change nothing here: nothing is drawn at random."),
+        true => format!("The {seeds} seeds change nothing here: no digit differs."),
         false => format!("Means over {seeds} seeds; ± is the standard deviation over them."),
     };
     if !same.is_empty() && same.len() < schemes.len() {
@@ -161,7 +169,7 @@ fn table(runs: &[&RunSummary]) -> Table {
     let mut table = Table::new(&heads, 2);
     let (mut under_test, mut rivals) = (Vec::new(), Vec::new());
     for (scheme, of_scheme) in by_scheme(runs) {
-        let vary = !seeds_change_nothing(&of_scheme);
+        let vary = seeds_matter(&of_scheme);
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
             let is_under_test = flow.scheme == scheme;
             let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };

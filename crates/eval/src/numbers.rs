@@ -92,6 +92,11 @@ impl Spread {
     }
 }
 
+/// Whether a number is shown as zero: `0.00`. A deviation over seeds that is shown so is no news.
+pub fn is_zero(text: &str) -> bool {
+    !text.contains(|digit: char| ('1'..='9').contains(&digit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

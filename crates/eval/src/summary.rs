@@ -210,13 +210,6 @@ impl RunSummary {
     }
 }
 
-/// Whether these runs of one scheme, which differ in their seeds only, gave the same numbers: nothing on their path, nor in
-/// the scheme, is drawn at random. False for one run.
-pub fn seeds_change_nothing(runs: &[&RunSummary]) -> bool {
-    let Some((first, others)) = runs.split_first() else { return false };
-    !others.is_empty() && others.iter().all(|run| run.flows == first.flows && run.links == first.links)
-}
-
 impl Summary {
     /// Checks whether runs can have these numbers. A summary that was read from a file may have been written by hand.
     ///

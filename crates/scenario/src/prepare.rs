@@ -25,11 +25,6 @@ const LONGEST_HOLE: Duration = Duration::from_secs(5);
 /// Chosen: mahimahi's form has about nine bytes for each packet, so this is an hour at 100 Mbit/s.
 pub const MAX_RECORDING_BYTES: u64 = 256 << 20;
 
-/// Maximum time for which the last value of a KPI trace holds, in longest intervals between its values.
-///
-/// Chosen: a modem may skip one value; more means that the KPI trace is of a shorter recording.
-const MAX_KPI_REST: u64 = 2;
-
 /// A scenario whose files were read. It can be run any number of times, also from several threads.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -191,16 +186,6 @@ impl Reader<'_> {
                 "has a value at {last_ms} ms, but the trace repeats after {} ms: {}; cut the KPI trace there, or give \
                  the one that belongs to this trace (`airpace trace kpi` makes one)",
                 trace.period_ms(),
-                file.display(),
-            )));
-        }
-        let rest_ms = trace.period_ms() - last_ms;
-        if kpi.longest_interval_ms().is_some_and(|longest_ms| rest_ms > MAX_KPI_REST * longest_ms) {
-            return Err(refuse(format!(
-                "ends at {:.1} s of a trace of {:.1} s, and its last value would hold for the rest: {}; give the KPI \
-                 trace of the whole trace, or cut the trace",
-                last_ms as f64 * 1e-3,
-                trace.period_ms() as f64 * 1e-3,
                 file.display(),
             )));
         }

@@ -57,7 +57,7 @@ fn users_have_the_sums_of_their_messages() {
     let number = |value: &Value| value.as_u64().unwrap();
     assert_eq!(users.iter().map(|user| number(&user["messages"])).sum::<u64>(), messages.len() as u64);
     let busiest = &users[0];
-    let its = messages.iter().filter(|message| message["rnti"] == busiest["rnti"] && message["dir"] == "dl");
+    let its = messages.iter().filter(|message| message["rnti"] == busiest["rnti"] && message["dir"] == "DL");
     let grants = its.filter(|message| message["n_prb"].is_u64()).count() as u64;
     assert_eq!(number(&busiest["down"]["grants"]), grants, "{busiest}");
     assert!(busiest["down"]["mbps"].as_f64() > Some(1.0), "{busiest}");

@@ -443,31 +443,22 @@ fn a_run_says_which_part_of_a_trace_it_uses_and_only_that_part_is_judged() {
 #[test]
 fn seeds_that_change_nothing_are_reported_and_random_starts_change_something() {
     let shell = Shell::new();
-    let rising: String = (1..=60u64)
-        .flat_map(|second| (0..second).map(move |n| (second, n)))
-        .map(|(second, n)| format!("{}\n", 1000 * (second - 1) + 1000 * n / second + 1))
-        .chain(["60000\n".to_owned()])
-        .collect();
-    shell.write("rising.down", &rising);
-    let sim = |more: &[&str]| {
-        let words = [
-            "sim",
-            "trace",
-            "--set",
-            "trace=rising.down",
-            "--scheme",
-            "reno",
-            "--set",
-            "duration_s=5",
-            "--seeds",
-            "1..3",
-        ];
+    let steady: String = (1..=10_000u64).map(|ms| format!("{ms}\n")).collect();
+    shell.write("steady.down", &steady);
+    // More chances in every second: 12 kbit/s, 24 kbit/s and so on, a hundred times.
+    let rising = (0..60u64).flat_map(|second| (1..=100 * second.max(1)).map(move |n| (second, n)));
+    let rising = rising.map(|(second, n)| 1000 * second + 1000 * n / (100 * second.max(1)));
+    shell.write("rising.down", &rising.map(|ms| format!("{ms}\n")).collect::<String>());
+    let sim = |trace: &str, more: &[&str]| {
+        let set = format!("trace={trace}");
+        let words =
+            ["sim", "trace", "--set", &set, "--scheme", "bbr", "--set", "duration_s=5", "--seeds", "1..3"];
         shell.run(&[&words[..], more].concat()).fine()
     };
-    let fixed = sim(&[]);
+    let fixed = sim("steady.down", &[]);
     assert!(fixed.contains("The 3 seeds change nothing here") && !fixed.contains('±'), "{fixed}");
     assert!(fixed.contains("trace.link.start_s=random`"), "{fixed}");
-    let random = sim(&["--set", "trace.link.start_s=random"]);
+    let random = sim("rising.down", &["--set", "trace.link.start_s=random"]);
     assert!(random.contains('±') && !random.contains("±0.00 "), "{random}");
     assert!(random.contains("each seed uses 5 s of 60 s of rising.down"), "{random}");
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::series::significant;
 use crate::expect::value;
 use crate::metrics::FlowMetrics;
-use crate::numbers::{Shown, Spread, shown};
+use crate::numbers::{Shown, Spread, is_zero, shown};
 use crate::summary::{FlowSummary, RunSummary, by_scheme};
 
 /// One column: the metric's path in `summary.json`, its heading and unit.
@@ -114,9 +114,10 @@ pub(super) struct Row {
 struct Cell {
     /// The mean; `None` where a seed has no value.
     mean: Option<f64>,
-    /// The standard deviation; `None` for fewer than two seeds, and where seeds change nothing.
+    /// The standard deviation; `None` for fewer than two seeds.
     deviation: Option<f64>,
     text: String,
+    /// `None` also where seeds change nothing in the row that is shown.
     deviation_text: Option<String>,
 }
 
@@ -149,23 +150,26 @@ pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
 fn row(scheme: &str, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
     let points: Vec<Point> = flows.iter().filter_map(|(seed, flow)| Point::of(*seed, flow)).collect();
     let first = flows[0].1;
-    let vary = flows.iter().any(|(_, flow)| flow.metrics != first.metrics);
+    let mut cells: Vec<Cell> = columns.iter().map(|column| Cell::of(column, flows)).collect();
+    if cells.iter().all(|cell| cell.deviation_text.as_deref().is_none_or(is_zero)) {
+        cells.iter_mut().for_each(|cell| cell.deviation_text = None);
+    }
     Row {
         scheme: scheme.to_owned(),
         flow: first.flow.clone(),
         own_scheme: (first.scheme != scheme).then(|| first.scheme.clone()),
         seeds: flows.len(),
-        cells: columns.iter().map(|column| Cell::of(column, flows, vary)).collect(),
+        cells,
         point: (points.len() == flows.len()).then(|| Point::mean(&points)),
         points,
     }
 }
 
 impl Cell {
-    fn of(column: &Column, flows: &[(u64, &FlowSummary)], vary: bool) -> Cell {
+    fn of(column: &Column, flows: &[(u64, &FlowSummary)]) -> Cell {
         let spread = Spread::of(flows.iter().map(|(_, flow)| value(&flow.metrics, column.path)));
         let mean = spread.map(|spread| spread.mean);
-        let deviation = spread.and_then(|spread| spread.deviation).filter(|_| vary);
+        let deviation = spread.and_then(|spread| spread.deviation);
         Cell {
             mean: mean.map(significant),
             deviation: deviation.map(significant),

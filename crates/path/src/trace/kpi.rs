@@ -127,11 +127,6 @@ impl KpiTrace {
         &self.values
     }
 
-    /// The longest interval between two values, in ms; `None` for one value, which holds for ever.
-    pub fn longest_interval_ms(&self) -> Option<u64> {
-        self.values.windows(2).map(|pair| pair[1].0 - pair[0].0).max()
-    }
-
     /// The bandwidth in millisecond `ms` of the trace.
     pub fn bandwidth_at(&self, ms: u64) -> Rate {
         let after = self.values.partition_point(|&(from, _)| from <= ms);

@@ -206,7 +206,8 @@ fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
         ("even", _) => (drawn(Kind::Even), None),
         (_, path) if path.is_dir() => (of_run(path)?, Some(path)),
         (name, path) => {
-            let text = airpace_files::read_to_string(path, play::MOST_BYTES).with_context(|| {
+            let read = airpace_files::read_recording(path, play::MOST_BYTES);
+            let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)).with_context(|| {
                 format!(
                     "--schedule {name}: cannot be read; give `mixed`, `even`, a table of `ms,bytes,direction`, or the \
                      folder of an emulated run"
