@@ -36,8 +36,8 @@ fn beside_a_busy_phone_a_sender_without_a_queue_gets_the_second_carrier() {
 
 /// The phone at place `number` of 30: half of them can use two carriers, half three.
 ///
-/// Source: PBE-CC §6.1 and §6.3.1: 25 of 40 places in busy hours, 30 of them with a phone that can use two or three cells.
-/// The paper does not publish the places' signal strength.
+/// Source: PBE-CC §6.2.1 (25 of 40 places in busy hours, 30 of them with a phone that can use two or three cells; the paper
+/// does not publish their signal strength)
 ///
 /// Chosen: SINRs of 4 to 24 dB and fading as a pedestrian has it.
 fn place(number: u64) -> Scenario {
