@@ -162,9 +162,8 @@ pub fn write_verdicts(
 /// A row per scheme and flow. The flows that ran the schemes under test come first, their rivals after them.
 fn table(runs: &[&RunSummary]) -> Table {
     let has_oracle = runs.iter().any(|run| comparison::is_oracle(&run.scheme));
-    let columns = COLUMNS.map(|(head, path, _)| {
-        if path == UTILIZATION && has_oracle { OF_ORACLE } else { head }
-    });
+    let columns =
+        COLUMNS.map(|(head, path, _)| if path == UTILIZATION && has_oracle { OF_ORACLE } else { head });
     let heads: Vec<&str> = ["scheme", "flow"].into_iter().chain(columns).collect();
     let mut table = Table::new(&heads, 2);
     let (mut under_test, mut rivals) = (Vec::new(), Vec::new());

@@ -221,10 +221,13 @@ impl Course {
     /// By millisecond, the least that must wait in the cell so that it is served as it was: what it took later and the queue before it
     /// could not have brought later.
     fn needed(&self) -> Vec<Bytes> {
-        let mut by_then = Bytes::ZERO;
+        let (mut by_then, mut rate_after) = (Bytes::ZERO, None);
         let needed = self.moments.iter().rev().map(|moment| {
+            // The queue may take its new rate after the millisecond has begun in which it is noted.
             let rate = moment.before.and_then(|before| before.rate);
-            let brought = rate.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(MILLISECOND));
+            let lowest = [rate, rate_after].into_iter().flatten().min();
+            let brought = lowest.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(MILLISECOND));
+            rate_after = rate;
             by_then = (by_then - brought).max(moment.sent + moment.in_cell.min(moment.saturating));
             by_then - moment.sent
         });

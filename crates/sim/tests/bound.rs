@@ -278,3 +278,16 @@ fn pbe_and_biscay_in_random_worlds() {
     }
     assert!(above.is_empty(), "{above:#?}");
 }
+
+/// A queue of the Internet that becomes the bottleneck: what the cell takes then on top of what the Internet brings must be there
+/// before, and nothing is lost by that.
+#[test]
+fn before_an_internet_bottleneck_the_oracle_gathers_in_the_cell_what_cubic_gathers() {
+    let [oracle, cubic] =
+        ["oracle", "cubic"].map(|scheme| watched::first("wired-bottleneck", "duration_s=22", scheme, 1));
+    let span = 2.0..22.0;
+    let (bound, greedy) = (oracle.mbps(span.clone()), cubic.mbps(span.clone()));
+    let (lost, p95_ms) = (oracle.loss_rate(0.0..21.0), oracle.queueing_p95_ms(span));
+    println!("oracle {bound:.2} Mbit/s, lost {lost:.6}, p95 {p95_ms:.0} ms; cubic {greedy:.2}");
+    assert!(bound > greedy && lost < 1e-3, "{bound} beside {greedy} Mbit/s, lost {lost}");
+}

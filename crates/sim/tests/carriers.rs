@@ -36,8 +36,8 @@ fn beside_a_busy_phone_a_sender_without_a_queue_gets_the_second_carrier() {
 
 /// The phone at place `number` of 30: half of them can use two carriers, half three.
 ///
-/// Source: PBE-CC §6.1 and §6.3.1: 25 of 40 places in busy hours, 30 of them with a phone that can use two or three cells.
-/// The paper does not publish the places' signal strength.
+/// Source: PBE-CC §6.2.1 (25 of 40 places in busy hours, 30 of them with a phone that can use two or three cells; the paper
+/// does not publish their signal strength)
 ///
 /// Chosen: SINRs of 4 to 24 dB and fading as a pedestrian has it.
 fn place(number: u64) -> Scenario {
@@ -95,7 +95,9 @@ fn pbe_gets_further_carriers_wherever_the_oracle_does() {
 #[test]
 #[ignore = "a table that takes a minute"]
 fn places_with_further_carriers() {
-    for scheme in ["oracle", "pbe", "pbe@paper", "bbr", "cubic", "verus", "copa", "allegro", "vivace", "sprout"] {
+    for scheme in
+        ["oracle", "pbe", "pbe@paper", "bbr", "cubic", "verus", "copa", "allegro", "vivace", "sprout"]
+    {
         let places = (1..=30).filter(|&number| has_further_carriers(number, scheme)).count();
         println!("{scheme}: {places} of 30");
     }

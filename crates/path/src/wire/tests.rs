@@ -295,3 +295,44 @@ fn errors_name_key_and_remedy() {
         "`reorder.extra_ms` is NaN; give a number of at least 0"
     );
 }
+
+#[test]
+fn the_jitter_of_each_packet_is_known_beforehand() {
+    let config = WireConfig {
+        delay_ms: 10.0,
+        jitter_mean_ms: 2.0,
+        loss: 0.2,
+        duplicate: 0.2,
+        ..WireConfig::default()
+    };
+    let jitters = config.plan().unwrap().jitters(&Streams::new(1), "wire").expect("it has jitter");
+    let jitters: Vec<Duration> = jitters.take(500).collect();
+    for exit in crossing(wire(config), 500, 1_000 * MS) {
+        let number = exit.packet.number;
+        let entered = Time::from_secs(number);
+        assert_eq!(exit.time - entered, 10 * MS + jitters[number as usize], "packet {number}");
+    }
+    assert!(WireConfig::default().plan().unwrap().jitters(&Streams::new(1), "wire").is_none());
+}
+
+#[test]
+fn from_its_far_end_a_wire_loses_the_same_packets_at_once() {
+    let config = WireConfig {
+        delay_ms: 10.0,
+        jitter_mean_ms: 2.0,
+        loss: 0.2,
+        duplicate: 0.2,
+        ..WireConfig::default()
+    };
+    let near = config.plan().unwrap().from_far_end().expect("nothing depends on time");
+    let near = crossing(Wire::new(&near, &Streams::new(1), "wire"), 500, 100 * MS);
+    let far = crossing(wire(config), 500, 100 * MS);
+    let fates = |exits: &[Exit]| exits.iter().map(|exit| (exit.packet.number, exit.fate)).collect::<Vec<_>>();
+    assert_eq!(fates(&near), fates(&far));
+    assert!(near.iter().all(|exit| exit.time == Time::from_millis(100 * exit.packet.number)));
+    let reordering = WireConfig {
+        reorder: Some(ReorderConfig { probability: 0.1, extra_ms: 1.0 }),
+        ..WireConfig::default()
+    };
+    assert!(reordering.plan().unwrap().from_far_end().is_none(), "packets that overtake each other");
+}

@@ -186,7 +186,12 @@ impl Driver<'_> {
         if let Some((before, _)) = self.share_of(flow.id, SharedLink::Internet, self.now) {
             let needed = self.foresight.course(index).and_then(|course| course.needed_at(self.now));
             (enough, backlog) = match needed {
-                Some(needed) => (Bytes(needed.0 / sharers), in_cell.backlog + before.backlog),
+                Some(needed) => {
+                    // More before the cell would come no earlier, and overflow the queue.
+                    let soon = before.rate.map(|rate| in_cell.backlog + rate.bytes_in(2 * BEFORE_THE_CELL));
+                    let needed = Bytes(needed.0 / sharers).min(soon.unwrap_or(Bytes(u64::MAX)));
+                    (needed, in_cell.backlog + before.backlog)
+                }
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
                 None => match before.rate {
                     Some(rate) => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
