@@ -21,7 +21,7 @@ pub struct Twin {
     pub kernel: &'static str,
     /// Ours.
     pub ours: &'static str,
-    /// How many seeds we run: more than one if it draws random numbers.
+    /// How many seeds we run over a recorded link: more than one if it draws random numbers.
     pub seeds: u64,
 }
 
@@ -92,9 +92,9 @@ pub fn compare(
             })
             .collect();
     let compare = |(condition, truth, twin): &(&Condition, Vec<Figures>, Twin)| {
-        let least = paths::path(condition).map_or(1, |_| paths::SEEDS);
-        let seeds = 1..=twin.seeds.max(least);
-        let ours = seeds.map(|seed| run(traces, condition, twin.ours, seed));
+        // Over a path, with the seeds of the kernel's runs: in the first rounds, the same packets are lost.
+        let seeds = paths::path(condition).map_or(twin.seeds, |_| truth.len() as u64);
+        let ours = (1..=seeds).map(|seed| run(traces, condition, twin.ours, seed));
         Ok(Comparison::of(condition, truth, twin.ours, &ours.collect::<Result<Vec<_>, String>>()?))
     };
     let results: Mutex<Vec<Option<Result<Comparison, String>>>> =

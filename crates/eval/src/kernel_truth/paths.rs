@@ -7,9 +7,6 @@ use super::Condition;
 /// Chosen: two hundred round trips of the longest path, in a third of the time of a recorded link's run.
 pub const SECONDS: f64 = 20.0;
 
-/// The minimum number of our runs over a path, each with its own seed: losses are drawn.
-pub const SEEDS: u64 = 6;
-
 /// A path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
@@ -21,6 +18,9 @@ pub struct Path {
     pub rate_mbps: f64,
     /// The round-trip time without a queue.
     pub rtt_ms: u64,
+    /// Packets per ACK of our receiver. Linux acknowledges each packet while a hole is open, as it often is where packets are
+    /// lost at random.
+    pub ack_every: u32,
     /// What else it does, in words.
     pub about: &'static str,
     /// The same as lines of a scenario.
@@ -28,11 +28,11 @@ pub struct Path {
 }
 
 const fn lossy(name: &'static str, about: &'static str, lines: &'static str) -> Path {
-    Path { name, queue_packets: 110, rate_mbps: 6.6, rtt_ms: 100, about, lines }
+    Path { name, queue_packets: 110, rate_mbps: 6.6, rtt_ms: 100, ack_every: 1, about, lines }
 }
 
 const fn buffered(name: &'static str, queue_packets: u64, about: &'static str, lines: &'static str) -> Path {
-    Path { name, queue_packets, rate_mbps: 20.0, rtt_ms: 40, about, lines }
+    Path { name, queue_packets, rate_mbps: 20.0, rtt_ms: 40, ack_every: 2, about, lines }
 }
 
 /// The paths.
@@ -49,6 +49,7 @@ pub const PATHS: [Path; 10] = [
         queue_packets: 417,
         rate_mbps: 50.0,
         rtt_ms: 20,
+        ack_every: 2,
         about: "delays 1 % of data packets by 5 ms more",
         lines: "[forward]\nreorder = { probability = 0.01, extra_ms = 5 }\n",
     },
@@ -80,10 +81,10 @@ pub fn conditions() -> impl Iterator<Item = Condition> {
 impl Path {
     /// The scenario of a bulk flow over the path, as text.
     pub fn scenario(&self) -> String {
-        let Path { queue_packets, rate_mbps, rtt_ms, lines, .. } = self;
+        let Path { queue_packets, rate_mbps, rtt_ms, ack_every, lines, .. } = self;
         format!(
             "name = \"kernel-truth\"\nduration_s = {SECONDS}\n[internet]\nrate_mbps = {rate_mbps}\n\
-             buffer.packets = {queue_packets}\n{lines}[[flow]]\nrtt_ms = {rtt_ms}\nack_every = 2\nack_delay_ms = 40\n"
+             buffer.packets = {queue_packets}\n{lines}[[flow]]\nrtt_ms = {rtt_ms}\nack_every = {ack_every}\nack_delay_ms = 40\n"
         )
     }
 }
