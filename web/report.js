@@ -163,7 +163,10 @@ const hasWire = () => page.scenarios.some((s) => s.schemes.some((style) => / ove
 function build() {
   if (page.only) {
     document.documentElement.classList.add("alone");
-    document.getElementById("page").append(el("main", {}, page.scenarios.map(figuresAlone)));
+    const shown = page.scenarios.map(figuresAlone).filter(Boolean);
+    const titles = figures.filter((spec) => page.only.includes(spec.id)).map((spec) => spec.title);
+    document.getElementById("page").append(el("main", {}, shown.length > 0 ? shown
+      : el("p", { class: "muted" }, `Nothing to show: this run has no data for ${titles.map((title) => `“${title}”`).join(", ")}.`)));
     return;
   }
   const names = page.scenarios.map((s) => s.name);

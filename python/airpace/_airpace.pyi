@@ -232,6 +232,7 @@ class Simulators:
     def step(
         self, mask: npt.NDArray[np.bool_], actions: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]: ...
+    def close(self) -> None: ...
 
 def decode(
     samples: npt.NDArray[np.complex64],

@@ -13,6 +13,12 @@ from airpace._progress import Bar
 #: The largest seed.
 MOST_SEED = 2**64 - 1
 
+#: Characters of a long text that an error shows.
+MOST_SHOWN = 60
+
+#: The longest path in characters, as Linux has it (`PATH_MAX`).
+MOST_OF_PATH = 4096
+
 #: The most runs at once.
 MOST_JOBS = 1024
 
@@ -32,7 +38,7 @@ def whole(name: str, value: object, least: int, most: int, hint: str = "") -> in
     """A whole number in its bounds."""
     number = _index(value)
     if number is None or not least <= number <= most:
-        raise ValueError(f"{name}={value!r}: give a whole number, {hint or f'{least} to {most}'}")
+        raise ValueError(f"{name}={shown(value)}: give a whole number, {hint or f'{least} to {most}'}")
     return number
 
 
@@ -42,7 +48,7 @@ def number(name: str, value: object, hint: str = "a number") -> float:
     try:
         return float(given)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r}: give {hint}") from None
+        raise ValueError(f"{name}={shown(value)}: give {hint}") from None
 
 
 def jobs_of(jobs: object) -> int | None:
@@ -82,7 +88,7 @@ def names_of(name: str, value: object, hint: str) -> list[str]:
     """One name or several."""
     several: Any = [value] if isinstance(value, str) else value
     if isinstance(value, bytes | Mapping) or not _is_iterable(several):
-        raise ValueError(f"{name}={value!r}: give {hint}")
+        raise ValueError(f"{name}={shown(value)}: give {hint}")
     found = list(several)
     for each in found:
         if not isinstance(each, str):
@@ -102,13 +108,26 @@ def sets_given(values: object, example: str) -> Mapping[str, Any]:
     return values
 
 
+def shown(value: object) -> str:
+    """A value as an error shows it: cut if it is long, as the bytes of a whole file are."""
+    is_long = isinstance(value, str | bytes | bytearray | memoryview) and len(value) > MOST_SHOWN
+    if is_long:
+        several: Any = value
+        return f"{bytes(several[:MOST_SHOWN])!r}…" if not isinstance(value, str) else f"{value[:MOST_SHOWN]!r}…"
+    text = repr(value)
+    return text if len(text) <= 4 * MOST_SHOWN else f"{text[: 4 * MOST_SHOWN]}…"
+
+
 def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Path") -> str:
-    """A path as text."""
+    """A path as text. The contents of a file are none, and are not repeated in the error."""
     path: Any = value
     try:
-        return os.fsdecode(path)
+        text = os.fsdecode(path)
     except TypeError:
-        raise ValueError(f"{name}={value!r}: give {hint}") from None
+        raise ValueError(f"{name}={shown(value)}: give {hint}") from None
+    if len(text) > MOST_OF_PATH or "\0" in text:
+        raise ValueError(f"{name}={shown(value)}: this is no path, but looks like what a file holds; give {hint}")
+    return text
 
 
 def scenario_of(name: str, value: object, hint: str = "a name of airpace.scenarios(), or a TOML file") -> str:
@@ -127,7 +146,7 @@ def scenario_of(name: str, value: object, hint: str = "a name of airpace.scenari
 def switch(name: str, value: object) -> bool:
     """`True` or `False`, also those of NumPy."""
     if type(value).__name__ not in ("bool", "bool_"):
-        raise ValueError(f"{name}={value!r}: give True or False")
+        raise ValueError(f"{name}={shown(value)}: give True or False")
     return bool(value)
 
 

@@ -82,7 +82,8 @@ class Agent:
 class Controller:
     """The sender's half of a congestion control.
 
-    Derive a class and give it to `simulate` beside names of schemes. Each flow has a controller of its own. It has no
+    Derive a class and give it to `simulate` beside names of schemes. Each flow has a controller of its own. Before the
+    runs, `simulate` makes one more of each class, and asks it once for the names of `inspect`. A controller has no
     clock but the events' `now_ms`, and its random numbers come from `setup.seed`, so that runs can be repeated. At one
     instant, `on_loss` comes before `on_ack`. After each event `control` is asked.
     """

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from airpace import _airpace
 from airpace._airpace import Table
@@ -71,7 +72,9 @@ def bandwidth(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *
 
 
 def _paths(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    several = [path] if isinstance(path, str | bytes | os.PathLike) or not isinstance(path, Iterable) else list(path)
+    # The contents of a log are bytes, and are refused as a whole.
+    is_one = isinstance(path, str | bytes | bytearray | memoryview | os.PathLike) or not isinstance(path, Iterable)
+    several: list[Any] = [path] if is_one else [*path]  # type: ignore[misc]
     if not several:
         raise ValueError("path=[]: give a modem's log, or several")
     return [Path(path_of("path", it)) for it in several]

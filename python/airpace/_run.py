@@ -31,7 +31,7 @@ class Run:
     def summary(self) -> Table:
         """The numbers: a row per flow of a run.
 
-        Columns are `scenario`, `scheme`, `seed`, `flow` and others that say which flow it is, and one per metric,
+        Columns are `scenario`, `scheme`, `seed`, `flow`, `flow_label` and others that say which flow it is, and one per
         called as in a scenario's `[[expect]]`: `throughput_mbps`, `queueing_delay_ms.p95`.
         """
         return self._native.summary

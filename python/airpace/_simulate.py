@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeAlias
@@ -114,8 +115,11 @@ def schemes() -> dict[str, str]:
 def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Callable[[Setup], object] | None]]:
     """Names of schemes, and what makes those that are written in Python."""
     is_pair = isinstance(schemes, tuple) and len(schemes) == 2 and callable(schemes[1]) and isinstance(schemes[0], str)
-    is_one = is_pair and not isinstance(schemes[1], type)  # type: ignore[index]
-    one_or_more: Any = [schemes] if is_one or isinstance(schemes, str | type) else () if schemes is None else schemes
+    # `("pbe", Mine)` are two schemes, `("mine", Mine)` is one and its name.
+    is_two = is_pair and isinstance(schemes[1], type) and _is_listed(schemes[0])  # type: ignore[index]
+    one_or_more: Any = (
+        [schemes] if (is_pair and not is_two) or isinstance(schemes, str | type) else () if schemes is None else schemes
+    )
     if isinstance(schemes, Controller | Agent):
         raise ValueError(
             f"{schemes!r} is made already, and every flow needs its own: give its class, or (name, function)"
@@ -133,6 +137,11 @@ def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Calla
         else:
             raise ValueError(f"{scheme!r} is no scheme; give a name, a subclass of Controller, or (name, function)")
     return named
+
+
+def _is_listed(text: str) -> bool:
+    """Whether a text is a scheme of the list, with presets and options or without, or several of them."""
+    return re.split(r"[@:+,]", text, maxsplit=1)[0] in {*schemes(), "all", "presets"}
 
 
 def _checked(make: Callable[[Setup], Controller | Agent]) -> Callable[[Setup], Controller | Agent]:

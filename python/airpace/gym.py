@@ -109,6 +109,10 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         reward = number("the reward", self._reward(seen[0, 0]), "a function that returns a number")
         return seen[0, 0], reward, bool(ended[0, 0]), bool(over[0]), {}
 
+    def close(self) -> None:
+        """Ends the episode and the simulator's thread. `reset` begins another one."""
+        self._steering.simulators.close()
+
 
 class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
     """Simulators side by side, each on a thread of its own; a step of all of them is one call.
@@ -181,3 +185,7 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
             reward[anew] = 0.0
         self._over = terminated | over
         return seen, reward, terminated, over, {}
+
+    def close_extras(self, **kwargs: Any) -> None:  # noqa: ANN401 - as its base class declares it
+        """Ends all episodes and the simulators' threads."""
+        self._steering.simulators.close()

@@ -121,5 +121,10 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         self.agents = [] if is_over else [agent for agent in acted if not has_ended[agent]]
         return observed, rewards, terminations, truncations, infos
 
+    def close(self) -> None:
+        """Ends the episode and the simulator's thread. `reset` begins another one."""
+        self._steering.simulators.close()
+        self.agents = []
+
     def _of_each(self, seen: Floats, agents: list[str]) -> dict[str, Floats]:
         return {agent: row for agent, row in zip(self.possible_agents, seen, strict=True) if agent in agents}

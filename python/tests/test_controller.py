@@ -280,3 +280,26 @@ def test_what_it_is_told_is_documented(told: type) -> None:
     if told is airpace.Ack:
         assert "`None`" in fields["rtt_ms"]
         assert "`None`" in fields["delivery_rate_mbps"]
+
+
+def test_a_pair_of_a_name_and_a_class_is_one_scheme_unless_the_name_is_a_schemes() -> None:
+    def names(schemes: Any) -> list[str]:
+        run = airpace.simulate("stationary-idle", schemes=schemes, set={"duration_s": 0.3}, tables=())
+        return list(run.summary["scheme"])
+
+    assert names(("a", Fixed)) == ["a"]
+    assert names([("a", Fixed), ("b", Fixed)]) == ["a", "b"]
+    assert names(("reno", Fixed)) == ["reno", "Fixed"]
+    assert names(("pbe@paper", Fixed)) == ["pbe@paper", "Fixed"]
+
+
+def test_a_controller_is_made_once_for_each_flow_and_once_for_its_names() -> None:
+    made: list[int] = []
+
+    class Counting(Fixed):
+        def __init__(self, setup: airpace.Setup) -> None:
+            super().__init__(setup)
+            made.append(setup.seed)
+
+    airpace.simulate("two-flows", schemes=Counting, seeds=[1, 2, 3], set={"duration_s": 0.3}, tables=())
+    assert len(made) == 1 + 2 * 3

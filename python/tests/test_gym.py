@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -237,3 +239,68 @@ def test_steps_come_after_a_reset() -> None:
     silent.reset(seed=1)
     with pytest.raises(ValueError, match="the reward=None: give a function that returns a number"):
         silent.step(np.array([1.0], dtype=np.float32))
+
+
+THREADS = """
+import os, sys
+import numpy as np
+import airpace.gym
+
+def simulators():
+    names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+    return names.count("simulator")
+
+action = np.array([5.0], dtype=np.float32)
+"""
+
+
+def run_alone(script: str) -> None:
+    """Runs a script in a process of its own: no other test has threads there."""
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS + script], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_environment_has_no_thread() -> None:
+    run_alone("""
+env = airpace.gym.CongestionEnv("stationary-idle", set={"duration_s": 2})
+several = airpace.gym.CongestionVectorEnv(3, "stationary-idle", set={"duration_s": 2})
+env.reset(seed=1)
+several.reset(seed=1)
+assert simulators() == 4, simulators()
+env.reset(seed=2)
+assert simulators() == 4, "the one before is gone"
+env.close()
+several.close()
+assert simulators() == 0, simulators()
+try:
+    env.step(action)
+except RuntimeError as error:
+    assert "call reset() first" in str(error)
+else:
+    sys.exit("a closed environment steps")
+env.reset(seed=1)
+env.step(action)
+""")
+
+
+def test_an_environment_that_was_reset_before_a_fork_says_so_and_begins_again() -> None:
+    run_alone("""
+env = airpace.gym.CongestionEnv("stationary-idle", set={"duration_s": 2})
+env.reset(seed=1)
+child = os.fork()
+if child == 0:
+    try:
+        env.step(action)
+    except RuntimeError as error:
+        assert "forked" in str(error), error
+        env.reset(seed=1)
+        env.step(action)
+        env.close()
+        os._exit(0)
+    os._exit(1)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+env.step(action)
+""")

@@ -94,6 +94,37 @@ def test_curves_have_the_numbers_and_colours_of_the_report(run: airpace.Run) -> 
     assert any(np.asarray(place).tolist() == [wanted] for place in places)
 
 
+def test_capacity_is_that_of_each_scheme_that_is_drawn() -> None:
+    run = airpace.simulate("competitor", schemes=["copa", "pbe"], set={"duration_s": 8})
+    data = run.figure_data()["scenarios"][0]
+    axes = plots.over_time(run).axes[0]
+    capacities = [line for line in axes.get_lines() if line.get_label() == "capacity of each"]
+    assert len(capacities) == 2, "the competitor leaves each scheme another capacity"
+    for line, scheme in zip(capacities, ["copa", "pbe"], strict=True):
+        truth = next(one for one in data["capacities"] if one["scheme"] == scheme)
+        style = next(one for one in data["schemes"] if one["text"] == scheme)
+        assert np.asarray(line.get_ydata()).tolist() == truth["capacity_mbps"]
+        assert line.get_color() == style["colour"]["light"]
+    alone = plots.over_time(run, schemes="pbe").axes[0]
+    assert [patch.get_label() for patch in alone.collections] == ["capacity"]
+
+
+def test_schemes_of_ones_own_have_looks_of_their_own() -> None:
+    class Fixed(airpace.Controller):
+        def on_ack(self, ack: airpace.Ack) -> None: ...
+
+        def on_loss(self, loss: airpace.Loss) -> None: ...
+
+        def control(self) -> airpace.Control:
+            return airpace.Control(1e9, 8.0)
+
+    own = [(name, Fixed) for name in ("a", "b", "c")]
+    run = airpace.simulate("stationary-idle", schemes=["pbe", *own], set={"duration_s": 1})
+    styles = run.figure_data()["scenarios"][0]["schemes"]
+    assert len({(style["colour"]["light"], style["marker"]) for style in styles}) == 4
+    assert "your own" in styles[1]["summary"]
+
+
 def test_markers_are_those_of_the_page(run: airpace.Run) -> None:
     look = Look(run.figure_data())
     circle = marker(run.figure_data()["markers"]["circle"])

@@ -33,7 +33,12 @@ def test_decoding_gives_the_messages_of_the_program(samples: Path, program: Path
     assert meta["core:datatype"] == "ci8"
     raw = np.fromfile(samples / "cell.sigmf-data", dtype=np.int8).astype(np.float32) / 128
     iq = raw[::2] + 1j * raw[1::2]
-    ours = pl.DataFrame(airpace.decode(iq, meta["core:sample_rate"]))
+    table = airpace.decode(iq, meta["core:sample_rate"])
+    ours = pl.DataFrame(table)
+    arrays = table.to_dict()
+    assert [list(mcs) for mcs in arrays["mcs"]] == ours["mcs"].to_list(), "a list is an array of its own"
+    ranges = [None if of is None else list(of) for of in table["prb_slot0"]]
+    assert ranges == ours["prb_slot0"].to_list()
     words = [str(program), "decode", "cell.sigmf-meta", "--parquet", "cell.parquet"]
     subprocess.run(words, check=True, cwd=samples, capture_output=True)
     theirs = pl.read_parquet(samples / "cell.parquet")
@@ -84,7 +89,11 @@ def test_a_log_gives_the_samples_of_the_program(samples: Path, program: Path) ->
     words = [str(program), "diag", "decode", str(log), "--kpi", "all", "--parquet", str(samples / "kpis.parquet")]
     subprocess.run(words, check=True, capture_output=True)
     theirs = pl.read_parquet(samples / "kpis.parquet")
-    ours = pl.DataFrame(airpace.diag(log))
+    table = airpace.diag(log)
+    ours = pl.DataFrame(table)
+    times = table.to_dict()["time_utc"]
+    assert times.dtype == np.dtype("datetime64[ns]")
+    assert times.astype(np.int64).tolist() == ours["time_utc"].dt.timestamp("ns").to_list()
     assert ours.height > 100
     assert ours.equals(theirs)
     name = ours["kpi"][0]
@@ -128,6 +137,11 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
         airpace.diag(tmp_path / "text", kpis="lte.rsrpp")
     with pytest.raises(ValueError, match="give a modem's log, or several"):
         airpace.diag([])
+    log = b"\x7e\x00" * 100_000
+    for contents in (log, bytearray(log), [log]):
+        with pytest.raises(ValueError, match="path=b'") as raised:
+            airpace.diag(contents)  # type: ignore[arg-type]
+        assert len(str(raised.value)) < 500, "the log is not in the message"
     with pytest.raises(ValueError, match="path=5: give a path"):
         airpace.diag(5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="kpis=5: give names"):

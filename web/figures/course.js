@@ -2,6 +2,36 @@
 const courseRows = (s, view) => s.courses.filter((course) => isShown(view, course) && course.stays.length > 0);
 /// Whether a capacity is the one that a flow could use.
 const isCapacityOf = (capacity, flow) => capacity.device === flow.device && capacity.direction === flow.direction;
+/// Capacities whose curves differ by at most this part of their mean are drawn as one area.
+const ALIKE = 0.01;
+const areAlike = (one, other) => {
+  const apart = one.capacity_mbps.reduce((sum, mbps, at) => sum + Math.abs(mbps - (other.capacity_mbps[at] ?? 0)), 0);
+  return one.capacity_mbps.length === other.capacity_mbps.length && apart <= ALIKE * one.capacity_mbps.reduce((sum, mbps) => sum + mbps, 0);
+};
+/// The capacities that the shown flows had, each once, with the index of its first flow. A rival leaves one scheme more than
+/// another, and a device has a channel of its own: there is no capacity that holds for all.
+const capacitiesOf = (s, shown) => {
+  const all = shown.map((course, index) => ({
+    index, truth: s.capacities.find((c) => c.scheme === course.scheme && isCapacityOf(c, s.flows[course.flow])) })).filter(({ truth }) => truth);
+  const distinct = all.filter(({ truth }, at) => all.findIndex((other) => other.truth === truth) === at);
+  return distinct.every(({ truth }) => areAlike(distinct[0].truth, truth)) ? distinct.slice(0, 1) : distinct;
+};
+/// The name of a capacity: that of its flow too, if there are several capacities.
+const capacityName = (truths, pen) => (truths.length > 1 ? `capacity for ${pen.name}` : "capacity");
+/// Their curves: one area, or a dotted line for each in the colour of its flow.
+const capacityCurves = (s, truths, pens, look) => truths.map(({ index, truth }) => ({
+  name: capacityName(truths, pens[index]), type: "line", data: overTime(s, truth.capacity_mbps), showSymbol: false, silent: true, z: 1,
+  emphasis: { disabled: true }, ...(truths.length > 1
+    ? { lineStyle: { width: 1, type: "dotted", color: pens[index].colour }, itemStyle: { color: pens[index].colour } }
+    : { lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity } }) }));
+/// Their entry in the key.
+const capacityKey = (truths) => (truths.length > 1
+  ? [[lineSwatch({ shade: null, type: "dotted", marker: null }), "capacity, in the colour of its curve"]]
+  : truths.map(() => [areaSwatch("var(--capacity)"), "capacity"]));
+/// Their rows in a tip at `time`; `beside` fills further cells.
+const capacityTips = (s, truths, pens, time, ...beside) => truths.map(({ index, truth }) => [
+  truths.length > 1 ? lineSwatch({ ...pens[index], type: "dotted", marker: null }) : areaSwatch("var(--capacity)"),
+  capacityName(truths, pens[index]), words(atTime(s, truth.capacity_mbps, time)), ...beside]);
 /// Heights in pixels. On paper a figure must fit a page, however many rows of states it has.
 const courseSizes = (s, view) => {
   const rows = courseRows(s, view).length;
@@ -13,7 +43,8 @@ const courseSizes = (s, view) => {
 figure({
   id: "course",
   title: "Over time",
-  note: "Grey: what the last hop could have carried for the device. Ticks: packets dropped or lost. " +
+  note: "Grey: what the last hop could have carried for the device; dotted where that differs from curve to curve. " +
+    "Ticks: packets dropped or lost. " +
     "Ribbon: the state of each controller. Drag the slider, or pinch, to zoom all figures over time.",
   wide: true,
   over: "time",
@@ -32,11 +63,7 @@ figure({
     const pens = shown.map((course) => penOf(s, view, course, look));
     const line = (index, values, grid) =>
       curve(pens[index], overTime(s, values), index, shown.length, look, { xAxisIndex: grid, yAxisIndex: grid });
-    const truth = s.capacities.filter((c) => view.schemes.has(c.scheme) && isCapacityOf(c, s.flows[shown[0]?.flow ?? 0])).slice(0, 1);
-    const capacity = truth.map((c) => ({
-      name: "capacity", type: "line", data: overTime(s, c.capacity_mbps), showSymbol: false, silent: true, z: 1,
-      lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity }, emphasis: { disabled: true },
-    }));
+    const truths = capacitiesOf(s, shown);
     const drops = shown.flatMap((course, index) => course.dropped.length === 0 ? [] : [{
       name: `${pens[index].name}: dropped`, type: "scatter", xAxisIndex: 1, yAxisIndex: 1, symbol: "rect", symbolSize: [2, 12],
       symbolOffset: [0, -6], data: course.dropped.map(([at, packets]) => [(at + 0.5) * s.interval_s, 0, packets]),
@@ -68,7 +95,7 @@ figure({
     return {
       axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: look.muted } },
       tooltip: tipOfTime(look, (time) => [
-        [...truth.map((c) => [areaSwatch("var(--capacity)"), "capacity", words(atTime(s, c.capacity_mbps, time)), "", ""]),
+        [...capacityTips(s, truths, pens, time, "", ""),
           ...shown.map((course, index) => [lineSwatch(pens[index]), pens[index].name, words(atTime(s, course.throughput_mbps, time)),
             words(atTime(s, course.queueing_delay_ms, time)), stateAt(course, time) ?? "–"])],
         ["throughput (Mbit/s)", "queueing delay (ms)", ...(rows.length ? ["state"] : [])]]),
@@ -96,7 +123,7 @@ figure({
       ],
       dataZoom: zoomOf(look, [0, 1, 2], onPaper() ? undefined : left),
       series: [
-        ...capacity,
+        ...capacityCurves(s, truths, pens, look),
         ...shown.flatMap((course, index) => line(index, course.throughput_mbps, 0)),
         ...shown.flatMap((course, index) => line(index, course.queueing_delay_ms, 1)),
         ...drops,
@@ -108,7 +135,7 @@ figure({
     const shown = s.courses.filter((course) => isShown(view, course));
     const lines = shown.map((course) => penOf(s, view, course, look)).map((pen) => [lineSwatch(pen), pen.name]);
     const states = [...new Set(shown.flatMap((course) => course.states))];
-    return [[areaSwatch("var(--capacity)"), "capacity"], ...lines, ...(states.length ? [[null, "States:"]] : []), ...states.map((state) => [stateSwatch(state), state])];
+    return [...capacityKey(capacitiesOf(s, shown)), ...lines, ...(states.length ? [[null, "States:"]] : []), ...states.map((state) => [stateSwatch(state), state])];
   },
   csv: (s) => [
     ["scheme", "flow", "time_s", "throughput_mbps", "queueing_delay_ms", "queueing_delay_max_ms", "dropped_packets", "capacity_mbps"],

@@ -22,8 +22,8 @@ figure({
     const shown = estimateCourses(s, view);
     const curves = shown.flatMap((course) => course.estimates.map((estimate) => ({
       estimate, name: estimateName(s, shown, course, estimate) })));
-    const flow = s.flows[(shown[0] ?? s.courses[0]).flow];
-    const truth = s.capacities.find((c) => c.scheme === view.scheme && isCapacityOf(c, flow));
+    const truths = capacitiesOf(s, shown);
+    const pens = shown.map((course) => ({ ...penOf(s, { ...view, schemes: new Set([view.scheme]) }, course, look), name: s.flows[course.flow].flow }));
     const pen = (index) => ({ width: 2, type: estimateLine(index).type, color: shadeOf(paletteOf(index), look) });
     const ink = (index) => ({ color: shadeOf(paletteOf(index), look) });
     const beside = isBeside(look);
@@ -34,7 +34,7 @@ figure({
         : [{ left: 64, right: 24, top: 34, height: 250 }, { left: 64, right: 24, top: 362, height: 140 }],
       tooltip: tooltipOf(look, { trigger: "axis", formatter: ([{ axisIndex, axisValue }]) => axisIndex === 0
         ? tip(`at ${words(axisValue)} s`, [
-          ...(truth ? [[areaSwatch("var(--capacity)"), "capacity", words(atTime(s, truth.capacity_mbps, axisValue))]] : []),
+          ...capacityTips(s, truths, pens, axisValue),
           ...curves.map(({ estimate, name }, index) => [lineSwatch(estimateLine(index)), name, words(atTime(s, estimate.mbps, axisValue))]),
         ], ["Mbit/s"])
         : tip(`off by at most ${words(axisValue)} %`, curves.map(({ estimate, name }, index) =>
@@ -50,8 +50,7 @@ figure({
       ],
       dataZoom: zoomOf(look, [0]),
       series: [
-        ...(truth ? [{ name: "capacity", type: "line", data: overTime(s, truth.capacity_mbps), showSymbol: false, silent: true,
-          lineStyle: { width: 1, color: look.muted }, areaStyle: { color: look.capacity, opacity: 1 }, itemStyle: { color: look.capacity }, emphasis: { disabled: true } }] : []),
+        ...capacityCurves(s, truths, pens, look),
         ...curves.map(({ estimate, name }, index) => ({ name, type: "line", data: overTime(s, estimate.mbps), showSymbol: false,
           lineStyle: pen(index), itemStyle: ink(index), emphasis: { disabled: true } })),
         ...curves.map(({ estimate, name }, index) => ({ name, type: "line", step: "end", xAxisIndex: 1, yAxisIndex: 1,
@@ -63,7 +62,7 @@ figure({
     const shown = estimateCourses(s, view);
     const curves = shown.flatMap((course) => course.estimates.map((estimate) => estimateName(s, shown, course, estimate) +
       (estimate.median_error_percent === null ? "" : `, median error ${words(estimate.median_error_percent)} %`)));
-    return [[areaSwatch("var(--capacity)"), "capacity"], ...curves.map((name, index) => [lineSwatch(estimateLine(index)), name])];
+    return [...capacityKey(capacitiesOf(s, shown)), ...curves.map((name, index) => [lineSwatch(estimateLine(index)), name])];
   },
   csv: (s) => [
     ["scheme", "flow", "estimate", "time_s", "estimate_mbps", "capacity_mbps"],

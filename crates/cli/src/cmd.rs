@@ -32,6 +32,7 @@ mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use anyhow::Context;
 
@@ -72,6 +73,21 @@ fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> 
         Ok(number) if (f64::from(LEAST)..=f64::from(MOST)).contains(&number) => Ok(number),
         _ => Err(format!("give a number from {LEAST} to {MOST}")),
     }
+}
+
+/// What a command says if the system refuses a thread.
+const NO_THREAD: &str =
+    "the system gives no further thread; end other programs, or raise the limit (`ulimit -u`)";
+
+/// Runs `work` on a thread of this name.
+///
+/// # Errors
+/// The system gives no further thread.
+fn thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).context(NO_THREAD)
 }
 
 /// The flag that Ctrl-C sets, so that everything ends in good order. A second Ctrl-C ends the program at once.

@@ -145,8 +145,10 @@ pub fn lateness(is_first: bool, lasting: Duration) -> io::Result<Lateness> {
 }
 
 fn in_thread<T: Send>(act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    std::thread::scope(|scope| scope.spawn(act).join())
-        .unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, act)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
+    })
 }
 
 #[cfg(test)]

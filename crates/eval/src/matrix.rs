@@ -4,7 +4,7 @@
 //! together in the order in which the runs were asked for. So the output does not depend on the number of threads, nor
 //! on the order in which they finish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -431,9 +431,14 @@ fn spelled(schemes: &[SchemeSpec]) -> Vec<String> {
 /// The names of all values that any flow of any job may show, each once, in order of first appearance.
 fn inspected_names(jobs: &[Job<'_>]) -> Result<Vec<String>, EvalError> {
     let mut names: Vec<String> = Vec::new();
+    // A controller of each scheme is made for it, only once: that of a user may write files or draw.
+    let mut asked = BTreeSet::new();
     for job in jobs {
         for flow in 0..job.choice.scenario.flow.len() {
             let scheme = job.choice.scenario.scheme_of(flow, &job.scheme);
+            if !asked.insert(scheme.text().to_owned()) {
+                continue;
+            }
             for name in scheme.inspected().map_err(|error| job.failed(error.to_string()))? {
                 if !names.iter().any(|known| known == name) {
                     names.push(name.to_owned());

@@ -46,7 +46,7 @@ pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 pub mod windows;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -90,6 +90,73 @@ fn has_private_key(bytes: &[u8]) -> bool {
     };
     OTHER_KEYS.iter().any(|words| bytes.starts_with(words))
         || bytes.split(|byte| matches!(byte, b'\n' | b'\r')).any(is_label)
+        || is_der_key(bytes)
+        || is_json_key(bytes)
+}
+
+/// Whether bytes begin as a private key does in DER, without PEM's lines and base64 around it.
+///
+/// Source: RFC 5958 §2 and §3 (PKCS #8, plain and encrypted), RFC 8017 §A.1.2 (PKCS #1), RFC 5915 §3 (keys of elliptic
+/// curves), RFC 7292 §4 (PKCS #12)
+fn is_der_key(bytes: &[u8]) -> bool {
+    /// Object identifiers: `pkcs-5`, `pkcs-12PbeIds`, `pkcs-7`.
+    const PKCS5: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05];
+    const PKCS12: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x0c, 0x01];
+    const PKCS7: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07];
+    let Some((SEQUENCE, inner, _)) = element(bytes) else { return false };
+    let Some((tag, first, rest)) = element(inner) else { return false };
+    // What an algorithm's identifier names.
+    let identifier = |sequence| element(sequence).filter(|(tag, ..)| *tag == OBJECT).map(|(_, name, _)| name);
+    match (tag, first, element(rest)) {
+        (INTEGER, [0 | 1], Some((SEQUENCE, algorithm, _))) => identifier(algorithm).is_some(),
+        // A modulus of 512 bits or more; and the private key of a curve.
+        (INTEGER, [0], Some((INTEGER, modulus, _))) => modulus.len() >= 64,
+        (INTEGER, [1], Some((OCTETS, key, _))) => (16..=66).contains(&key.len()),
+        (INTEGER, [3], Some((SEQUENCE, content, _))) => {
+            identifier(content).is_some_and(|name| name.starts_with(PKCS7))
+        }
+        (SEQUENCE, algorithm, Some((OCTETS, ..))) => {
+            identifier(algorithm).is_some_and(|name| name.starts_with(PKCS5) || name.starts_with(PKCS12))
+        }
+        _ => false,
+    }
+}
+
+/// Tags of DER.
+const INTEGER: u8 = 0x02;
+const OCTETS: u8 = 0x04;
+const OBJECT: u8 = 0x06;
+const SEQUENCE: u8 = 0x30;
+
+/// The first element of DER: its tag, its content as far as it is here, and what follows it.
+///
+/// Source: X.690 §8.1.3 (lengths); of an indefinite length all that follows is the content
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&[tag, first], rest) = bytes.split_first_chunk::<2>()?;
+    let (length, content) = match first {
+        0x80 => (rest.len(), rest),
+        0x81..=0x84 => {
+            let (digits, content) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), content)
+        }
+        _ if first < 0x80 => (usize::from(first), rest),
+        _ => return None,
+    };
+    let (content, after) = content.split_at(length.min(content.len()));
+    Some((tag, content, after))
+}
+
+/// Whether a text is a private or symmetric key in JSON, or a set with one.
+///
+/// Source: RFC 7518 §6.2.2 and §6.3.2 (`d`), §6.4.1 (`k`); RFC 7517 §5 (sets)
+fn is_json_key(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    if !bytes.starts_with(b"{") && !bytes.starts_with(b"[") {
+        return false;
+    }
+    let dense: Vec<u8> = bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let has = |words: &[u8]| dense.windows(words.len()).any(|part| part == words);
+    has(b"\"kty\":") && (has(b"\"d\":\"") || has(b"\"kty\":\"oct\"") && has(b"\"k\":\""))
 }
 
 #[cfg(test)]
@@ -104,6 +171,45 @@ mod tests {
         }
         assert!(has_private_key(b"-----BEGIN PGP PRIVATE KEY BLOCK-----\n"));
         assert!(has_private_key(b"PuTTY-User-Key-File-3: ssh-ed25519\n"));
+        let der = |head: &[u8], length: usize| [head, &vec![7; length]].concat();
+        for key in [
+            // PKCS #8 of RSA, of a curve, and of Ed25519; PKCS #1; a curve's own form.
+            der(
+                &[0x30, 0x82, 4, 0xbd, 2, 1, 0, 0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 1],
+                1200,
+            ),
+            der(&[0x30, 0x81, 0x87, 2, 1, 0, 0x30, 19, 6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1], 120),
+            der(&[0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22], 34),
+            der(&[0x30, 0x82, 4, 0xa3, 2, 1, 0, 2, 0x82, 1, 1, 0], 1200),
+            der(&[0x30, 0x77, 2, 1, 1, 4, 0x20], 110),
+            // Encrypted PKCS #8, and PKCS #12.
+            der(&[0x30, 0x81, 0x9b, 0x30, 0x57, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 5, 13], 76)
+                .into_iter()
+                .chain(der(&[4, 0x40], 64))
+                .collect(),
+            der(
+                &[
+                    0x30, 0x82, 9, 0x51, 2, 1, 3, 0x30, 0x82, 9, 0x17, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7,
+                    13, 1, 7, 1,
+                ],
+                99,
+            ),
+            br#"{ "kty" : "EC", "crv": "P-256", "x": "f8", "d" : "jpsQ" }"#.to_vec(),
+            br#"{"keys":[{"kty":"oct","k":"AyM1"}]}"#.to_vec(),
+        ] {
+            assert!(has_private_key(&key), "{key:x?}");
+        }
+        for other in [
+            // A certificate, a public key of RSA, and others' sequences.
+            der(&[0x30, 0x82, 3, 0x40, 0x30, 0x82, 2, 0x28, 0xa0, 3, 2, 1, 2], 900),
+            der(&[0x30, 0x82, 1, 0x0a, 2, 0x82, 1, 1, 0], 260),
+            der(&[0x30, 12, 2, 1, 1, 0x60, 7, 2, 1, 3, 4, 0], 2),
+            der(&[0x30, 0x59, 0x30, 19, 6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1], 76),
+            br#"{"kty":"EC","crv":"P-256","x":"f8","y":"x_"}"#.to_vec(),
+            br#"{"d":"a field of somebody's"}"#.to_vec(),
+        ] {
+            assert!(!has_private_key(&other), "{other:x?}");
+        }
         for text in ["", "-----BEGIN CERTIFICATE-----\n", "-----BEGIN PUBLIC KEY-----\n", "a PRIVATE KEY\n"] {
             assert!(!has_private_key(text.as_bytes()), "{text}");
         }

@@ -201,6 +201,8 @@ struct Shared {
     config: Arc<Config>,
     local: SocketAddr,
     totals: Arc<Totals>,
+    /// Places for lookups of names, of which each client has its share.
+    lookups: Arc<Places>,
     tell: Box<dyn Fn(Told) + Send + Sync>,
     /// Becomes true when all connections are to be cut.
     cut: watch::Receiver<bool>,
@@ -248,6 +250,7 @@ impl Proxy {
             config: Arc::clone(&self.config),
             local: self.local,
             totals: Arc::clone(&totals),
+            lookups: Places::new(MAX_LOOKUPS),
             tell: Box::new(tell),
             cut: cuts,
         });
@@ -335,8 +338,11 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
         Ok(asked) => asked,
         Err(why) => return refuse(None, why),
     };
-    let reached =
-        tokio::time::timeout(PATIENCE, legs::reach(&shared.config, &target, from, shared.local)).await;
+    let reached = tokio::time::timeout(
+        PATIENCE,
+        legs::reach(&shared.config, &shared.lookups, &target, from, shared.local),
+    )
+    .await;
     let reached =
         reached.unwrap_or_else(|_| Err((Refusal::TimedOut, "the server did not answer".to_owned())));
     let server = match reached {

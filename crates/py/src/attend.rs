@@ -27,7 +27,9 @@ pub fn attend<T: Send>(
     let ended = std::thread::scope(|scope| {
         let (done, mut is_done) = channel();
         // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
-        let worker = scope.spawn(move || Python::attach(|py| py.detach(|| drop(done.send(work())))));
+        let work = move || Python::attach(|py| py.detach(|| drop(done.send(work()))));
+        let worker = std::thread::Builder::new().spawn_scoped(scope, work);
+        let worker = worker.map_err(|error| raise::failed(format!("no thread for the runs: {error}")))?;
         let ended = loop {
             let waiting = &mut is_done;
             match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {

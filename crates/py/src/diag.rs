@@ -13,7 +13,7 @@ use airpace_diag::{LogPacket, Message, Radio};
 
 use airpace_eval::direction;
 use airpace_eval::tables::kpis::{Row, Rows};
-use airpace_eval::tables::windows::{Window, windows};
+use airpace_eval::tables::windows::{Window, Windows};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
@@ -61,10 +61,10 @@ pub fn diag(
 #[pyfunction]
 #[pyo3(signature = (paths, *, every_ms))]
 pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult<(Table, Vec<String>)> {
-    let mut granted = Granted { bandwidth: Bandwidth::new(every_ms), points: vec![] };
+    let mut granted = Granted { bandwidth: Bandwidth::new(every_ms), windows: Windows::default() };
     let mut unread = read(py, &paths, &mut granted)?;
-    let Granted { mut bandwidth, mut points } = granted;
-    points.extend(bandwidth.finish());
+    let Granted { mut bandwidth, mut windows } = granted;
+    bandwidth.finish().into_iter().for_each(|point| windows.push(window(&point)));
     let troubles = bandwidth.troubles();
     for (count, what) in [
         (troubles.versions, "packets with grants have a version without a layout"),
@@ -82,15 +82,19 @@ pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult
             unread.push(format!("{count} {what}"));
         }
     }
-    let window = |point: Point| Window {
+    Ok((Table::new(windows.into_table()), unread))
+}
+
+/// A row of the table.
+fn window(point: &Point) -> Window {
+    Window {
         time_ms: (point.window * point.every_ms()) as f64,
         radio: point.radio.0,
         direction: direction::word(point.direction),
         blocks_mbps: point.blocks.map(Rate::as_mbps),
         granted_mbps: point.granted.map(Rate::as_mbps),
         prbs: point.carriers.iter().map(|on| on.prbs).sum(),
-    };
-    Ok((Table::new(windows(points.into_iter().map(window))), unread))
+    }
 }
 
 /// The KPIs that there are: name, unit, and what each is.
@@ -162,13 +166,13 @@ impl Tally {
 
 struct Granted {
     bandwidth: Bandwidth,
-    points: Vec<Point>,
+    windows: Windows,
 }
 
 impl Packets for Granted {
     fn take(&mut self, packet: &LogPacket<'_>) {
         self.bandwidth.push(packet, |_| {});
-        self.points.extend(self.bandwidth.take());
+        self.bandwidth.take().into_iter().for_each(|point| self.windows.push(window(&point)));
     }
 }
 

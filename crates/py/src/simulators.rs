@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
@@ -27,6 +28,23 @@ struct Simulator {
     /// Why the run failed, if it did.
     failed: Arc<OnceLock<String>>,
     steps: u64,
+    thread: JoinHandle<()>,
+    /// The process that has the thread: a process that was forked from it has none.
+    process: u32,
+}
+
+impl Simulator {
+    /// Ends the run, and waits until its thread has ended too.
+    fn end(self) {
+        let Simulator { act, see, thread, process, .. } = self;
+        drop((act, see));
+        match process == std::process::id() {
+            // A thread that panicked has ended too.
+            true => drop(thread.join()),
+            // The thread is the other process's.
+            false => std::mem::forget(thread),
+        }
+    }
 }
 
 /// Several simulators of one scenario.
@@ -122,9 +140,9 @@ impl Simulators {
         let mask = mask.as_slice()?;
         for (at, _) in mask.iter().enumerate().filter(|(_, wanted)| **wanted) {
             let seed = seeds.get(at).copied().unwrap_or(0);
-            let simulator = self.begin(seed);
-            if let Some(place) = self.all.get_mut(at) {
-                *place = Some(simulator);
+            let simulator = self.begin(seed)?;
+            if let Some(before) = self.all.get_mut(at).and_then(|place| place.replace(simulator)) {
+                py.detach(|| before.end());
             }
         }
         let seen = self.see(py, mask)?;
@@ -152,10 +170,22 @@ impl Simulators {
             let Some(simulator) = simulator else {
                 return Err(raise::failed("an episode is over or has not begun: call reset() first"));
             };
+            if simulator.process != std::process::id() {
+                return Err(raise::failed(
+                    "the episode was begun before this process was forked, and its simulator stayed in the other \
+                     process: call reset() first",
+                ));
+            }
             // If it has ended, that shows when it should tell what it saw.
             let _ = simulator.act.send(actions.to_vec());
         }
         self.see(py, mask)
+    }
+
+    /// Ends all episodes. When it returns, their threads have ended.
+    fn close(&mut self, py: Python<'_>) {
+        let all: Vec<Simulator> = self.all.iter_mut().filter_map(Option::take).collect();
+        py.detach(|| all.into_iter().for_each(Simulator::end));
     }
 }
 
@@ -203,7 +233,10 @@ fn agents(scenario: &str, named: &Scenario, flows: Option<Vec<usize>>) -> PyResu
 
 impl Simulators {
     /// A simulator on its thread. It ends when it is dropped.
-    fn begin(&self, seed: u64) -> Simulator {
+    ///
+    /// # Errors
+    /// The machine has no thread for it.
+    fn begin(&self, seed: u64) -> PyResult<Simulator> {
         let (act, hear) = channel();
         let (tell, see) = channel();
         let ask = Ask::Outside { tell, hear };
@@ -211,7 +244,7 @@ impl Simulators {
         let failed = Arc::new(OnceLock::new());
         let reason = failed.clone();
         let (prepared, clocks) = (self.prepared.clone(), self.clocks.clone());
-        std::thread::spawn(move || {
+        let simulate = move || {
             let turns = Arc::new(turns);
             let its = turns.clone();
             let made = AtomicUsize::new(0);
@@ -240,8 +273,13 @@ impl Simulators {
                 // Nobody else sets it.
                 Err(error) => drop(reason.set(error)),
             }
-        });
-        Simulator { act, see: Mutex::new(see), failed, steps: 0 }
+        };
+        let thread = std::thread::Builder::new().name("simulator".to_owned()).spawn(simulate);
+        let thread = thread.map_err(|error| {
+            raise::failed(format!("no thread for a simulator: {error}; give fewer simulators, or close some"))
+        })?;
+        let process = std::process::id();
+        Ok(Simulator { act, see: Mutex::new(see), failed, steps: 0, thread, process })
     }
 
     /// What each agent of `mask` sees at the end of its step, and whether its episode is over.

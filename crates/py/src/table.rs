@@ -12,15 +12,17 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{
-    ArrowPrimitiveType, Float32Type, Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    ArrowPrimitiveType, Float32Type, Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatchIterator};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
+use arrow_select::concat::concat_batches;
 use numpy::{Element, PyArray1};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PySlice};
 
 use crate::raise;
 
@@ -31,9 +33,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these rows.
+    /// A table of these rows. Each column of words gets one dictionary.
     pub fn new(table: Batches) -> Table {
-        Table { table: Arc::new(table) }
+        Table { table: Arc::new(table.with_one_dictionary()) }
     }
 
     fn parts(&self, column: &str) -> PyResult<Vec<&ArrayRef>> {
@@ -46,7 +48,9 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The rows as a stream of batches. What the reader would like to have is not looked at: it gets what there is.
+    /// The rows as a stream of batches. A requested schema is ignored, as the interface allows.
+    ///
+    /// If a polars that reads only the first batch of a stream is imported, the stream has a single batch, which is a copy.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -54,8 +58,12 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let batches: Vec<_> = self.table.batches.iter().cloned().map(Ok).collect();
-        let reader = RecordBatchIterator::new(batches, self.table.schema.clone());
+        let Batches { schema, batches } = self.table.as_ref();
+        let batches = match batches.len() > 1 && reads_one_batch(py) {
+            true => vec![py.detach(|| concat_batches(schema, batches)).map_err(raise::failed)?],
+            false => batches.clone(),
+        };
+        let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema.clone());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 
@@ -132,33 +140,107 @@ impl Table {
     fn array<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
         let parts = self.parts(column)?;
         let field = self.table.schema.field_with_name(column).map_err(raise::failed)?;
-        let has_nulls = parts.iter().any(|part| part.null_count() > 0);
-        Ok(match field.data_type() {
-            DataType::Float64 => floats::<Float64Type>(py, &parts),
-            DataType::Float32 => floats::<Float32Type>(py, &parts),
-            DataType::UInt8 if has_nulls => floats::<UInt8Type>(py, &parts),
-            DataType::UInt16 if has_nulls => floats::<UInt16Type>(py, &parts),
-            DataType::UInt32 if has_nulls => floats::<UInt32Type>(py, &parts),
-            DataType::UInt64 if has_nulls => floats::<UInt64Type>(py, &parts),
-            DataType::UInt8 => numbers::<UInt8Type>(py, &parts),
-            DataType::UInt16 => numbers::<UInt16Type>(py, &parts),
-            DataType::UInt32 => numbers::<UInt32Type>(py, &parts),
-            DataType::UInt64 => numbers::<UInt64Type>(py, &parts),
-            DataType::Int64 => numbers::<Int64Type>(py, &parts),
-            DataType::Boolean if !has_nulls => {
-                let values = parts.iter().flat_map(|part| part.as_boolean().values().iter());
-                PyArray1::from_iter(py, values).into_any()
-            }
-            DataType::Utf8 | DataType::Dictionary(..) => words(py, &parts)?.into_any(),
-            other => {
-                let reason = format!(
-                    "column `{column}` is {}, which NumPy has no type for; give the table to polars or pyarrow",
-                    word(other)
-                );
-                return Err(PyTypeError::new_err(reason));
-            }
-        })
+        array(py, column, field.data_type(), &parts)
     }
+}
+
+/// The first version of polars that reads all batches of a stream.
+///
+/// Chosen: as measured with polars 1.3, 1.8, 1.9, 1.10, 1.11, 1.12, 1.20, 1.31 and 2.1
+const FIRST_OF_ALL_BATCHES: (u32, u32) = (1, 10);
+
+/// Whether an imported polars reads only the first batch of a stream, without an error.
+fn reads_one_batch(py: Python<'_>) -> bool {
+    let version = || -> PyResult<String> {
+        py.import("sys")?.getattr("modules")?.get_item("polars")?.getattr("__version__")?.extract()
+    };
+    let version = version().unwrap_or_default();
+    let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    matches!((parts.next(), parts.next()), (Some(major), Some(minor)) if (major, minor) < FIRST_OF_ALL_BATCHES)
+}
+
+/// The values of a column `name` as an array of NumPy: `NaN`, `NaT` or `None` where there is none.
+fn array<'py>(
+    py: Python<'py>,
+    name: &str,
+    data_type: &DataType,
+    parts: &[&ArrayRef],
+) -> PyResult<Bound<'py, PyAny>> {
+    let has_nulls = parts.iter().any(|part| part.null_count() > 0);
+    Ok(match data_type {
+        DataType::Float64 => floats::<Float64Type>(py, parts),
+        DataType::Float32 => floats::<Float32Type>(py, parts),
+        DataType::UInt8 if has_nulls => floats::<UInt8Type>(py, parts),
+        DataType::UInt16 if has_nulls => floats::<UInt16Type>(py, parts),
+        DataType::UInt32 if has_nulls => floats::<UInt32Type>(py, parts),
+        DataType::UInt64 if has_nulls => floats::<UInt64Type>(py, parts),
+        DataType::Int64 if has_nulls => floats::<Int64Type>(py, parts),
+        DataType::UInt8 => numbers::<UInt8Type>(py, parts),
+        DataType::UInt16 => numbers::<UInt16Type>(py, parts),
+        DataType::UInt32 => numbers::<UInt32Type>(py, parts),
+        DataType::UInt64 => numbers::<UInt64Type>(py, parts),
+        DataType::Int64 => numbers::<Int64Type>(py, parts),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => times(py, parts)?,
+        DataType::Boolean if has_nulls => {
+            let values = parts.iter().flat_map(|part| part.as_boolean().iter());
+            objects(py, values.map(|value| value.into_py_any(py)))?
+        }
+        DataType::Boolean => {
+            let values = parts.iter().flat_map(|part| part.as_boolean().values().iter());
+            PyArray1::from_iter(py, values).into_any()
+        }
+        DataType::List(entry) => lists(py, name, entry.data_type(), parts)?,
+        DataType::Utf8 | DataType::Dictionary(..) => words(py, parts)?.into_any(),
+        other => {
+            let reason = format!(
+                "column `{name}` is {}, which NumPy has no type for; give the table to polars or pyarrow",
+                word(other)
+            );
+            return Err(PyTypeError::new_err(reason));
+        }
+    })
+}
+
+/// Times in UTC: NumPy's have no time zone.
+fn times<'py>(py: Python<'py>, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyAny>> {
+    // NumPy's `NaT` is the least whole number.
+    let values = parts.iter().flat_map(|part| part.as_primitive::<TimestampNanosecondType>().iter());
+    let values = values.map(|value| value.unwrap_or(i64::MIN));
+    PyArray1::from_vec(py, values.collect()).call_method1("view", ("datetime64[ns]",))
+}
+
+/// Lists: an array of arrays, which are views of one array.
+fn lists<'py>(
+    py: Python<'py>,
+    name: &str,
+    entry: &DataType,
+    parts: &[&ArrayRef],
+) -> PyResult<Bound<'py, PyAny>> {
+    let lists = parts.iter().map(|part| part.as_list::<i32>());
+    let entries: Vec<&ArrayRef> = lists.clone().map(|list| list.values()).collect();
+    let all = array(py, name, entry, &entries)?;
+    let mut rows: Vec<PyResult<Py<PyAny>>> = vec![];
+    let mut before = 0;
+    for list in lists {
+        for (row, ends) in list.value_offsets().windows(2).enumerate() {
+            let at = |end: i32| before + end as isize;
+            rows.push(match list.is_valid(row) {
+                true => all.get_item(PySlice::new(py, at(ends[0]), at(ends[1]), 1)).map(Bound::unbind),
+                false => Ok(py.None()),
+            });
+        }
+        before += list.values().len() as isize;
+    }
+    objects(py, rows.into_iter())
+}
+
+/// An array of objects. NumPy itself would make a matrix of lists that are equally long.
+fn objects<'py>(
+    py: Python<'py>,
+    values: impl Iterator<Item = PyResult<Py<PyAny>>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let values: Vec<Py<PyAny>> = values.collect::<PyResult<_>>()?;
+    Ok(PyArray1::from_vec(py, values).into_any())
 }
 
 /// A type in a word.
@@ -226,5 +308,5 @@ mod num {
         )*};
     }
 
-    numbers! { u8 u16 u32 u64 f32 f64 }
+    numbers! { u8 u16 u32 u64 i64 f32 f64 }
 }

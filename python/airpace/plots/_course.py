@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from airpace._run import Run
-from airpace.plots._data import Scene, nothing
+from airpace.plots._data import Dict, Scene, nothing
 from airpace.plots._look import HATCHES, STYLE, Drawing, Look, curve, drawing, grid, legend
 
 
@@ -26,6 +26,7 @@ def over_time(
 ) -> Drawing:
     """Throughput on top of what the last hop could have carried, the queueing delay, and each controller's state.
 
+    What the last hop could have carried is grey, or a dotted line for each curve where it differs between them.
     Ticks below the delay are packets dropped or lost. `flows` are labels of flows; without it, all that take what they
     can get. `states=False` leaves the states out.
     """
@@ -38,9 +39,7 @@ def over_time(
     figure = drawing(width, sum(heights) + 0.75 if height is None else height)
     panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
     rate, delay = panels[:2]
-    capacity = scene.capacity(courses[0]["scheme"], courses[0]["flow"])
-    if capacity is not None:
-        ground(rate, scene, capacity)
+    ground(rate, scene, courses)
     for at, course in enumerate(courses):
         pen = scene.pen(course["scheme"], course["flow"])
         for axes, values in ((rate, course["throughput_mbps"]), (delay, course["queueing_delay_ms"])):
@@ -94,9 +93,7 @@ def estimate(
         raise nothing(f"estimate of a rate by `{scheme}`")
     figure = drawing(width, 3.4 if height is None else height)
     above, below = figure.subplots(2, 1, height_ratios=[1.3, 1])
-    capacity = scene.capacity(scheme, courses[0]["flow"])
-    if capacity is not None:
-        ground(above, scene, capacity)
+    ground(above, scene, courses)
     at = 0
     for course in courses:
         for one in course["estimates"]:
@@ -123,12 +120,25 @@ def estimate(
     return figure
 
 
-def ground(axes: Axes, scene: Scene, capacity: list[float]) -> None:
-    """What the last hop could have carried, behind the curves."""
-    axes.fill_between(
-        scene.times(capacity), 0, capacity, facecolor=scene.look.capacity, edgecolor=scene.look.muted, linewidth=0.5,
-        label="capacity", zorder=0,
-    )  # fmt: skip
+def ground(axes: Axes, scene: Scene, courses: list[Dict]) -> None:
+    """What the last hop could have carried for these flows, behind their curves.
+
+    One area, or a dotted line in the colour of each curve where the capacities differ: a rival leaves one scheme more
+    than another, and a device has a channel of its own.
+    """
+    capacities = scene.capacities(courses)
+    if len(capacities) > 1:
+        for course, capacity in capacities:
+            colour = scene.pen(course["scheme"], course["flow"]).colour
+            axes.plot(
+                scene.times(capacity), capacity, ":", color=colour, linewidth=0.7, label="capacity of each", zorder=1
+            )
+        return
+    for _, capacity in capacities:
+        axes.fill_between(
+            scene.times(capacity), 0, capacity, facecolor=scene.look.capacity, edgecolor=scene.look.muted,
+            linewidth=0.5, label="capacity", zorder=0,
+        )  # fmt: skip
 
 
 def fill(axes: Axes, look: Look, begin: float, end: float, row: int, state: str) -> None:

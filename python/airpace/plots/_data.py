@@ -11,6 +11,9 @@ from airpace.plots._look import Look, Pen
 
 Dict = dict[str, Any]
 
+#: Capacities whose curves differ by at most this part of their mean are drawn as one area.
+ALIKE = 0.01
+
 
 class Scene:
     """One scenario of a run, as its figures show it."""
@@ -61,14 +64,21 @@ class Scene:
             if course["scheme"] == scheme and course["flow"] in self.flows
         ]
 
-    def capacity(self, scheme: str, flow: int) -> list[float] | None:
-        """What the last hop could have carried for the flow's device, in Mbit/s per interval."""
-        its = self.data["flows"][flow]
-        for known in self.data["capacities"]:
-            if known["scheme"] == scheme and all(known[key] == its[key] for key in ("device", "direction")):
-                mbps: list[float] = known["capacity_mbps"]
-                return mbps
-        return None
+    def capacities(self, courses: list[Dict]) -> list[tuple[Dict, list[float]]]:
+        """What the last hop could have carried for each of these flows, in Mbit/s per interval.
+
+        Each comes once, with the first course that it is of; only one if all are alike.
+        """
+        found: list[tuple[Dict, list[float]]] = []
+        for course in courses:
+            its = self.data["flows"][course["flow"]]
+            for known in self.data["capacities"]:
+                is_its = known["scheme"] == course["scheme"] and all(
+                    known[key] == its[key] for key in ("device", "direction")
+                )
+                if is_its and not any(known["capacity_mbps"] is mbps for _, mbps in found):
+                    found.append((course, known["capacity_mbps"]))
+        return found[:1] if all(_alike(found[0][1], mbps) for _, mbps in found) else found
 
     def times(self, values: list[Any]) -> list[float]:
         """The middle of each interval, in seconds: a mean is drawn there."""
@@ -78,6 +88,12 @@ class Scene:
     def one(self) -> str:
         """The only scheme of a figure that has room for one."""
         return self.schemes[0]
+
+
+def _alike(one: list[float], other: list[float]) -> bool:
+    """Whether two capacities differ by at most a part of their mean, as on the page."""
+    apart = sum(abs(mine - its) for mine, its in zip(one, other, strict=False))
+    return len(one) == len(other) and apart <= ALIKE * sum(one)
 
 
 def _place(names: list[str], name: str, kind: str) -> int:

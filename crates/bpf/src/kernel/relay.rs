@@ -47,7 +47,7 @@ impl Drop for Relay {
 /// Runs a program over the TCP sockets of every network namespace that has a process or a name.
 fn lift_everywhere(lift: Link) -> libbpf_rs::Result<()> {
     // A thread may enter another namespace and end there.
-    let entered = std::thread::spawn(move || {
+    let enter = move || {
         for namespace in namespaces() {
             // It may have gone meanwhile, and its sockets with it.
             let Ok(file) = File::open(&namespace) else { continue };
@@ -56,7 +56,8 @@ fn lift_everywhere(lift: Link) -> libbpf_rs::Result<()> {
             }
         }
         Ok(())
-    });
+    };
+    let entered = std::thread::Builder::new().spawn(enter).map_err(libbpf_rs::Error::from)?;
     entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

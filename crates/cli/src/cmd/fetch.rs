@@ -22,7 +22,7 @@ use indicatif::DecimalBytes;
 use serde_json::json;
 
 use super::outputs::{self, Named};
-use super::{Verdict, on_interrupt, wire};
+use super::{Verdict, on_interrupt, thread, wire};
 use crate::terminal;
 
 /// Fetches files from any server of hq-interop: HTTP/0.9 over QUIC.
@@ -233,9 +233,9 @@ impl Server<'_> {
         let shared = app.shared();
         let control = Control::new().context("cannot make what wakes the thread; close other programs")?;
         let hand = control.clone();
-        let turning = std::thread::spawn(move || {
+        let turning = thread("fetch", move || {
             Turn { socket, endpoint, app, radios: vec![], control: hand, wants_realtime: false }.run().app
-        });
+        })?;
         let mut watch = Watch::new(self.is_quiet);
         while !turning.is_finished() {
             // People look ten times a second, and nobody waits for this to end a fetch.

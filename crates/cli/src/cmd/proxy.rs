@@ -15,7 +15,7 @@ use indicatif::DecimalBytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use super::{Verdict, on_interrupt};
+use super::{Verdict, on_interrupt, thread};
 use crate::terminal;
 
 /// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
@@ -141,7 +141,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let totals = Arc::<Totals>::default();
     let (tell, news) = sync_channel(MOST_NEWS);
     let (hears, counts) = (Arc::clone(&stop), Arc::clone(&totals));
-    let running = std::thread::spawn(move || proxy.run(&hears, counts, move |told| _ = tell.try_send(told)));
+    let running = thread("proxy", move || proxy.run(&hears, counts, move |told| _ = tell.try_send(told)))?;
     let bar = terminal::activity(is_silent);
     let mut speed = Speed::new(&totals);
     let mut takes_over = rules;

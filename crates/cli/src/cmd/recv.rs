@@ -86,9 +86,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         // Another thread writes it, and this one holds the lock of standard output.
         let pipe = std::io::stdout().as_fd().try_clone_to_owned();
         let pipe = pipe.context("standard output cannot be used")?;
-        (Rc::new(Stream::new(File::from(pipe))), None)
+        (Rc::new(Stream::new(File::from(pipe)).context(super::NO_THREAD)?), None)
     } else {
-        let inside = Inside::open(folder).and_then(|inside| inside.withholding(place.as_deref()));
+        let inside = Inside::open(folder).and_then(|inside| {
+            let reports = args.radio.as_deref().map(wire::radio::files).unwrap_or_default();
+            inside.withholding(place.as_deref().into_iter().chain(reports.iter().map(PathBuf::as_path)))
+        });
         let inside = inside.with_context(|| {
             format!(
                 "`{}` cannot be received into; give a folder that is there and that you may use",

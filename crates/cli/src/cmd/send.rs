@@ -60,7 +60,7 @@ pub struct Args {
     /// Replaces files of the same name.
     #[arg(long, requires = "pull")]
     overwrite: bool,
-    /// The name of standard input on the far side. [default: stdin]
+    /// The name of the file on the far side, if only one is sent; or of standard input. [default: its own, or stdin]
     #[arg(long, value_name = "NAME", conflicts_with = "pull")]
     name: Option<String>,
     /// The file of the key. [default: $AIRPACE_KEY, or it is asked for]
@@ -174,9 +174,14 @@ fn uses_radio(scheme: &SchemeSpec) -> anyhow::Result<bool> {
 fn push(args: &Args) -> anyhow::Result<Job> {
     let mut files = Files::new();
     let mut has_stream = false;
+    // It is the name of standard input if that is sent, and of the file if only one is.
+    let only = args.name.as_deref().filter(|_| args.files().len() == 1);
     for path in args.files() {
         let added = if path != Path::new("-") {
-            files.add(path.clone())
+            match only {
+                Some(name) => files.add_as(path.clone(), name),
+                None => files.add(path.clone()),
+            }
         } else if std::mem::replace(&mut has_stream, true) {
             bail!("standard input can be sent once; give `-` once");
         } else {
@@ -184,8 +189,8 @@ fn push(args: &Args) -> anyhow::Result<Job> {
         };
         added.map_err(|fault| anyhow!("{}", fault.sentence))?;
     }
-    if args.name.is_some() && !has_stream {
-        bail!("--name is the name of standard input, and no file is `-`");
+    if args.name.is_some() && !has_stream && only.is_none() {
+        bail!("--name is the name of one file, and these are several; send that file alone");
     }
     Ok(Job::Push(Rc::new(RefCell::new(files))))
 }
@@ -198,7 +203,9 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
         bail!("`-` is standard input, which cannot be fetched; give names of files of the far side");
     }
     let folder = args.into.as_deref().unwrap_or(Path::new("."));
-    let inside = Inside::open(folder).and_then(|inside| inside.withholding(args.key.as_deref()));
+    let reports = args.radio.as_deref().map(wire::radio::files).unwrap_or_default();
+    let own = args.key.as_deref().into_iter().chain(reports.iter().map(PathBuf::as_path));
+    let inside = Inside::open(folder).and_then(|inside| inside.withholding(own));
     let inside = inside.with_context(|| {
         format!(
             "--into {} cannot be written to; give a folder that is there and that you may use",
@@ -254,6 +261,8 @@ fn throughput(progress: &Progress) -> Rate {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use clap::{Args as _, FromArgMatches as _};
 
     use super::*;
@@ -296,7 +305,18 @@ mod tests {
         assert!(refused("send DIR/photos host").contains("tar c"), "a folder");
         assert!(refused("send - - host").contains("once"));
         std::fs::write(folder.path().join("a"), "a").unwrap();
-        assert!(refused("send DIR/a host --name b").contains("--name"));
+        assert!(refused("send DIR/a DIR/none host --name b").contains("cannot be sent"));
+        std::fs::write(folder.path().join("c"), "c").unwrap();
+        assert!(refused("send DIR/a DIR/c host --name b").contains("--name"));
+        assert!(refused("send DIR/a host --name ../b").contains("leads out"));
+        let unnamed = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        std::fs::write(&unnamed, "a").unwrap();
+        let mut args = read("send FILE host").unwrap();
+        args.names[0] = unnamed;
+        let reason = push(&args).err().expect("a receiver takes names in UTF-8").to_string();
+        assert!(reason.contains("--name"), "{reason}");
+        args.name = Some("café".to_owned());
+        assert!(push(&args).is_ok(), "under another name");
         assert!(refused("send DIR/a DIR/a host").contains("same name"));
         assert!(refused("send - host --pull").contains("standard input"));
         assert!(refused("send a host --pull --into DIR/none").contains("--into"));

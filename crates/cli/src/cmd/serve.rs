@@ -20,7 +20,7 @@ use anyhow::{Context, anyhow};
 use indicatif::DecimalBytes;
 use serde_json::{Value, json};
 
-use super::{Verdict, complete, on_interrupt, outputs, wire};
+use super::{Verdict, complete, on_interrupt, outputs, thread, wire};
 use crate::terminal;
 
 /// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
@@ -116,10 +116,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     let control = Control::new().context("cannot make what wakes the thread; close other programs")?;
     let hand = control.clone();
-    let turning = std::thread::spawn(move || {
+    let turning = thread("serve", move || {
         let turn = Turn { socket, endpoint, app, radios: vec![], control: hand, wants_realtime: false };
         turn.run().app.served()
-    });
+    })?;
     loop {
         // News wake it; the time is for Ctrl-C.
         match news.recv_timeout(Duration::from_millis(100)) {

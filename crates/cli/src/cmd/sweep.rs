@@ -209,7 +209,8 @@ fn object(plan: &Plan, cell: Cell, flow: &FlowRow) -> Value {
         "set": Value::Object(set.collect()),
         "scheme": plan.spec().schemes[cell.scheme],
         "seed": cell.seed,
-        "flow": flow.flow,
+        "flow": flow.index,
+        "flow_label": flow.flow,
         "flow_scheme": flow.scheme,
     });
     let metrics = metric_names().iter().zip(&flow.values).map(|(name, value)| (name.clone(), json!(value)));

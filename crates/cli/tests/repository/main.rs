@@ -10,6 +10,7 @@ mod index;
 mod keys;
 mod licences;
 mod outputs;
+mod threads;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,6 +63,21 @@ fn own_texts() -> Option<Vec<(String, String)>> {
     };
     let files = tracked_files()?.into_iter().filter(|path| !path.contains("/vendor/"));
     Some(files.filter_map(with_text).collect())
+}
+
+/// The source files that ship, without their tests.
+fn shipped_sources() -> Option<Vec<(String, String)>> {
+    let ships = |path: &str| {
+        let is_test =
+            path.ends_with("tests.rs") || path.contains("/tests/") || path.ends_with("channel/measured.rs");
+        let is_source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        is_source && !is_test && !path.starts_with("crates/testing/")
+    };
+    let shipped = own_texts()?.into_iter().filter(|(path, _)| ships(path)).map(|(path, source)| {
+        let end = source.find("#[cfg(test)]\nmod tests {").unwrap_or(source.len());
+        (path, source[..end].to_owned())
+    });
+    Some(shipped.collect())
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     sys::stamp_arrivals(socket.as_fd())?;
     let ready_ns = monotonic_ns();
     std::thread::scope(|scope| {
-        let listening = scope.spawn(|| listen(&socket, part.until_ns));
+        let listening = std::thread::Builder::new().spawn_scoped(scope, || listen(&socket, part.until_ns))?;
         let notes = send(&socket, schedule, part)?;
         let received = listening.join().map_err(|_| io::Error::other("the thread that listens failed"))??;
         Ok(Notes { received, ready_ns, ..notes })

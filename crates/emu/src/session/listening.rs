@@ -35,11 +35,11 @@ pub(super) fn unread(network: &File, interface: &str) -> u64 {
 /// Does something in a network namespace, in a thread that then ends.
 pub(super) fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
-        let there = scope.spawn(|| {
+        let enter = || {
             move_into_link_name_space(network, Some(LinkNameSpaceType::Network)).ok()?;
             Some(act())
-        });
-        there.join().ok().flatten()
+        };
+        std::thread::Builder::new().spawn_scoped(scope, enter).ok()?.join().ok().flatten()
     })
 }
 

@@ -96,9 +96,12 @@ pub(super) fn in_new_network<T: Send>(
         })?;
         Ok((make()?, this_network()?))
     };
-    std::thread::scope(|scope| match scope.spawn(there).join() {
-        Ok(made) => made,
-        Err(panic) => std::panic::resume_unwind(panic),
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, there);
+        match thread.map_err(EmuError::step("start a thread"))?.join() {
+            Ok(made) => made,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     })
 }
 

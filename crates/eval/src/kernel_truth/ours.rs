@@ -10,6 +10,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 
 use super::compare::Comparison;
 use super::{Condition, Figures, Measured, figures, paths};
+use crate::threads;
 
 /// The length of a run over a recorded link, in s.
 pub const SECONDS: f64 = 60.0;
@@ -100,17 +101,13 @@ pub fn compare(
     let results: Mutex<Vec<Option<Result<Comparison, String>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { return };
-                    let result = compare(job);
-                    results.lock().expect("no thread panics with it")[index] = Some(result);
-                    done(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-                }
-            });
+    threads::share(std::thread::available_parallelism().map_or(1, usize::from), &|| {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { return };
+            let result = compare(job);
+            results.lock().expect("no thread panics with it")[index] = Some(result);
+            done(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
         }
     });
     let results = results.into_inner().expect("no thread panics with it");

@@ -47,33 +47,60 @@ pub(super) struct SchemeStyle {
     pub(super) variant: bool,
 }
 
-/// The styles of `schemes`. A scheme has the same colour and marker in every report. Further variants of a scheme
-/// (other presets or options) have hollow markers and dashed lines.
+/// Colour and marker of what an emulated run names in place of a scheme.
+const OF_PROGRAMS: (&str, &str) = ("#808080", "circle");
+
+/// The styles of `schemes`. A scheme of the list has the same colour and marker in every report. Any other scheme is one of
+/// the user's own, or of another version: it gets a look that no other scheme of this report has. Further variants of a
+/// scheme (other presets or options) have hollow markers and dashed lines.
 pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
-    let mut seen: Vec<&str> = Vec::new();
+    // What a scheme did over a real transport stands beside what it did in the simulator: `pbe over quic`.
+    let spelled = |text: &str| wire::parts(text).map_or(text, |(spelled, _)| spelled).to_owned();
+    let known = |text: &str| SchemeSpec::parse(&spelled(text)).ok().map(|spec| spec.scheme());
+    let mut taken: Vec<(&str, &str)> =
+        schemes.iter().filter_map(|text| known(text)).map(|it| (it.style.colour, it.style.marker)).collect();
+    let mut own: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+    let mut seen: Vec<String> = Vec::new();
     let mut styles = Vec::new();
     for text in schemes {
-        // A run of another version may name a scheme that this version lacks. That scheme is drawn in grey, and so is
-        // what an emulated run names in place of one.
-        // What a scheme did over a real transport stands beside what it did in the simulator: `pbe over quic`.
-        let spelled = wire::parts(text).map_or(*text, |(spelled, _)| spelled);
-        let scheme = SchemeSpec::parse(spelled).ok().map(|spec| spec.scheme());
-        let name = scheme.map_or(*text, |scheme| scheme.name);
+        let scheme = known(text);
+        let name = scheme.map_or_else(|| spelled(text), |scheme| scheme.name.to_owned());
+        let (colour, marker) = match scheme {
+            Some(scheme) => (scheme.style.colour, scheme.style.marker),
+            None if *text == SCHEME => OF_PROGRAMS,
+            None => *own.entry(name.clone()).or_insert_with(|| {
+                let look = own_look(&taken);
+                taken.push(look);
+                look
+            }),
+        };
         styles.push(SchemeStyle {
             text: (*text).to_owned(),
             summary: match scheme {
                 Some(scheme) => scheme.summary,
                 None if *text == SCHEME => "a program: the emulator does not know its congestion control",
-                None => "not known to this version",
+                None => "a scheme of your own, or of another version",
             },
             source: scheme.map_or("", |scheme| scheme.source),
-            colour: Shade::of(scheme.map_or("#808080", |scheme| scheme.style.colour)),
-            marker: scheme.map_or("circle", |scheme| scheme.style.marker),
+            colour: Shade::of(colour),
+            marker,
             variant: seen.contains(&name),
         });
         seen.push(name);
     }
     styles
+}
+
+/// A look for a scheme of the user's own: colour and marker that are least used by the `taken` looks.
+fn own_look(taken: &[(&'static str, &'static str)]) -> (&'static str, &'static str) {
+    let looks = MARKERS.iter().flat_map(|(marker, _)| PALETTE.iter().map(move |colour| (*colour, *marker)));
+    let uses = |(colour, marker): &(&str, &str)| {
+        let both = taken.iter().filter(|other| **other == (*colour, *marker)).count();
+        let of_marker = taken.iter().filter(|other| other.1 == *marker).count();
+        let of_colour = taken.iter().filter(|other| other.0 == *colour).count();
+        (both, of_marker, of_colour)
+    };
+    looks.min_by_key(uses).expect("there are markers and colours")
 }
 
 /// The colours of text and grounds on paper, as `web/report.css` has them.
@@ -113,9 +140,36 @@ mod tests {
         assert_eq!(styles[1].colour, styles[2].colour);
         assert!(!styles[1].variant && styles[2].variant);
         assert_ne!(styles[0].colour, styles[1].colour);
-        assert_eq!(styles[3].colour, Shade::of("#808080"), "a scheme of another version is grey");
-        assert_eq!((&styles[4].colour, styles[4].source), (&styles[3].colour, ""), "a program is no scheme");
+        assert_eq!(
+            (&styles[4].colour, styles[4].source),
+            (&Shade::of("#808080"), ""),
+            "a program is no scheme"
+        );
         assert_ne!(styles[4].summary, styles[3].summary);
+    }
+
+    #[test]
+    fn schemes_of_ones_own_have_looks_of_their_own() {
+        let names: Vec<String> = (0..20).map(|number| format!("mine-{number}")).collect();
+        let mut all = vec!["pbe", "bbr", "pbe@paper"];
+        all.extend(names.iter().map(String::as_str));
+        all.push("mine-0 over quic");
+        let styles = styles(&all);
+        for (index, one) in styles.iter().enumerate() {
+            for other in &styles[..index] {
+                let same = (&one.colour, one.marker) == (&other.colour, other.marker);
+                assert_eq!(
+                    same,
+                    one.variant && spelled_alike(&one.text, &other.text),
+                    "{one:?} and {other:?}"
+                );
+            }
+        }
+    }
+
+    fn spelled_alike(one: &str, other: &str) -> bool {
+        let name = |text: &str| text.split([' ', '@']).next().unwrap_or_default().to_owned();
+        name(one) == name(other)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | column | type | meaning |
 //! | --- | --- | --- |
 //! | `cell` | u64 | the run's number in the matrix |
-//! | `scenario` | text | the scenario |
+//! | `scenario` | word | the scenario |
 //! | `seed` | u64 | the seed |
 //! | one per key of `--set` | whole number, number, bool or text | its value in this run; called as the key: `cell.prbs` |
 //! | `flow` to `greedy`, one per metric | | as in [`crate::tables::flows`] |
@@ -26,6 +26,7 @@ use super::record::Key;
 use crate::error::EvalError;
 use crate::tables::flows::{self, Column, FlowRow};
 use crate::tables::memory::Batches;
+use crate::tables::words::Words;
 use crate::tables::{ParquetFile, ROWS_PER_GROUP, percent_encoded, read};
 
 /// The folder's name.
@@ -101,10 +102,10 @@ fn columns(plan: &Plan, scenario: &str, ended: &[Ended]) -> Vec<Column> {
     let number = |of: fn(&Ended) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values(rows().map(|(run, _)| of(run))))
     };
-    let scenarios = StringArray::from_iter_values(rows().map(|_| scenario));
+    let scenarios = Words::column(rows().map(|_| scenario));
     let mut columns = vec![
         ("cell".to_owned(), false, number(|run| run.cell.index)),
-        ("scenario".to_owned(), false, Arc::new(scenarios) as ArrayRef),
+        ("scenario".to_owned(), false, scenarios),
         ("seed".to_owned(), false, number(|run| run.cell.seed)),
     ];
     let places: Vec<Vec<usize>> = rows().map(|(run, _)| plan.places(run.cell.point)).collect();
@@ -196,15 +197,14 @@ pub(super) fn read(root: &Path, schemes: &[String]) -> Result<Batches, EvalError
         let (fields, rows) = read::whole(&path)?;
         let at = fields.index_of("scenario").map_err(|error| malformed(error.to_string()))? + 1;
         let mut fields: Vec<Field> = fields.fields().iter().map(|field| field.as_ref().clone()).collect();
-        fields.insert(at, Field::new("scheme", arrow_schema::DataType::Utf8, false));
+        fields.insert(at, Words::field("scheme"));
         let own = Arc::new(Schema::new(fields));
         if *schema.get_or_insert_with(|| own.clone()) != own {
             return Err(malformed("its columns are not those of the other schemes".to_owned()));
         }
         for batch in rows {
             let mut columns = batch.columns().to_vec();
-            let words = StringArray::from_iter_values(std::iter::repeat_n(scheme, batch.num_rows()));
-            columns.insert(at, Arc::new(words));
+            columns.insert(at, Words::column(std::iter::repeat_n(scheme.as_str(), batch.num_rows())));
             let batch = RecordBatch::try_new(own.clone(), columns);
             batches.push(batch.map_err(|error| malformed(error.to_string()))?);
         }

@@ -86,6 +86,25 @@ pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, EvalError> {
     serde_json::from_str(&text).map(Some).map_err(malformed)
 }
 
+/// Refuses a folder with the sweep of another scenario, whose results would be lost. A sweep of the same scenario, with
+/// other values, schemes or seeds, keeps the runs that both have.
+fn refuse_other_scenario(root: &Path, plan: &Plan) -> Result<(), EvalError> {
+    let Ok(Some(before)) = manifest(root) else { return Ok(()) };
+    // A text that this version cannot read has only the name that it was called by.
+    let name = |spec: &Spec| {
+        base(&spec.text, &spec.scenario).map_or_else(|_| spec.scenario.clone(), |it| it.name.clone())
+    };
+    let (there, ours) = (name(&before.sweep), name(plan.spec()));
+    if there == ours {
+        return Ok(());
+    }
+    Err(EvalError::Sweep(format!(
+        "`{}` holds a sweep of the scenario `{there}`, whose results a sweep of `{ours}` would replace; give --out another \
+         folder, or remove this one",
+        root.display()
+    )))
+}
+
 /// Whether a folder is that of a sweep. Its records make it one, if the manifest is damaged or lost.
 fn is_sweep(root: &Path) -> Result<bool, EvalError> {
     match manifest(root) {
@@ -244,6 +263,7 @@ impl Sweep {
                     root.display()
                 )));
             }
+            refuse_other_scenario(root, &plan)?;
         }
         let mut todo = Todo::of(&plan, is_there.then_some(root), host.jobs)?;
         fs::create_dir_all(root).map_err(EvalError::write("make the folder", root))?;

@@ -253,8 +253,8 @@ fn the_dataset_has_the_numbers_of_the_runs_themselves() {
         (0..24).filter(|row| rates.value(*row) == 10 && rtts.value(*row) == 30).collect();
     assert_eq!(of_point.len(), 4);
     for (row, at) in of_point.into_iter().enumerate() {
-        for name in ["scheme", "flow", "direction", "flow_scheme"] {
-            let text = |table, row| column(table, name).as_string::<i32>().value(row).to_owned();
+        for name in ["scheme", "flow_label", "direction", "flow_scheme"] {
+            let text = |table, row| crate::tables::read::Words::of(table, name).word(row).to_owned();
             assert_eq!(text(&table, at), text(&wanted, row), "{name}");
         }
         let seed = |table, row| column(table, "seed").as_primitive::<UInt64Type>().value(row);
@@ -377,4 +377,17 @@ fn a_page_that_would_be_too_large_is_cut_and_says_so() {
     assert_eq!(shown(&data(100)), [100, 100, 1]);
     assert_eq!(data(100)["is_cut"], true);
     assert_eq!(shown(&data(200)), [0, 0, 0], "no map can show it");
+}
+
+#[test]
+fn the_folder_of_another_scenario_is_refused_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    swept(spec(&[("duration_s", "0.2")], &["reno"], "1"), folder.path(), 1);
+    let before = fs::read(folder.path().join("manifest.json")).unwrap();
+    let mut other = spec(&[("duration_s", "0.2")], &["reno"], "1");
+    other.text = format!("name = \"elsewhere\"\n{}", other.text.replace("name = ", "# name = "));
+    let refused = Sweep::open(Plan::new(other).unwrap(), folder.path(), Host::here("", 1));
+    let reason = refused.err().expect("it would replace the results").to_string();
+    assert!(reason.contains("whose results a sweep of `elsewhere` would replace"), "{reason}");
+    assert_eq!(fs::read(folder.path().join("manifest.json")).unwrap(), before);
 }

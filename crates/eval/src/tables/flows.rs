@@ -2,12 +2,13 @@
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `scenario`, `scheme` | text | the run; `scheme` is the scheme under test, as it was spelled |
+//! | `scenario`, `scheme` | word | the run; `scheme` is the scheme under test, as it was spelled |
 //! | `seed` | u64 | the run's seed |
-//! | `flow` | text | what the scenario calls the flow |
-//! | `index`, `device` | u16 | its index, and that of its device, in the scenario |
-//! | `direction` | text | `down` to its device or `up` from it |
-//! | `flow_scheme` | text | the scheme that it ran: the one under test, or its own |
+//! | `flow` | u16 | index of the flow in the scenario, as in the tables of events |
+//! | `flow_label` | word | its label |
+//! | `device` | u16 | index of its device in the scenario |
+//! | `direction` | word | `down` to its device or `up` from it |
+//! | `flow_scheme` | word | the scheme that it ran: the one under test, or its own |
 //! | `greedy` | bool | whether it takes all that it can get |
 //! | one per metric | f64 | called as in `[[expect]]`, as `queueing_delay_ms.p95`; null where there is nothing to measure |
 //!
@@ -15,11 +16,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt16Array, UInt64Array};
 use arrow_schema::{Field, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::memory::Batches;
+use super::words::Words;
 use crate::direction;
 use crate::expect::{metrics, numbers};
 use crate::summary::{FlowSummary, RunSummary};
@@ -29,7 +31,7 @@ const LIST: &str = "transfers.each";
 
 /// The names of the columns in front of the metrics.
 const FIRST: [&str; 9] =
-    ["scenario", "scheme", "seed", "flow", "index", "device", "direction", "flow_scheme", "greedy"];
+    ["scenario", "scheme", "seed", "flow", "flow_label", "device", "direction", "flow_scheme", "greedy"];
 
 /// A flow of a run, without the run's own names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,19 +86,19 @@ pub(crate) type Column = (String, bool, ArrayRef);
 
 /// The columns that say which flow it is, from `flow` on, and the metrics.
 pub(crate) fn columns<'a>(rows: impl Iterator<Item = &'a FlowRow> + Clone) -> Vec<Column> {
-    let text = |name: &str, of: fn(&FlowRow) -> &str| -> Column {
-        (name.to_owned(), false, Arc::new(StringArray::from_iter_values(rows.clone().map(of))))
+    let word = |name: &str, of: fn(&FlowRow) -> &str| -> Column {
+        (name.to_owned(), false, Words::column(rows.clone().map(of)))
     };
     let number = |name: &str, of: fn(&FlowRow) -> u16| -> Column {
         (name.to_owned(), false, Arc::new(UInt16Array::from_iter_values(rows.clone().map(of))))
     };
     let greedy: BooleanArray = rows.clone().map(|row| Some(row.greedy)).collect();
     let mut columns = vec![
-        text("flow", |row| &row.flow),
-        number("index", |row| row.index),
+        number("flow", |row| row.index),
+        word("flow_label", |row| &row.flow),
         number("device", |row| row.device),
-        text("direction", |row| &row.direction),
-        text("flow_scheme", |row| &row.scheme),
+        word("direction", |row| &row.direction),
+        word("flow_scheme", |row| &row.scheme),
         ("greedy".to_owned(), false, Arc::new(greedy) as ArrayRef),
     ];
     for (at, metric) in metric_names().iter().enumerate() {
@@ -118,13 +120,11 @@ pub(crate) fn table(columns: Vec<Column>) -> RecordBatch {
 pub fn of(runs: &[RunSummary]) -> Batches {
     let rows: Vec<(&RunSummary, FlowRow)> =
         runs.iter().flat_map(|run| run.flows.iter().map(move |flow| (run, FlowRow::of(flow)))).collect();
-    let text = |of: fn(&RunSummary) -> &str| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(rows.iter().map(|(run, _)| of(run))))
-    };
+    let word = |of: fn(&RunSummary) -> &str| Words::column(rows.iter().map(|(run, _)| of(run)));
     let seeds = UInt64Array::from_iter_values(rows.iter().map(|(run, _)| run.seed));
     let mut all = vec![
-        ("scenario".to_owned(), false, text(|run| &run.scenario)),
-        ("scheme".to_owned(), false, text(|run| &run.scheme)),
+        ("scenario".to_owned(), false, word(|run| &run.scenario)),
+        ("scheme".to_owned(), false, word(|run| &run.scheme)),
         ("seed".to_owned(), false, Arc::new(seeds) as ArrayRef),
     ];
     all.extend(columns(rows.iter().map(|(_, row)| row)));

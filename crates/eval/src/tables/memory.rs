@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
@@ -30,6 +31,62 @@ pub struct Batches {
     pub schema: SchemaRef,
     /// The rows.
     pub batches: Vec<RecordBatch>,
+}
+
+impl Batches {
+    /// The same rows, where each column of words has one dictionary for all batches.
+    ///
+    /// Arrow allows a dictionary per batch, but not every reader expects it: polars 1.10 to 1.31 reads the words of all
+    /// batches by the dictionary of the first one.
+    pub fn with_one_dictionary(self) -> Batches {
+        let Batches { schema, mut batches } = self;
+        for (at, field) in schema.fields().iter().enumerate() {
+            if *field.data_type() != Words::data_type() {
+                continue;
+            }
+            let parts: Vec<&DictionaryArray<Int32Type>> =
+                batches.iter().map(|batch| batch.column(at).as_dictionary()).collect();
+            let columns = one_dictionary(&parts);
+            for (batch, column) in batches.iter_mut().zip(columns) {
+                let mut all = batch.columns().to_vec();
+                all[at] = column;
+                *batch = RecordBatch::try_new(batch.schema(), all)
+                    .expect("the new column has the type and length of the old one");
+            }
+        }
+        Batches { schema, batches }
+    }
+}
+
+/// Columns of words with one dictionary: the words of all parts, in the order in which they first occur.
+fn one_dictionary(parts: &[&DictionaryArray<Int32Type>]) -> Vec<ArrayRef> {
+    let mut words: Vec<&str> = vec![];
+    let mut keys: BTreeMap<&str, i32> = BTreeMap::new();
+    let key_of_each: Vec<Vec<Option<i32>>> = parts
+        .iter()
+        .map(|part| {
+            let own = part.values().as_string::<i32>().iter();
+            own.map(|word| {
+                word.map(|word| {
+                    *keys.entry(word).or_insert_with(|| {
+                        Vec::push(&mut words, word);
+                        words.len() as i32 - 1
+                    })
+                })
+            })
+            .collect()
+        })
+        .collect();
+    let dictionary = Arc::new(StringArray::from_iter_values(words));
+    let renumbered = parts.iter().zip(key_of_each).map(|(part, keys)| {
+        let is_same = keys.iter().enumerate().all(|(old, new)| *new == Some(old as i32));
+        let keys = match is_same {
+            true => part.keys().clone(),
+            false => part.keys().iter().map(|key| key.and_then(|key| keys[key as usize])).collect(),
+        };
+        Arc::new(DictionaryArray::new(keys, dictionary.clone())) as ArrayRef
+    });
+    renumbered.collect()
 }
 
 /// The tables of the runs of a matrix. Several runs may fill it at once.

@@ -247,10 +247,16 @@ impl Words {
     }
 }
 
-/// A Parquet file with all of its columns as they are: their types, and the rows.
+/// A sweep's Parquet file with all of its columns as they are: their types, and the rows. They are held in memory, so the file
+/// must have a byte for each row that it claims, which the metrics of a flow alone take.
 pub(crate) fn whole(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), EvalError> {
     let part = Part { table: "results", path: path.to_owned(), rows: None };
     let builder = part.open()?;
+    let rows = builder.metadata().file_metadata().num_rows();
+    let bytes = std::fs::metadata(path).map_err(EvalError::read(path))?.len();
+    if !u64::try_from(rows).is_ok_and(|rows| rows <= bytes) {
+        return Err(part.malformed(format!("it claims to have {rows} rows in {bytes} bytes")));
+    }
     let schema = builder.schema().clone();
     let reader = builder.build().map_err(EvalError::table(path))?;
     let rows = reader.collect::<Result<Vec<_>, ArrowError>>();

@@ -35,11 +35,21 @@ row! {
     }
 }
 
-/// The table of these windows.
-pub fn windows(rows: impl IntoIterator<Item = Window>) -> Batches {
-    let mut columns = WindowRows::default();
-    rows.into_iter().for_each(|row| columns.push(row));
-    let schema = Arc::new(Schema::new(columns.fields()));
-    let batch = RecordBatch::try_new(schema.clone(), columns.take()).expect("a cell for each row and column");
-    Batches { schema, batches: vec![batch] }
+/// A table of windows, column by column while they come.
+#[derive(Default)]
+pub struct Windows(WindowRows);
+
+impl Windows {
+    /// Adds a window.
+    pub fn push(&mut self, window: Window) {
+        self.0.push(window);
+    }
+
+    /// The table.
+    pub fn into_table(mut self) -> Batches {
+        let schema = Arc::new(Schema::new(self.0.fields()));
+        let batch =
+            RecordBatch::try_new(schema.clone(), self.0.take()).expect("a cell for each row and column");
+        Batches { schema, batches: vec![batch] }
+    }
 }

@@ -16,16 +16,30 @@ pub(super) struct Word(i32);
 
 /// Collects words as numbers. Readers see a categorical column of strings.
 #[derive(Default)]
-pub(super) struct Words {
+pub(crate) struct Words {
     words: Vec<String>,
     keys: Vec<i32>,
 }
 
 impl Words {
+    /// The Arrow type of such a column.
+    pub(crate) fn data_type() -> DataType {
+        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+    }
+
     /// The Arrow field of such a column.
-    pub(super) fn field(name: &str) -> Field {
-        let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        Field::new(name, words, false)
+    pub(crate) fn field(name: &str) -> Field {
+        Field::new(name, Words::data_type(), false)
+    }
+
+    /// A whole column of these words.
+    pub(crate) fn column<'a>(words: impl Iterator<Item = &'a str>) -> ArrayRef {
+        let mut column = Words::default();
+        words.for_each(|word| {
+            let word = column.word(word);
+            column.push(word);
+        });
+        column.take()
     }
 
     /// The number of a word; a new word is added. Words are few, and the previous one is the likeliest.

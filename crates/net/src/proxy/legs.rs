@@ -1,15 +1,16 @@
 //! The two connections of a client: how they are made, and what the kernel is told about them.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen as begin, socket_with, sockopt};
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::ask::{Refusal, Target};
+use super::places::Places;
 use super::{Choose, Config, Door, eyeballs};
 use crate::sys;
 
@@ -95,6 +96,7 @@ fn share_port(socket: impl AsFd) -> io::Result<()> {
 /// Connects to where a client wants to go.
 pub(super) async fn reach(
     config: &Arc<Config>,
+    lookups: &Arc<Places>,
     target: &Target,
     client: SocketAddr,
     local: SocketAddr,
@@ -102,10 +104,17 @@ pub(super) async fn reach(
     let addresses: Vec<SocketAddr> = match target {
         Target::Address(address) => vec![*address],
         Target::Name(name, port) => {
-            let found = lookup_host((name.as_str(), *port)).await;
-            let found =
-                found.map_err(|error| (Refusal::Unreachable, format!("{name} is not found: {error}")))?;
-            found.collect()
+            let place = Arc::clone(lookups).wait(client.ip()).await;
+            let (asked, port) = (name.clone(), *port);
+            let look_up = move || {
+                let found = (asked.as_str(), port).to_socket_addrs().map(Vec::from_iter);
+                // A client that gives up does not end the lookup, so the thread holds its place.
+                drop(place);
+                found
+            };
+            let found = tokio::task::spawn_blocking(look_up).await;
+            let found = found.unwrap_or_else(|error| Err(io::Error::other(error)));
+            found.map_err(|error| (Refusal::Unreachable, format!("{name} is not found: {error}")))?
         }
     };
     let connect = |address| {

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How often a client that waits for a place asks again.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Why a client does not get a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,16 @@ impl Places {
         Ok(Place { places: Arc::clone(self), client, _permit: permit })
     }
 
+    /// Waits for a place for a client.
+    pub(super) async fn wait(self: Arc<Self>, client: IpAddr) -> Place {
+        loop {
+            match self.take(client) {
+                Ok(place) => return place,
+                Err(_) => tokio::time::sleep(ASK_AGAIN).await,
+            }
+        }
+    }
+
     /// Waits until all places are free.
     pub(super) async fn all_free(&self) {
         let all = u32::try_from(self.max).unwrap_or(u32::MAX);
@@ -109,6 +123,22 @@ mod tests {
 
     fn client(number: u8) -> IpAddr {
         [10, 0, 0, number].into()
+    }
+
+    #[test]
+    fn a_client_that_waits_has_the_next_place() {
+        let places = Places::new(2);
+        let first = places.take(client(1)).unwrap();
+        assert_eq!(places.take(client(1)).unwrap_err(), Lack::Share, "the other one is for other clients");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let second = runtime.block_on(async {
+            let waiting = tokio::spawn(Arc::clone(&places).wait(client(1)));
+            tokio::task::yield_now().await;
+            assert!(!waiting.is_finished());
+            drop(first);
+            waiting.await.unwrap()
+        });
+        assert_eq!(second.client, client(1));
     }
 
     #[test]

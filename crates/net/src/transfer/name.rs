@@ -5,14 +5,22 @@
 
 use std::fmt;
 
+use ring::digest::{SHA256, digest};
+
 /// End of the name of a file that is not complete.
 pub const PART: &str = ".airpace-part";
 
 /// End of the name of what is known about a file that is not complete.
 pub const JOURNAL: &str = ".airpace-part.json";
 
-/// Bytes of a part of a name. File systems allow 255, and the names of incomplete files are longer.
-const MOST_PART: usize = 255 - JOURNAL.len();
+/// Bytes of a part of a name.
+///
+/// Source: Linux, `NAME_MAX`
+const MOST_PART: usize = 255;
+
+/// Bytes of the beginning of a long name that the name of its incomplete file keeps. Behind it come `~`, 32 digits of the
+/// name's hash and [`JOURNAL`].
+const KEPT: usize = MOST_PART - JOURNAL.len() - 33;
 
 /// Bytes of a whole name.
 const MOST_BYTES: usize = 1024;
@@ -81,12 +89,28 @@ impl Name {
 
     /// The name of the file while it is not complete.
     pub fn part(&self) -> String {
-        format!("{}{PART}", self.0)
+        format!("{}{PART}", self.stem())
     }
 
     /// The name of what is known about it while it is not complete.
     pub fn journal(&self) -> String {
-        format!("{}{JOURNAL}", self.0)
+        format!("{}{JOURNAL}", self.stem())
+    }
+
+    /// What the names of the incomplete file and its journal begin with: the name, or the beginning and a hash of a name
+    /// that is too long to get an end.
+    fn stem(&self) -> String {
+        let (folders, last) = match self.0.rfind('/') {
+            Some(at) => self.0.split_at(at + 1),
+            None => ("", self.0.as_str()),
+        };
+        if last.len() + JOURNAL.len() <= MOST_PART {
+            return self.0.clone();
+        }
+        let kept = (0..=KEPT).rev().find(|at| last.is_char_boundary(*at)).unwrap_or(0);
+        let hash = digest(&SHA256, last.as_bytes());
+        let digits: String = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{folders}{}~{digits}", &last[..kept])
     }
 }
 
@@ -107,7 +131,7 @@ impl fmt::Display for NameError {
         f.write_str(match self {
             NameError::Leaves => "its name leads out of the folder; send it under a plain name",
             NameError::Long => {
-                "its name is too long: a part may have 237 bytes, and the whole 1024 bytes in 32 parts; send it under a \
+                "its name is too long: a part may have 255 bytes, and the whole 1024 bytes in 32 parts; send it under a \
                  shorter one"
             }
             NameError::Hidden => {
@@ -147,10 +171,29 @@ mod tests {
             assert_eq!(Name::parse(name), Err(NameError::Ours), "{name:?}");
         }
         for name in
-            ["a".repeat(238), "a/".repeat(600) + "a", "a/".repeat(40) + "a", format!("a/{}", "ü".repeat(200))]
+            ["a".repeat(256), "a/".repeat(600) + "a", "a/".repeat(40) + "a", format!("a/{}", "ü".repeat(200))]
         {
             assert_eq!(Name::parse(&name), Err(NameError::Long), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_the_file_system_allows() {
+        let names =
+            ["a".repeat(237), "a".repeat(255), format!("{}{}", "a".repeat(251), "🙂"), "ü".repeat(127)];
+        let mut seen = std::collections::BTreeSet::new();
+        for name in names.iter().flat_map(|last| [last.clone(), format!("folder/{last}")]) {
+            let checked = Name::parse(&name).unwrap();
+            for own in [checked.part(), checked.journal()] {
+                let (folders, last) = own.rsplit_once('/').unwrap_or(("", &own));
+                assert_eq!(folders, name.rsplit_once('/').map_or("", |(folders, _)| folders));
+                assert!(last.len() <= 255 && is_of_incomplete(last), "{own}");
+                assert!(seen.insert(own), "another name");
+            }
+        }
+        let twins = ["b", "c"].map(|end| Name::parse(&format!("{}{end}", "a".repeat(250))).unwrap().part());
+        assert_ne!(twins[0], twins[1]);
+        assert_eq!(Name::parse("film").unwrap().part(), "film.airpace-part");
     }
 
     proptest! {

@@ -34,6 +34,11 @@ const MOST_SESSIONS: usize = 1024;
 /// How long the other side may take for its proof and its request, and to close when all is done.
 const HASTE: Duration = Duration::from_secs(15);
 
+/// A transfer from which nothing came for this time gives its file to a newer one of the same address.
+///
+/// Chosen: longer than a lost packet takes to be sent again on a path of 300 ms
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// Bytes that are read in one turn to compare what is there, over all connections.
 const BUDGET: usize = 1 << 20;
 
@@ -131,6 +136,9 @@ struct Session {
     /// When it must have come to its next stage.
     until: Option<Time>,
     began: Time,
+    /// Packets that had come when its owner was told last, and when there was a new one last.
+    received: u64,
+    heard: Option<Time>,
     transfer: String,
 }
 
@@ -186,6 +194,21 @@ impl Server {
         self.refuse(now, endpoint, oldest, &Fault::new(Code::Busy, "others came, and it proved nothing"));
     }
 
+    /// Closes the transfers from which nothing comes any more, of the address of `id`, whose file one of them holds: their
+    /// sender was probably killed and started again. The newer transfer finds the file free when it tries again.
+    fn give_up_silent(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
+        let Some(address) = self.sessions.get(&id).map(|session| session.peer.ip()) else { return };
+        let silent = self.sessions.iter().filter(|(other, session)| {
+            let is_silent = session.heard.is_some_and(|heard| now - heard >= SILENCE);
+            **other != id && session.peer.ip() == address && session.stage == Stage::Moving && is_silent
+        });
+        let silent: Vec<ConnectionId> = silent.map(|(id, _)| *id).collect();
+        let fault = Fault::new(Code::Busy, "it is silent, and its machine sends the same file again");
+        for id in silent {
+            self.refuse(now, endpoint, id, &fault);
+        }
+    }
+
     fn connected(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
         let Some(connection) = endpoint.connection(id) else { return };
         let peer = connection.peer();
@@ -212,6 +235,8 @@ impl Server {
             due: None,
             until: Some(now + HASTE),
             began: now,
+            received: 0,
+            heard: None,
             transfer: String::new(),
         };
         self.sessions.insert(id, session);
@@ -251,6 +276,9 @@ impl Server {
                 }
                 Err(Stop::Fault(fault)) => fault,
             };
+            if fault.code == Code::Busy {
+                self.give_up_silent(now, endpoint, id);
+            }
             self.refuse(now, endpoint, id, &fault);
         }
     }
@@ -362,11 +390,15 @@ impl Server {
 
     fn watch(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         self.watched = now;
-        for (id, session) in &self.sessions {
+        for (id, session) in &mut self.sessions {
             if session.stage != Stage::Moving {
                 continue;
             }
             let Some(connection) = endpoint.connection(*id) else { continue };
+            let received = connection.figures().received.packets;
+            if received != session.received || session.heard.is_none() {
+                (session.received, session.heard) = (received, Some(now));
+            }
             let mut progress =
                 Progress { stage: Seen::Moving, elapsed: now - session.began, ..Progress::default() };
             progress.look(connection, session.link.work.tally());

@@ -94,10 +94,21 @@ impl Files {
     /// # Errors
     /// There is no such file, or its name is one that no receiver takes.
     pub fn add(&mut self, path: PathBuf) -> Result<(), Fault> {
+        let text = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let text = text.ok_or_else(|| {
+            let why = "its name is not UTF-8; send it alone and give it a name with `--name NAME`";
+            Fault::new(Code::Source, format!("`{}` cannot be sent: {why}", path.display()))
+        })?;
+        self.add_as(path, &text)
+    }
+
+    /// Adds a file, under this name.
+    ///
+    /// # Errors
+    /// There is no such file, or the name is one that no receiver takes.
+    pub fn add_as(&mut self, path: PathBuf, text: &str) -> Result<(), Fault> {
         let source =
             |why: String| Fault::new(Code::Source, format!("`{}` cannot be sent: {why}", path.display()));
-        let text = path.file_name().and_then(|name| name.to_str());
-        let text = text.ok_or_else(|| source("its name is no text; rename it".to_owned()))?;
         let name = Name::parse(text).map_err(|error| source(error.to_string()))?;
         if self.items.iter().any(|item| item.name() == &name) {
             return Err(source(
@@ -115,11 +126,13 @@ impl Files {
     /// Adds a stream, under a name. A thread reads it, so that nobody waits for it.
     ///
     /// # Errors
-    /// The name is one that no receiver takes.
+    /// The name is one that no receiver takes, or the machine has no thread.
     pub fn add_stream(&mut self, name: &str, stream: impl Read + Send + 'static) -> Result<(), Fault> {
         let name =
             Name::parse(name).map_err(|error| Fault::new(Code::Source, format!("`{name}`: {error}")))?;
-        self.items.push(Item::Stream { name, stream: Arc::new(Mutex::new(Stream::new(stream))) });
+        let stream = Stream::new(stream)
+            .map_err(|error| Fault::new(Code::Source, format!("no thread to read the stream: {error}")))?;
+        self.items.push(Item::Stream { name, stream: Arc::new(Mutex::new(stream)) });
         Ok(())
     }
 
@@ -328,10 +341,10 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(mut stream: impl Read + Send + 'static) -> Stream {
+    fn new(mut stream: impl Read + Send + 'static) -> io::Result<Stream> {
         let (give, pieces) = sync_channel(AHEAD);
         // The thread ends with the stream, or with the process while it waits for the stream.
-        std::thread::spawn(move || {
+        let read = move || {
             loop {
                 let mut piece = vec![0; MOST_DATA];
                 let read = match stream.read(&mut piece) {
@@ -347,9 +360,10 @@ impl Stream {
                     return;
                 }
             }
-        });
+        };
+        std::thread::Builder::new().name("read".to_owned()).spawn(read)?;
         let before = Context::new(&SHA256);
-        Stream { pieces, start: 0, before, held: std::collections::VecDeque::new(), over: None }
+        Ok(Stream { pieces, start: 0, before, held: std::collections::VecDeque::new(), over: None })
     }
 
     fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got> {

@@ -316,13 +316,16 @@ struct Shared {
 
 impl Stream {
     /// Writes to `out`.
-    pub fn new(mut out: impl Write + Send + 'static) -> Stream {
+    ///
+    /// # Errors
+    /// The machine has no thread for it.
+    pub fn new(mut out: impl Write + Send + 'static) -> io::Result<Stream> {
         let (give, pieces) = sync_channel::<Piece>(WAITING);
         let context = Context::new(&SHA256);
         let shared =
             Arc::new(Mutex::new(Shared { transfer: None, bytes: 0, context, error: None, is_done: false }));
         let theirs = Arc::clone(&shared);
-        std::thread::spawn(move || {
+        let write = move || {
             for piece in pieces {
                 let done = match &piece {
                     Piece::Bytes(bytes) => out.write_all(bytes),
@@ -339,8 +342,9 @@ impl Stream {
                     return;
                 }
             }
-        });
-        Stream { shared, give }
+        };
+        std::thread::Builder::new().name("write".to_owned()).spawn(write)?;
+        Ok(Stream { shared, give })
     }
 }
 
@@ -413,7 +417,8 @@ impl Incoming for Pipe {
 
 /// A thread that gives complete files their names: it waits for the disk, so that nothing else does.
 pub struct Finisher {
-    give: mpsc::Sender<Job>,
+    /// `None` if the machine had no thread for it: whoever calls does the work then, and waits for it.
+    give: Option<mpsc::Sender<Job>>,
 }
 
 struct Job {
@@ -425,21 +430,25 @@ impl Finisher {
     /// Starts the thread. It ends with this value, after the work that it has.
     pub fn start() -> Finisher {
         let (give, jobs) = mpsc::channel::<Job>();
-        std::thread::spawn(move || {
+        let finish = move || {
             for Job { file, done } in jobs {
                 // Nobody may be left to be told.
                 let _ = done.send(file.finish());
             }
-        });
-        Finisher { give }
+        };
+        let thread = std::thread::Builder::new().name("finish".to_owned()).spawn(finish);
+        Finisher { give: thread.is_ok().then_some(give) }
     }
 
     /// Finishes a file. The channel says when it is done.
     pub fn finish(&self, mut file: Box<dyn Incoming>) -> mpsc::Receiver<Result<(), Fault>> {
         file.ends();
         let (done, told) = mpsc::channel();
-        // Without its thread the other end of `told` is gone, which is an error of its own.
-        let _ = self.give.send(Job { file, done });
+        match &self.give {
+            // If the thread has failed, the other end of `told` is gone, which is an error of its own.
+            Some(give) => drop(give.send(Job { file, done })),
+            None => drop(done.send(file.finish())),
+        }
         told
     }
 }

@@ -21,7 +21,7 @@ use anyhow::{Context, anyhow, ensure};
 use super::devices::Devices;
 use super::loaded::not_loaded;
 use super::source::{PlayTrace, read, trace};
-use crate::cmd::{Verdict, on_interrupt};
+use crate::cmd::{Verdict, on_interrupt, thread};
 use crate::terminal::say;
 
 /// How often the feed is written if nothing new comes.
@@ -214,7 +214,7 @@ fn run<N: Send + 'static>(
     let (from, over) = (from.to_owned(), Arc::clone(&stop));
     let (send, receive) = channel();
     // A thread of its own: what it reads may not come for a while, and the kernel wants to hear that somebody is there.
-    let reader = std::thread::spawn(move || read(&from, need, meaning, trace, &over, &send));
+    let reader = thread("reports", move || read(&from, need, meaning, trace, &over, &send))?;
     let told = tell_all(&receive, tell);
     stop.store(told.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
     let read = reader.join().map_err(|_| anyhow!("the reader of reports failed"))?;

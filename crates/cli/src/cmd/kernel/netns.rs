@@ -63,12 +63,16 @@ impl Place {
         let namespace = self.open()?;
         // A thread may enter another namespace and end there.
         std::thread::scope(|scope| {
-            let entered = scope.spawn(|| {
+            let enter = || {
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
                     .with_context(|| format!("cannot enter the network namespace {self}; do it as root"))?;
                 act()
-            });
-            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            let entered = std::thread::Builder::new().spawn_scoped(scope, enter);
+            entered
+                .context("cannot start a thread; end other programs")?
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 

@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::loaded::not_loaded;
-use crate::cmd::Verdict;
+use crate::cmd::{Verdict, thread};
 use crate::terminal::say;
 
 /// Runs the command, and ends with its status.
@@ -49,7 +49,7 @@ fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
     // It names this process and no later one of the same number.
     let process =
         pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("cannot watch the program")?;
-    std::thread::spawn(move || {
+    let pass = move || {
         for signal in signals.forever() {
             let passed = match signal {
                 SIGTERM => Signal::TERM,
@@ -59,8 +59,8 @@ fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
             // It may have ended by itself.
             let _ = pidfd_send_signal(&process, passed);
         }
-    });
-    Ok(())
+    };
+    thread("signals", pass).map(drop)
 }
 
 /// The names of the programs' groups: a process's number follows.

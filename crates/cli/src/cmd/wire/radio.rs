@@ -47,6 +47,18 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     Ok(Box::new(Lines::new(place)))
 }
 
+/// The files that the source reads, which no transfer may replace.
+pub fn files(text: &str) -> Vec<PathBuf> {
+    let is_other = text == "od" || text == "-" || ["od:", "tcp:"].iter().any(|name| text.starts_with(name));
+    if is_other || port(text).is_some() {
+        return vec![];
+    }
+    match samples::is_meant(text) {
+        true => samples::files(text),
+        false => vec![PathBuf::from(text)],
+    }
+}
+
 /// Whether [`open`] takes this for something else than the path of a file, a FIFO or a socket.
 #[cfg(feature = "bpf")]
 pub fn is_no_file(text: &str) -> bool {

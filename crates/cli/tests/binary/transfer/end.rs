@@ -72,6 +72,46 @@ fn a_receiver_that_is_killed_and_started_again_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_sender_that_is_killed_and_started_again_does_not_wait_for_its_own_connection() {
+    for transport in TRANSPORTS {
+        let shell = Shell::new();
+        let bytes = file(&shell, "film", 6_000_000);
+        let recv = Recv::start(&shell, &[]);
+        let words = ["send", "film", &recv.at, "--transport", transport, "--key", "key", "--json"];
+        let slowly = [&words[..], &["--scheme", "cbr:rate_mbps=16"]].concat();
+        let mut killed = shell.command(&slowly).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while recv.wait_for("moving")["bytes_done"].as_u64() < Some(1_000_000) {}
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        // The receiver ends a silent connection after 20 s: the new sender has less patience.
+        let done =
+            shell.command(&[&words[..], &["--scheme", "bbr", "--patience", "12"]].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{said}");
+        let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert!(report["bytes_resumed"].as_u64() >= Some(500_000), "{report}");
+        is_same(&shell, "in/film", &bytes);
+        assert!(!shell.path("in/film.airpace-part").exists(), "no empty part is left");
+        recv.interrupt();
+    }
+}
+
+#[test]
+fn a_file_of_radio_reports_in_use_is_not_replaced() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("in")).unwrap();
+    fs::write(shell.path("in/reports"), "").unwrap();
+    file(&shell, "reports", 1_000);
+    let recv = Recv::start(&shell, &["--overwrite", "--radio", "in/reports"]);
+    let done =
+        shell.command(&["send", "reports", &recv.at, "--scheme", "bbr", "--key", "key"]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && said.contains("this command itself uses"), "{said}");
+    assert_eq!(fs::read(shell.path("in/reports")).unwrap(), b"", "what the receiver reads is as it was");
+    recv.interrupt();
+}
+
+#[test]
 fn a_full_disk_is_one_sentence_on_both_sides_and_what_came_is_kept() {
     for transport in TRANSPORTS {
         let shell = Shell::new();

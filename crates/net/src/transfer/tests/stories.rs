@@ -337,7 +337,7 @@ fn a_stream_survives_a_break_and_goes_into_a_file_or_a_stream() {
 
     let out = Shared::default();
     let mut world = World::new();
-    let store = Rc::new(Stream::new(out.clone()));
+    let store = Rc::new(Stream::new(out.clone()).unwrap());
     world.start(|settings| settings.store = store);
     let client = send_stream(&mut world, &content);
     world.run_until(|world| world.net.borrow().written[0] > 2_000_000);

@@ -99,6 +99,17 @@ impl Wanted {
     }
 }
 
+/// The recording that `text` names: its file, and that of its samples if the two are apart.
+pub fn files(text: &str) -> Vec<PathBuf> {
+    match Wanted::read(text).map(|wanted| wanted.origin) {
+        Ok(Origin::File(path, ..)) => {
+            let twins = ["sigmf-meta", "sigmf-data"].map(|end| path.with_extension(end));
+            [path].into_iter().chain(twins).collect()
+        }
+        _ => vec![],
+    }
+}
+
 /// Begins to decode what `text` names.
 ///
 /// # Errors
