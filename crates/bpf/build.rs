@@ -20,6 +20,7 @@ const HEADERS: &[&str] = &[
     "morc_state.h",
     "morc.h",
     "pbe_state.h",
+    "pbe_buffer.h",
     "pbe_guard.h",
     "pbe.h",
     "pbe_receiver.h",

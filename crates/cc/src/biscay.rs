@@ -107,7 +107,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "sample_ms",
         default: "100",
-        summary: "time between two samples of the bandwidth, 1 to 1500; once: a single sample",
+        summary: "time between two samples of the bandwidth, up to 1500; once: a single sample. Below 100 with bandwidth=tbs",
     },
     OptionSpec {
         name: "overhead_percent",
@@ -353,6 +353,14 @@ fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
         "once" => Sampling::Once,
         _ => match options.number("sample_ms", 1.0) {
             // Source: BISCAY §5.2 Fig. 6
+            // Granted bytes that are read more often than they are updated would look like a finer sampling, and be none.
+            Ok(ms) if ms < method.window() as f64 && method == Method::GrantedBytes => {
+                return Err(options.refuse(
+                    "sample_ms",
+                    "100 or more, as the modem updates its granted bytes every 100 ms; \
+                     `bandwidth=tbs:tbs_ttis=10:sample_ms=10` samples every 10 ms",
+                ));
+            }
             Ok(ms) if ms <= 1500.0 => Sampling::Every(ms as u64),
             _ => return Err(options.refuse("sample_ms", "`once` or milliseconds from 1 to 1500")),
         },

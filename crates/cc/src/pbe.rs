@@ -94,6 +94,7 @@ pub static SCHEME: Scheme = Scheme {
             ("device_split", "off"),
             ("request_start", "off"),
             ("guard", "off"),
+            ("buffer_ms", "0"),
         ],
     }],
     options: OPTIONS,
@@ -225,8 +226,8 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "buffer_ms",
-        default: "0",
-        summary: "queue to keep in the base station, so that a rise is used at once; adaptive: as much as Ct varies",
+        default: "adaptive",
+        summary: "queue to keep in the base station, so that a rise is used at once; adaptive: as much as Ct varies; 0",
     },
     OptionSpec {
         name: "user_weights",

@@ -162,21 +162,19 @@ fn transport_blocks_and_granted_bytes_agree() {
 }
 
 #[test]
-fn seldom_samples_cost_nothing_up_to_a_tenth_of_a_second_and_delay_beyond() {
-    let p95 = |sample: &str| {
-        let seen = wandering(&format!("biscay:sample_ms={sample}"), Modem::Saturated);
-        (seen.queueing_delay_p95_ms, seen.utilization)
+fn the_more_often_the_bandwidth_is_sampled_the_shorter_is_the_delay() {
+    let p95 = |options: &str| {
+        let seen = wandering(&format!("biscay:{options}"), Modem::Saturated);
+        assert!(seen.utilization > 0.9, "{options}: {seen:?}");
+        seen.queueing_delay_p95_ms
     };
-    let (shipped, _) = p95("100");
-    for fine in ["1", "10", "50"] {
-        let (delay, used) = p95(fine);
-        assert!(
-            (delay / shipped - 1.0).abs() < 0.1 && used > 0.95,
-            "{fine} ms: {delay} ms against {shipped}"
-        );
-    }
-    let (half_a_second, _) = p95("500");
-    let (longest, _) = p95("1500");
+    let fine = |ms: u32| p95(&format!("bandwidth=tbs:tbs_ttis={ms}:sample_ms={ms}"));
+    let shipped = p95("sample_ms=100");
+    assert_eq!(fine(100), shipped, "the same bytes, added up over the same time");
+    let (ten, fifty) = (fine(10), fine(50));
+    assert!(ten < fifty && fifty < shipped, "10, 50 and 100 ms: {ten}, {fifty} and {shipped} ms");
+    let half_a_second = p95("sample_ms=500");
+    let longest = p95("sample_ms=1500");
     assert!(half_a_second > 1.3 * shipped, "{half_a_second} ms against {shipped}");
     assert!(longest > 1.2 * half_a_second, "{longest} ms against {half_a_second}");
 }

@@ -78,10 +78,16 @@ impl Drop for Recording {
 
 const UPLOAD: &str = "{ rtt_ms = 40, direction = 'up' }";
 
+/// A sample every `ms`, of what was granted since the last one. Each ms in which the link delivers counts as a grant.
 #[test]
-fn samples_may_be_a_tenth_of_a_second_apart_and_cost_delay_beyond() {
+fn finer_samples_shorten_the_delay_down_to_some_ttis_and_coarser_ones_lengthen_it() {
     let recording = Recording::wandering("samples");
-    let scenario = recording.scenario(40, &format!("flow = [{UPLOAD}]"));
+    let scenario = scenario(&format!(
+        "duration_s = 40
+        trace = {{ file = '{}', telemetry = true, link.buffer.bytes = 3_000_000 }}
+        flow = [{UPLOAD}]",
+        recording.link.display()
+    ));
     let p95 = |scheme: &str| {
         let (_, notebook) = run(&scenario, scheme, 1);
         let flow = &notebook.flows[0];
@@ -89,16 +95,22 @@ fn samples_may_be_a_tenth_of_a_second_apart_and_cost_delay_beyond() {
         assert!(flow.mbps(2.0, 40.0) > 0.9 * used, "{scheme}: {} of {used} Mbit/s", flow.mbps(2.0, 40.0));
         flow.queueing_delay_ms(0.95, 2.0, 40.0)
     };
-    let every = |ms: u32| p95(&format!("biscay:sample_ms={ms}"));
-    let (shipped, bbr) = (every(100), p95("bbr"));
+    let fine = |ms: u32| p95(&format!("biscay:bandwidth=tbs:tbs_ttis={ms}:sample_ms={ms}"));
+    let coarse = |ms: u32| p95(&format!("biscay:sample_ms={ms}"));
+    let (shipped, bbr) = (coarse(100), p95("bbr"));
     assert!(shipped < 0.4 * bbr, "{shipped} ms against BBR's {bbr}");
-    for fine in [1, 10, 50] {
-        let delay = every(fine);
-        assert!((delay / shipped - 1.0).abs() < 0.1, "{fine} ms: {delay} ms against {shipped}");
-    }
-    let (half_a_second, longest) = (every(500), every(1_500));
-    assert!(half_a_second > 1.2 * shipped, "{half_a_second} ms against {shipped}");
-    assert!(longest > 1.1 * half_a_second, "{longest} ms against {half_a_second}");
+    assert_eq!(fine(100), shipped, "the same bytes, added up over the same time");
+    let (one, ten, fifty) = (fine(1), fine(10), fine(50));
+    assert!(ten < 0.8 * shipped, "10 ms: {ten} ms against {shipped}");
+    assert!(fifty < shipped && fifty > ten, "50 ms: {fifty} ms against {ten} and {shipped}");
+    assert!(one > 1.5 * ten, "a single TTI is no measure of the bandwidth: {one} ms against {ten}");
+    let (half_a_second, longest) = (coarse(500), coarse(1_500));
+    assert!(half_a_second > 1.2 * shipped, "500 ms: {half_a_second} ms against {shipped}");
+    assert!(longest > 1.3 * shipped, "1500 ms: {longest} ms against {shipped}");
+    assert!(
+        half_a_second.max(longest) < 0.5 * bbr,
+        "the paper reaches BBR's {bbr} ms there, and this does not"
+    );
 }
 
 #[test]

@@ -221,7 +221,10 @@ struct ap_pbe_tuning {
 	/* The receiver's. */
 	ap_u32 return_needs_rate;
 	ap_u32 device_split;
-	ap_u32 reserved;
+	/* The queue to keep in the base station, in µs; AP_PBE_ADAPTIVE: as much as the capacity varies. */
+	ap_u32 buffer;
 };
+
+#define AP_PBE_ADAPTIVE 0xffffffffU
 
 #endif

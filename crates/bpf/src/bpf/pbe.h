@@ -10,12 +10,13 @@
  *
  * Source: PBE-CC §4; PBE-CC §5
  *
- * Differs from the Rust twin: `delay_drain` and `buffer_ms` are absent. They are off by default.
+ * Differs from the Rust twin: `delay_drain` is absent. It is off by default.
  */
 #ifndef AIRPACE_PBE_H
 #define AIRPACE_PBE_H
 
 #include "bbr.h"
+#include "pbe_buffer.h"
 #include "pbe_guard.h"
 
 AP_FN ap_u64 pbe_floor(const struct pbe *p)
@@ -93,7 +94,7 @@ AP_FN ap_u64 pbe_wireless_window(const struct pbe *p)
 	if (slack == AP_NONE)
 		slack = p->tuning.unmeasured;
 	if (p->fed.is_told)
-		window = pbe_bdp(p, p->phase == PBE_START ? pbe_start_goal(p) : p->rate, slack, 1, 1);
+		window = pbe_bdp(p, p->phase == PBE_START ? pbe_start_goal(p) : p->rate, slack + p->buffer.target, 1, 1);
 	if (window == AP_NONE)
 		window = PBE_INITIAL_PACKETS * p->mss;
 	else
@@ -157,7 +158,7 @@ AP_FN void pbe_update_rate(struct pbe *p, ap_u64 now)
 	if (p->phase == PBE_START)
 		p->rate = pbe_ramp(p, now);
 	else if (p->phase == PBE_WIRELESS)
-		p->rate = pbe_or_zero(p->fed.capacity);
+		p->rate = pbe_buffer_fill(&p->buffer, pbe_or_zero(p->fed.capacity));
 }
 
 AP_FN void pbe_init(struct pbe *p, const struct ap_pbe_tuning *t, ap_u64 mss)
@@ -171,6 +172,7 @@ AP_FN void pbe_init(struct pbe *p, const struct ap_pbe_tuning *t, ap_u64 mss)
 	p->bbr.tuning.is_sliding = 1;
 	p->bbr.tuning.finds_policers = 0;
 	pbe_guard_init(&p->guard);
+	pbe_buffer_init(&p->buffer, t->buffer);
 	p->fed.capacity = p->fed.fair_share = p->fed.radio_delay = AP_NONE;
 	p->heard = p->ramp_began = AP_NONE;
 	p->rate = p->ramp_from = PBE_FIRST_RATE;
@@ -257,16 +259,20 @@ AP_FN void pbe_doubt_capacity(struct pbe *p)
 /* Compares what the receiver reports with what the path delivers. */
 AP_FN void pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
 {
-	ap_u64 reported;
+	ap_u64 reported = pbe_or_zero(p->fed.capacity);
 	int verdict;
 
 	if (p->phase != PBE_START && p->phase != PBE_WIRELESS && p->phase != PBE_CHECK) {
 		pbe_guard_interrupt(&p->guard);
 		return;
 	}
-	if (p->bbr.rtprop == AP_NONE || !p->tuning.guard)
+	if (p->bbr.rtprop == AP_NONE)
 		return;
-	reported = p->phase == PBE_START ? p->rate : pbe_or_zero(p->fed.capacity);
+	pbe_buffer_ack(&p->buffer, p->tuning.buffer, round_start, reported, a->bbr.rtt, p->bbr.rtprop);
+	if (!p->tuning.guard)
+		return;
+	if (p->phase == PBE_START)
+		reported = p->rate;
 	verdict = pbe_guard_ack(&p->guard, &a->bbr, round_start, p->bbr.rtprop, reported);
 	if (verdict == PBE_DO_CHECK) {
 		p->phase = PBE_CHECK;

@@ -162,7 +162,7 @@ AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap
 	return ones;
 }
 
-/* Whether the last packet met a queue outside of the cell, as far as its delay shows. */
+/* Whether the last packet met a queue outside of the cell, as far as its delay shows in the subframes that are remembered. */
 AP_FN int pbe_is_late(const struct ap_pbe_feed *f, const struct ap_pbe_told *told, ap_u64 excess)
 {
 	ap_u64 full;
@@ -171,7 +171,8 @@ AP_FN int pbe_is_late(const struct ap_pbe_feed *f, const struct ap_pbe_told *tol
 		return 0;
 	if (!(told->flags & AP_PBE_EXPLAINS))
 		return 1;
-	full = pbe_full_subframes(f, told->newest, ap_min(excess, AP_MOST_SPAN) / PBE_SUBFRAME);
+	excess = ap_min(excess, AP_SUBFRAMES * PBE_SUBFRAME);
+	full = pbe_full_subframes(f, told->newest, excess / PBE_SUBFRAME);
 	return ap_less(excess, full * PBE_SUBFRAME) > PBE_RADIO_DELAY;
 }
 

@@ -19,6 +19,12 @@ enum pbe_phase { PBE_START, PBE_WIRELESS, PBE_DRAIN, PBE_INTERNET, PBE_FALLBACK,
 #define PBE_PEAK_SPAN (100 * AP_MS)
 #define PBE_HELD_SPAN (10 * AP_SECOND)
 #define PBE_PAUSE_ROUNDS 32
+/* The queue in the base station: rounds of the mean, unit of rises and their gain, greatest target and its RTprop. */
+#define PBE_BUFFER_ROUNDS 32
+#define PBE_BUFFER_UNIT (1ULL << 24)
+#define PBE_BUFFER_GAIN 4
+#define PBE_BUFFER_MOST (25 * AP_MS)
+#define PBE_BUFFER_RTPROP (16 * AP_SECOND)
 /* Evidence is counted in parts of a round, and what was reported in parts of a byte. */
 #define PBE_ROUND 16
 #define PBE_ROUNDS (3 * PBE_ROUND)
@@ -84,6 +90,23 @@ struct pbe_guard {
 	ap_u64 lied;
 };
 
+/* How much of a queue is kept in the base station. */
+struct pbe_buffer {
+	/* The present round: the sum of the capacities and their number, and the least round-trip time or AP_NONE */
+	ap_u64 sum;
+	ap_u64 count;
+	ap_u64 least_rtt;
+	/* The mean capacity of the round before; zero before the first */
+	ap_u64 before;
+	/* The mean rise times PBE_BUFFER_ROUNDS, in parts of PBE_BUFFER_UNIT */
+	ap_u64 rises;
+	/* Of the last round, in ns */
+	ap_u64 queue;
+	ap_u64 rtprop;
+	/* What it aims at, in ns */
+	ap_u64 target;
+};
+
 /* What every ACK needs comes first, as in struct ibbr. */
 struct pbe {
 	ap_u64 mss;
@@ -103,6 +126,7 @@ struct pbe {
 	ap_u64 ramp_from;
 	ap_u64 ramp_span;
 	ap_u64 drain_until;
+	struct pbe_buffer buffer;
 	struct ap_pbe_tuning tuning;
 	struct ibbr bbr;
 	struct pbe_guard guard;

@@ -1,6 +1,7 @@
 //! PBE-CC's sender, compiled for the host, and what it and the receiver tell each other.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use airpace_cc::pbe::Tuning;
 use airpace_cc::pbe::buffer::Goal;
@@ -28,13 +29,18 @@ pub struct PbeTuning {
     pub(super) sent: u32,
     return_needs_rate: u32,
     device_split: u32,
-    reserved: u32,
+    buffer: u32,
 }
 
 /// The greatest gain, number of packets, and slack in nanoseconds that the kernel's arithmetic takes.
 const MOST_GAIN: f64 = 16.0;
 const MOST_PACKETS: u64 = 1_000;
 const MOST_SLACK: u64 = 1_000_000_000;
+
+/// The longest queue that the kernel keeps in the base station.
+const MOST_BUFFER: Duration = Duration::from_secs(1);
+/// `AP_PBE_ADAPTIVE` of `intf.h`.
+const ADAPTIVE: u32 = u32::MAX;
 
 impl PbeTuning {
     /// The options that the kernel's PBE-CC shares with `tuning`. What the receiver makes of reports is not among them.
@@ -52,9 +58,12 @@ impl PbeTuning {
         if tuning.delay_drain {
             return refuse("delay_drain", "`off`");
         }
-        if tuning.buffer != Goal::None {
-            return refuse("buffer_ms", "0");
-        }
+        let buffer = match tuning.buffer {
+            Goal::None => 0,
+            Goal::Adaptive => ADAPTIVE,
+            Goal::Fixed(span) if span <= MOST_BUFFER => span.as_micros() as u32,
+            Goal::Fixed(_) => return refuse("buffer_ms", "`adaptive`, or at most 1000"),
+        };
         let slacks = [tuning.cwnd_slack.map_or(NONE, nanos), nanos(tuning.bbr.cwnd_slack)];
         if slacks.iter().any(|&slack| slack != NONE && slack > MOST_SLACK) {
             return refuse("cwnd_slack_ms", "at most 1000");
@@ -78,7 +87,7 @@ impl PbeTuning {
             sent: thousandths("internet_margin_percent", 1.0 - tuning.bbr.pacing_margin)?,
             return_needs_rate: u32::from(tuning.rules.return_needs_rate),
             device_split: u32::from(tuning.device_split),
-            reserved: 0,
+            buffer,
         })
     }
 
@@ -289,7 +298,8 @@ mod tests {
         assert!(PbeTuning::new(&defaults()).is_ok());
         let refused = |tuning: Tuning| PbeTuning::new(&tuning).map_err(|error| error.0[0].0);
         assert_eq!(refused(Tuning { delay_drain: true, ..defaults() }), Err("delay_drain"));
-        assert_eq!(refused(Tuning { buffer: Goal::Adaptive, ..defaults() }), Err("buffer_ms"));
+        let long = Goal::Fixed(Duration::from_secs(2));
+        assert_eq!(refused(Tuning { buffer: long, ..defaults() }), Err("buffer_ms"));
         assert_eq!(refused(Tuning { probe_gain: 2.88539, ..defaults() }), Err("probe_gain"));
         assert_eq!(refused(Tuning { cwnd_packets: 2_000, ..defaults() }), Err("cwnd_packets"));
     }

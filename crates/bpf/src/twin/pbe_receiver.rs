@@ -137,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn full_subframes_are_counted_across_the_words(idle in prop::collection::vec(0u16..=20, 1..2_500), delay_ms in 0u64..1_200) {
+        fn full_subframes_are_counted_across_the_words(idle in prop::collection::vec(0u16..=20, 1..2_500), delay_ms in 0u64..4_000) {
             let mut explained = Explained::new(0.1);
             for (subframe, &idle) in idle.iter().enumerate() {
                 explained.on_report(subframe as u64, f64::from(idle), 100);

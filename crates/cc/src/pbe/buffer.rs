@@ -7,6 +7,8 @@
 //! ```
 //!
 //! Source: PBE-CC §7 (some buffering helps to use increases at once; future work adjusts it adaptively)
+//! Differs: the paper's system keeps no queue. Over channels that fade and over recorded links, it then leaves a tenth of
+//! the capacity unused.
 //! Chosen: its rules and numbers, since the paper gives none.
 
 use std::time::Duration;
@@ -16,7 +18,7 @@ use airpace_core::Rate;
 /// The adaptive target ÷ what the capacity rises in a round trip.
 ///
 /// Chosen: rises differ by as much as they last.
-const GAIN: f64 = 4.0;
+const GAIN: u64 = 4;
 
 /// The largest adaptive target.
 ///
@@ -24,7 +26,13 @@ const GAIN: f64 = 4.0;
 const MOST: Duration = Duration::from_millis(25);
 
 /// Round trips over which rises are averaged.
-const ROUNDS: f64 = 32.0;
+const ROUNDS: u64 = 32;
+
+/// A relative rise of one, in the units in which rises are counted. Whole numbers make the C port compute the same.
+const UNIT: u64 = 1 << 24;
+
+/// Maximum of RTprop in the target: its product with the rise fits into 64 bits.
+const MAX_RTPROP: Duration = Duration::from_secs(16);
 
 /// By how much the rate may exceed the capacity while the queue is filled.
 ///
@@ -35,11 +43,11 @@ const MOST_GAIN: f64 = 1.25;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Goal {
     /// None, as the paper's system.
-    #[default]
     None,
     /// Always this long.
     Fixed(Duration),
     /// As much as the capacity changes.
+    #[default]
     Adaptive,
 }
 
@@ -47,12 +55,13 @@ pub enum Goal {
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     goal: Goal,
-    /// The mean capacity of the present round: sum and number of samples.
-    capacity: (f64, u32),
-    /// That of the round before, in bit/s.
-    before: Option<f64>,
-    /// Mean relative rise from one round to the next; rounds in which it fell count as zero.
-    rise: f64,
+    /// The mean capacity of the present round: sum in bit/s and number of samples.
+    capacity: (u64, u64),
+    /// That of the round before, in bit/s; zero before the first whole round.
+    before: u64,
+    /// Mean relative rise from one round to the next, times [`ROUNDS`], in parts of [`UNIT`]; rounds in which the capacity
+    /// fell count as zero.
+    rises: u64,
     least_rtt: Option<Duration>,
     /// The queue of the last round.
     queue: Duration,
@@ -64,9 +73,9 @@ impl Buffer {
     pub fn new(goal: Goal) -> Buffer {
         Buffer {
             goal,
-            capacity: (0.0, 0),
-            before: None,
-            rise: 0.0,
+            capacity: (0, 0),
+            before: 0,
+            rises: 0,
             least_rtt: None,
             queue: Duration::ZERO,
             rtprop: Duration::ZERO,
@@ -78,7 +87,7 @@ impl Buffer {
         if round_start {
             self.on_round(rtprop);
         }
-        self.capacity = (self.capacity.0 + capacity.as_bps() as f64, self.capacity.1 + 1);
+        self.capacity = (self.capacity.0.saturating_add(capacity.as_bps()), self.capacity.1 + 1);
         self.least_rtt = [self.least_rtt, rtt].into_iter().flatten().min();
     }
 
@@ -88,12 +97,13 @@ impl Buffer {
             self.queue = least.saturating_sub(rtprop);
         }
         let (sum, count) = std::mem::take(&mut self.capacity);
-        let mean = sum / f64::from(count.max(1));
-        if let Some(before) = self.before.filter(|before| *before > 0.0) {
-            let rise = (mean / before - 1.0).clamp(0.0, 1.0);
-            self.rise += (rise - self.rise) / ROUNDS;
+        let mean = sum / count.max(1);
+        if self.before > 0 {
+            let rise = mean.saturating_sub(self.before).min(self.before);
+            let rise = (u128::from(rise) * u128::from(UNIT) / u128::from(self.before)) as u64;
+            self.rises = self.rises - self.rises / ROUNDS + rise;
         }
-        self.before = Some(mean);
+        self.before = mean;
     }
 
     /// The queue that it aims at.
@@ -101,7 +111,10 @@ impl Buffer {
         match self.goal {
             Goal::None => Duration::ZERO,
             Goal::Fixed(span) => span,
-            Goal::Adaptive => self.rtprop.mul_f64(GAIN * self.rise).min(MOST),
+            Goal::Adaptive => {
+                let rtprop = self.rtprop.min(MAX_RTPROP).as_nanos() as u64;
+                Duration::from_nanos(rtprop * self.rises / (ROUNDS * UNIT / GAIN)).min(MOST)
+            }
         }
     }
 
@@ -158,8 +171,8 @@ mod tests {
         assert_eq!(target(0.0), Duration::ZERO, "a steady cell needs none");
         let (small, large) = (target(0.02), target(0.1));
         // Half of the rounds rise.
-        assert!((small.as_secs_f64() - 0.040 * GAIN * 0.01).abs() < 2e-4, "{small:?}");
-        assert!((large.as_secs_f64() - 0.040 * GAIN * 0.05).abs() < 1e-3, "{large:?}");
+        assert!((small.as_secs_f64() - 0.040 * GAIN as f64 * 0.01).abs() < 2e-4, "{small:?}");
+        assert!((large.as_secs_f64() - 0.040 * GAIN as f64 * 0.05).abs() < 1e-3, "{large:?}");
         assert_eq!(target(0.9), MOST);
     }
 }

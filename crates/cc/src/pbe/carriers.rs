@@ -156,7 +156,7 @@ pub struct CellState {
     pub own_prbs: f64,
     /// PRBs of the carriers.
     pub carrier_prbs: f64,
-    /// PRBs given to this device ÷ its fair share, over seconds.
+    /// PRBs given to this device ÷ its fair share, over seconds; one without PRBs in the window, as in an outage.
     pub long_term_share: f64,
     /// Users of the carriers, weighted by PRBs.
     pub users: f64,
@@ -273,7 +273,8 @@ impl Carriers {
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3; PBE-CC §4.1
     pub fn state(&mut self) -> CellState {
-        let mut state = CellState::default();
+        // Without PRBs in the window, as in an outage, the scheduler passes over nobody.
+        let mut state = CellState { long_term_share: 1.0, ..CellState::default() };
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
         let mut idle_share = f64::INFINITY;

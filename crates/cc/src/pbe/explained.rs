@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-/// The longest delay that is looked at, in subframes.
+/// Subframes that are remembered. Of a longer delay, only the part in these counts.
 ///
-/// Chosen: a second. What is longer is not explained.
+/// Chosen: a second. After an outage of several seconds, the packets that waited show nothing but the outage.
 pub const LONGEST: u64 = 1_024;
 
 /// One subframe, summed over the active carriers.
@@ -53,12 +53,14 @@ impl Explained {
         entry.is_reported = true;
     }
 
-    /// Whether more than `most` of the `delay` of a packet that arrives now is not explained. A subframe that was not
+    /// Whether more than `most` of the `delay` of a packet that arrives now, as far as it lies in the remembered subframes, is
+    /// not explained. A subframe that was not
     /// reported explains nothing. A subframe in which nothing could be carried, as in a gap of a trace, explains itself.
     pub fn leaves_more_than(&self, most: Duration, delay: Duration) -> bool {
         let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;
+        let delay = delay.min(Duration::from_millis(LONGEST));
         let (mut left, mut subframe) = (delay, self.newest);
-        for _ in 0..millis(delay).min(LONGEST) {
+        for _ in 0..millis(delay) {
             if self.is_full(subframe) {
                 left = left.saturating_sub(Duration::from_millis(1));
                 if left <= most {
@@ -117,8 +119,10 @@ mod tests {
         assert!(!reported(|subframe| if subframe >= 2_720 { 5 } else { 50 }).leaves_more_than(MOST, delay));
         // The last 200 ms were full: 100 ms are left.
         assert!(reported(|subframe| if subframe >= 2_800 { 5 } else { 50 }).leaves_more_than(MOST, delay));
-        assert!(!reported(|_| 0).leaves_more_than(MOST, Duration::from_millis(1_040)), "bounded memory");
-        assert!(reported(|_| 0).leaves_more_than(MOST, Duration::from_secs(9)));
+        let long = Duration::from_secs(9);
+        assert!(!reported(|_| 0).leaves_more_than(MOST, long), "full as far as memory goes");
+        assert!(reported(|_| 50).leaves_more_than(MOST, long));
+        assert!(reported(|subframe| if subframe >= 2_100 { 0 } else { 50 }).leaves_more_than(MOST, long));
     }
 
     #[test]

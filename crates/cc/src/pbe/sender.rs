@@ -275,7 +275,7 @@ impl Pbe {
         match self.phase {
             Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
             // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
-            // Differs: with a goal for the queue, and then by `buffer_ms` only.
+            // Differs: more while the queue in the base station is shorter than its target (`buffer_ms`).
             Phase::Wireless => self.rate = self.buffer.fill(capacity),
             Phase::ProbeDelay | Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
             Phase::Check { .. } | Phase::Held => {}

@@ -208,7 +208,7 @@ fn mistakes_are_refused_with_place_key_and_remedy() {
         .run(&["sim", "biscay-uplink", "--scheme", "biscay@window"])
         .refused(&["biscay@window", "for an upload choose the scheme without it"]);
     shell
-        .run(&["sim", "competitor", "--scheme", "biscay:sample_ms=10:sample_ms=20"])
+        .run(&["sim", "competitor", "--scheme", "biscay:sample_ms=100:sample_ms=200"])
         .refused(&["`sample_ms`", "set twice"]);
     shell.run(&["sim", "competitor", "--scheme", "copa:delta=0"]).refused(&["`delta`", "at least 0.001"]);
     shell.run(&["sim", "competitor", "--set", "cell.prbs=0"]).refused(&["cell.prbs"]);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * How much of a queue the flow keeps in the base station: the twin of crates/cc/src/pbe/buffer.rs, which says why each rule is
+ * what it is.
+ *
+ * Source: PBE-CC §7
+ */
+#ifndef AIRPACE_PBE_BUFFER_H
+#define AIRPACE_PBE_BUFFER_H
+
+#include "pbe_state.h"
+
+/* What it aims at, where `goal` is that of the options. */
+AP_FN ap_u64 pbe_buffer_target(const struct pbe_buffer *b, ap_u32 goal)
+{
+	ap_u64 rtprop = ap_min(b->rtprop, PBE_BUFFER_RTPROP);
+
+	if (goal != AP_PBE_ADAPTIVE)
+		return goal * AP_US;
+	return ap_min(rtprop * b->rises / (PBE_BUFFER_ROUNDS * PBE_BUFFER_UNIT / PBE_BUFFER_GAIN), PBE_BUFFER_MOST);
+}
+
+AP_FN void pbe_buffer_init(struct pbe_buffer *b, ap_u32 goal)
+{
+	b->least_rtt = AP_NONE;
+	b->target = pbe_buffer_target(b, goal);
+}
+
+/* A round is over. */
+AP_CALL int pbe_buffer_round(struct pbe_buffer *b, ap_u32 goal, ap_u64 rtprop)
+{
+	ap_u64 mean, rise;
+
+	if (!b)
+		return 0;
+	b->rtprop = rtprop;
+	if (b->least_rtt != AP_NONE)
+		b->queue = ap_less(b->least_rtt, rtprop);
+	mean = b->sum / ap_max(b->count, 1);
+	if (b->before) {
+		rise = ap_min(ap_less(mean, b->before), b->before) * PBE_BUFFER_UNIT / b->before;
+		b->rises += rise - b->rises / PBE_BUFFER_ROUNDS;
+	}
+	b->before = mean;
+	b->sum = b->count = 0;
+	b->least_rtt = AP_NONE;
+	b->target = pbe_buffer_target(b, goal);
+	return 0;
+}
+
+/* An ACK with the capacity that it reports. */
+AP_FN void pbe_buffer_ack(struct pbe_buffer *b, ap_u32 goal, int round_start, ap_u64 capacity, ap_u64 rtt, ap_u64 rtprop)
+{
+	if (round_start)
+		pbe_buffer_round(b, goal, rtprop);
+	b->sum += capacity;
+	b->count++;
+	b->least_rtt = ap_min(b->least_rtt, rtt);
+}
+
+/* The rate that fills the queue up to the target, at this capacity: at most a quarter more. */
+AP_FN ap_u64 pbe_buffer_fill(const struct pbe_buffer *b, ap_u64 capacity)
+{
+	ap_u64 missing = ap_less(b->target, b->queue);
+
+	if (!missing || !b->rtprop)
+		return capacity;
+	/* In parts of 2^24. */
+	missing = ap_min((missing << 24) / b->rtprop, 1 << 22);
+	return capacity + ((capacity * missing + (1 << 23)) >> 24);
+}
+
+#endif

@@ -1,0 +1,131 @@
+//! PBE-CC where the capacity changes within a round trip: cells whose channels fade, recorded links, and a link with an outage.
+
+use std::path::Path;
+
+use airpace_core::Streams;
+use airpace_sim::Scenario;
+
+mod common;
+use common::{run, scenario};
+
+/// What a scheme reaches: its part of the capacity, and its 95th percentile of queueing delay in ms.
+fn reached(scenario: &Scenario, scheme: &str, seed: u64) -> (f64, f64) {
+    const FROM_S: f64 = 2.0;
+    let to_s = scenario.duration_s;
+    let (_, notebook) = run(scenario, scheme, seed);
+    let flow = &notebook.flows[0];
+    let carried = flow.mbps(0.0, to_s) * to_s / 8e-6;
+    (carried / notebook.capacity_bytes[0] as f64, flow.queueing_delay_ms(0.95, FROM_S, to_s))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Median over scenarios of the part of the capacity, and of the 95th percentile of delay over BBR's.
+fn medians<'a>(scenarios: impl Iterator<Item = (&'a str, Scenario)>) -> (f64, f64) {
+    let (mut used, mut delays) = (vec![], vec![]);
+    for (seed, (name, scenario)) in (1..).zip(scenarios) {
+        let ((part, p95), (bbr, bbrs_p95)) =
+            (reached(&scenario, "pbe", seed), reached(&scenario, "bbr", seed));
+        println!("{name}: pbe {part:.3}, {p95:.0} ms; bbr {bbr:.3}, {bbrs_p95:.0} ms");
+        used.push(part);
+        delays.push(p95 / bbrs_p95);
+    }
+    (median(used), median(delays))
+}
+
+#[test]
+fn a_cell_that_fades_is_used_at_half_of_bbrs_delay() {
+    let cells = [
+        ("50, 42, 16, 'epa', 5", "pedestrian"),
+        ("25, 20, 20, 'epa', 3", "slow pedestrian"),
+        ("50, 80, 12, 'epa', 30", "cyclist in a flat channel"),
+        ("25, 160, 16, 'eva', 30", "car in a town"),
+        ("100, 42, 20, 'etu', 60", "car between houses"),
+        ("50, 80, 12, 'eva', 120", "car on a motorway"),
+        ("100, 160, 8, 'epa', 10", "edge of the cell"),
+    ];
+    let (used, delay) = medians(cells.iter().map(|&(cell, name)| {
+        let [prbs, rtt, sinr, profile, speed] = cell.split(", ").collect::<Vec<_>>()[..] else {
+            panic!("{cell}")
+        };
+        let text = format!(
+            "duration_s = 15
+            cell = {{ prbs = {prbs} }}
+            device = [{{ radio.channel = {{ sinr_db = {sinr}, fading = {profile}, speed_kmh = {speed} }} }}]
+            flow = [{{ rtt_ms = {rtt} }}]"
+        );
+        (name, scenario(&text))
+    }));
+    assert!(used >= 0.94, "{used} of the capacity in the median");
+    assert!(delay <= 0.5, "{delay} of BBR's 95th percentile in the median");
+}
+
+fn over_trace(trace: &Path, seconds: u32) -> Scenario {
+    scenario(&format!(
+        "duration_s = {seconds}
+        trace = {{ file = {trace:?}, allow_holes = true, telemetry = true, link.buffer.bytes = 3_000_000 }}
+        flow = [{{ rtt_ms = 42 }}]"
+    ))
+}
+
+#[test]
+fn recorded_links_are_used_at_half_of_bbrs_delay() {
+    let Some(folder) = airpace_testing::recordings("traces") else { return };
+    let names = [
+        "ATT-LTE-driving-2016.down",
+        "ATT-LTE-driving-2016.up",
+        "TMobile-LTE-short.down",
+        "TMobile-LTE-short.up",
+        "Verizon-EVDO-driving.up",
+        "nyc-taxi3.down",
+        "nyc-timessquare-3201711.down",
+        "nyc-timessquare-3204803.down",
+        "orange4g-A.up",
+    ];
+    let found: Vec<_> = names.iter().filter(|name| folder.join(name).exists()).collect();
+    if found.len() < names.len() {
+        return airpace_testing::skipped("some of the recorded links are missing");
+    }
+    let (used, delay) = medians(found.iter().map(|&&name| (name, over_trace(&folder.join(name), 60))));
+    assert!(used >= 0.94, "{used} of the capacity in the median");
+    assert!(delay <= 0.5, "{delay} of BBR's 95th percentile in the median");
+}
+
+/// A link of 4 Mbit/s that nearly vanishes for five seconds, is gone for 5.2 s, and returns with 3 Mbit/s. Its chances come at
+/// random.
+#[test]
+fn after_an_outage_the_link_is_used_again_at_once() {
+    const RETURN_MS: u32 = 20_200;
+    let file = std::env::temp_dir().join(format!("airpace-outage-{}.down", std::process::id()));
+    for seed in 1..=5 {
+        let mut rng = Streams::new(seed).stream("chances");
+        let chances: String = (1..30_000_u32)
+            .filter(|&ms| {
+                let mbps = match ms {
+                    0..10_000 => 4.0,
+                    10_000..15_000 if ms / 250 % 4 == 0 => 0.5,
+                    10_000..15_000 => 0.1,
+                    15_000..RETURN_MS => 0.0,
+                    _ => 3.0,
+                };
+                rng.chance(mbps / 12.0)
+            })
+            .map(|ms| format!("{ms}\n"))
+            .collect();
+        std::fs::write(&file, chances).unwrap();
+        let (_, notebook) = run(&over_trace(&file, 29), "pbe", seed);
+        let flow = &notebook.flows[0];
+        let returned = f64::from(RETURN_MS) * 1e-3;
+        let mbps = flow.mbps(returned + 0.3, returned + 1.3);
+        assert!(mbps > 2.2, "seed {seed}: {mbps} of 3 Mbit/s after the outage");
+        assert!(
+            !flow.states.iter().any(|state| state.starts_with("Internet")),
+            "seed {seed}: {:?}",
+            flow.states
+        );
+    }
+    std::fs::remove_file(file).unwrap();
+}
