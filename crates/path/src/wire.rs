@@ -186,7 +186,7 @@ impl WirePlan {
 
     /// The same wire seen from its far end: the packets that are lost on the way are lost here, and the others pass at once.
     /// `None` if what happens to a packet depends on when it enters.
-    pub(crate) fn from_far_end(&self) -> Option<WirePlan> {
+    pub(crate) fn seen_from_far_end(&self) -> Option<WirePlan> {
         let plan = self.impairments.map(|plan| ImpairmentsPlan { delays_by_jitter: false, ..plan });
         let depends_on_time = |plan: &ImpairmentsPlan| {
             let ImpairmentsPlan { sway, on_off, reorder, rate, batch, .. } = plan;

@@ -231,7 +231,7 @@ impl NetworkPlan {
     /// Whether a flow whose sender stands near ([`NetworkPlan::seen_from_near`]) finds what it finds across its wire, if each
     /// packet leaves earlier by what it takes over the wire. That is not so where this depends on when it leaves.
     pub fn is_same_from_near(&self) -> bool {
-        self.forward.from_far_end().is_some()
+        self.forward.seen_from_far_end().is_some()
     }
 
     /// The jitter of each data packet of a flow on its wire, in a run with these random numbers: in order, without end. `None` if

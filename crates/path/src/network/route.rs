@@ -69,7 +69,7 @@ impl<D, A> Flow<D, A> {
                 && direction == Direction::Downlink
                 && plan.near.iter().any(|flow| usize::from(flow.0) == index);
             let config = match is_near {
-                true => config.from_far_end().unwrap_or(WirePlan::IDEAL),
+                true => config.seen_from_far_end().unwrap_or(WirePlan::IDEAL),
                 false => config.with_delay(wire_delay),
             };
             let wire = Wire::new(&config, streams, &name);

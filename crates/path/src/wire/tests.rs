@@ -324,7 +324,7 @@ fn from_its_far_end_a_wire_loses_the_same_packets_at_once() {
         duplicate: 0.2,
         ..WireConfig::default()
     };
-    let near = config.plan().unwrap().from_far_end().expect("nothing depends on time");
+    let near = config.plan().unwrap().seen_from_far_end().expect("nothing depends on time");
     let near = crossing(Wire::new(&near, &Streams::new(1), "wire"), 500, 100 * MS);
     let far = crossing(wire(config), 500, 100 * MS);
     let fates = |exits: &[Exit]| exits.iter().map(|exit| (exit.packet.number, exit.fate)).collect::<Vec<_>>();
@@ -334,5 +334,5 @@ fn from_its_far_end_a_wire_loses_the_same_packets_at_once() {
         reorder: Some(ReorderConfig { probability: 0.1, extra_ms: 1.0 }),
         ..WireConfig::default()
     };
-    assert!(reordering.plan().unwrap().from_far_end().is_none(), "packets that overtake each other");
+    assert!(reordering.plan().unwrap().seen_from_far_end().is_none(), "packets that overtake each other");
 }
