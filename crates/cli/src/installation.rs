@@ -33,6 +33,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/first-run.md", include_str!("../../../docs/guide/first-run.md")),
     ("guide/install.md", include_str!("../../../docs/guide/install.md")),
     ("guide/kernel.md", include_str!("../../../docs/guide/kernel.md")),
+    ("guide/keys.md", include_str!("../../../docs/guide/keys.md")),
     ("guide/kpis.md", include_str!("../../../docs/guide/kpis.md")),
     ("guide/libod.md", include_str!("../../../docs/guide/libod.md")),
     ("guide/phones.md", include_str!("../../../docs/guide/phones.md")),

@@ -130,7 +130,7 @@ const SEQUENCE: u8 = 0x30;
 
 /// The first element of DER: its tag, its content as far as it is here, and what follows it.
 ///
-/// Source: X.690 §8.1.3 (lengths); of an indefinite length all that follows is the content
+/// Source: ITU-T X.690, 2021 §8.1.3 (lengths); of an indefinite length all that follows is the content
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = bytes.split_first_chunk::<2>()?;
     let (length, content) = match first {

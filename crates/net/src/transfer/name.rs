@@ -15,7 +15,7 @@ pub const JOURNAL: &str = ".airpace-part.json";
 
 /// Bytes of a part of a name.
 ///
-/// Source: Linux, `NAME_MAX`
+/// Source: Linux include/uapi/linux/limits.h (`NAME_MAX`)
 const MOST_PART: usize = 255;
 
 /// Bytes of the beginning of a long name that the name of its incomplete file keeps. Behind it come `~`, 32 digits of the

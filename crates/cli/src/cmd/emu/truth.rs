@@ -266,10 +266,14 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
     Ok(measured)
 }
 
+/// Bytes of the list of a kernel's congestion controls: a name has at most 15.
+const MOST_NAMES: u64 = 4096;
+
 /// The congestion controls that the kernel has now.
 fn available() -> anyhow::Result<Vec<String>> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    let text = airpace_files::read_to_string(Path::new(file), MOST_NAMES)
+        .with_context(|| format!("cannot read {file}"))?;
     Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
