@@ -189,7 +189,7 @@ def test_variants_cannot_be_swept_and_the_error_says_what_can(story: str, tmp_pa
 def test_a_flow_with_a_scheme_of_its_own_is_told_apart(story: str, tmp_path: Path) -> None:
     (tmp_path / "both.toml").write_text(STORY + '[[flow]]\nlabel = "other"\nrtt_ms = 20\n')
     sweep = airpace.sweep("both.toml", set={"flow.1.scheme": ["reno", "bbr"]}, schemes=["cubic"], out="mine")
-    rows = pl.DataFrame(sweep.results).select("scheme", "flow.1.scheme", "flow", "flow_scheme").rows()
+    rows = pl.DataFrame(sweep.results).select("scheme", "flow.1.scheme", "flow_label", "flow_scheme").rows()
     assert rows == [
         ("cubic", "reno", "phone", "cubic"),
         ("cubic", "reno", "other", "reno"),
