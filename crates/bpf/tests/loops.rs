@@ -25,8 +25,8 @@ use airpace_sim::{Scenario, builtin};
 /// A controller in C. It answers nothing while another controls: the kernel's BBR.
 type InC = Box<dyn FnMut(&Entry) -> Option<Control> + Send>;
 
-/// The controller in C, told what the one in Rust is told; the one in Rust answers before the first word and where C does
-/// not.
+/// The controller in C, which gets the calls that the one in Rust gets. The one in Rust answers before the first entry and where
+/// the one in C does not.
 struct Looped {
     rust: Traced,
     answer: Arc<Mutex<Option<Control>>>,

@@ -7,6 +7,7 @@
 //!
 //! Differs: MORC §3.1 pL counts every loss alike.
 
+use super::target::LEAST_FULL_MS;
 use crate::pcc::interval::Report;
 
 /// The minimum number of lost packets of an interval that overflowed a buffer.
@@ -30,17 +31,16 @@ const OF_MEAN: f64 = 1.5;
 /// interval in twenty of such a link was an overflow; the memory of one lasts for ten seconds and more.
 const DEVIATIONS_SQUARED: f64 = 4.0;
 
-/// Intervals of which the mean loss is taken.
+/// The number of intervals over which the loss is averaged.
 ///
-/// Chosen: sixteen intervals, less than a second, tell a lossy link from an overflow. Of the first intervals, each weighs
-/// the same, so that a link's loss is known from the first one on.
+/// Chosen: sixteen intervals, less than a second, distinguish a lossy link from an overflow. Each of the first sixteen weighs the same,
+/// so that a link's loss is known from the first one on.
 const MEAN_OF: u32 = 16;
 
 /// The minimum queueing delay of an overflow, in ns.
 ///
-/// Chosen: [`Target`](super::target::Target) aims at 5 ms in the shortest buffer; below that, no queue can be told from
-/// jitter.
-const MIN_QUEUE_NS: f64 = 5e6;
+/// Chosen: the least target of a full buffer; below that, a queue does not differ from jitter.
+const MIN_QUEUE_NS: f64 = LEAST_FULL_MS * 1e6;
 
 /// The mean loss of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Takes in the report of an interval of which something arrived. Returns whether a buffer overflowed in it.
+    /// Takes in the report of an interval in which packets arrived. Returns whether a buffer overflowed in it.
     /// `queue_ms` is its mean queueing delay; `is_near_crest` is whether that is near the longest one.
     pub fn learn(&mut self, report: &Report, queue_ms: f64, is_near_crest: bool) -> bool {
         let sent = report.packets as f64;

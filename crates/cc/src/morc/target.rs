@@ -39,8 +39,8 @@ const FULL_PART: f64 = 0.5;
 
 /// The target in the shortest buffer.
 ///
-/// Chosen: a third of the least target; below it, no queue can be told from jitter.
-const LEAST_FULL_MS: f64 = 5.0;
+/// Chosen: a third of the least target; below it, a queue does not differ from jitter.
+pub(super) const LEAST_FULL_MS: f64 = 5.0;
 
 /// How fast the memory of a full buffer fades, per second.
 ///

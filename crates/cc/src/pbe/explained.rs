@@ -54,8 +54,8 @@ impl Explained {
     }
 
     /// Whether more than `most` of the `delay` of a packet that arrives now, as far as it lies in the remembered subframes, is
-    /// not explained. A subframe that was not
-    /// reported explains nothing. A subframe in which nothing could be carried, as in a gap of a trace, explains itself.
+    /// not explained. A subframe that was not reported explains nothing. A subframe in which nothing could be carried, as in a gap
+    /// of a trace, explains itself.
     pub fn leaves_more_than(&self, most: Duration, delay: Duration) -> bool {
         let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;
         let delay = delay.min(Duration::from_millis(LONGEST));
