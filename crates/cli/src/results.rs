@@ -5,7 +5,7 @@ use std::io::Write;
 
 use airpace_eval::comparison;
 use airpace_eval::numbers::{Shown, Spread, is_zero, shown};
-use airpace_eval::summary::by_scheme;
+use airpace_eval::summary::{by_scheme, is_under_test};
 use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
 use airpace_eval::{Choice, Outcome, RunSummary, Summary, metric};
 use airpace_path::trace::Start;
@@ -170,7 +170,7 @@ fn table(runs: &[&RunSummary]) -> Table {
     for (scheme, of_scheme) in by_scheme(runs) {
         let vary = seeds_matter(&of_scheme);
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
-            let is_under_test = flow.scheme == scheme;
+            let is_under_test = is_under_test(runs, index);
             let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };
             let numbers = COLUMNS.map(|(_, path, has_deviation)| {
                 if path == UTILIZATION && has_oracle {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::Transfers;
 use crate::expect::value;
 use crate::numbers::{self, Spread};
-use crate::summary::{RunSummary, by_scheme};
+use crate::summary::{RunSummary, by_scheme, is_under_test};
 
 /// Minimum rate of the best scheme, relative to the highest rate of all schemes; of transfers, the minimum share that
 /// arrived.
@@ -37,7 +37,7 @@ const ORACLE: &str = "oracle";
 #[derive(Debug)]
 struct Standing<'a> {
     scheme: &'a str,
-    /// By seed: the throughput of all flows that ran the scheme, in Mbit/s.
+    /// By seed: the throughput of all flows under test, in Mbit/s.
     rates_mbps: Vec<f64>,
     /// The mean share of what the Oracle carried or, if it did not run, of the path's capacity; 1 is all. `None` where the path has
     /// no capacity, where the flow does not take all that it can get, or where several flows ran the scheme.
@@ -48,7 +48,7 @@ struct Standing<'a> {
     loss: f64,
     /// The median completion time of transfers, in s; `None` where there are none, or none was complete.
     completion_s: Option<f64>,
-    /// The transfers of the first flow that ran the scheme: how many arrived, of how many that were due.
+    /// The transfers of the first flow under test that has any: how many arrived, of how many that were due.
     transfers: Option<(u64, u64)>,
 }
 
@@ -251,7 +251,7 @@ impl<'a> Standing<'a> {
     /// The standing of the scheme of `runs`, which are among `all` runs of the scenario. `None` if no flow ran the scheme under test.
     fn of(scheme: &'a str, runs: &[&RunSummary], all: &[&RunSummary]) -> Option<Standing<'a>> {
         let indices: Vec<usize> =
-            (0..runs[0].flows.len()).filter(|index| runs[0].flows[*index].scheme == scheme).collect();
+            (0..runs[0].flows.len()).filter(|index| is_under_test(all, *index)).collect();
         let first = &runs[0].flows[*indices.first()?];
         let mean_of = |index: usize, path: &str| {
             Spread::of(runs.iter().map(|run| value(&run.flows[index].metrics, path)))
@@ -262,8 +262,9 @@ impl<'a> Standing<'a> {
             indices.iter().map(|index| run.flows[*index].metrics.throughput_mbps).sum()
         };
         let is_alone = indices.len() == 1 && first.greedy;
-        let transfers =
-            Transfers::pooled(runs.iter().map(|run| run.flows[indices[0]].metrics.transfers.as_ref()));
+        let transfers = indices.iter().find_map(|index| {
+            Transfers::pooled(runs.iter().map(|run| run.flows[*index].metrics.transfers.as_ref()))
+        });
         Some(Standing {
             scheme,
             rates_mbps: runs.iter().map(flows).collect(),
@@ -459,6 +460,17 @@ mod tests {
         let said = words(&runs);
         assert!(said.starts_with("Best here: all."), "{said}");
         assert!(said.contains("few completed 80 of 400 transfers, each in 0.100 s in the median"), "{said}");
+    }
+
+    #[test]
+    fn a_rival_that_runs_the_scheme_under_test_is_a_rival_still() {
+        let mut runs = [run("cubic", 1, 20.0, 90.0), run("bbr", 1, 40.0, 90.0)];
+        for run in &mut runs {
+            run.flows[0].scheme = "cubic".to_owned();
+        }
+        let said = words(&runs);
+        assert!(said.starts_with("Best here: bbr. bbr carried 80 %"), "{said}");
+        assert!(said.ends_with("cubic 40 % with 90 ms."), "without the rival's 60 Mbit/s: {said}");
     }
 
     #[test]

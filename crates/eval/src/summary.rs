@@ -152,6 +152,12 @@ pub fn by_scheme<'a>(runs: &[&'a RunSummary]) -> Vec<(&'a str, Vec<&'a RunSummar
     schemes
 }
 
+/// Whether the flow with this index runs the scheme under test in all of these runs of a scenario. A flow with a scheme of its
+/// own may run the same scheme in some of them.
+pub fn is_under_test(runs: &[&RunSummary], index: usize) -> bool {
+    runs.iter().all(|run| run.flows.get(index).is_some_and(|flow| flow.scheme == run.scheme))
+}
+
 impl RunSummary {
     /// A run's numbers, with the names from its facts.
     pub fn new(facts: &RunFacts, measured: Measured) -> RunSummary {

@@ -2,7 +2,7 @@
 
 use crate::metrics::Transfers;
 use crate::numbers;
-use crate::summary::{RunSummary, by_scheme};
+use crate::summary::{RunSummary, by_scheme, is_under_test};
 
 /// A column: its heading, and the value in seconds that it shows.
 type Column = (&'static str, fn(&Transfers) -> Option<f64>);
@@ -28,7 +28,7 @@ pub struct Row {
     pub scheme: String,
     /// The flow.
     pub flow: String,
-    /// The scheme that it ran, where that is another one.
+    /// The scheme that it ran, if that is its own and not the one under test.
     pub own_scheme: Option<String>,
     /// Its transfers in all runs.
     pub transfers: Transfers,
@@ -53,7 +53,7 @@ pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
         for (index, flow) in its[0].flows.iter().enumerate() {
             let of_runs = its.iter().map(|run| run.flows.get(index)?.metrics.transfers.as_ref());
             let Some(transfers) = Transfers::pooled(of_runs) else { continue };
-            let own_scheme = (flow.scheme != scheme).then(|| flow.scheme.clone());
+            let own_scheme = (!is_under_test(runs, index)).then(|| flow.scheme.clone());
             rows.push(Row { scheme: scheme.to_owned(), flow: flow.flow.clone(), own_scheme, transfers });
         }
     }

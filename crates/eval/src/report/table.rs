@@ -6,7 +6,7 @@ use super::series::significant;
 use crate::expect::value;
 use crate::metrics::FlowMetrics;
 use crate::numbers::{Shown, Spread, is_zero, shown};
-use crate::summary::{FlowSummary, RunSummary, by_scheme};
+use crate::summary::{FlowSummary, RunSummary, by_scheme, is_under_test};
 
 /// One column: the metric's path in `summary.json`, its heading and unit.
 #[derive(Clone, Copy, Serialize)]
@@ -97,7 +97,7 @@ pub(super) fn texts(metrics: &FlowMetrics, columns: &[Column]) -> Vec<String> {
 pub(super) struct Row {
     scheme: String,
     flow: String,
-    /// The scheme it ran, where that is not the one under test.
+    /// The scheme it ran, if that is its own and not the one under test.
     own_scheme: Option<String>,
     seeds: usize,
     /// A cell per column.
@@ -140,14 +140,15 @@ pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
         for index in 0..its[0].flows.len() {
             let flows: Vec<(u64, &FlowSummary)> =
                 its.iter().map(|run| (run.seed, &run.flows[index])).collect();
-            rows.push(row(scheme, &flows, columns));
+            let own_scheme = (!is_under_test(runs, index)).then(|| flows[0].1.scheme.clone());
+            rows.push(row(scheme, own_scheme, &flows, columns));
         }
     }
     rows.sort_by_key(|row| row.own_scheme.is_some());
     rows
 }
 
-fn row(scheme: &str, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
+fn row(scheme: &str, own_scheme: Option<String>, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
     let points: Vec<Point> = flows.iter().filter_map(|(seed, flow)| Point::of(*seed, flow)).collect();
     let first = flows[0].1;
     let mut cells: Vec<Cell> = columns.iter().map(|column| Cell::of(column, flows)).collect();
@@ -157,7 +158,7 @@ fn row(scheme: &str, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
     Row {
         scheme: scheme.to_owned(),
         flow: first.flow.clone(),
-        own_scheme: (first.scheme != scheme).then(|| first.scheme.clone()),
+        own_scheme,
         seeds: flows.len(),
         cells,
         point: (points.len() == flows.len()).then(|| Point::mean(&points)),

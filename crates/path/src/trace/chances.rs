@@ -183,7 +183,9 @@ impl Trace {
         let mbps_per_chance = CHANCE.bits().0 as f64 * 1e-6;
         let count = chances.len().max(1) as f64;
         let mean = chances.iter().sum::<u64>() as f64 / count;
-        let variance = chances.iter().map(|&n| (n as f64 - mean) * (n as f64 - mean)).sum::<f64>() / count;
+        // The sum of nothing is -0.
+        let variance =
+            chances.iter().map(|&n| (n as f64 - mean) * (n as f64 - mean)).sum::<f64>() / count + 0.0;
         TraceInfo {
             opportunities: self.times_ms.len() as u64,
             seconds: self.period_ms() as f64 * 1e-3,

@@ -418,14 +418,14 @@ impl Series<'_> {
             for ((name, _), rates) in METHODS.iter().zip(&of.rates) {
                 let lead = format!("  {name:<8} ");
                 if rates.windows == 0 {
-                    writeln!(self.out, "{lead}not told")?;
+                    writeln!(self.out, "{lead}not reported")?;
                     continue;
                 }
                 let (mean, most, busy) = (rates.sum_mbps / rates.windows as f64, rates.max_mbps, rates.busy);
-                let told = format!(
+                let rates = format!(
                     "mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {busy} windows"
                 );
-                writeln!(self.out, "{}", hang(&lead, &told, lead.len(), columns()))?;
+                writeln!(self.out, "{}", hang(&lead, &rates, lead.len(), columns()))?;
             }
         }
         Ok(())
