@@ -323,6 +323,28 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
 }
 
 #[test]
+fn the_python_package_is_installed_without_a_build_of_the_program() {
+    const PYTHON: &str = r#"#!/bin/sh
+[ "$2" = venv ] || exit 0
+mkdir -p "$3/bin"
+printf '#!/bin/sh\necho "pip $*" >> "$CALLS"\n' > "$3/bin/pip"
+chmod +x "$3/bin/pip"
+"#;
+    let machine = Machine::ready();
+    machine.program("python3", PYTHON);
+    let elsewhere = machine.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("a folder");
+    let made = machine.start(&machine.root().join("airpace"), &elsewhere, &["python", "own venv"]);
+    let said = text(&made.stderr);
+    assert!(made.status.success(), "{said}");
+    assert_eq!(machine.builds(), 0, "pip builds the module");
+    let package = format!("{}[plots]", machine.root().display());
+    assert!(machine.calls().contains(&format!("pip install --disable-pip-version-check {package}")), "{said}");
+    assert!(elsewhere.join("own venv/bin/pip").is_file(), "relative to the user's folder");
+    assert!(said.contains(&format!(". '{}/own venv/bin/activate'", elsewhere.display())), "{said}");
+}
+
+#[test]
 fn an_installer_of_another_checksum_is_not_started() {
     let machine = Machine::fresh();
     machine.program("cc", "#!/bin/sh\nexit 0\n");
