@@ -17,7 +17,8 @@
 //!  r = C · (1 + (target − q)/H),   C = the received rate
 //! ```
 //!
-//! No trial is needed for it.
+//! No trial is needed for it. What the path loses by chance is sent in addition ([`losses`](super::losses)): it is the same at
+//! any rate, so it does not move the rate at which u is greatest.
 //!
 //! Source: MORC §3.1 Utility
 //!
@@ -313,7 +314,8 @@ impl Ahead {
             false => look.received_mbps,
         };
         let gain = (self.target_ms - look.queue_ms) / ahead_ms * self.boost;
-        let rate_mbps = self.base_mbps * (1.0 + gain.clamp(-MOST_CHANGE, MOST_CHANGE));
+        let rate_mbps =
+            self.base_mbps * self.losses.sent_per_arrived() * (1.0 + gain.clamp(-MOST_CHANGE, MOST_CHANGE));
         // An interval that the window or the application kept below its rate does not show that the rate was too high.
         if self.is_limited && look.queue_ms < self.target_ms {
             rate_mbps.max(self.rate_mbps)
@@ -371,7 +373,7 @@ impl Ahead {
     fn resume(&mut self) {
         self.phase = Phase::Adjusting;
         self.decision = self.decision.wrapping_add(1);
-        self.rate_mbps = self.base_mbps;
+        self.rate_mbps = self.base_mbps * self.losses.sent_per_arrived();
         self.emptied = Some(self.now);
         self.resumed = self.now;
     }
