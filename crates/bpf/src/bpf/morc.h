@@ -120,7 +120,7 @@ AP_FN void morc_empty(struct morc *m)
 /* Bytes to send for each byte that is to arrive, times MORC_GAIN: what is lost by chance is made up for. */
 AP_FN ap_u64 morc_sent_per_arrived(const struct morc *m)
 {
-	return MORC_GAIN * PCC_ONE / (PCC_ONE - ap_min(m->mean_loss, PCC_ONE / 8));
+	return MORC_GAIN * PCC_ONE / (PCC_ONE - ap_min(m->mean_loss, PCC_ONE * 11 / 100));
 }
 
 AP_FN void morc_resume(struct morc *m)
@@ -334,7 +334,7 @@ AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queu
 	ap_u64 chance = is_many ? expected >> 6 : expected << 10;
 	int may_be_full = queue >= MORC_LEAST_FULL && is_near_crest;
 
-	if (is_first || !may_be_full || r->loss < m->mean_loss) {
+	if (is_first || !may_be_full || r->loss <= bound) {
 		m->mean_of = ap_min(m->mean_of + 1, MORC_MEAN_OF);
 		m->mean_loss = (m->mean_loss * (m->mean_of - 1) + r->loss) / m->mean_of;
 	}

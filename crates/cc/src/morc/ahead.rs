@@ -306,7 +306,8 @@ impl Ahead {
         }
         self.boost = if is_empty && self.profile.boost { (self.boost * BOOST).min(MOST_BOOST) } else { 1.0 };
         self.best.set_window(Duration::from_secs_f64(self.profile.memory_loops * self.loop_ms(path) * 1e-3));
-        let best_mbps = self.best.update(self.now, look.received_mbps);
+        // In whole bit/s, so that a constant rate is no less at the next look, however doubles round.
+        let best_mbps = self.best.update(self.now, (look.received_mbps * 1e6).round() * 1e-6);
         // What arrives over an empty queue is what was sent, not what would fit. The capacity is then at least the
         // rate that was sent, and probably the best one lately.
         self.base_mbps = match is_empty {
