@@ -106,8 +106,6 @@ pub struct Cubic {
     recovery: Recovery,
     /// What the last reduction changed.
     before: Option<Before>,
-    /// Whether the window collapsed and nothing was acknowledged since.
-    collapsed: bool,
     idle: Idle,
 }
 
@@ -150,7 +148,6 @@ impl Cubic {
             srtt: None,
             recovery: Recovery::new(recovery),
             before: None,
-            collapsed: false,
             idle: Idle::default(),
         }
     }
@@ -204,8 +201,8 @@ impl Cubic {
         self.cwnd = epoch.next_window(acked, cwnd, &ack.rtt);
     }
 
-    /// Source: RFC 9438 §4.6, §4.7
-    fn reduce(&mut self, prior_inflight: Bytes) {
+    /// Remembers what a reduction changes.
+    fn remember(&mut self) {
         self.before = Some(Before {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
@@ -213,6 +210,11 @@ impl Cubic {
             cwnd_prior: self.cwnd_prior,
             epoch: self.epoch.take(),
         });
+    }
+
+    /// Source: RFC 9438 §4.6, §4.7
+    fn reduce(&mut self, prior_inflight: Bytes) {
+        self.remember();
         // RFC 9438 §4.7: a flow that did not return to its last maximum leaves room for others.
         let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
         self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
@@ -257,7 +259,6 @@ impl Controller for Cubic {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.idle.on_ack(ack);
         self.srtt = Some(ack.rtt.smoothed);
-        self.collapsed = false;
         if self.recovery.was_none(ack) {
             self.undo();
         }
@@ -279,7 +280,8 @@ impl Controller for Cubic {
             LossCause::Threshold if self.recovery.begins(loss) => self.reduce(loss.prior_inflight),
             LossCause::Threshold => {}
             LossCause::Persistent => {
-                if !self.collapsed {
+                if self.recovery.collapse(loss) {
+                    self.remember();
                     self.set_threshold(loss.prior_inflight); // RFC 9438 §4.8
                 }
                 self.w_max = None; // RFC 9438 §4.8: the next curve begins where slow start ends
@@ -288,8 +290,6 @@ impl Controller for Cubic {
                 }
                 self.cwnd = 1.0; // RFC 5681 §3.1
                 self.epoch = None;
-                self.collapsed = true;
-                self.recovery.collapse(loss);
             }
         }
     }

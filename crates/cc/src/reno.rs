@@ -53,8 +53,6 @@ pub struct Reno {
     recovery: Recovery,
     /// The window and the threshold before the last reduction.
     before: (Bytes, Bytes),
-    /// Whether the window collapsed and nothing was acknowledged since.
-    collapsed: bool,
     idle: Idle,
     /// Whether queues may mark its packets.
     ecn: bool,
@@ -70,7 +68,6 @@ impl Reno {
             counted: Bytes::ZERO,
             recovery: Recovery::new(recovery),
             before: (Bytes::ZERO, Bytes::ZERO),
-            collapsed: false,
             idle: Idle::default(),
             ecn: false,
         }
@@ -88,10 +85,14 @@ impl Reno {
     }
 
     /// Source: RFC 5681 §3.1 Eq. 4
-    fn reduce(&mut self, prior_inflight: Bytes) {
+    fn lower_threshold(&mut self, prior_inflight: Bytes) {
         self.before = (self.cwnd, self.ssthresh);
         let whole = self.recovery.reduced_from(prior_inflight, self.cwnd);
         self.ssthresh = Bytes(whole.0 / 2).max(Bytes(2 * self.mss.0));
+    }
+
+    fn reduce(&mut self, prior_inflight: Bytes) {
+        self.lower_threshold(prior_inflight);
         self.recovery.falls(self.cwnd, self.ssthresh, self.mss);
         self.cwnd = self.ssthresh;
     }
@@ -107,7 +108,6 @@ impl Controller for Reno {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.idle.on_ack(ack);
-        self.collapsed = false;
         if self.recovery.was_none(ack) {
             let (cwnd, ssthresh) = self.before;
             self.cwnd = self.cwnd.max(cwnd);
@@ -139,12 +139,10 @@ impl Controller for Reno {
             LossCause::Threshold if self.recovery.begins(loss) => self.reduce(loss.prior_inflight),
             LossCause::Threshold => {}
             LossCause::Persistent => {
-                if !self.collapsed {
-                    self.reduce(loss.prior_inflight); // RFC 5681 §3.1: not again for what was sent again
+                if self.recovery.collapse(loss) {
+                    self.lower_threshold(loss.prior_inflight);
                 }
                 self.cwnd = self.mss; // RFC 5681 §3.1: loss window
-                self.collapsed = true;
-                self.recovery.collapse(loss);
             }
         }
     }

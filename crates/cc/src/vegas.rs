@@ -179,7 +179,6 @@ pub struct Vegas {
     /// Acknowledged packets that count for Reno's growth.
     counted: u64,
     recovery: Recovery,
-    collapsed: bool,
     idle: Idle,
 }
 
@@ -218,7 +217,6 @@ impl Vegas {
             sent: Bytes::ZERO,
             counted: 0,
             recovery: Recovery::default(),
-            collapsed: false,
             idle: Idle::default(),
         }
     }
@@ -323,7 +321,6 @@ impl Controller for Vegas {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.idle.on_ack(ack);
-        self.collapsed = false;
         if let Some(rtt) = ack.rtt.latest {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
             self.round.least_rtt = Some(self.round.least_rtt.map_or(rtt, |least| least.min(rtt)));
@@ -364,12 +361,10 @@ impl Controller for Vegas {
             }
             LossCause::Threshold => {}
             LossCause::Persistent => {
-                if !self.collapsed {
+                if self.recovery.collapse(loss) {
                     self.ssthresh = (self.cwnd / 2).max(LEAST_WINDOW); // RFC 5681 §3.1 Eq. 4
                 }
                 self.cwnd = 1; // RFC 5681 §3.1
-                self.collapsed = true;
-                self.recovery.collapse(loss);
                 self.round = Round::new(loss.next_number, false);
             }
         }

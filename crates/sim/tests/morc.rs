@@ -109,13 +109,12 @@ fn trials_in_both_directions_cost_utilization_where_the_path_changes() {
     );
 }
 
-/// The share of `morc` beside one flow of `rival` on 50 Mbit/s, 40 ms, with a buffer of so many BDPs.
-fn share_beside(scheme: &str, rival: &str, bdps: f64) -> f64 {
+/// The share of `morc` beside one flow of `rival` on a link of `mbps` with a buffer of `buffer_ms`.
+fn share_beside(scheme: &str, rival: &str, (mbps, rtt_ms, buffer_ms): (f64, f64, f64)) -> f64 {
     let text = format!(
         "name = \"beside\"\nschemes = [\"reno\"]\nduration_s = 60.0\n\
-         [internet]\nrate_mbps = 50.0\nbuffer.ms = {:?}\n\
-         [[flow]]\nrtt_ms = 40.0\n[[flow]]\nrtt_ms = 40.0\nstart_s = 0.5\nscheme = \"{rival}\"\n",
-        40.0 * bdps
+         [internet]\nrate_mbps = {mbps:?}\nbuffer.ms = {buffer_ms:?}\n\
+         [[flow]]\nrtt_ms = {rtt_ms:?}\n[[flow]]\nrtt_ms = {rtt_ms:?}\nstart_s = 0.5\nscheme = \"{rival}\"\n",
     );
     let scenario = airpace_sim::Scenario::load(&text, "beside.toml", &[]).unwrap();
     let flows = watched::watch(&scenario, scheme, 1);
@@ -126,13 +125,21 @@ fn share_beside(scheme: &str, rival: &str, bdps: f64) -> f64 {
 #[test]
 fn neither_it_nor_cubic_nor_bbr_falls_below_a_third_of_its_share() {
     for rival in ["cubic", "bbr"] {
-        for bdps in [1.0, 5.0] {
-            let share = share_beside("morc", rival, bdps);
-            assert!((1.0 / 6.0..5.0 / 6.0).contains(&share), "{share} beside {rival} with {bdps} BDP");
+        for buffer_ms in [40.0, 200.0] {
+            let share = share_beside("morc", rival, (50.0, 40.0, buffer_ms));
+            assert!((1.0 / 6.0..5.0 / 6.0).contains(&share), "{share} beside {rival} with {buffer_ms} ms");
         }
     }
-    let yielding = share_beside("morc:rival=off", "cubic", 5.0);
+    let yielding = share_beside("morc:rival=off", "cubic", (50.0, 40.0, 200.0));
     assert!(yielding < 1.0 / 6.0, "without its window, it leaves the link to CUBIC: {yielding}");
+}
+
+#[test]
+fn nor_does_cubic_in_a_buffer_of_ten_milliseconds() {
+    for (mbps, rtt_ms) in [(5.0, 20.0), (5.0, 40.0), (10.0, 20.0), (20.0, 10.0), (40.0, 20.0)] {
+        let share = share_beside("morc", "cubic", (mbps, rtt_ms, 10.0));
+        assert!((0.2..0.85).contains(&share), "{share} on {mbps} Mbit/s, {rtt_ms} ms");
+    }
 }
 
 #[test]

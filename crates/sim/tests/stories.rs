@@ -145,6 +145,20 @@ fn every_scheme_survives_ten_seconds_without_acks() {
 }
 
 #[test]
+fn a_first_window_without_acks_does_not_end_slow_start() {
+    // Neither the ACKs of the first window nor those of the first probes arrive: after 3 s, all counts as lost.
+    let text = "duration_s = 10
+        internet = { rate_mbps = 20, buffer.ms = 100 }
+        ack_outage = [{ at_s = 0, for_s = 3.1 }]
+        flow = [{ rtt_ms = 100 }]";
+    for scheme in ["reno", "reno@linux", "cubic", "cubic@linux"] {
+        let (_, notebook) = run(&scenario(text), scheme, 1);
+        let mbps = notebook.flows[0].mbps(5.0, 10.0);
+        assert!(mbps > 0.9 * 20.0, "{scheme}: {mbps} of 20 Mbit/s, although no packet was lost");
+    }
+}
+
+#[test]
 fn an_application_sends_when_as_fast_and_as_much_as_the_scenario_says() {
     let path = "duration_s = 10\ninternet.rate_mbps = 20\n";
     let arrived =

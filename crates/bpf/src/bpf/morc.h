@@ -117,10 +117,16 @@ AP_FN void morc_empty(struct morc *m)
 	m->rival = AP_NONE;
 }
 
+/* Bytes to send for each byte that is to arrive, times MORC_GAIN: what is lost by chance is made up for. */
+AP_FN ap_u64 morc_sent_per_arrived(const struct morc *m)
+{
+	return MORC_GAIN * PCC_ONE / (PCC_ONE - ap_min(m->mean_loss, PCC_ONE * 11 / 100));
+}
+
 AP_FN void morc_resume(struct morc *m)
 {
 	m->phase = MORC_ADJUSTING;
-	m->rate = m->base;
+	m->rate = (ap_min(m->base, AP_MOST_RATE) * morc_sent_per_arrived(m) + MORC_GAIN / 2) / MORC_GAIN;
 	m->emptied = m->resumed = m->now;
 }
 
@@ -198,6 +204,7 @@ AP_FN ap_u64 morc_rule(struct morc *m, ap_u64 received, ap_u64 queue, int is_sil
 	gain = ap_min(gain, MORC_MOST_FULL) * MORC_GAIN / ahead;
 	gain = ap_min(ap_min(gain, MORC_GAIN) * morc_boost(m->boost) / MORC_GAIN, MORC_GAIN / 2);
 	gain = queue > m->target ? MORC_GAIN - gain : MORC_GAIN + gain;
+	gain = (gain * morc_sent_per_arrived(m) + MORC_GAIN / 2) / MORC_GAIN;
 	rate = (ap_min(m->base, AP_MOST_RATE) * gain + MORC_GAIN / 2) / MORC_GAIN;
 	return m->is_limited && queue < m->target ? ap_max(rate, m->rate) : rate;
 }
@@ -313,8 +320,11 @@ AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 qu
 	return 1;
 }
 
-/* Whether an interval lost more than chance explains, at a queue that is longer than jitter. Keeps the mean loss. */
-AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queue)
+/*
+ * Whether an interval lost more than chance explains, at a queue that may be a full buffer. Keeps the mean loss by chance,
+ * which is lost at other queues too.
+ */
+AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queue, int is_near_crest)
 {
 	ap_u64 bound = PCC_ONE / 50 + m->mean_loss + m->mean_loss / 2, is_first = !m->mean_of;
 	int is_many = r->packets > 4096;
@@ -322,11 +332,13 @@ AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queu
 	ap_u64 sent = ap_min(r->packets, 1ULL << 20), expected = sent * m->mean_loss;
 	ap_u64 beyond = ap_less(ap_min(r->lost, sent) * PCC_ONE, sent * bound) >> (is_many ? 19 : 11);
 	ap_u64 chance = is_many ? expected >> 6 : expected << 10;
+	int may_be_full = queue >= MORC_LEAST_FULL && is_near_crest;
 
-	m->mean_of = ap_min(m->mean_of + 1, MORC_MEAN_OF);
-	m->mean_loss = (m->mean_loss * (m->mean_of - 1) + r->loss) / m->mean_of;
-	return !is_first && r->lost >= MORC_OVERFLOW_PACKETS && r->loss > bound && beyond * beyond > chance &&
-	       queue >= MORC_LEAST_FULL;
+	if (is_first || !may_be_full || r->loss <= bound) {
+		m->mean_of = ap_min(m->mean_of + 1, MORC_MEAN_OF);
+		m->mean_loss = (m->mean_loss * (m->mean_of - 1) + r->loss) / m->mean_of;
+	}
+	return !is_first && r->lost >= MORC_OVERFLOW_PACKETS && r->loss > bound && beyond * beyond > chance && may_be_full;
 }
 
 /* Takes in the report of an interval. Returns whether the current one must end now. */
@@ -349,7 +361,7 @@ AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
 	m->is_limited = r->sent_rate * 10 < r->rate * 9;
 	m->arrived = r->acked_rate;
 	is_near_crest = queue * 10 > m->crest * 7;
-	if (morc_overflows(m, r, queue) && is_near_crest && m->tuning.overflow) {
+	if (morc_overflows(m, r, queue, is_near_crest) && m->tuning.overflow) {
 		m->full = ap_min(ap_max(queue, AP_MS), MORC_MOST_FULL);
 		m->overflowed = 1;
 	}

@@ -17,7 +17,8 @@
 //!  r = C · (1 + (target − q)/H),   C = the received rate
 //! ```
 //!
-//! No trial is needed for it.
+//! No trial is needed for it. What the path loses by chance is sent in addition ([`losses`](super::losses)): it is the same at
+//! any rate, so it does not move the rate at which u is greatest.
 //!
 //! Source: MORC §3.1 Utility
 //!
@@ -305,7 +306,8 @@ impl Ahead {
         }
         self.boost = if is_empty && self.profile.boost { (self.boost * BOOST).min(MOST_BOOST) } else { 1.0 };
         self.best.set_window(Duration::from_secs_f64(self.profile.memory_loops * self.loop_ms(path) * 1e-3));
-        let best_mbps = self.best.update(self.now, look.received_mbps);
+        // In whole bit/s, so that a constant rate is no less at the next look, however doubles round.
+        let best_mbps = self.best.update(self.now, (look.received_mbps * 1e6).round() * 1e-6);
         // What arrives over an empty queue is what was sent, not what would fit. The capacity is then at least the
         // rate that was sent, and probably the best one lately.
         self.base_mbps = match is_empty {
@@ -313,7 +315,8 @@ impl Ahead {
             false => look.received_mbps,
         };
         let gain = (self.target_ms - look.queue_ms) / ahead_ms * self.boost;
-        let rate_mbps = self.base_mbps * (1.0 + gain.clamp(-MOST_CHANGE, MOST_CHANGE));
+        let rate_mbps =
+            self.base_mbps * self.losses.sent_per_arrived() * (1.0 + gain.clamp(-MOST_CHANGE, MOST_CHANGE));
         // An interval that the window or the application kept below its rate does not show that the rate was too high.
         if self.is_limited && look.queue_ms < self.target_ms {
             rate_mbps.max(self.rate_mbps)
@@ -371,7 +374,7 @@ impl Ahead {
     fn resume(&mut self) {
         self.phase = Phase::Adjusting;
         self.decision = self.decision.wrapping_add(1);
-        self.rate_mbps = self.base_mbps;
+        self.rate_mbps = self.base_mbps * self.losses.sent_per_arrived();
         self.emptied = Some(self.now);
         self.resumed = self.now;
     }

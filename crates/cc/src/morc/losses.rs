@@ -5,6 +5,10 @@
 //! slows down with each round. An overflow is more loss than chance explains, at a queue that is longer than jitter and
 //! near the longest one that was measured since the queue was last empty.
 //!
+//! Chance is what the path loses while no buffer can be full. At a queue that may be a full buffer, only what chance explains
+//! counts: overflows that follow each other would otherwise become the mean, and a flow beside a rival in a short buffer
+//! would take all of the link.
+//!
 //! Differs: MORC §3.1 pL counts every loss alike.
 
 use super::target::LEAST_FULL_MS;
@@ -20,6 +24,11 @@ pub const OVERFLOW_PACKETS: u64 = 3;
 /// Chosen: four times the paper's greatest random loss of 0.5 %.
 const OVERFLOW_LOSS: f64 = 0.02;
 
+/// The maximum share of the packets that [`Losses::sent_per_arrived`] makes up for.
+///
+/// Chosen: a little more than the paper's loss at which the utility is zero, a tenth.
+const MAX_MADE_UP: f64 = 0.11;
+
 /// The multiple of the mean loss that is chance.
 ///
 /// Chosen: the mean of sixteen intervals is off by a quarter now and then.
@@ -31,7 +40,7 @@ const OF_MEAN: f64 = 1.5;
 /// interval in twenty of such a link was an overflow; the memory of one lasts for ten seconds and more.
 const DEVIATIONS_SQUARED: f64 = 4.0;
 
-/// The number of intervals over which the loss is averaged.
+/// The number of intervals over which the loss by chance is averaged.
 ///
 /// Chosen: sixteen intervals, less than a second, distinguish a lossy link from an overflow. Each of the first sixteen weighs the same,
 /// so that a link's loss is known from the first one on.
@@ -42,9 +51,10 @@ const MEAN_OF: u32 = 16;
 /// Chosen: the least target of a full buffer; below that, a queue does not differ from jitter.
 const MIN_QUEUE_NS: f64 = LEAST_FULL_MS * 1e6;
 
-/// The mean loss of a flow.
+/// What a flow loses by chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
+    /// The mean share of packets lost by chance.
     mean: f64,
     /// Intervals so far, up to [`MEAN_OF`].
     intervals: u32,
@@ -58,12 +68,23 @@ impl Losses {
         let bound = OVERFLOW_LOSS + OF_MEAN * self.mean;
         let beyond = report.lost as f64 - sent * bound;
         let is_no_chance = report.loss > bound && beyond * beyond > DEVIATIONS_SQUARED * sent * self.mean;
-        let is_first = self.intervals == 0;
-        self.intervals = (self.intervals + 1).min(MEAN_OF);
-        self.mean += (report.loss - self.mean) / f64::from(self.intervals);
         // Whole nanoseconds, so that a queue of just that length is found, however doubles round.
         let is_queue = (queue_ms * 1e6).round() >= MIN_QUEUE_NS;
-        !is_first && report.lost >= OVERFLOW_PACKETS && is_no_chance && is_queue && is_near_crest
+        let may_be_full = is_queue && is_near_crest;
+        let is_first = self.intervals == 0;
+        if is_first || !may_be_full || report.loss <= bound {
+            self.intervals = (self.intervals + 1).min(MEAN_OF);
+            self.mean += (report.loss - self.mean) / f64::from(self.intervals);
+        }
+        !is_first && report.lost >= OVERFLOW_PACKETS && is_no_chance && may_be_full
+    }
+
+    /// Bytes to send for each byte that is to arrive.
+    ///
+    /// A path that loses a tenth of the packets delivers less than its capacity unless more is sent. Without this, the rate
+    /// would fall with each look at a queue that is shorter than the loss times H of the rule.
+    pub fn sent_per_arrived(&self) -> f64 {
+        1.0 / (1.0 - self.mean.min(MAX_MADE_UP))
     }
 }
 
@@ -115,6 +136,25 @@ mod tests {
         assert!(!after(0).learn(&report(500, 10), 40.0, true), "2 %");
         assert!(!after(5).learn(&report(50, 12), 40.0, true), "less than two deviations");
         assert!(!Losses::default().learn(&report(50, 20), 40.0, true), "nothing is known of the link yet");
+    }
+
+    #[test]
+    fn overflows_in_a_row_do_not_become_chance() {
+        let mut losses = after(0);
+        for _ in 0..30 {
+            assert!(losses.learn(&report(50, 15), 40.0, true));
+        }
+        assert_eq!(losses.sent_per_arrived(), 1.0);
+        for _ in 0..30 {
+            losses.learn(&report(50, 15), 3.0, true);
+        }
+        assert!(!losses.learn(&report(50, 15), 40.0, true), "the link loses that at an empty queue too");
+    }
+
+    #[test]
+    fn what_is_lost_by_chance_is_made_up_for_within_a_bound() {
+        assert!((after(5).sent_per_arrived() - 1.0 / 0.9).abs() < 1e-9, "a tenth");
+        assert!((after(20).sent_per_arrived() - 1.0 / 0.89).abs() < 1e-9, "eleven in a hundred at most");
     }
 
     #[test]

@@ -28,6 +28,16 @@ impl Holes {
         self.recovered
     }
 
+    /// Whether a recovery is in progress.
+    pub fn is_open(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// Whether the packet `number` is in flight and carries lost data again.
+    pub fn is_filled_by(&self, number: u64) -> bool {
+        self.again.binary_search_by_key(&number, |(number, _)| *number).is_ok()
+    }
+
     /// A packet left.
     pub fn on_sent(&mut self, sent: &Sent) {
         self.send(sent.number);

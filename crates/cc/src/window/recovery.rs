@@ -7,12 +7,11 @@
 //!                       loss seen             all that was lost has arrived after all
 //! ```
 
-use std::collections::VecDeque;
-
 use airpace_core::Bytes;
 
 use crate::controller::{Ack, Loss, Sent, SentPacket};
 use crate::scheme::{OptionSpec, Options, SchemeError};
+use crate::window::Holes;
 
 /// How episodes are counted, and how the window falls in one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +50,6 @@ impl Kind {
     }
 }
 
-/// The number of separate runs of retransmissions. Packets sent for the first time lie between the runs.
-///
-/// Chosen: a window that loses every other packet has one run; only losses far apart make more.
-const RUNS: usize = 64;
-
 /// Notices episodes.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
@@ -65,9 +59,12 @@ pub struct Recovery {
     active: bool,
     /// Bytes in flight when it was noticed.
     inflight: Bytes,
-    again: Retransmissions,
+    /// What of the episodes of [`Kind::Linux`] has not arrived yet.
+    holes: Holes,
     /// Whether packets were declared lost since the last ACK.
     losing: bool,
+    /// Whether everything in flight was declared lost and nothing has been acknowledged since.
+    collapsed: bool,
     fall: Option<Fall>,
     /// The losses of the current or last episode; `None` if something else than losses reduced the window.
     doubted: Option<Doubted>,
@@ -81,15 +78,6 @@ struct Doubted {
     lost: u64,
     /// How many of them arrived after all.
     arrived: u64,
-}
-
-/// Which packets carry lost data again. A transport that gives each packet its own number does not tell this.
-#[derive(Clone, Debug, Default)]
-struct Retransmissions {
-    /// Lost packets of the episode that were not yet sent again. They are sent before anything new.
-    owed: u64,
-    /// First and last number of each run, by rising number.
-    runs: VecDeque<(u64, u64)>,
 }
 
 /// A window on its way down.
@@ -115,26 +103,31 @@ impl Recovery {
 
     /// Whether these losses begin an episode.
     pub fn begins(&mut self, loss: &Loss<'_>) -> bool {
-        if self.kind == Kind::Linux {
-            self.again.owed += loss.packets.len() as u64;
-        }
         self.losing = true;
         let begins = self.begins_with(loss.packets, loss.next_number, loss.inflight);
+        if self.kind == Kind::Linux {
+            self.holes.on_loss(loss);
+        }
+        self.doubt(loss, begins);
+        begins
+    }
+
+    /// These losses may prove to be none. `anew`: they reduced the window, so those before them no longer count.
+    fn doubt(&mut self, loss: &Loss<'_>, anew: bool) {
         let first = loss.packets.first().map_or(loss.next_number, |packet| packet.number);
-        if begins {
+        if anew {
             self.doubted = Some(Doubted { first, lost: 0, arrived: 0 });
         }
         if let Some(doubted) = &mut self.doubted {
             doubted.first = doubted.first.min(first);
             doubted.lost += loss.packets.len() as u64;
         }
-        begins
     }
 
-    /// Whether this ACK shows that nothing was lost in the last episode: the packets were only late. The episode is over
-    /// then, and its reduction is to be undone.
+    /// Whether this ACK shows that nothing was lost in the last episode or collapse: the packets, or all their ACKs, were
+    /// late or lost. The episode is over then, and its reduction is to be undone.
     ///
-    /// Source: RFC 9438 §4.9; RFC 4015; Linux tcp_input.c (tcp_try_undo_dsack)
+    /// Source: RFC 9438 §4.9; RFC 4015; RFC 5682 (of timeouts); Linux tcp_input.c (tcp_try_undo_dsack, tcp_try_undo_loss)
     pub fn was_none(&mut self, ack: &Ack<'_>) -> bool {
         let Some(doubted) = &mut self.doubted else { return false };
         let is_of_it = |packet: &&SentPacket| packet.declared_lost && packet.number >= doubted.first;
@@ -143,7 +136,6 @@ impl Recovery {
             return false;
         }
         doubted.arrived += arrived;
-        self.again.owed = self.again.owed.saturating_sub(arrived);
         if doubted.arrived < doubted.lost {
             return false;
         }
@@ -164,15 +156,12 @@ impl Recovery {
     }
 
     fn begins_with(&mut self, packets: &[SentPacket], next_number: u64, inflight: Bytes) -> bool {
-        let is_of_this = |number| {
-            number < self.until || (self.kind == Kind::Linux && self.active && self.again.holds(number))
-        };
+        let is_of_this = |number| number < self.until || (self.active && self.holes.is_filled_by(number));
         if packets.iter().all(|packet| is_of_this(packet.number)) {
             return false;
         }
         self.until = next_number;
         self.active = true;
-        self.again.runs.clear();
         self.inflight = inflight;
         true
     }
@@ -201,19 +190,18 @@ impl Recovery {
 
     /// A packet left.
     pub fn on_sent(&mut self, sent: &Sent) {
-        self.again.on_sent(sent.number);
+        self.holes.on_sent(sent);
         self.fall.iter_mut().for_each(|fall| fall.sent += 1);
     }
 
     /// Whether the window must not grow yet after this ACK.
     pub fn rests(&mut self, ack: &Ack<'_>) -> bool {
+        self.collapsed = false;
+        self.holes.on_ack(ack);
         let newest = ack.packets.last().map_or(0, |packet| packet.number);
         let over = match self.kind {
             Kind::Quic => newest >= self.until,
-            // The last retransmission of an episode is the last to arrive.
-            Kind::Linux => {
-                self.again.owed == 0 && newest >= self.again.last().unwrap_or(self.until.saturating_sub(1))
-            }
+            Kind::Linux => !self.holes.is_open() && newest.saturating_add(1) >= self.until,
         };
         if self.active && over {
             self.finish();
@@ -225,19 +213,22 @@ impl Recovery {
 
     /// The episode is over.
     fn finish(&mut self) {
-        self.until = self.again.last().map_or(self.until, |last| self.until.max(last.saturating_add(1)));
         self.active = false;
-        self.again.runs.clear();
         self.fall = None;
     }
 
-    /// All that was in flight is lost: there is nothing left to recover.
-    pub fn collapse(&mut self, loss: &Loss<'_>) {
+    /// All that was in flight is lost: there is nothing left to recover. Returns whether the threshold of slow start falls:
+    /// a collapse of what was sent again lowers it no further.
+    ///
+    /// Source: RFC 5681 §3.1
+    pub fn collapse(&mut self, loss: &Loss<'_>) -> bool {
         self.until = loss.next_number;
         self.active = false;
-        self.again = Retransmissions::default();
+        self.holes = Holes::default();
         self.fall = None;
-        self.doubted = None;
+        let is_first = !std::mem::replace(&mut self.collapsed, true);
+        self.doubt(loss, is_first);
+        is_first
     }
 
     /// Whether an episode is in progress.
@@ -248,32 +239,6 @@ impl Recovery {
     /// The window to use instead of the controller's while it falls.
     pub fn window(&self) -> Option<Bytes> {
         self.fall.map(|fall| fall.window)
-    }
-}
-
-impl Retransmissions {
-    fn on_sent(&mut self, number: u64) {
-        if self.owed == 0 {
-            return;
-        }
-        self.owed -= 1;
-        match self.runs.back_mut() {
-            Some((_, last)) if last.saturating_add(1) == number => *last = number,
-            _ => self.runs.push_back((number, number)),
-        }
-        if self.runs.len() > RUNS {
-            // The two oldest runs become one.
-            let oldest = self.runs.pop_front().map_or(number, |(first, _)| first);
-            self.runs[0].0 = oldest;
-        }
-    }
-
-    fn holds(&self, number: u64) -> bool {
-        self.runs.iter().any(|&(first, last)| (first..=last).contains(&number))
-    }
-
-    fn last(&self) -> Option<u64> {
-        self.runs.back().map(|&(_, last)| last)
     }
 }
 
@@ -344,6 +309,22 @@ mod tests {
                 inflight: Bytes(self.inflight * MSS.0),
                 next_number: self.next,
                 cause: LossCause::Threshold,
+            })
+        }
+
+        /// Nothing was acknowledged for long. Whether the threshold falls.
+        fn collapse(&mut self, numbers: &[u64]) -> bool {
+            let lost = packets(numbers);
+            let prior_inflight = Bytes(self.inflight * MSS.0);
+            self.inflight = 0;
+            self.recovery.collapse(&Loss {
+                now: Time::ZERO,
+                packets: &lost,
+                lost: prior_inflight,
+                prior_inflight,
+                inflight: Bytes::ZERO,
+                next_number: self.next,
+                cause: LossCause::Persistent,
             })
         }
 
@@ -485,15 +466,18 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_retransmissions_are_bounded() {
-        let mut flow = Flow::new(Kind::Linux, 1_000);
-        for number in 0..400 {
-            flow.lose(&[number]);
+    fn a_collapse_was_none_once_all_that_was_lost_has_arrived() {
+        for kind in [Kind::Quic, Kind::Linux] {
+            let mut flow = Flow::new(kind, 3);
+            assert!(flow.collapse(&[0, 1, 2]));
             flow.send_one();
+            assert!(!flow.collapse(&[3]), "what was sent again lowers no threshold");
             flow.send_one();
+            assert!(!flow.arrive_late(0) && !flow.arrive_late(1) && !flow.arrive_late(3), "{kind:?}");
+            assert!(flow.arrive_late(2), "{kind:?}: only ACKs were lost");
+            assert!(!flow.acknowledge(4));
+            flow.send_one();
+            assert!(flow.collapse(&[5]), "the next silence is another one");
         }
-        assert!(flow.recovery.again.runs.len() <= RUNS);
-        assert!(flow.recovery.again.holds(1_000), "the oldest runs were merged");
-        assert!(flow.recovery.again.holds(1_798) && !flow.recovery.again.holds(1_799));
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn until_data(
     stop: &AtomicBool,
 ) -> Option<usize> {
     let device = &ports.devices.first()?.1;
+    let mut lost = 0;
     while !stop.load(Ordering::Relaxed) {
         let mut waiting = [PollFd::new(device, PollFlags::IN), PollFd::new(&ports.far, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -58,18 +59,22 @@ pub(super) fn until_data(
                 return Some(length);
             }
             let came = Clock::start();
-            if let Some(takes) = takes(world, direction, length) {
-                std::thread::sleep(takes.saturating_sub(came.now() - Time::ZERO));
-                // One that is not taken is sent again.
-                let _ = to.write(&room[..length]);
-            }
+            let Some(takes) = takes(world, lost, direction, length) else {
+                lost += 1;
+                continue;
+            };
+            std::thread::sleep(takes.saturating_sub(came.now() - Time::ZERO));
+            // One that is not taken is sent again.
+            let _ = to.write(&room[..length]);
         }
     }
     None
 }
 
-/// How long a packet takes over the network if the network begins with it; `None` if it gets lost.
-fn takes(world: &World, direction: Direction, length: usize) -> Option<Duration> {
+/// How long a packet takes over the network if the network begins with it, after `lost` others got lost; `None` if it gets
+/// lost. Each loss changes the random numbers: with the same ones, every packet that replaces a lost one would get lost.
+fn takes(world: &World, lost: u64, direction: Direction, length: usize) -> Option<Duration> {
+    let world = World { seed: world.seed.wrapping_add(lost), ..world.clone() };
     let mut crossing = world.begin::<()>();
     let arrival = Arrival { device: DeviceId(0), direction, bytes: Bytes(length as u64), ecn: Ecn::NotEct };
     let mut ended = Ended::default();

@@ -12,7 +12,7 @@ use airpace_emu::turn::{Begins, Interfaces, Turn, Turned};
 
 use super::replayed;
 use super::turning::{interface, packet};
-use super::worlds::long_wire;
+use super::worlds::{long_wire, lossy_wire};
 
 /// How long the world takes each way.
 const DELAY: Duration = Duration::from_millis(30);
@@ -65,4 +65,41 @@ fn handshakes_cross_before_the_network_begins_with_the_first_data() {
     // Three crossings had gone by when it began.
     let (anew, before) = (replayed.over, before.now());
     assert!(anew + 3 * DELAY <= before, "{anew:?} of {before:?}");
+}
+
+#[test]
+fn a_handshake_that_gets_lost_gets_through_when_it_is_sent_again() {
+    for seed in 1..=6 {
+        let world = lossy_wire(Duration::from_millis(1), 0.5, seed);
+        let far_space = Space::ROOT;
+        let device_space = far_space.device(1).expect("a device");
+        let (far, server) = interface();
+        let (port, phone) = interface();
+        let folder = tempfile::tempdir().expect("a folder");
+        let stop = Arc::new(AtomicBool::new(false));
+        let turn = Turn {
+            interfaces: Interfaces { devices: vec![(1, port)], far, space: far_space },
+            spool: Spool::begin(folder.path()).expect("a record"),
+            reports: None,
+            clock: Clock::start(),
+            begins: Begins::WithData,
+            stop: Arc::clone(&stop),
+        };
+        let mut room = [0; 2_000];
+        let first = std::thread::scope(|scope| {
+            let turning = scope.spawn(|| turn.run(&world));
+            for bytes in [60, 1_500] {
+                for number in 0..32 {
+                    let sent =
+                        packet(far_space, device_space, bytes, airpace_core::Ecn::NotEct, false, number);
+                    server.send(&sent).expect("a socket");
+                }
+            }
+            let first = phone.recv(&mut room).expect("a socket");
+            stop.store(true, Ordering::Relaxed);
+            turning.join().expect("the turning thread");
+            first
+        });
+        assert_eq!(first, 60, "seed {seed}: data came, and no packet of 32 handshakes before it");
+    }
 }

@@ -210,10 +210,15 @@ pub fn marking_link() -> World {
 
 /// Nothing but a wire that takes so long each way.
 pub fn long_wire(delay: Duration) -> World {
-    let wire = WireConfig::default();
+    lossy_wire(delay, 0.0, 1)
+}
+
+/// The same, which loses this share of the packets to the device.
+pub fn lossy_wire(delay: Duration, loss: f64, seed: u64) -> World {
+    let wires = (&WireConfig { loss, ..WireConfig::default() }, &WireConfig::default());
     let rtt_ms = 2e3 * delay.as_secs_f64();
-    let plan = plan(LastHopPlan::Nothing(None), 1, Direction::Downlink, (&wire, &wire), None, rtt_ms);
-    World { plan, devices: 1, seed: 1 }
+    let plan = plan(LastHopPlan::Nothing(None), 1, Direction::Downlink, wires, None, rtt_ms);
+    World { plan, devices: 1, seed }
 }
 
 /// Bursts of packets both ways. Half of them ask for marks.

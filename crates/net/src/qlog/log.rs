@@ -21,11 +21,6 @@ use super::wire::{Header, Kind, Parameters, Space};
 /// Source: RFC 7464 §2.2
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// So many later packets arrived before one that counts as reordered too far.
-///
-/// Source: RFC 9002 §6.1.1 (`kPacketThreshold`)
-const PACKET_THRESHOLD: u64 = 3;
-
 /// A window that no flow reaches says that there is none.
 ///
 /// Chosen: a petabyte.
@@ -68,8 +63,6 @@ struct Page {
     file: Option<Growing>,
     /// Packets that ask for an ACK and have none, with their lengths.
     outstanding: BTreeMap<(Space, u64), u64>,
-    /// The highest number of each space that was acknowledged.
-    acked: BTreeMap<Space, u64>,
     /// Of the delays in the ACKs of this side, and of the peer.
     exponents: [Option<u64>; 2],
     /// What was last told.
@@ -87,7 +80,6 @@ impl Log {
             now,
             file: None,
             outstanding: BTreeMap::new(),
-            acked: BTreeMap::new(),
             exponents: [None; 2],
             metrics: Map::new(),
         })))
@@ -186,9 +178,7 @@ impl Log {
         let space = spaces.find(|space| page.outstanding.get(&(*space, number)) == Some(&bytes));
         let space = space.unwrap_or(Space::Application);
         page.outstanding.remove(&(space, number));
-        let acked = page.acked.get(&space).copied();
-        let by_reordering = acked.is_some_and(|acked| acked >= number.saturating_add(PACKET_THRESHOLD));
-        page.event("recovery:packet_lost", form::lost(space, number, bytes, by_reordering));
+        page.event("recovery:packet_lost", form::lost(space, number, bytes));
     }
 
     /// How the connection does now. Only what has changed is told.
@@ -237,8 +227,6 @@ impl Page {
         for name in &numbers {
             self.outstanding.remove(name);
         }
-        let newest = self.acked.entry(space).or_default();
-        *newest = (*newest).max(highest);
     }
 
     fn event(&mut self, name: &str, data: Value) {
@@ -341,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_packet_is_told_with_its_kind_and_why() {
+    fn a_lost_packet_is_told_with_its_kind() {
         let told = told(|log| {
             begin(log);
             packet(0xc0, 0, &[6, 0, 1, 1], |packet| log.sent(packet));
@@ -356,11 +344,8 @@ mod tests {
             log.lost(0, 50);
         });
         let lost = told.iter().filter(|event| event["name"] == "recovery:packet_lost");
-        let lost: Vec<_> =
-            lost.map(|event| (&event["data"]["header"]["packet_type"], &event["data"]["trigger"])).collect();
-        let (early, late) = (&json!("reordering_threshold"), &json!("time_threshold"));
-        let (one, handshake) = (&json!("1RTT"), &json!("handshake"));
-        assert_eq!(lost, [(one, early), (one, late), (handshake, late)], "the Initial was acknowledged");
+        let lost: Vec<_> = lost.map(|event| &event["data"]["header"]["packet_type"]).collect();
+        assert_eq!(lost, ["1RTT", "1RTT", "handshake"], "the Initial was acknowledged");
     }
 
     #[test]

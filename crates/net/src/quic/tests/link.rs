@@ -188,7 +188,7 @@ fn a_receiver_that_tells_the_truth_is_never_flagged() {
 
 #[test]
 fn packets_that_come_late_and_not_never_are_no_losses_in_the_end() {
-    let path = Path { detour: (0.02, Duration::from_millis(15)), ..narrow(20.0) };
+    let path = Path { detour: (0.02, Duration::from_millis(30)), ..narrow(20.0) };
     let pair = &mut download(path, scheme("cbr:rate_mbps=15"), Duration::from_secs(4));
     let counts = pair.connection(true).ledger().unwrap().counts();
     assert!(counts.lost > 30, "{counts:?}");
@@ -196,4 +196,14 @@ fn packets_that_come_late_and_not_never_are_no_losses_in_the_end() {
         counts.spurious * 10 > counts.lost * 9,
         "nothing was lost, and hardly anything stays so: {counts:?}"
     );
+}
+
+#[test]
+fn a_path_that_reorders_is_no_path_that_loses() {
+    for text in ["reno", "cubic", "bbr"] {
+        let path = Path { detour: (0.01, Duration::from_millis(5)), ..narrow(50.0) };
+        let pair = &mut download(path, scheme(text), Duration::from_secs(4));
+        let (rate, _) = wire(pair, pair.now - Duration::from_secs(2), pair.now);
+        assert!(rate > 45.0, "{text}: {rate} of 50 Mbit/s");
+    }
 }
