@@ -28,6 +28,9 @@ function el(tag, attributes = {}, ...children) {
 const figures = [];
 const figure = (spec) => figures.push(spec);
 
+/// The height of a figure of one panel, in pixels: `screen`, or on paper as much as lets two figures stand on a page.
+const heightOfPanel = (screen) => (onPaper() ? 270 : screen);
+
 const isShown = (view, course) => view.schemes.has(course.scheme) && view.flows.has(course.flow);
 
 /// A number of a curve in few characters, or a dash where there is none. Metrics come as text from the folder.

@@ -56,7 +56,7 @@ function linksCard(s) {
   const heads = [...s.columns.slice(0, s.links[0]?.texts.length ?? 0).map((column) => [column.heading, column.unit]), ["packets", ""], ["connections", ""]];
   const rows = s.links.map((link) => el("tr", {}, el("th", { scope: "row" }, link.name), [...link.texts, link.packets, link.connections].map((text) => el("td", {}, text))));
   return el("article", { class: "card wide", id: `${s.name}.links` }, el("h3", {}, "Each direction of each device"),
-    el("p", { class: "muted" }, "All connections together, over the whole run. Loss counts packets that were dropped or lost in the network."),
+    el("p", { class: "muted" }, "All connections together, over the whole run. Devices are counted from 1, as for --device; tables and CSV have their index, from 0. Loss counts packets that were dropped or lost in the network."),
     table([el("th", { class: "name", scope: "col" }, "direction"), ...heads.map(([heading, unit]) => el("th", { scope: "col" }, heading, el("small", {}, unit)))], el("tbody", {}, rows)));
 }
 

@@ -20,16 +20,18 @@ addEventListener("afterprint", () => {
 function intoParts(scroll) {
   const table = scroll.firstElementChild;
   const widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width);
-  const parts = [[]];
-  let left = scroll.clientWidth - widths[0];
-  for (let column = 1; column < widths.length; column++) {
-    if (widths[column] > left && parts.at(-1).length > 0) {
-      parts.push([]);
-      left = scroll.clientWidth - widths[0];
-    }
-    parts.at(-1).push(column);
-    left -= widths[column];
-  }
+  // As many parts as are needed, each with the same number of columns where that fits: no part has a single column.
+  const room = scroll.clientWidth - widths[0];
+  const partsOf = (most) => widths.slice(1).reduce((parts, width, index) => {
+    const last = parts.at(-1);
+    if (last.columns.length > 0 && (last.columns.length === most || width > last.left)) parts.push({ columns: [], left: room });
+    parts.at(-1).columns.push(index + 1);
+    parts.at(-1).left -= width;
+    return parts;
+  }, [{ columns: [], left: room }]);
+  const count = partsOf(Infinity).length;
+  const even = partsOf(Math.ceil((widths.length - 1) / count));
+  const parts = (even.length === count ? even : partsOf(Infinity)).map(({ columns }) => columns);
   scroll.classList.add("parted");
   scroll.after(...parts.map((columns) => {
     const part = table.cloneNode(true);

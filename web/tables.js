@@ -46,7 +46,7 @@ function metricsCard(s) {
   const seeds = Math.max(...s.rows.map((row) => row.seeds));
   const varies = s.rows.some((row) => row.cells.some((cell) => cell.deviation_text !== null));
   const means = !varies ? `The ${seeds} seeds change nothing here: no digit differs. ` : `Means over ${seeds} seeds, ± their standard deviation ` +
-    "(none where seeds change nothing). ";
+    "(none where no digit differs). ";
   return el("article", { class: "card wide", id: `${s.name}.table` }, el("h3", {}, "All numbers"),
     el("p", { class: "muted" }, (seeds > 1 ? means : "") +
       "Press a heading to sort. Delays are those of delivered packets; loss counts packets that were dropped or lost on the way."),

@@ -7,7 +7,7 @@ figure({
     "As scheduled: when it was to be sent. The line marks what is allowed to 99 of 100.",
   wide: true,
   applies: (s) => s.agreement?.cdfs.some(([, points]) => points.length > 0),
-  height: () => 380,
+  height: () => heightOfPanel(380),
   option(s, view, look) {
     const pens = agreementPens(look);
     // A logarithmic axis has no zero.

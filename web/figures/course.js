@@ -36,7 +36,7 @@ const capacityTips = (s, truths, pens, time, ...beside) => truths.map(({ index, 
 const courseSizes = (s, view) => {
   const rows = courseRows(s, view).length;
   return onPaper()
-    ? { throughput: 200, delay: 140, gap: 44, ribbon: Math.min(Math.max(Math.floor(300 / rows), 6), 20), below: 36 }
+    ? { throughput: 170, delay: 110, gap: 40, ribbon: Math.min(Math.max(Math.floor(300 / rows), 6), 18), below: 36 }
     : { throughput: 250, delay: 170, gap: 44, ribbon: 26, below: 76 };
 };
 

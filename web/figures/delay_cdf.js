@@ -5,7 +5,7 @@ figure({
   note: "Part of the delivered packets whose one-way delay was no longer.",
   course: true,
   applies: (s) => s.courses.some((course) => course.one_way_delay_cdf.length > 0),
-  height: () => 380,
+  height: () => heightOfPanel(380),
   option(s, view, look) {
     const shown = s.courses.filter((course) => isShown(view, course));
     const pens = shown.map((course) => penOf(s, view, course, look));

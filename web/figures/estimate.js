@@ -4,6 +4,11 @@ const estimateCourses = (s, view) =>
 
 /// Whether both panels fit beside each other.
 const isBeside = (look) => look.width >= 900;
+/// Heights of the panels, and the top of the second, where one stands below the other.
+const estimateBelow = () => {
+  const [course, errors] = onPaper() ? [170, 90] : [250, 140];
+  return { course, errors, top: 34 + course + 78 };
+};
 const estimateName = (s, shown, course, estimate) => (shown.length > 1 ? `${estimate.words} · ${s.flows[course.flow].flow}` : estimate.words);
 const estimateLine = (index) => ({ shade: paletteOf(index), type: ["solid", "dashed", "dotted"][index % 3], marker: null });
 
@@ -17,7 +22,7 @@ figure({
   one: true,
   course: true,
   applies: (s) => s.courses.some((course) => course.estimates.length > 0),
-  height: (s, view, look) => (isBeside(look) ? 380 : 560),
+  height: (s, view, look) => (isBeside(look) ? 380 : estimateBelow().top + estimateBelow().errors + 58),
   option(s, view, look) {
     const shown = estimateCourses(s, view);
     const curves = shown.flatMap((course) => course.estimates.map((estimate) => ({
@@ -27,11 +32,12 @@ figure({
     const pen = (index) => ({ width: 2, type: estimateLine(index).type, color: shadeOf(paletteOf(index), look) });
     const ink = (index) => ({ color: shadeOf(paletteOf(index), look) });
     const beside = isBeside(look);
+    const below = estimateBelow();
     const errorAt = (estimate, percent) => estimate.error_cdf.findLast(([error]) => error <= percent)?.[1] ?? 0;
     return {
       grid: beside
         ? [{ left: 64, right: "42%", top: 34, bottom: 58 }, { left: "66%", right: 24, top: 34, bottom: 58 }]
-        : [{ left: 64, right: 24, top: 34, height: 250 }, { left: 64, right: 24, top: 362, height: 140 }],
+        : [{ left: 64, right: 24, top: 34, height: below.course }, { left: 64, right: 24, top: below.top, height: below.errors }],
       tooltip: tooltipOf(look, { trigger: "axis", formatter: ([{ axisIndex, axisValue }]) => axisIndex === 0
         ? tip(`at ${words(axisValue)} s`, [
           ...capacityTips(s, truths, pens, axisValue),
@@ -39,7 +45,7 @@ figure({
         ], ["Mbit/s"])
         : tip(`off by at most ${words(axisValue)} %`, curves.map(({ estimate, name }, index) =>
           [lineSwatch(estimateLine(index)), name, words(errorAt(estimate, axisValue))]), ["part of intervals"]) }),
-      title: [panelTitle(look, "Mbit/s", 4), { ...panelTitle(look, "part of intervals", beside ? 4 : 330), ...(beside ? { left: "62%" } : {}) }],
+      title: [panelTitle(look, "Mbit/s", 4), { ...panelTitle(look, "part of intervals", beside ? 4 : below.top - 32), ...(beside ? { left: "62%" } : {}) }],
       xAxis: [
         timeAxis(s, look, { gridIndex: 0, name: "s", nameLocation: "end", nameGap: 6 }),
         axisOf(look, { gridIndex: 1, type: "value", name: "off by (%)", nameGap: 32, min: 0, max: (range) => Math.min(Math.ceil(range.max / 10) * 10, 100) }),

@@ -7,7 +7,7 @@ figure({
   over: "time",
   course: true,
   applies: (s) => s.jain.some((course) => course.bytes.length + course.prbs.length > 0),
-  height: () => 380,
+  height: () => heightOfPanel(380),
   option(s, view, look) {
     const shown = s.jain.filter((course) => view.schemes.has(course.scheme));
     const steps = (course, kind, windows) => ({

@@ -23,6 +23,9 @@ const ownerColour = (owner, cell, look) => {
 };
 const ownerSwatch = (owner, cell) => areaSwatch(ownerShade(owner, cell) ?? "var(--surface)");
 
+/// The height of all carriers of a map, in pixels.
+const mapHeight = ({ carriers }) => (onPaper() ? 190 : 250) * Math.min(3, carriers.length);
+
 const ownerWords = (s, owner) => {
   if (isEmulated) return s.links.find((link) => owner === `device ${link.device}`)?.name.replace(/^(to|from) /, "") ?? owner;
   const flow = s.flows.find((known) => owner === `device ${known.device}`);
@@ -37,7 +40,7 @@ figure({
   one: true,
   course: true,
   applies: (s) => s.cells.length > 0,
-  height: () => 380,
+  height: () => heightOfPanel(380),
   option(s, view, look) {
     const cell = cellOf(s, view);
     return {
@@ -71,11 +74,11 @@ figure({
   one: true,
   course: true,
   applies: (s) => s.cells.some((cell) => cell.map.grants.length > 0),
-  height: (s, view) => 68 + Math.min(3, cellOf(s, view).carriers.length) * 250,
+  height: (s, view) => 68 + mapHeight(cellOf(s, view)),
   option(s, view, look) {
     const cell = cellOf(s, view);
     const { map, carriers } = cell;
-    const height = 250 * Math.min(3, carriers.length) / carriers.length - 24;
+    const height = mapHeight(cell) / carriers.length - 24;
     const place = new Map(carriers.map((carrier, index) => [carrier.carrier, index]));
     const start = Math.round(map.start_ms);
     return {

@@ -9,7 +9,7 @@ figure({
     "Bar: from the 25th to the 75th percentile of the throughput per 100 ms. Small points: single seeds.",
   wide: true,
   applies: (s) => contestants(s).length > 0,
-  height: (s, view, look) => (look.width < 600 ? 420 : 480),
+  height: (s, view, look) => (onPaper() ? 360 : look.width < 600 ? 420 : 480),
   option(s, view, look) {
     const rows = contestants(s);
     const several = new Set(rows.map((row) => row.flow)).size > 1;

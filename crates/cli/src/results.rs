@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use airpace_eval::comparison;
-use airpace_eval::numbers::{Shown, Spread, is_zero, shown};
+use airpace_eval::numbers::{SHARE_OF_ORACLE, Shown, Spread, is_zero, shown};
 use airpace_eval::summary::{by_scheme, is_under_test};
 use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
 use airpace_eval::{Choice, Outcome, RunSummary, Summary, metric};
@@ -101,7 +101,9 @@ fn note_on_seeds(runs: &[&RunSummary], seeds: usize, scenario: &Scenario) -> Str
         schemes.iter().filter(|(_, of_scheme)| !seeds_matter(of_scheme)).map(|(scheme, _)| *scheme).collect();
     let mut note = match same.len() == schemes.len() {
         true => format!("The {seeds} seeds change nothing here: no digit differs."),
-        false => format!("Means over {seeds} seeds; ± is the standard deviation over them."),
+        false => {
+            format!("Means over {seeds} seeds; ± is the standard deviation over them, where digits differ.")
+        }
     };
     if !same.is_empty() && same.len() < schemes.len() {
         note += &format!(" Seeds change nothing for {}.", same.join(", "));
@@ -168,7 +170,6 @@ fn table(runs: &[&RunSummary]) -> Table {
     let mut table = Table::new(&heads, 2);
     let (mut under_test, mut rivals) = (Vec::new(), Vec::new());
     for (scheme, of_scheme) in by_scheme(runs) {
-        let vary = seeds_matter(&of_scheme);
         for (index, flow) in of_scheme[0].flows.iter().enumerate() {
             let is_under_test = is_under_test(runs, index);
             let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };
@@ -176,11 +177,11 @@ fn table(runs: &[&RunSummary]) -> Table {
                 if path == UTILIZATION && has_oracle {
                     // What the Oracle left to a rival is no measure of the rival.
                     let share = is_under_test.then(|| comparison::share_of_oracle(&of_scheme, runs, index));
-                    return shown(path).text(share.flatten());
+                    return over_seeds_text(share.flatten(), shown(SHARE_OF_ORACLE), false);
                 }
                 let over_seeds =
                     Spread::of(of_scheme.iter().map(|run| metric(&run.flows[index].metrics, path)));
-                over_seeds_text(over_seeds, shown(path), has_deviation && vary)
+                over_seeds_text(over_seeds, shown(path), has_deviation)
             });
             let row = [scheme.to_owned(), format!("{}{own}", flow.flow)].into_iter().chain(numbers).collect();
             if is_under_test { under_test.push(row) } else { rivals.push(row) }
@@ -190,11 +191,12 @@ fn table(runs: &[&RunSummary]) -> Table {
     table
 }
 
-/// The mean, and the deviation if it is wanted and exists.
+/// The mean, and the deviation if it is wanted, exists and is not zero in the digits that are shown.
 fn over_seeds_text(spread: Option<Spread>, shown: &Shown, has_deviation: bool) -> String {
     let mean = shown.text(spread.map(|spread| spread.mean));
-    match spread.and_then(|spread| spread.deviation).filter(|_| has_deviation) {
-        Some(deviation) => format!("{mean} ±{}", shown.text(Some(deviation))),
+    let deviation = spread.and_then(|spread| spread.deviation).map(|deviation| shown.text(Some(deviation)));
+    match deviation.filter(|deviation| has_deviation && !is_zero(deviation)) {
+        Some(deviation) => format!("{mean} ±{deviation}"),
         None => mean,
     }
 }
@@ -211,6 +213,7 @@ mod tests {
         };
         assert_eq!(text(&[1.0, 3.0], true), "2.0 ±1.4");
         assert_eq!(text(&[1.0, 3.0], false), "2.0");
+        assert_eq!(text(&[1.0, 1.0], true), "1.0", "no digit differs");
         assert_eq!(text(&[0.5], true), "0.5", "one seed has no deviation");
         assert_eq!(text(&[], true), "–", "nothing was measured");
     }

@@ -163,7 +163,7 @@ pub(crate) fn word_about(
 }
 
 /// The messages of an answer: kind, number of the request, and what follows the header.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.get(..16)?;
         let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("four bytes"));
@@ -176,7 +176,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
 }
 
 /// The attributes in a message: kind and value.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.get(..4)?;
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
@@ -188,7 +188,7 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// What the kernel's word says against a request; `None` if nothing.
-fn refusal(body: &[u8]) -> Option<io::Error> {
+pub(crate) fn refusal(body: &[u8]) -> Option<io::Error> {
     match body.first_chunk().map(|&word| i32::from_ne_bytes(word)) {
         Some(0) => None,
         Some(error) => Some(io::Error::from_raw_os_error(-error)),

@@ -13,6 +13,7 @@
 //! | `guest`, `relay`, `pasta` | the same without: connections, and UDP |
 //! | `names` | how programs resolve names there |
 //! | `listening` | whether a server listens |
+//! | `controls` | which congestion controls sockets ran |
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -24,6 +25,7 @@ use crate::error::EmuError;
 use crate::turn::Interfaces;
 
 mod channel;
+mod controls;
 mod far;
 mod fib;
 mod guest;
@@ -37,6 +39,7 @@ mod pasta;
 mod relay;
 mod words;
 
+pub use controls::Control;
 pub use inside::inside;
 pub(crate) use interfaces::{open_tun, tun_remedy};
 pub(crate) use namespaces::{is_privileged, remedy as namespace_remedy};
@@ -326,15 +329,15 @@ impl Session {
     }
 
     /// Ends all programs and removes everything. Returns how many packets were lost at interfaces because nobody read
-    /// them.
+    /// them, and the congestion controls that sockets ran.
     ///
     /// # Errors
     /// If the process that holds the namespaces was gone already.
-    pub fn end(mut self) -> Result<u64, EmuError> {
+    pub fn end(mut self) -> Result<(u64, Vec<Control>), EmuError> {
         self.channel.send(&Order::End, &[]).map_err(EmuError::step("end the session"))?;
         loop {
             match self.hear()? {
-                Word::Over { unread } => return Ok(unread.iter().sum()),
+                Word::Over { unread, controls } => return Ok((unread.iter().sum(), controls)),
                 other => self.keep(other)?,
             }
         }

@@ -94,15 +94,15 @@ pub fn is_oracle(scheme: &str) -> bool {
 }
 
 /// The throughput of flow `index` of `runs` as a share of that of the same flow of the Oracle's runs among `all` runs of the
-/// scenario, with the same seeds: the mean over the seeds. 1 is as much as the Oracle carried. `None` if the Oracle did not run, or
+/// scenario, with the same seeds, over the seeds. 1 is as much as the Oracle carried. `None` if the Oracle did not run, or
 /// carried nothing.
-pub fn share_of_oracle(runs: &[&RunSummary], all: &[&RunSummary], index: usize) -> Option<f64> {
+pub fn share_of_oracle(runs: &[&RunSummary], all: &[&RunSummary], index: usize) -> Option<Spread> {
     let mbps = |run: &RunSummary| run.flows[index].metrics.throughput_mbps;
     let share = |run: &&RunSummary| {
         let oracle = all.iter().find(|other| other.seed == run.seed && is_oracle(&other.scheme))?;
         Some(mbps(run) / mbps(oracle)).filter(|share| share.is_finite())
     };
-    Spread::of(runs.iter().map(share)).map(|spread| spread.mean)
+    Spread::of(runs.iter().map(share))
 }
 
 /// What a scenario compares.
@@ -269,6 +269,7 @@ impl<'a> Standing<'a> {
             scheme,
             rates_mbps: runs.iter().map(flows).collect(),
             used: share_of_oracle(runs, all, indices[0])
+                .map(|spread| spread.mean)
                 .or_else(|| mean_of(indices[0], "utilization"))
                 .filter(|_| is_alone),
             queueing_p95_ms: highest("queueing_delay_ms.p95"),
@@ -389,7 +390,8 @@ mod tests {
             run("pbe", 2, 20.0, 20.0),
         ];
         let all: Vec<&RunSummary> = runs.iter().collect();
-        assert_eq!(share_of_oracle(&all[2..], &all, 1), Some(0.875), "of 0.75 and 1");
+        let share = share_of_oracle(&all[2..], &all, 1).unwrap();
+        assert_eq!(share.mean, 0.875, "of 0.75 and 1");
         assert_eq!(share_of_oracle(&all[2..], &all[2..], 1), None, "the Oracle did not run");
     }
 

@@ -48,7 +48,7 @@ use airpace_event::{Detail, Event, Fate, Recorder};
 
 pub use connection::{Connection, End, Protocol};
 pub(crate) use largest::Flows;
-pub use section::{Audit, Emulation, Exit, ForeignFrames, Lateness, Program};
+pub use section::{Audit, Control, Emulation, Exit, ForeignFrames, Lateness, Program};
 
 use crate::error::EvalError;
 use crate::facts::RunFacts;

@@ -16,12 +16,17 @@ pub struct Shown {
     pub decimals: usize,
 }
 
+/// The path of the share of what the Oracle carried ([`crate::comparison::share_of_oracle`]), which compares two runs and so
+/// stands in no run's metrics.
+pub const SHARE_OF_ORACLE: &str = "share_of_oracle";
+
 /// Every metric that tables show.
 ///
 /// Chosen: as many decimals as are the same for different seeds, and not more than fit a terminal.
-pub static SHOWN: [Shown; 18] = [
+pub static SHOWN: [Shown; 19] = [
     shown_as("throughput_mbps", "Mbit/s", 1.0, 2),
     shown_as("utilization", "%", 100.0, 1),
+    shown_as(SHARE_OF_ORACLE, "%", 100.0, 1),
     shown_as("one_way_delay_ms.p95", "ms", 1.0, 1),
     shown_as("one_way_delay_ms.mean", "ms", 1.0, 1),
     shown_as("one_way_delay_ms.p50", "ms", 1.0, 1),

@@ -57,6 +57,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../../web/figures/delay_cdf.js"),
     include_str!("../../../web/figures/jain.js"),
     include_str!("../../../web/figures/prbs.js"),
+    include_str!("../../../web/figures/granted.js"),
     include_str!("../../../web/figures/estimate.js"),
     include_str!("../../../web/figures/agreement_cdf.js"),
     include_str!("../../../web/figures/agreement_departures.js"),

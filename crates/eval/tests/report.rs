@@ -170,6 +170,13 @@ fn every_figure_has_its_numbers() {
             .sum();
         assert!((sum - 100.0).abs() < 0.1, "own, others and idle add up to 100 %: {sum}");
     }
+    let granted = &cell["granted"][0];
+    assert_eq!(granted["device"], 0);
+    let mbit: f64 =
+        granted["new_mbps"].as_array().unwrap().iter().map(|mbps| mbps.as_f64().unwrap() * 0.1).sum();
+    // Blocks have headers and padding beside the packets, and the last ones carry what arrives after the end.
+    let delivered = measured * 6.0;
+    assert!((1.0..1.25).contains(&(mbit / delivered)), "{mbit} Mbit granted, {delivered} delivered");
     let start = cell["map"]["start_ms"].as_f64().unwrap();
     assert!(
         (start + 100.0) % 1000.0 < 1.0,
@@ -177,6 +184,33 @@ fn every_figure_has_its_numbers() {
     );
     assert!(!scenario["jain"][0]["bytes"].as_array().unwrap().is_empty());
     assert_eq!(scenario["expectations"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn where_the_oracle_ran_the_page_has_each_scheme_s_share_of_it() {
+    let folder = Temporary::new("share");
+    let with_oracle = STORY.replace(r#"schemes = ["reno", "bbr"]"#, r#"schemes = ["reno", "bbr", "oracle"]"#);
+    let outcome = told(&with_oracle, Some(&folder.0), &[1, 2], 2).run_with(&simulate, &patient).unwrap();
+    let data = data_of(&fs::read_to_string(report::write(&folder.0).unwrap()).unwrap());
+    let scenario = &data["scenarios"][0];
+    let columns = scenario["columns"].as_array().unwrap();
+    let place = columns.iter().position(|column| column["path"] == "share_of_oracle").expect("a column");
+    let mbps = |scheme: &str, seed: u64| {
+        let runs = &outcome.summary.runs;
+        let run = runs.iter().find(|run| run.scheme == scheme && run.seed == seed).unwrap();
+        run.flows[0].metrics.throughput_mbps
+    };
+    let mut checked = 0;
+    for row in
+        scenario["rows"].as_array().unwrap().iter().filter(|row| row["flow"] == scenario["flows"][0]["flow"])
+    {
+        let scheme = row["scheme"].as_str().unwrap();
+        let wanted = [1, 2].map(|seed| mbps(scheme, seed) / mbps("oracle", seed)).iter().sum::<f64>() / 2.0;
+        let mean = row["cells"][place]["mean"].as_f64().unwrap();
+        assert!((mean / wanted - 1.0).abs() < 1e-3, "{scheme}: {mean}, not {wanted}");
+        checked += 1;
+    }
+    assert_eq!(checked, 3);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub use document::{
 };
 pub use error::ScenarioError;
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};
-pub use replay::Replay;
+pub use replay::{KpiReplay, Replay, TraceReplay};
 
 use check::Plan;
 

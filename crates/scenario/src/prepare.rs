@@ -12,7 +12,7 @@ use airpace_path::trace::{KpiTrace, SizeOffsets, Trace, Trains};
 use airpace_path::{ConfigError, NetworkPlan};
 
 use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource};
-use crate::replay::Replay;
+use crate::replay::{KpiReplay, Replay, TraceReplay};
 use crate::{Origin, Scenario, ScenarioError};
 
 /// A trace with a hole (no delivery chance) of this length is refused unless the scenario allows holes.
@@ -172,11 +172,11 @@ impl Reader<'_> {
                 file.display(),
             )));
         }
-        self.replays.push(Replay::of(source, file, &trace, rates, self.run));
+        self.replays.push(Replay::Trace(TraceReplay::of(source, file, &trace, rates, self.run)));
         Ok(trace)
     }
 
-    fn read_kpi(&self, file: &Path, trace: &Trace) -> Result<KpiTrace, ScenarioError> {
+    fn read_kpi(&mut self, file: &Path, trace: &Trace) -> Result<KpiTrace, ScenarioError> {
         let refuse = |reason: String| self.origin.refuse_key("trace.kpi", reason);
         let kpi = KpiTrace::parse(&read(file).map_err(refuse)?)
             .map_err(|error| refuse(format!("is not a KPI trace: {}: {error}", file.display())))?;
@@ -189,6 +189,7 @@ impl Reader<'_> {
                 file.display(),
             )));
         }
+        self.replays.extend(KpiReplay::of(file, &kpi, trace).map(Replay::Kpi));
         Ok(kpi)
     }
 }

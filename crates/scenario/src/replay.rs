@@ -5,13 +5,81 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airpace_path::trace::chances::CHANCE;
-use airpace_path::trace::{RateTable, Start, Trace};
+use airpace_path::trace::{KpiTrace, RateTable, Start, Trace};
 
 use crate::document::TraceSource;
 
+/// How runs use a recording that was read from a file. As text, it is a sentence for people.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replay {
+    /// A trace of a link.
+    Trace(TraceReplay),
+    /// A KPI trace that ends before the trace of its link.
+    Kpi(KpiReplay),
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Replay::Trace(replay) => replay.fmt(f),
+            Replay::Kpi(replay) => replay.fmt(f),
+        }
+    }
+}
+
+/// How runs use a KPI trace that ends before the trace of its link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KpiReplay {
+    /// The file.
+    pub file: PathBuf,
+    /// When its last value ends, if that value holds for as long as those before it, in seconds.
+    pub kpi_s: f64,
+    /// The length of the link's trace, in seconds: until its end, the last value holds.
+    pub trace_s: f64,
+    /// The last value, in Mbit/s.
+    pub last_mbps: f64,
+}
+
+impl KpiReplay {
+    /// `None` if the last value holds for no longer than some value before it: then the KPI trace is as long as the trace.
+    pub(crate) fn of(file: &Path, kpi: &KpiTrace, trace: &Trace) -> Option<KpiReplay> {
+        let &(last_ms, last) = kpi.values().last()?;
+        let spans = kpi.values().windows(2).map(|pair| pair[1].0 - pair[0].0);
+        let span_ms = spans.max()?;
+        (last_ms + span_ms < trace.period_ms()).then(|| KpiReplay {
+            file: file.to_owned(),
+            kpi_s: (last_ms + span_ms) as f64 * 1e-3,
+            trace_s: trace.period_ms() as f64 * 1e-3,
+            last_mbps: last.as_mbps(),
+        })
+    }
+}
+
+impl fmt::Display for KpiReplay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KpiReplay { file, kpi_s, trace_s, last_mbps } = self;
+        write!(
+            f,
+            "trace.kpi: {} has values for 0-{} s of the {} s of the trace; after that its last, {last_mbps:.2} Mbit/s, \
+             holds until the trace repeats",
+            name_of(file),
+            seconds(*kpi_s),
+            seconds(*trace_s)
+        )
+    }
+}
+
+/// A file's name for people.
+fn name_of(file: &Path) -> std::borrow::Cow<'_, str> {
+    match file.file_name() {
+        Some(name) if file != Path::new("-") => name.to_string_lossy(),
+        _ => "standard input".into(),
+    }
+}
+
 /// How runs use a trace that was read from a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replay {
+pub struct TraceReplay {
     /// The table of the scenario that names the file: `trace`, `trace.back`, `cellular.down.heavy`.
     pub table: String,
     /// The file; `-` is standard input.
@@ -30,20 +98,20 @@ pub struct Replay {
     pub used_mbps: Option<f64>,
 }
 
-impl Replay {
+impl TraceReplay {
     pub(crate) fn of(
         source: &TraceSource<'_>,
         file: &Path,
         trace: &Trace,
         rates: Option<RateTable>,
         run: Option<Duration>,
-    ) -> Replay {
+    ) -> TraceReplay {
         // A start that is no time was refused when the scenario was checked.
         let from_ms = source.start_s.fixed_ms().ok().flatten();
         let used = from_ms
             .zip(run)
             .map(|(from_ms, run)| trace.mean_rate_in(from_ms, run.as_millis() as u64, CHANCE).as_mbps());
-        Replay {
+        TraceReplay {
             table: source.table.to_owned(),
             file: file.to_owned(),
             rates,
@@ -57,13 +125,10 @@ impl Replay {
 }
 
 /// A sentence: "trace: uses 0-60 s of 105 s of FILE, 13.43 Mbit/s there and 9.57 Mbit/s in all".
-impl fmt::Display for Replay {
+impl fmt::Display for TraceReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Replay { table, file, rates, start, run_s, trace_s, mean_mbps, used_mbps } = self;
-        let name = match file.file_name() {
-            Some(name) if file != Path::new("-") => name.to_string_lossy(),
-            _ => "standard input".into(),
-        };
+        let TraceReplay { table, file, rates, start, run_s, trace_s, mean_mbps, used_mbps } = self;
+        let name = name_of(file);
         let (whole, mean) = (seconds(*trace_s), format!("{mean_mbps:.2} Mbit/s"));
         write!(f, "{table}: ")?;
         match (start, run_s) {
@@ -102,13 +167,31 @@ fn seconds(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::Rate;
+
     use super::*;
 
     fn replay(start: Start, run_s: Option<f64>, used_mbps: Option<f64>) -> String {
         let file = PathBuf::from("traces/a.down");
         let table = "trace".to_owned();
-        Replay { table, file, rates: None, start, run_s, trace_s: 105.0, mean_mbps: 9.57, used_mbps }
+        TraceReplay { table, file, rates: None, start, run_s, trace_s: 105.0, mean_mbps: 9.57, used_mbps }
             .to_string()
+    }
+
+    #[test]
+    fn a_kpi_trace_that_ends_before_its_trace_is_reported() {
+        let trace = Trace::from_times_ms((1..=60_000).collect()).unwrap();
+        let kpi = |values: &[u64]| {
+            let rate = |&ms: &u64| (ms, Rate::from_mbps(ms as f64 * 1e-3));
+            KpiTrace::new(values.iter().map(rate).collect())
+        };
+        let replay = |values: &[u64]| KpiReplay::of(Path::new("a/phone.csv"), &kpi(values), &trace);
+        assert_eq!(
+            replay(&[0, 1000, 2000, 3000, 4000]).unwrap().to_string(),
+            "trace.kpi: phone.csv has values for 0-5 s of the 60 s of the trace; after that its last, 4.00 Mbit/s, holds \
+             until the trace repeats"
+        );
+        assert_eq!(replay(&[0, 30_000]), None, "the second value holds as long as the first");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod answer;
 mod csv;
 pub mod message;
 mod open;
+mod pcap;
 mod probe;
 mod pseudonym;
 mod radio;
@@ -67,6 +68,10 @@ pub struct Args {
     /// answers go to a table beside it, OUT.phich.
     #[arg(long, value_name = "OUT")]
     parquet: Option<PathBuf>,
+    /// A capture file for Wireshark: a frame for each transport block that is granted, with user, frame number, format, MCS,
+    /// HARQ process and PRBs, as long as the block. The blocks' data is not in it, because it is not decoded.
+    #[arg(long, value_name = "OUT")]
+    pcap: Option<PathBuf>,
     /// Which cell: `auto` takes the strongest, a number only the cell of that identity.
     #[arg(long, value_name = "auto|PCI", default_value = "auto", value_parser = which_cell)]
     cell: Which,

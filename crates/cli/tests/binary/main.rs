@@ -3,6 +3,7 @@
 mod agree;
 mod completions;
 mod decode;
+mod decode_pcap;
 mod decode_reports;
 mod decode_several;
 mod decode_tables;

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("diag encode", "small.toml", "diag encode IN --seconds 0.1 --out OUT"),
     ("encode", "small.toml", "encode IN --seconds 0.01 --out cell --truth OUT"),
     ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --parquet OUT"),
+    ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --pcap OUT"),
     ("decode", "a.cf32", "decode --rate 1.92e6 --format cf32_le IN --reports OUT"),
     ("sim", "small.toml", "sim IN --scheme cubic --out OUT"),
     ("sim", "small.toml", "sim IN --scheme cubic --ack-trace OUT"),

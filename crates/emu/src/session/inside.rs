@@ -13,9 +13,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_
 use rustix::thread::CapabilitySet;
 
 use super::channel::Channel;
+use super::controls::{self, Controls};
 use super::far::FarSide;
 use super::interfaces::{self, NAME};
-use super::listening::{sockets, unread};
+use super::listening::{in_network, sockets, unread};
 use super::namespaces::{self, First, KEPT};
 use super::words::{Far, Launch, Layout, Made, Order, Reach, Spot, Word};
 use crate::address::Space;
@@ -64,6 +65,8 @@ struct Inside {
     /// Processes that the session itself needs. Programs came later.
     helpers: Vec<Pid>,
     awaited: Option<Awaited>,
+    space: Space,
+    controls: Controls,
 }
 
 /// A program that was started.
@@ -144,12 +147,20 @@ impl Inside {
             .collect();
         channel.send(&Word::Ready(made), &files).map_err(EmuError::step("hand over the interfaces"))?;
         let (devices, programs, helpers) = (networks, vec![], namespaces::all_below(&[]));
-        Ok(Inside { far, devices, ambient, heeded, first, programs, helpers, awaited: None })
+        let all = std::iter::once((None, &far.network)).chain((0..).map(Some).zip(&devices));
+        let network = |(device, network): (Option<u8>, &File)| {
+            let socket = in_network(network.as_fd(), controls::open)?.ok()?;
+            Some(controls::Network { device, socket })
+        };
+        let controls = Controls::of(all.filter_map(network).collect());
+        let awaited = None;
+        Ok(Inside { far, devices, ambient, heeded, first, programs, helpers, awaited, space, controls })
     }
 
     /// Starts programs and tells of their ends, until it is told to end.
     fn serve(&mut self, channel: &Channel) -> i32 {
         loop {
+            self.sample_controls();
             let Some(is_told) = self.wait(channel) else {
                 let why = "the outer one of the two processes that hold the namespaces was killed".to_owned();
                 let _ = channel.send(&Word::Failed { why }, &[]);
@@ -169,6 +180,16 @@ impl Inside {
         }
     }
 
+    /// Samples the congestion controls of sockets: on the far side, which may be this machine, of those whose other end is a
+    /// device.
+    fn sample_controls(&mut self) {
+        let space = self.space;
+        self.controls.sample(|device, remote| match device {
+            None => space.slot_of(remote).is_some(),
+            Some(_) => !remote.is_loopback(),
+        });
+    }
+
     /// Waits until something may have happened. Returns whether the emulator said something; `None` if the process that
     /// waits for this one is gone.
     fn wait(&self, channel: &Channel) -> Option<bool> {
@@ -176,7 +197,7 @@ impl Inside {
             [PollFd::new(channel, PollFlags::IN), PollFd::new(&self.first.waiter, PollFlags::IN)].to_vec();
         let handles = self.programs.iter().filter_map(|program| program.handle.as_ref());
         waiting.extend(handles.map(|handle| PollFd::new(handle, PollFlags::IN)));
-        let soon = if self.awaited.is_some() { LOOK_EVERY } else { Duration::from_millis(200) };
+        let soon = if self.awaited.is_some() { LOOK_EVERY } else { Duration::from_millis(100) };
         let timeout = Timespec { tv_sec: 0, tv_nsec: soon.subsec_nanos().into() };
         let _ = poll(&mut waiting, Some(&timeout));
         waiting[1].revents().is_empty().then(|| !waiting[0].revents().is_empty())
@@ -259,6 +280,7 @@ impl Inside {
 
     /// Ends all programs and what they started: first it asks them to, then it does not ask.
     fn end(&mut self, channel: &Channel) {
+        self.sample_controls();
         // A shell that is asked to end does not ask the programs that it runs.
         let mut asked = namespaces::all_below(&self.helpers);
         // A kernel may keep no lists of children.
@@ -282,7 +304,7 @@ impl Inside {
         let far = unread(&self.far.network, &self.far.name);
         let devices = self.devices.iter().map(|network| unread(network, NAME));
         let unread: Vec<u64> = std::iter::once(far).chain(devices).collect();
-        let _ = channel.send(&Word::Over { unread }, &[]);
+        let _ = channel.send(&Word::Over { unread, controls: self.controls.told() }, &[]);
         if !self.first.has_namespace {
             namespaces::kill_all_below();
         }

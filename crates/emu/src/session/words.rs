@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::controls::Control;
+
 /// What the emulator asks for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -95,8 +97,8 @@ pub(super) enum Word {
     /// A program has ended.
     Ended { program: usize, code: Option<i32>, signal: Option<i32> },
     /// How many packets each interface has lost because nobody read them; the far side's, then each device's. Told once, at
-    /// the end.
-    Over { unread: Vec<u64> },
+    /// the end, with the congestion controls of sockets.
+    Over { unread: Vec<u64>, controls: Vec<Control> },
 }
 
 /// What was made.

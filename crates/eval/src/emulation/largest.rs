@@ -86,7 +86,7 @@ impl Registry {
 
 /// The name of the flow that holds all connections of a side without a flow of their own.
 fn others((device, direction): Side) -> String {
-    format!("others (device {}, {})", device.0, direction::word(direction))
+    format!("others (device {}, {})", u32::from(device.0) + 1, direction::word(direction))
 }
 
 /// The flows of an emulated run by the connections that count under them.
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(names.len(), MOST_FLOWS + 2);
         assert_eq!(names[0], "tcp 100.68.0.0:59 → 100.64.0.1:80", "the one with most bytes");
         assert_eq!(names[MOST_FLOWS - 1], "tcp 100.68.0.0:10 → 100.64.0.1:80");
-        assert_eq!(names[MOST_FLOWS..], ["others (device 0, up)", "others (device 1, up)"]);
+        assert_eq!(names[MOST_FLOWS..], ["others (device 1, up)", "others (device 2, up)"]);
         let place = |device, client| {
             let departure = departure(device, client, 1);
             let side = (departure.device, departure.direction);

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Emulation {
     /// The programs that ran, in the order in which they were started.
     pub programs: Vec<Program>,
+    /// The congestion controls that the programs' TCP sockets ran.
+    pub controls: Vec<Control>,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
     /// Whether the emulator's thread had real-time priority for the whole run.
@@ -24,6 +26,18 @@ pub struct Emulation {
     pub fit: bool,
     /// Why not: sentences for people. Empty if the run is fit.
     pub unfit_because: Vec<String>,
+}
+
+/// A congestion control of TCP that sockets ran, as the kernel named it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Control {
+    /// The device on which the sockets were, by its index in the scenario; `None` for the server's side.
+    pub device: Option<u16>,
+    /// Its name.
+    pub name: String,
+    /// Number of connections. Those that lasted for less than some 100 ms may be missing.
+    pub connections: u64,
 }
 
 /// A program that ran.

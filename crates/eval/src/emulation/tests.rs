@@ -238,7 +238,7 @@ fn small_connections_are_added_up_and_no_packet_is_left_out() {
     assert_eq!(run.flows.len(), MOST_FLOWS + 1);
     assert_eq!(run.flows[0].flow, download().to_string(), "the one with most bytes comes first");
     let others = run.flows.last().unwrap();
-    assert_eq!(others.flow, "others (device 0, down)");
+    assert_eq!(others.flow, "others (device 1, down)");
     assert_eq!(others.metrics.packets, 21);
     assert_eq!(run.links[0].connections, 71);
     assert_eq!(run.links[0].metrics.packets, 80);

@@ -2,7 +2,7 @@
 
 use airpace_core::Direction;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt8Type, UInt16Type};
+use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
 use serde::Serialize;
 
@@ -34,7 +34,22 @@ pub(super) struct CellCourse {
     users: Vec<String>,
     /// Per user, per interval: part of all PRBs of all carriers, in %.
     share_percent: Vec<Vec<f64>>,
+    /// Per device of `users`: the bandwidth that it was granted.
+    granted: Vec<Granted>,
     map: PrbMap,
+}
+
+/// The bandwidth of a device's grants, per interval, in Mbit/s: the transport blocks of all its carriers. New blocks are the
+/// bandwidth by which BISCAY sends.
+///
+/// Source: BISCAY §3.2.2
+#[derive(Serialize)]
+struct Granted {
+    device: u16,
+    /// Blocks that were granted for the first time.
+    new_mbps: Vec<f64>,
+    /// Blocks that HARQ sent again.
+    again_mbps: Vec<f64>,
 }
 
 /// A map of a part of the run, PRB by PRB.
@@ -61,13 +76,18 @@ pub(super) fn read(
     if run.carriers.is_empty() {
         return Ok(None);
     }
-    let users = users(run);
+    let devices = devices(run);
+    let users = users(&devices);
     let part = source.part("prbs", run)?;
     let mut prbs = vec![vec![0_u64; intervals.count()]; users.len()];
+    // By device: bits of new blocks, and of blocks that were sent again.
+    let mut bits = vec![[(); 2].map(|()| vec![0_u64; intervals.count()]); devices.len()];
     let changes =
         Intervals::of(run.duration_s, ((run.duration_s * 1e3 / CHANGE_MS) as usize).min(MAX_INTERVALS));
     let mut others = vec![0_i64; changes.count()];
-    part.for_each(&["time_ms", "direction", "owner", "n_prb"], |batch| {
+    part.for_each(&["time_ms", "direction", "owner", "n_prb", "tbs_bits", "retransmission"], |batch| {
+        let tbs_bits = batch["tbs_bits"].as_primitive::<UInt32Type>();
+        let again = batch["retransmission"].as_boolean();
         let goes_this_way = rows_that_go(direction, batch);
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let n_prb = batch["n_prb"].as_primitive::<UInt16Type>();
@@ -78,6 +98,10 @@ pub(super) fn read(
             let user = users_of_owners[owners.place(row)];
             if let Some(index) = intervals.index(time_ms) {
                 prbs[user][index] += u64::from(n_prb);
+                // Further runs of a grant have no bits.
+                if let Some(of_device) = bits.get_mut(user).filter(|_| tbs_bits.is_valid(row)) {
+                    of_device[usize::from(again.value(row))][index] += u64::from(tbs_bits.value(row));
+                }
             }
             if user != 0
                 && let Some(index) = changes.index(time_ms)
@@ -89,11 +113,20 @@ pub(super) fn read(
     })?;
     let width: u64 = run.carriers.iter().map(|carrier| u64::from(carrier.prbs)).sum();
     let start_ms = moment_of_change(&others);
+    let mbps = |bits: &[u64]| -> Vec<f64> {
+        bits.iter().enumerate().map(|(index, bits)| intervals.mbps(index, bits / 8)).collect()
+    };
+    let granted = devices.iter().zip(&bits).map(|(&device, [new, again])| Granted {
+        device,
+        new_mbps: mbps(new),
+        again_mbps: mbps(again),
+    });
     Ok(Some(CellCourse {
         scheme: run.scheme.clone(),
         direction,
         carriers: run.carriers.clone(),
         share_percent: shares(&prbs, intervals, run.duration_s, width),
+        granted: granted.collect(),
         users,
         map: PrbMap::read(&part, direction, start_ms, most_grants)?,
     }))
@@ -106,11 +139,16 @@ fn rows_that_go(direction: Direction, batch: &RecordBatch) -> Vec<bool> {
     (0..batch.num_rows()).map(|row| is_it[ways.place(row)]).collect()
 }
 
-/// The devices of the run's flows, then all others by kind.
-fn users(run: &RunSummary) -> Vec<String> {
+/// The devices of the run's flows, each once.
+fn devices(run: &RunSummary) -> Vec<u16> {
     let mut devices: Vec<u16> = run.flows.iter().map(|flow| flow.device).collect();
     devices.sort_unstable();
     devices.dedup();
+    devices
+}
+
+/// The names of the devices of the run's flows, then all others by kind.
+fn users(devices: &[u16]) -> Vec<String> {
     let mut users: Vec<String> = devices.iter().map(|device| format!("device {device}")).collect();
     users.extend(["background", "control", "idle"].map(str::to_owned));
     users

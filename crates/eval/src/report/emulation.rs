@@ -5,7 +5,7 @@ use airpace_core::Direction;
 use serde::Serialize;
 
 use super::table::{Column, texts};
-use crate::emulation::{Emulation, Exit, Lateness, Program};
+use crate::emulation::{Control, Emulation, Exit, Lateness, Program};
 use crate::folder::{Manifest, ManifestScenario};
 use crate::numbers;
 use crate::summary::{LinkSummary, RunSummary};
@@ -88,13 +88,14 @@ pub(super) fn links(
     run.map_or(vec![], |run| run.links.iter().map(row).collect())
 }
 
-/// A device's name, its index in the tables, and the number by which the emulator's options call it.
+/// A device's name, and its number: from 1, as the emulator's options count. (Tables and JSON have the index from 0.)
 fn named(scenario: Option<&ManifestScenario>, device: u16) -> String {
-    let (index, option) = (format!("device {device}"), format!("--device {}", u32::from(device) + 1));
+    let number = format!("device {}", u32::from(device) + 1);
     let label = scenario.and_then(|scenario| scenario.devices.get(usize::from(device)));
-    match label.filter(|label| **label != index) {
-        Some(label) => format!("{label} ({index}, {option})"),
-        None => format!("{index} ({option})"),
+    // A device without a label of its own is called by its index.
+    match label.filter(|label| **label != format!("device {device}")) {
+        Some(label) => format!("{label} ({number})"),
+        None => number,
     }
 }
 
@@ -133,9 +134,22 @@ fn audit(section: &Emulation) -> Vec<(String, String)> {
         ("most in the network at one time", format!("{packets} packets, {bytes} bytes")),
         ("packets missing in the record", grouped(audit.records_lost)),
         ("frames that were not for the network", counts(foreign.by_kind().into_iter())),
+        ("congestion control of TCP", tcp(&section.controls)),
         ("kernel", if kernel.is_empty() { NOTHING.to_owned() } else { kernel.clone() }),
     ];
     rows.map(|(what, value)| (what.to_owned(), value)).into()
+}
+
+/// Which congestion controls TCP ran: `down: bbr (2); up, device 1: cubic (1)`.
+fn tcp(controls: &[Control]) -> String {
+    let of = |control: &Control| {
+        let way = control
+            .device
+            .map_or("down".to_owned(), |device| format!("up, device {}", u32::from(device) + 1));
+        format!("{way}: {} ({})", control.name, grouped(control.connections))
+    };
+    let all: Vec<String> = controls.iter().map(of).collect();
+    if all.is_empty() { NOTHING.to_owned() } else { all.join("; ") }
 }
 
 /// Counts by kind, as far as there are any: `3 aqm, 1,000 wire_loss`.
@@ -221,7 +235,7 @@ mod tests {
             devices: vec!["phone".to_owned(), "device 1".to_owned()],
         };
         let names = [0, 1, 2].map(|device| named(Some(&scenario), device));
-        assert_eq!(names, ["phone (device 0, --device 1)", "device 1 (--device 2)", "device 2 (--device 3)"]);
+        assert_eq!(names, ["phone (device 1)", "device 2", "device 3"]);
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl ScenarioData {
             }
         }
         let schemes: Vec<&str> = shown.iter().map(|run| run.scheme.as_str()).collect();
-        let columns = if is_emulated { columns_of_programs() } else { columns() };
+        let columns = if is_emulated { columns_of_programs() } else { columns(&runs) };
         let seed = shown.first().map(|run| run.seed);
         Ok(ScenarioData {
             name: scenario.name.clone(),

@@ -125,7 +125,7 @@ struct AxisData<'a> {
 impl SweepPage {
     /// A page without runs. `own` are the flows that have schemes of their own.
     pub(crate) fn new(about: About, own: BTreeSet<u16>) -> SweepPage {
-        let columns: Vec<Column> = columns().into_iter().take(METRICS).collect();
+        let columns: Vec<Column> = columns(&[]).into_iter().take(METRICS).collect();
         let place = |column: &Column| metric_names().iter().position(|name| name == column.path);
         let places = columns.iter().map(|column| place(column).expect("a metric")).collect();
         let all: Vec<Vec<usize>> = about.axes.iter().map(|(_, values)| (0..values.len()).collect()).collect();

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::series::significant;
+use crate::comparison::{is_oracle, share_of_oracle};
 use crate::expect::value;
 use crate::metrics::FlowMetrics;
-use crate::numbers::{Shown, Spread, is_zero, shown};
+use crate::numbers::{SHARE_OF_ORACLE, Shown, Spread, is_zero, shown};
 use crate::summary::{FlowSummary, RunSummary, by_scheme, is_under_test};
 
 /// One column: the metric's path in `summary.json`, its heading and unit.
@@ -28,11 +29,12 @@ enum Better {
 }
 
 /// The columns, the most important first: a phone shows only these before the table is scrolled.
-const COLUMNS: [(&str, &str, Option<Better>); 18] = [
+const COLUMNS: [(&str, &str, Option<Better>); 19] = [
     ("throughput_mbps", "throughput", Some(Better::More)),
     ("one_way_delay_ms.p95", "one-way delay p95", Some(Better::Less)),
     ("queueing_delay_ms.p95", "queueing delay p95", Some(Better::Less)),
     ("loss_rate", "loss of packets", Some(Better::Less)),
+    (SHARE_OF_ORACLE, "of the Oracle", Some(Better::More)),
     ("utilization", "used of capacity", Some(Better::More)),
     ("jain", "Jain", Some(Better::More)),
     ("power", "power", Some(Better::More)),
@@ -70,8 +72,13 @@ const OF_PROGRAMS: [&str; 16] = [
     "throughput_100ms.p90",
 ];
 
-/// The columns with their units.
-pub(super) fn columns() -> Vec<Column> {
+/// The columns of simulated `runs` with their units. Without the Oracle among the runs, there is no share of it.
+pub(super) fn columns(runs: &[&RunSummary]) -> Vec<Column> {
+    let has_oracle = runs.iter().any(|run| is_oracle(&run.scheme));
+    all_columns().into_iter().filter(|column| column.path != SHARE_OF_ORACLE || has_oracle).collect()
+}
+
+fn all_columns() -> Vec<Column> {
     let column = |(path, heading, better): (&'static str, &'static str, Option<Better>)| {
         let shown = shown(path);
         Column { path, heading, unit: shown.unit, better, shown }
@@ -81,7 +88,7 @@ pub(super) fn columns() -> Vec<Column> {
 
 /// The columns of an emulated run with their units. Programs do different things: none is better than another.
 pub(super) fn columns_of_programs() -> Vec<Column> {
-    let all = columns();
+    let all = all_columns();
     let column = |path: &&str| all.iter().find(|column| column.path == *path).copied();
     let those = OF_PROGRAMS.iter().filter_map(column);
     those.map(|column| Column { better: None, ..column }).collect()
@@ -117,7 +124,7 @@ struct Cell {
     /// The standard deviation; `None` for fewer than two seeds.
     deviation: Option<f64>,
     text: String,
-    /// `None` also where seeds change nothing in the row that is shown.
+    /// `None` also where no digit that is shown differs.
     deviation_text: Option<String>,
 }
 
@@ -141,20 +148,29 @@ pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
             let flows: Vec<(u64, &FlowSummary)> =
                 its.iter().map(|run| (run.seed, &run.flows[index])).collect();
             let own_scheme = (!is_under_test(runs, index)).then(|| flows[0].1.scheme.clone());
-            rows.push(row(scheme, own_scheme, &flows, columns));
+            // What the Oracle left to a rival is no measure of the rival.
+            let share = if own_scheme.is_none() { share_of_oracle(&its, runs, index) } else { None };
+            rows.push(row(scheme, own_scheme, &flows, columns, share));
         }
     }
     rows.sort_by_key(|row| row.own_scheme.is_some());
     rows
 }
 
-fn row(scheme: &str, own_scheme: Option<String>, flows: &[(u64, &FlowSummary)], columns: &[Column]) -> Row {
+fn row(
+    scheme: &str,
+    own_scheme: Option<String>,
+    flows: &[(u64, &FlowSummary)],
+    columns: &[Column],
+    share_of_oracle: Option<Spread>,
+) -> Row {
     let points: Vec<Point> = flows.iter().filter_map(|(seed, flow)| Point::of(*seed, flow)).collect();
     let first = flows[0].1;
-    let mut cells: Vec<Cell> = columns.iter().map(|column| Cell::of(column, flows)).collect();
-    if cells.iter().all(|cell| cell.deviation_text.as_deref().is_none_or(is_zero)) {
-        cells.iter_mut().for_each(|cell| cell.deviation_text = None);
-    }
+    let over_seeds = |column: &Column| match column.path {
+        SHARE_OF_ORACLE => share_of_oracle,
+        path => Spread::of(flows.iter().map(|(_, flow)| value(&flow.metrics, path))),
+    };
+    let cells: Vec<Cell> = columns.iter().map(|column| Cell::of(column, over_seeds(column))).collect();
     Row {
         scheme: scheme.to_owned(),
         flow: first.flow.clone(),
@@ -167,15 +183,16 @@ fn row(scheme: &str, own_scheme: Option<String>, flows: &[(u64, &FlowSummary)], 
 }
 
 impl Cell {
-    fn of(column: &Column, flows: &[(u64, &FlowSummary)]) -> Cell {
-        let spread = Spread::of(flows.iter().map(|(_, flow)| value(&flow.metrics, column.path)));
+    fn of(column: &Column, spread: Option<Spread>) -> Cell {
         let mean = spread.map(|spread| spread.mean);
         let deviation = spread.and_then(|spread| spread.deviation);
         Cell {
             mean: mean.map(significant),
             deviation: deviation.map(significant),
             text: column.shown.text(mean),
-            deviation_text: deviation.map(|deviation| column.shown.text(Some(deviation))),
+            deviation_text: deviation
+                .map(|deviation| column.shown.text(Some(deviation)))
+                .filter(|text| !is_zero(text)),
         }
     }
 }
@@ -215,7 +232,7 @@ mod tests {
 
     #[test]
     fn every_metric_that_is_shown_has_a_column() {
-        let mut columns: Vec<&str> = columns().iter().map(|column| column.path).collect();
+        let mut columns: Vec<&str> = all_columns().iter().map(|column| column.path).collect();
         let mut known: Vec<&str> = SHOWN.iter().map(|shown| shown.path).collect();
         columns.sort_unstable();
         known.sort_unstable();

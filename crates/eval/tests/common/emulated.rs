@@ -66,6 +66,7 @@ pub fn emulate(text: &str, out: &Path, change: impl FnOnce(&mut Emulation)) -> F
     world.run(&mut run);
     let program = |device, command: &str, exit| Program { device, command: command.to_owned(), exit };
     let mut emulation = Emulation {
+        controls: vec![],
         programs: vec![
             program(None, "iperf3 -s", Exit::Stopped),
             program(Some(0), "iperf3 -c 100.64.0.1 -R -t 11", Exit::Status(0)),

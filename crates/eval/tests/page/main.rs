@@ -140,6 +140,7 @@ fn a_tooltip_says_metric_and_unit_in_the_figures_order() {
     assert_eq!(heads("course"), ["throughput (Mbit/s)", "queueing delay (ms)", "state"]);
     assert_eq!(list(tip("course"), "rows").len(), 3, "capacity and both phones");
     assert_eq!(heads("prb-share"), ["% of PRBs"]);
+    assert_eq!(heads("granted"), ["granted (Mbit/s)", "sent again (Mbit/s)"]);
     let all = list(facts, "heads").iter().find(|each| each["id"] == "story.course").expect("a course");
     let instants: Vec<&str> = list(all, "heads").iter().map(|head| head.as_str().unwrap()).collect();
     let is_instant = |head: &str| {
@@ -205,6 +206,7 @@ fn an_emulated_run_s_page_collides_nowhere_with_long_names_and_many_connections(
             "street.delay-cdf",
             "street.prb-share",
             "street.prb-map",
+            "street.granted",
         ];
         assert_eq!(ids, wanted, "no figure of states or estimates: nothing is known of them");
         for figure in figures {

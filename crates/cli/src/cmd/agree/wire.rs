@@ -67,7 +67,7 @@ impl Play<'_> {
             seed: self.seed,
         };
         let mut tries_left = again;
-        let (Played { mut record, connections, mut audit }, insides) = loop {
+        let (Played { mut record, connections, mut audit, .. }, insides) = loop {
             let (mut played, insides) = self.once(&world, is_interrupted, progress)?;
             played.audit.judge();
             if played.audit.is_fit() || tries_left == 0 {

@@ -35,11 +35,9 @@ pub fn line(reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
         attempt => format!(", attempt {attempt}"),
     };
     format!(
-        "{:>4} {:>5}.{} {:>3} {:>5} C    UL  {}: the block granted {} subframes ago{again}",
+        "{:>4} {:>6} {:>5} C    UL  {}: the block granted {} subframes ago{again}",
         reading.pci,
-        reading.sfn,
-        reading.subframe,
-        reading.cfi,
+        format!("{}.{}", reading.sfn, reading.subframe),
         rnti.0,
         word(answer),
         reading.index - answer.granted,

@@ -90,6 +90,9 @@ fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
     if let Some(path) = &args.parquet {
         outputs.extend(tables::files(path, args).iter().map(|file| Named::by("--parquet", file)));
     }
+    if let Some(path) = &args.pcap {
+        outputs.push(Named::by("--pcap", path));
+    }
     if let Some(path) = &args.reports {
         outputs.push(Named::by("--reports", path));
     }

@@ -100,12 +100,6 @@ pub fn json(gain: &Gain) -> Value {
     })
 }
 
-/// The same as text for people.
-pub fn line(gain: &Gain) -> String {
-    let mbps = gain.throughput_bps as f64 / 1e6;
-    format!("new {} bits, {} sent again, {mbps:.3} Mbit/s", gain.new_bits, gain.again)
-}
-
 impl Followed {
     fn new(follower: Follower) -> Followed {
         Followed { follower, heard: 0, totals: [Total::default(); 2] }

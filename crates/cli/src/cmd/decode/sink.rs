@@ -20,7 +20,8 @@ use super::Args;
 use super::align;
 use super::answer;
 use super::csv;
-use super::message::{self, Name};
+use super::message::{self, Layout, Name};
+use super::pcap::PcapFile;
 use super::probe;
 use super::pseudonym::Pseudonyms;
 use super::recording::{self, Recording};
@@ -41,6 +42,7 @@ pub struct Sink<'o> {
     recordings: Vec<Recording>,
     names: Option<Pseudonyms>,
     tables: Option<Tables>,
+    pcap: Option<PcapFile>,
     reports: Option<ReportFile>,
     /// A live recording that gives nothing for this long is not waited for.
     stall: Duration,
@@ -84,6 +86,7 @@ impl<'o> Sink<'o> {
             recordings: (0..=u8::MAX).map(CarrierId).zip(sources).map(recording).collect(),
             names: args.anonymize.then(Pseudonyms::default),
             tables: tables.transpose()?,
+            pcap: args.pcap.as_deref().map(PcapFile::create).transpose()?,
             reports: reports
                 .map(|path| ReportFile::create(path, names(), args.rnti, are_live))
                 .transpose()?,
@@ -110,7 +113,9 @@ impl<'o> Sink<'o> {
 
     /// Prints a line for the person who watches.
     pub fn say(&self, word: &str) {
-        self.bar.suspend(|| terminal::say(format_args!("airpace: {word}")));
+        let text = format!("airpace: {word}");
+        let text = if std::io::stderr().is_terminal() { terminal::fit(&text) } else { text };
+        self.bar.suspend(|| terminal::say(text));
     }
 
     /// Flushes the output.
@@ -278,6 +283,9 @@ impl<'o> Sink<'o> {
             let at = At { carrier: recording.carrier, time_ms: recording.time_ms(found.index) };
             tables.message(at, found, name, gain.as_ref())?;
         }
+        if let Some(pcap) = &mut self.pcap {
+            pcap.message(recording.carrier, recording.time_ms(found.index), found, name)?;
+        }
         if self.args.users {
             recording.users.take(found);
         }
@@ -291,8 +299,13 @@ impl<'o> Sink<'o> {
             }
             return self.object(carrier, object);
         }
-        let gain = gain.map_or_else(String::new, |gain| format!("  {}", recording::line(&gain)));
-        self.line(carrier, message::HEAD, &(message::line(found, name) + &gain))
+        let layout = self.layout();
+        self.line(carrier, &layout.head(), &layout.line(found, name, gain.as_ref()))
+    }
+
+    /// The layout of messages' lines, behind the recording's number if there are several.
+    fn layout(&self) -> Layout {
+        Layout::of_output(if self.recordings.len() > 1 { 3 } else { 0 }, self.args.rnti.is_some())
     }
 
     /// Prints an answer to an uplink block.
@@ -311,7 +324,7 @@ impl<'o> Sink<'o> {
         if self.args.json {
             return self.object(carrier, answer::json(reading, answer, rnti));
         }
-        self.line(carrier, message::HEAD, &answer::line(reading, answer, rnti))
+        self.line(carrier, &self.layout().head(), &answer::line(reading, answer, rnti))
     }
 
     /// Prints a JSON object of a recording, or its row of the table. It contains the recording's name if there are several.
@@ -388,6 +401,9 @@ impl<'o> Sink<'o> {
         let has_read = self.recordings.iter().any(|recording| recording.stats.subframes().is_some());
         if let Some(tables) = self.tables.filter(|_| has_read) {
             tables.finish()?;
+        }
+        if let Some(pcap) = self.pcap.filter(|_| has_read) {
+            pcap.finish()?;
         }
         if let Some(reports) = self.reports {
             reports.finish()?;

@@ -88,18 +88,17 @@ pub fn json(reading: &Reading) -> Value {
 }
 
 /// The heading above [`line()`]s.
-pub const HEAD: &str = "cell  sfn.sf cfi  messages   DL   UL  users  PRBs used  idle  CCEs used   of  unread  snr  messages by format";
+pub const HEAD: &str = "cell sfn.sf cfi messages DL UL users PRBs idle CCEs  of unread snr  format:messages";
 
 /// One line for people.
 pub fn line(reading: &Reading) -> String {
     let account = Account::of(reading);
     let formats = formats(reading);
-    let formats = formats.into_iter().map(|(format, count)| format!("{count} x {format}"));
+    let formats = formats.into_iter().map(|(format, count)| format!("{format}:{count}"));
     format!(
-        "{:>4} {:>5}.{} {:>3}  {:>8} {:>4} {:>4}  {:>5}  {:>9} {:>5}  {:>9} {:>4}  {:>6} {:>4.0}  {}",
+        "{:>4} {:>6} {:>3} {:>8} {:>2} {:>2} {:>5} {:>4} {:>4} {:>4} {:>3} {:>6} {:>3.0}  {}",
         reading.pci,
-        reading.sfn,
-        reading.subframe,
+        format!("{}.{}", reading.sfn, reading.subframe),
         reading.cfi,
         reading.found.len(),
         account.downlink,
@@ -111,7 +110,7 @@ pub fn line(reading: &Reading) -> String {
         reading.cces,
         account.cces_unread,
         reading.snr_db,
-        formats.collect::<Vec<_>>().join(", "),
+        formats.collect::<Vec<_>>().join(" "),
     )
     .trim_end()
     .to_owned()

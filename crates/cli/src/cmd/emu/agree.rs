@@ -137,7 +137,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let longest = (until - Time::ZERO) + ENDS_WITHIN;
     let ends = staged.wait(&numbers, longest, &is_interrupted, |now| bar.set_position(now.as_millis()))?;
     bar.finish_and_clear();
-    let Played { mut record, connections, audit } = staged.end()?;
+    let Played { mut record, connections, audit, controls } = staged.end()?;
 
     let (mut programs, mut notes) = (vec![], vec![]);
     for (player, number) in players.into_iter().zip(numbers) {
@@ -151,7 +151,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     let sent: Vec<u32> = notes.iter().flat_map(|it| it.sent.iter().map(|&(number, _)| number)).collect();
     let passages = passages(&schedule, &sent, &mut record, &connections);
-    let ran = Ran { world: world.clone(), record, connections, audit, programs };
+    let ran = Ran { world: world.clone(), record, connections, audit, controls, programs };
     let judged = finish::finish(run, ran, Logs::default(), is_silent)?;
     let passages = passages.with_context(|| judged.audit.unfit_because.join("; "))?;
     let packets = busy(is_silent, "virtual time, packets as sent", || {

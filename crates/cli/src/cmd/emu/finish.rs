@@ -7,6 +7,7 @@ use airpace_emu::connections::{Connections, OTHERS};
 use airpace_emu::ip::FiveTuple;
 use airpace_emu::record::Record;
 use airpace_emu::replay::{Departure, Reader, replay};
+use airpace_emu::session::Control;
 use airpace_emu::{Audit, World};
 use airpace_eval::LinkSummary;
 use airpace_eval::emulation::{
@@ -26,6 +27,8 @@ pub struct Ran {
     pub record: Record,
     pub connections: Connections,
     pub audit: Audit,
+    /// The congestion controls that sockets ran.
+    pub controls: Vec<Control>,
     pub programs: Vec<Program>,
 }
 
@@ -33,6 +36,7 @@ pub struct Ran {
 pub struct Judged {
     pub finished: Finished,
     pub audit: Audit,
+    pub controls: Vec<Control>,
     pub is_fit: bool,
 }
 
@@ -80,7 +84,7 @@ impl Reader for IntoFolder<'_> {
 /// # Errors
 /// A file that cannot be read or written.
 pub fn finish(mut run: EmulatedRun, ran: Ran, mut logs: Logs, is_quiet: bool) -> anyhow::Result<Judged> {
-    let Ran { world, mut record, connections, mut audit, programs } = ran;
+    let Ran { world, mut record, connections, mut audit, controls, programs } = ran;
     let bar = terminal::progress(is_quiet);
     bar.set_message("tables and page");
     audit.counts.record_lost += record.lost;
@@ -92,13 +96,13 @@ pub fn finish(mut run: EmulatedRun, ran: Ran, mut logs: Logs, is_quiet: bool) ->
     }
     logs.finish()?;
     audit.judge();
-    let finished = run.finish(replayed.over, section(&audit, programs))?;
+    let finished = run.finish(replayed.over, section(&audit, &controls, programs))?;
     bar.finish_and_clear();
-    Ok(Judged { finished, is_fit: audit.is_fit(), audit })
+    Ok(Judged { finished, is_fit: audit.is_fit(), audit, controls })
 }
 
 /// The words of a manifest for an audit.
-fn section(audit: &Audit, programs: Vec<Program>) -> Emulation {
+fn section(audit: &Audit, controls: &[Control], programs: Vec<Program>) -> Emulation {
     let counts = &audit.counts;
     let has_any = counts.packets_out > 0;
     let ms = |value: f64| Some(value).filter(|_| has_any);
@@ -110,6 +114,14 @@ fn section(audit: &Audit, programs: Vec<Program>) -> Emulation {
     ];
     Emulation {
         programs,
+        controls: controls
+            .iter()
+            .map(|it| emulation::Control {
+                device: it.device.map(u16::from),
+                name: it.name.clone(),
+                connections: it.connections,
+            })
+            .collect(),
         kernel: kernel(),
         realtime_priority: audit.not_real_time_because.is_none(),
         memory_locked: audit.not_locked_because.is_none(),
@@ -188,10 +200,8 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
     for link in finished.summary.runs.iter().flat_map(|run| &run.links) {
         terminal::say(carried(link));
     }
-    if let Some(control) = default_control() {
-        terminal::say(format_args!(
-            "TCP:        {control}, this kernel's default; a program may choose another"
-        ));
+    if let Some(sentence) = tcp(&judged.controls) {
+        terminal::say(format_args!("TCP:        {sentence}"));
     }
     for reason in &audit.unfit_because {
         terminal::say_painted(format_args!("{} {reason}", paint.bad("Unfit:     ")));
@@ -225,6 +235,26 @@ fn carried(link: &LinkSummary) -> String {
     )
 }
 
+/// Which congestion controls TCP ran, by direction. Devices count from 1. If no socket was seen, what a socket would have run.
+fn tcp(controls: &[Control]) -> Option<String> {
+    if controls.is_empty() {
+        let default = default_control()?;
+        return Some(format!("no connection was seen; this kernel's default is {default}"));
+    }
+    let mut text = String::new();
+    let mut last = None;
+    for control in controls {
+        let way = control.device.map_or("sent down".to_owned(), |device| format!("sent up {}", device + 1));
+        match last.replace(way.clone()) {
+            Some(before) if before == way => text += ", ",
+            Some(_) => text += &format!("; {way} by "),
+            None => text += &format!("{way} by "),
+        }
+        text += &format!("{} ({})", control.name, terminal::count(control.connections, "connection"));
+    }
+    Some(text)
+}
+
 /// The congestion control that TCP has here if a program chooses none; `None` if the kernel does not report it.
 fn default_control() -> Option<String> {
     let read = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
@@ -249,5 +279,31 @@ fn connection(connections: &Connections, number: u32) -> Connection {
         protocol: Protocol::of_number(ends.protocol),
         source: end(ends.source, ends.source_port),
         destination: end(ends.destination, ends.destination_port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn congestion_controls_are_told_by_direction() {
+        let control = |device, name: &str, connections| Control {
+            device,
+            name: name.to_owned(),
+            connections,
+            bytes: 0,
+        };
+        let all = [
+            control(None, "bbr", 2),
+            control(None, "reno", 1),
+            control(Some(0), "cubic", 1),
+            control(Some(1), "cubic", 3),
+        ];
+        assert_eq!(
+            tcp(&all).unwrap(),
+            "sent down by bbr (2 connections), reno (1 connection); sent up 1 by cubic (1 connection); sent up 2 by \
+             cubic (3 connections)"
+        );
     }
 }

@@ -102,8 +102,8 @@ pub fn run(
             .map_err(|_| anyhow::anyhow!("the thread that tells reports failed; please report this"))?;
     }
     attended?;
-    let Played { record, connections, audit } = played?;
-    let ran = Ran { world, record, connections, audit, programs: cast.told() };
+    let Played { record, connections, audit, controls } = played?;
+    let ran = Ran { world, record, connections, audit, controls, programs: cast.told() };
     let finished = finish::finish(run, ran, logs, options.quiet)?;
     if folder.is_numbered {
         point_latest_to(&folder.path);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use airpace_core::Time;
 use airpace_emu::connections::Connections;
 use airpace_emu::record::{Record, Spool};
-use airpace_emu::session::{Far, Program, ProgramEnd, SessionPlan, Spot};
+use airpace_emu::session::{Control, Far, Program, ProgramEnd, SessionPlan, Spot};
 use airpace_emu::turn::{Begins, Interfaces, Listeners, Turn, Turned};
 use airpace_emu::{Audit, Clock, Session, World};
 use anyhow::{Context, anyhow, bail};
@@ -39,6 +39,8 @@ pub struct Played {
     pub record: Record,
     pub connections: Connections,
     pub audit: Audit,
+    /// The congestion controls that sockets ran.
+    pub controls: Vec<Control>,
 }
 
 /// A program of ours on the stage, and the file that holds what it says.
@@ -122,18 +124,19 @@ impl Staged {
     /// # Errors
     /// A record that could not be written.
     pub fn end(self) -> anyhow::Result<Played> {
-        let unread = self.session.end();
+        let ended = self.session.end();
         self.stop.store(true, Ordering::Relaxed);
         let Turned { spool, connections, mut audit } =
             self.turning.join().map_err(|_| anyhow!("the emulator's thread failed; please report this"))?;
-        audit.counts.unread = unread?;
+        let (unread, controls) = ended?;
+        audit.counts.unread = unread;
         let record = spool.finish().with_context(|| {
             format!(
                 "the record of packets could not be written in `{}`; make room there",
                 self.folder.display()
             )
         })?;
-        Ok(Played { record, connections, audit })
+        Ok(Played { record, connections, audit, controls })
     }
 }
 
