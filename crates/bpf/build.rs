@@ -54,6 +54,8 @@ fn main() {
         .compile("airpace_twins");
     if env::var_os("CARGO_FEATURE_LOAD").is_some() {
         if let Err(said) = programs() {
+            // Nobody can build anew what came in a package.
+            assert!(env::var_os("CARGO_FEATURE_PACKAGED").is_none(), "no programs for the kernel: {said}");
             println!("cargo::warning=no programs for the kernel: {said}");
         } else {
             println!("cargo::rustc-cfg=has_programs");
@@ -65,9 +67,12 @@ fn main() {
 fn programs() -> Result<(), String> {
     let clang = env::var("AIRPACE_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    // The programs hold the names of their sources. The same bytes in any folder: without where those are.
+    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     for program in PROGRAMS {
         let output = Command::new(&clang)
             .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"])
+            .arg(format!("-fdebug-prefix-map={here}=."))
             .args(["-c", &format!("src/bpf/{program}.c"), "-o"])
             .arg(folder.join(format!("{program}.o")))
             .output()

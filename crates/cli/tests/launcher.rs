@@ -339,7 +339,10 @@ chmod +x "$3/bin/pip"
     assert!(made.status.success(), "{said}");
     assert_eq!(machine.builds(), 0, "pip builds the module");
     let package = format!("{}[plots]", machine.root().display());
-    assert!(machine.calls().contains(&format!("pip install --disable-pip-version-check {package}")), "{said}");
+    assert!(
+        machine.calls().contains(&format!("pip install --disable-pip-version-check {package}")),
+        "{said}"
+    );
     assert!(elsewhere.join("own venv/bin/pip").is_file(), "relative to the user's folder");
     assert!(said.contains(&format!(". '{}/own venv/bin/activate'", elsewhere.display())), "{said}");
 }
@@ -543,4 +546,47 @@ fn too_little_room_for_the_tests_is_told_before_they_are_built() {
     assert_eq!(says("13"), "", "what is built already needs no room again");
     let told = says("15");
     assert!(told.contains("only 9.5 GB are free on /, and 11.1 GB are needed there"), "{told}");
+}
+
+/// Stand-in for cargo under `./test`: the tests fail as soon as the lints run, which would take ten minutes.
+const FAILING: &str = r#"#!/bin/sh
+case $* in
+--version) echo "cargo 1.95.0 (0000000 2026-01-01)" ;;
+*--version | *--no-run | fmt*) ;;
+clippy*) echo $$ > "$CALLS.new" && mv "$CALLS.new" "$CALLS" && exec sleep 600 ;;
+test*) until [ -e "$CALLS" ]; do sleep 0.1; done; exit 101 ;;
+*) exit 1 ;;
+esac
+"#;
+
+#[test]
+fn a_failed_test_run_leaves_no_lints_and_no_files_behind() {
+    let machine = Machine::ready();
+    machine.program("cargo", FAILING);
+    machine.program("apt-get", "#!/bin/sh\n");
+    machine.program("rustc", "#!/bin/sh\necho \"$HOME\"\n");
+    fs::create_dir_all(machine.home().join("lib/rustlib/wasm32-unknown-unknown/lib")).expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["test", ".ci/skipped", ".ci/checks"] {
+        fs::copy(source.join(file), machine.root().join(file)).expect("a copy");
+    }
+    for tool in ["date", "grep", "nice", "setsid", "sleep", "sort"] {
+        machine.link(tool);
+    }
+    let failed = machine.start(&machine.root().join("test"), &machine.root(), &[]);
+    let said = format!("{}{}", text(&failed.stdout), text(&failed.stderr));
+    assert_eq!(failed.status.code(), Some(101), "{said}");
+    let lints = fs::read_to_string(machine.folder.path().join("calls")).expect("the lints began");
+    let lints = Path::new("/proc").join(lints.trim());
+    // They have been told to end, and whatever started them is gone.
+    let began = std::time::Instant::now();
+    while lints.exists() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!lints.exists(), "the lints still run: {said}");
+    let left: Vec<_> = fs::read_dir(machine.folder.path())
+        .expect("a folder")
+        .map(|it| it.expect("one").file_name())
+        .collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("tmp.")), "{left:?}");
 }

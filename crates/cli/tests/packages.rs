@@ -75,6 +75,9 @@ impl Machine {
     fn ready(checkout: &str) -> Machine {
         let machine = Machine::new(checkout);
         fs::write(machine.tools().join("plugins"), "").expect("a file");
+        for tool in "autoconf automake autopoint bison clang flex gawk make pkg-config".split_whitespace() {
+            machine.program(tool, "#!/bin/sh\n");
+        }
         let target = format!("sysroot/lib/rustlib/{}-unknown-linux-musl/lib", std::env::consts::ARCH);
         fs::create_dir_all(machine.tools().join(target)).expect("a folder");
         machine
@@ -156,7 +159,7 @@ fn all_that_is_missing_is_said_at_once_with_the_line_that_installs_it() {
     let parts: Vec<&str> = line.trim().split(" && ").collect();
     assert_eq!(parts.len(), 3, "packages, targets and tools: {said}");
     assert!(parts[0].starts_with("sudo apt-get install -y "), "{said}");
-    for package in ["-linux-gnu libc6-dev-", "qemu-user-static", "buildah"] {
+    for package in ["-linux-gnu libc6-dev-", "qemu-user-static", "buildah", " clang ", " autoconf "] {
         assert!(parts[0].contains(package), "{package}: {said}");
     }
     // Where the user's own shell does not find it, it has its folder.
@@ -191,7 +194,7 @@ fn what_is_not_committed_is_packed_only_when_told_and_then_the_name_says_so() {
 #[test]
 fn a_commit_gives_the_same_bytes_in_any_folder() {
     let words_of = ["tarball", "--arch", std::env::consts::ARCH];
-    let [one, other] = ["one", "another one/with spaces"].map(|folder| {
+    let [one, other] = ["one", "another-one/below"].map(|folder| {
         let machine = Machine::ready(folder);
         machine.git(&["tag", "v0.1.0"]);
         let made = machine.package(&words_of);
@@ -232,6 +235,48 @@ fn a_commit_gives_the_same_bytes_in_any_folder() {
     assert!(!terms.contains("airpace-cc"), "our own crates need no notice: {terms}");
     let readme = fs::read_to_string(unpacked.join("share/doc/airpace/README.md")).expect("the readme");
     assert!(readme.contains("](guide/first-run.md)") && !readme.contains("](docs/"), "links lead somewhere");
+}
+
+#[test]
+fn a_folder_in_which_libbpf_cannot_be_built_is_said_before_the_build() {
+    let machine = Machine::ready("a folder with spaces");
+    let refused = machine.package(&["tarball", "--arch", std::env::consts::ARCH]);
+    let said = words(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("a folder whose name has a space"), "{said}");
+}
+
+#[test]
+fn packages_hold_the_schemes_for_the_kernel_and_every_service() {
+    let build = fs::read_to_string(root().join("packaging/build")).expect("a script");
+    let asked =
+        build.lines().find_map(|line| line.strip_prefix("features=")).expect("the features of packages");
+    let manifest = |name: &str| {
+        let text =
+            fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+        text.parse::<toml::Table>().expect("TOML")
+    };
+    for feature in asked.split(',') {
+        let (package, feature) = feature.split_once('/').expect("a crate and its feature");
+        let found = &manifest(package.strip_prefix("airpace-").expect("our own"))["features"];
+        assert!(found.get(feature).is_some(), "{package} has no feature {feature}");
+    }
+    assert!(asked.contains("airpace-cli/bpf") && asked.contains("airpace-bpf/packaged"), "{asked}");
+    let assets = manifest("cli")["package"]["metadata"]["deb"]["assets"].to_string();
+    assert!(assets.contains("packaging/systemd/*.service"), "{assets}");
+    // The schemes that are dual-licensed are named with their licence, and so is what is linked with the program.
+    let copyright = fs::read_to_string(root().join("packaging/copyright")).expect("the copyright");
+    for file in fs::read_dir(root().join("crates/bpf/src/bpf")).expect("the programs") {
+        let path = file.expect("a file").path();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let licence = text.lines().find_map(|line| line.split_once("SPDX-License-Identifier: "));
+        let Some((_, licence)) = licence else { continue };
+        let licence = licence.trim_end_matches("*/").trim();
+        assert_eq!(licence, "MIT OR GPL-2.0-only", "{}", path.display());
+    }
+    for part in ["License: MIT or GPL-2", "libelf", "LGPL-3+ or GPL-2+"] {
+        assert!(copyright.contains(part), "{part}");
+    }
 }
 
 /// A stand-in for airpace whose tables hold `WORD`.

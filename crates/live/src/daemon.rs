@@ -56,8 +56,9 @@ pub struct Options {
     pub source: Source,
     /// KPIs that are published even without a subscription: names as [`airpace_diag::kpi::Wanted`] reads them.
     pub kpis: Vec<String>,
-    /// The folder of the control socket.
-    pub dir: PathBuf,
+    /// The folder of the control socket. Without one, no program can subscribe, and the file system holds nothing that a
+    /// killed daemon would leave.
+    pub dir: Option<PathBuf>,
     /// How often the modem's buffer is drained, if the device allows it; `None` never drains it.
     pub drain: Option<Duration>,
     /// Whether to ask for real-time priority and locked memory.
@@ -152,7 +153,7 @@ impl Daemon {
     /// another program uses.
     pub fn start(options: Options) -> Result<Daemon, StartError> {
         let subscription = Subscription::new(options.kpis.iter().map(String::as_str))?;
-        let server = Server::bind(&options.dir)?;
+        let server = options.dir.as_deref().map(Server::bind).transpose()?;
         let port = options
             .source
             .open_first()

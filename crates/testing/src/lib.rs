@@ -30,6 +30,21 @@ pub fn recordings(path: &str) -> Option<PathBuf> {
     None
 }
 
+/// An empty folder for what all tests of a binary share, below cargo's own folder for tests (`env!("CARGO_TARGET_TMPDIR")`).
+/// A static is never dropped, so a temporary folder in one would be left for ever; this one is emptied by the next run.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn shared_folder(cargo_folder: &str, name: &str) -> PathBuf {
+    let folder = Path::new(cargo_folder).join(name);
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{}: {error}", folder.display()),
+        _ => {}
+    }
+    std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    folder
+}
+
 /// The first of these programs that is on PATH. If none is, the calling test counts as skipped. `package` is the Debian
 /// package that has it.
 pub fn one_of_programs<'a>(programs: &[&'a str], package: &str) -> Option<&'a str> {

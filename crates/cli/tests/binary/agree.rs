@@ -62,8 +62,14 @@ fn the_kernel_s_tcp_is_compared_and_its_run_opens() {
     for scheme in ["cubic", "morc"] {
         let words = ["agree", "link.toml", "--transport", "kernel", "--scheme", scheme, "--again", "0"];
         let done = shell.run(&[&words[..], &["--spread", "0", "--out", scheme, "--json"]].concat());
-        let is_refused =
-            ["run as root", "kernel's part", "mount -t bpf", "left out of this build", "/dev/net/tun"];
+        let is_refused = [
+            "run as root",
+            "kernel's part",
+            "/sys/kernel/btf",
+            "mount -t bpf",
+            "left out of this build",
+            "/dev/net/tun",
+        ];
         if done.code == Some(2) && is_refused.iter().any(|why| done.err.contains(why)) {
             return airpace_testing::skipped(&format!("`{scheme}` cannot run here: {}", done.err.trim()));
         }

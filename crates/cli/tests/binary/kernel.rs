@@ -30,6 +30,7 @@ impl Loaded<'_> {
         let is_refused = [
             "run as root",
             "kernel's part",
+            "/sys/kernel/btf",
             "mount -t bpf",
             "locked down",
             "loaded already",

@@ -44,7 +44,7 @@ const PRIORITY: i32 = 10;
 pub(super) struct Parts {
     pub source: Source,
     pub board: Board,
-    pub server: Server,
+    pub server: Option<Server>,
     pub messages: Receiver<DataMessage>,
     pub orders: Sender<Order>,
     pub wake: Arc<OwnedFd>,
@@ -57,7 +57,7 @@ pub(super) struct Parts {
 }
 
 pub(super) struct Control {
-    server: Server,
+    server: Option<Server>,
     messages: Receiver<DataMessage>,
     notices: Sender<Notice>,
     guard: Option<Box<dyn FnMut() -> Command + Send>>,
@@ -168,15 +168,21 @@ impl Control {
             }
             let look_every = if now < self.speaks_until { SPEAK_EVERY } else { LOOK_EVERY };
             let wait = if is_often { Duration::ZERO } else { look_every };
-            if let Err(error) = self.server.serve(&mut self.host, wait) {
-                let _ = self.notices.send(Notice::Broken(error.to_string()));
-                self.is_over.store(true, Ordering::Relaxed);
+            match &mut self.server {
+                Some(server) => {
+                    if let Err(error) = server.serve(&mut self.host, wait) {
+                        let _ = self.notices.send(Notice::Broken(error.to_string()));
+                        self.is_over.store(true, Ordering::Relaxed);
+                    }
+                }
+                None => std::thread::sleep(wait),
             }
             look_at = Time::from_nanos(now_ns()) + LOOK_EVERY;
             self.host.tell_changes();
             if Time::from_nanos(now_ns()) >= tally_at {
                 tally_at = Time::from_nanos(now_ns()) + TALLY_EVERY;
-                self.host.metrics.clients.store(self.server.programs() as u32, Ordering::Relaxed);
+                let programs = self.server.as_ref().map_or(0, Server::programs);
+                self.host.metrics.clients.store(programs as u32, Ordering::Relaxed);
                 self.host.tally();
             }
         }

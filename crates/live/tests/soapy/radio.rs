@@ -17,19 +17,18 @@ const RATE_HZ: f64 = 1.92e6;
 /// Runs the rest of a test in a process whose SoapySDR knows the radio for tests; `false` in a process without it.
 #[must_use]
 fn is_at_the_radio(test: &str) -> bool {
-    static MODULE: OnceLock<Option<TempDir>> = OnceLock::new();
+    static MODULE: OnceLock<Option<PathBuf>> = OnceLock::new();
     if std::env::var_os(module::PLUGIN_PATH).is_some() {
         return true;
     }
     let built = MODULE.get_or_init(|| {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        module::build(folder.path()).map(|_| folder)
+        let folder = airpace_testing::shared_folder(env!("CARGO_TARGET_TMPDIR"), "soapy");
+        module::build(&folder).map(|_| folder)
     });
     let Some(folder) = built else { return false };
     let mut again = Command::new(std::env::current_exe().expect("a test has a path"));
-    let again = again
-        .args([&*format!("radio::{test}"), "--exact", "--nocapture"])
-        .env(module::PLUGIN_PATH, folder.path());
+    let again =
+        again.args([&*format!("radio::{test}"), "--exact", "--nocapture"]).env(module::PLUGIN_PATH, folder);
     let done = again.output().expect("a test can be run again");
     let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(said.contains("1 passed") || !done.status.success(), "`{test}` is the name of a test: {said}");

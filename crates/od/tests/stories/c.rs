@@ -24,16 +24,15 @@ fn crate_dir() -> &'static Path {
 
 /// libOD, installed into a folder by its own script, from the libraries that these tests were built with.
 fn installed() -> &'static Path {
-    static PREFIX: OnceLock<TempDir> = OnceLock::new();
-    let prefix = PREFIX.get_or_init(|| {
-        let prefix = TempDir::new().expect("a folder");
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = airpace_testing::shared_folder(env!("CARGO_TARGET_TMPDIR"), "libod");
         let this = std::env::current_exe().expect("this binary");
         let built = this.parent().expect("a folder that the libraries are in too");
         let mut install = Command::new(crate_dir().join("install"));
-        succeed(install.arg(prefix.path()).arg("--built").arg(built));
+        succeed(install.arg(&prefix).arg("--built").arg(built));
         prefix
-    });
-    prefix.path()
+    })
 }
 
 /// Runs a command that must succeed, and returns what it wrote.

@@ -4,7 +4,6 @@ use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -275,24 +274,19 @@ fn nonsense_is_answered_and_endless_lines_end_the_connection() {
     );
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-    #[test]
-    fn no_bytes_upset_the_daemon(
-        chunks in proptest::collection::vec(
-            prop_oneof![
-                proptest::collection::vec(any::<u8>(), 0..300),
-                "(list|board|subscribe (lte\\.rsrp|nr\\.snr|x)|unsubscribe [0-9]{1,12}|hello)\n".prop_map(String::into_bytes),
-            ],
-            1..20,
-        ),
-    ) {
-        static DAEMON: LazyLock<Daemon> = LazyLock::new(|| Daemon::start(8));
-        let mut program = UnixStream::connect(DAEMON.dir().join(SOCKET_NAME)).expect("the daemon listens");
+#[test]
+fn no_bytes_upset_the_daemon() {
+    let daemon = Daemon::start(8);
+    let requests = "(list|board|subscribe (lte\\.rsrp|nr\\.snr|x)|unsubscribe [0-9]{1,12}|hello)\n";
+    let chunk =
+        prop_oneof![proptest::collection::vec(any::<u8>(), 0..300), requests.prop_map(String::into_bytes)];
+    let chunks = proptest::collection::vec(chunk, 1..20);
+    proptest!(ProptestConfig::with_cases(64), |(chunks in chunks)| {
+        let mut program = UnixStream::connect(daemon.dir().join(SOCKET_NAME)).expect("the daemon listens");
         for chunk in chunks {
             // The daemon may have ended the connection already because of a line without end.
             let _ = program.write_all(&chunk);
         }
-        prop_assert_eq!(DAEMON.open().kpis().expect("others are served").len(), 3);
-    }
+        prop_assert_eq!(daemon.open().kpis().expect("others are served").len(), 3);
+    });
 }

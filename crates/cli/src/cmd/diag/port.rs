@@ -71,11 +71,12 @@ impl Default for ListenArgs {
 }
 
 impl ListenArgs {
-    /// A daemon on `source`, with its control socket in `dir`. Another process of this program is its guard.
+    /// A daemon on `source`; programs subscribe by a control socket in `dir`, if there is one. Another process of this program
+    /// is its guard.
     ///
     /// # Errors
     /// A KPI does not exist, or the path of this program is not known.
-    pub fn options(&self, source: Source, kpis: &[String], dir: PathBuf) -> anyhow::Result<Options> {
+    pub fn options(&self, source: Source, kpis: &[String], dir: Option<PathBuf>) -> anyhow::Result<Options> {
         subscription(kpis)?;
         let program =
             std::env::current_exe().context("cannot find this program, which is to guard the modem")?;

@@ -52,7 +52,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => od::default_dir()?,
     };
     let source = args.port.source().context("no port is named")?;
-    let options = args.listen.options(source, &args.kpi, dir.clone())?;
+    let options = args.listen.options(source, &args.kpi, Some(dir.clone()))?;
     let (source, drain) = (options.source.to_string(), options.drain);
     let daemon = start(options)?;
     let metrics = args.metrics.map(|address| {

@@ -146,7 +146,7 @@ impl ModemChain {
         let daemon = Daemon::start(Options {
             source: port,
             kpis: vec![],
-            dir: folder,
+            dir: Some(folder),
             drain: Some(DRAIN_EVERY),
             wants_realtime: false,
             // The modem ends with the emulator, so nobody has to restore it.

@@ -40,10 +40,8 @@ pub struct LiveArgs {
 /// # Errors
 /// The modem does not answer any more when it is to be restored, or the series cannot be written.
 pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) -> anyhow::Result<()> {
-    let folder = tempfile::Builder::new().prefix("airpace-bandwidth-").tempdir();
-    let folder = folder.context("cannot make a folder for the session")?;
     let (sender, packets) = mpsc::sync_channel(ROOM);
-    let mut options = args.listen.options(source, &about_grants(), folder.path().to_owned())?;
+    let mut options = args.listen.options(source, &about_grants(), None)?;
     options.packets = Some(sender);
     let daemon = Daemon::start(options)?;
     let is_over = Arc::new(AtomicBool::new(false));

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use airpace_diag::kpi::Subscription;
 use airpace_live::daemon::{Daemon, Notice, Tapped};
 use airpace_live::source::Source;
-use anyhow::Context;
 use od::clock::now_ns;
 use od::reader::GIVE_UP_AFTER;
 use od::{Kpi, Od};
@@ -40,8 +39,6 @@ enum Origin {
         /// Whether to wait for a port that was never there.
         waits: bool,
         was_open: bool,
-        /// The folder of the session's control socket, which nobody uses.
-        _folder: tempfile::TempDir,
     },
     Board(Board),
 }
@@ -93,19 +90,12 @@ impl Feed {
         kpis: &[String],
     ) -> anyhow::Result<Feed> {
         let (names, radios) = canonical(kpis)?;
-        let folder = tempfile::Builder::new().prefix("airpace-watch-").tempdir();
-        let folder = folder.context("cannot make a folder for the session")?;
         let (sender, tap) = mpsc::sync_channel(ROOM);
         let title = source.to_string();
-        let mut options = listen.options(source, kpis, folder.path().to_owned())?;
+        let mut options = listen.options(source, kpis, None)?;
         options.tap = Some(sender);
         let daemon = Daemon::start(options)?;
-        Ok(Feed {
-            names,
-            radios,
-            origin: Origin::Session { daemon, tap, waits, was_open: false, _folder: folder },
-            title,
-        })
+        Ok(Feed { names, radios, origin: Origin::Session { daemon, tap, waits, was_open: false }, title })
     }
 
     /// Reads from a daemon that is already running.

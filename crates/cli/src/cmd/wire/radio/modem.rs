@@ -32,10 +32,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub fn open(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
     let source = source.lasting();
     let name = format!("the modem at {source}");
-    let folder = tempfile::Builder::new().prefix("airpace-radio-").tempdir();
-    let folder = folder.context("cannot make a folder for the modem's session")?;
     let (sender, packets) = mpsc::sync_channel(ROOM);
-    let mut options = ListenArgs::default().options(source, &about_grants(), folder.path().to_owned())?;
+    let mut options = ListenArgs::default().options(source, &about_grants(), None)?;
     options.packets = Some(sender);
     let daemon = Daemon::start(options).with_context(|| {
         format!(
@@ -43,7 +41,6 @@ pub fn open(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
         )
     })?;
     let fed = Fed::start(name, "modem", move |feeder| {
-        let _folder = folder;
         listen(feeder, &daemon, &packets);
     });
     Ok(Box::new(fed.context("the system has no thread left; end other programs")?))
