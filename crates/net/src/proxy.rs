@@ -209,7 +209,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
     /// One sentence: an address that is taken, a congestion control that the kernel does not have, a right that is lacking.
@@ -222,13 +222,18 @@ impl Proxy {
         Ok(Proxy { config: Arc::new(config), listener, local })
     }
 
+    /// Makes this process ignore SIGHUP, so that the end of a terminal or of a login does not end the proxy. Call it after
+    /// handlers of signals were installed, as they may include SIGHUP.
+    pub fn ignore_hangups() {
+        crate::sys::ignore_hangups();
+    }
+
     /// Where it listens.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Carries connections until `stop` is set, and then those that are left for 10 s; after that, it cuts them. From then on
-    /// this process ignores SIGHUP.
+    /// Carries connections until `stop` is set, and then those that are left for 10 s; after that, it cuts them.
     ///
     /// # Errors
     /// A machine that gives no threads.
@@ -238,7 +243,6 @@ impl Proxy {
         totals: Arc<Totals>,
         tell: impl Fn(Told) + Send + Sync + 'static,
     ) -> Result<(), String> {
-        crate::sys::ignore_hangups();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .max_blocking_threads(MAX_LOOKUPS)
             .enable_all()

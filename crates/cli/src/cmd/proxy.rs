@@ -125,6 +125,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => None,
     };
     let stop = on_interrupt()?;
+    Proxy::ignore_hangups();
     let is_silent = args.quiet || args.json;
     if args.json {
         let listening = json!({ "event": "listening", "unix_s": unix_s(SystemTime::now()), "listen": at.to_string(), "transparent": args.transparent });

@@ -102,10 +102,17 @@ fn refuse(key: &str, reason: String) -> String {
     format!("--set {key}: {reason}")
 }
 
-/// A value in quotes, if it would be read as several or as a range.
+/// A value in quotes, if it would be read as several or as a range, or if a bracket or quote in it would reach the next value.
 fn typed(value: &str) -> String {
-    let is_one = parts(value).len() == 1 && range(value).is_ok_and(|values| values == [value]);
-    if is_one { value.to_owned() } else { Value::String(value.to_owned()).to_string() }
+    let (parts, is_closed) = scan(value);
+    let is_one = is_closed && parts.len() == 1 && range(value).is_ok_and(|values| values == [value]);
+    if is_one { value.to_owned() } else { quoted(value) }
+}
+
+/// A string on one line in double quotes. TOML reads the escapes of JSON; its own writer may choose three quotes, which
+/// [`scan`] does not know.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The value without quotes.
@@ -132,9 +139,9 @@ fn normal(value: &str) -> String {
         Ok(Value::Float(number)) => format!("{number:?}"),
         Ok(Value::String(text)) => match text.parse::<Value>() {
             // Without quotes it would be read as something else.
-            Ok(_) => Value::String(text).to_string(),
+            Ok(_) => quoted(&text),
             Err(_) if text.trim() == text && !text.is_empty() => text,
-            Err(_) => Value::String(text).to_string(),
+            Err(_) => quoted(&text),
         },
         Ok(other) => other.to_string(),
         Err(_) => value.to_owned(),
@@ -143,6 +150,11 @@ fn normal(value: &str) -> String {
 
 /// The parts between commas that stand outside of brackets, braces and quotes.
 fn parts(text: &str) -> Vec<&str> {
+    scan(text).0
+}
+
+/// [`parts`], and whether every bracket, brace and quote that opens is closed.
+fn scan(text: &str) -> (Vec<&str>, bool) {
     let (mut found, mut begin, mut depth) = (vec![], 0, 0_usize);
     let mut quote: Option<char> = None;
     let mut escaped = false;
@@ -165,9 +177,9 @@ fn parts(text: &str) -> Vec<&str> {
     found.push(text[begin..].trim());
     // Quotes that never end are a part of the text.
     if quote.is_some() {
-        return text.split(',').map(str::trim).collect();
+        return (text.split(',').map(str::trim).collect(), false);
     }
-    found
+    (found, depth == 0)
 }
 
 /// The values of one part: those of a range, or itself.
@@ -296,6 +308,15 @@ mod tests {
         assert_eq!(kind("true,false"), Kind::Truth);
         assert_eq!(kind("1,pbe"), Kind::Text);
         assert_eq!(kind("pbe,bbr"), Kind::Text);
+    }
+
+    #[test]
+    fn what_opens_in_a_value_does_not_reach_the_next() {
+        for text in ["\"{\",a", "\"a[\",b", "\"a'\",\"b'\"", "{,\"',\"", "'\\,'{"] {
+            let axis = Axis::parse("key", text).unwrap();
+            let typed = axis.to_string();
+            assert_eq!(Axis::parse("key", typed.strip_prefix("key=").unwrap()), Ok(axis), "{typed}");
+        }
     }
 
     proptest! {
