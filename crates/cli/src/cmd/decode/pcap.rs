@@ -57,8 +57,11 @@ impl PcapFile {
     /// Begins the file.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be made, or is standard output.
     pub fn create(path: &Path) -> anyhow::Result<PcapFile> {
+        if path == Path::new("-") {
+            anyhow::bail!("--pcap -: a capture is not written to standard output; give the name of a file");
+        }
         let mut file = PcapFile {
             path: path.to_owned(),
             out: BufWriter::new(outputs::whole("--pcap", path)?),

@@ -235,11 +235,13 @@ fn carried(link: &LinkSummary) -> String {
     )
 }
 
-/// Which congestion controls TCP ran, by direction. Devices count from 1. If no socket was seen, what a socket would have run.
+/// Which congestion controls TCP ran, by direction. Devices count from 1. If none was sampled, what a socket would have run.
 fn tcp(controls: &[Control]) -> Option<String> {
     if controls.is_empty() {
         let default = default_control()?;
-        return Some(format!("no connection was seen; this kernel's default is {default}"));
+        return Some(format!(
+            "no connection lasted long enough to be sampled (0.1 s); this kernel's default is {default}"
+        ));
     }
     let mut text = String::new();
     let mut last = None;

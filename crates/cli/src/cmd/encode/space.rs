@@ -20,9 +20,13 @@ pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> a
         && size.0 > free
     {
         let fitting = free as f64 / bytes_per_second;
+        let shorter = if fitting < 0.1 {
+            String::new()
+        } else {
+            format!("--seconds (up to {fitting:.1}), a smaller --format (ci8) or ")
+        };
         bail!(
-            "--out {}: {seconds} s take {size}, and {} are free there; give --seconds (up to {fitting:.1}), a smaller \
-             --format (ci8) or another place",
+            "--out {}: {seconds} s need {size}, and {} are free there; give {shorter}another place",
             out.display(),
             DecimalBytes(free)
         );
