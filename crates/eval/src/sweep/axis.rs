@@ -110,9 +110,9 @@ fn typed(value: &str) -> String {
 }
 
 /// A string on one line in double quotes. TOML reads the escapes of JSON; its own writer may choose three quotes, which
-/// [`scan`] does not know.
+/// [`scan`] does not know. JSON does not escape U+007F, and TOML asks for that.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
 /// The value without quotes.
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_opens_in_a_value_does_not_reach_the_next() {
-        for text in ["\"{\",a", "\"a[\",b", "\"a'\",\"b'\"", "{,\"',\"", "'\\,'{"] {
+        for text in ["\"{\",a", "\"a[\",b", "\"a'\",\"b'\"", "{,\"',\"", "'\\,'{", "\"\u{7f}{\""] {
             let axis = Axis::parse("key", text).unwrap();
             let typed = axis.to_string();
             assert_eq!(Axis::parse("key", typed.strip_prefix("key=").unwrap()), Ok(axis), "{typed}");
