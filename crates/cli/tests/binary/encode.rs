@@ -90,7 +90,7 @@ fn what_cannot_be_sent_is_refused_with_the_remedy() {
     // Half a petabyte.
     let endless = ["--set", "duration_s=1e6", "--rate", "61440000", "--format", "cf32_le"];
     let said = shell.run(&[&["encode", "competitor", "--out", "x"], &endless[..]].concat());
-    let said = said.refused(&["1000000 s take 491.52 TB", "are free there", "--seconds (up to", "ci8"]);
+    let said = said.refused(&["1000000 s need 491.52 TB", "are free there", "--seconds (up to", "ci8"]);
     assert!(!said.contains("Msps"), "it does not begin: {said}");
     assert!(shell.folder.path().read_dir().unwrap().next().is_none(), "nothing is written");
 }
