@@ -54,7 +54,7 @@ fn main() {
         .compile("airpace_twins");
     if env::var_os("CARGO_FEATURE_LOAD").is_some() {
         if let Err(said) = programs() {
-            // Nobody can build anew what came in a package.
+            // Users of a package cannot build it again with clang.
             assert!(env::var_os("CARGO_FEATURE_PACKAGED").is_none(), "no programs for the kernel: {said}");
             println!("cargo::warning=no programs for the kernel: {said}");
         } else {

@@ -578,7 +578,7 @@ fn a_failed_test_run_leaves_no_lints_and_no_files_behind() {
     assert_eq!(failed.status.code(), Some(101), "{said}");
     let lints = fs::read_to_string(machine.folder.path().join("calls")).expect("the lints began");
     let lints = Path::new("/proc").join(lints.trim());
-    // They have been told to end, and whatever started them is gone.
+    // `./test` sent them SIGTERM before it ended. The process ends when the kernel delivers the signal.
     let began = std::time::Instant::now();
     while lints.exists() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));

@@ -264,7 +264,7 @@ fn packages_hold_the_schemes_for_the_kernel_and_every_service() {
     assert!(asked.contains("airpace-cli/bpf") && asked.contains("airpace-bpf/packaged"), "{asked}");
     let assets = manifest("cli")["package"]["metadata"]["deb"]["assets"].to_string();
     assert!(assets.contains("packaging/systemd/*.service"), "{assets}");
-    // The schemes that are dual-licensed are named with their licence, and so is what is linked with the program.
+    // The file names the licences of the dual-licensed schemes and of the libraries that are linked with the program.
     let copyright = fs::read_to_string(root().join("packaging/copyright")).expect("the copyright");
     for file in fs::read_dir(root().join("crates/bpf/src/bpf")).expect("the programs") {
         let path = file.expect("a file").path();

@@ -112,7 +112,7 @@ impl Recovery {
         begins
     }
 
-    /// These losses may prove to be none. `anew`: they reduced the window, so those before them no longer count.
+    /// Remembers losses that later ACKs may refute. `anew`: these losses reduced the window, so earlier ones no longer count.
     fn doubt(&mut self, loss: &Loss<'_>, anew: bool) {
         let first = loss.packets.first().map_or(loss.next_number, |packet| packet.number);
         if anew {
@@ -218,7 +218,7 @@ impl Recovery {
     }
 
     /// All that was in flight is lost: there is nothing left to recover. Returns whether the threshold of slow start falls:
-    /// a collapse of what was sent again lowers it no further.
+    /// a collapse of retransmissions does not lower it further.
     ///
     /// Source: RFC 5681 §3.1
     pub fn collapse(&mut self, loss: &Loss<'_>) -> bool {

@@ -102,7 +102,7 @@ impl Controls {
         }
     }
 
-    /// What was seen, by network; in each, the control with most bytes first.
+    /// The congestion controls of the sampled sockets, by network; within a network, by falling number of bytes.
     pub(super) fn told(&self) -> Vec<Control> {
         let mut sums: BTreeMap<(usize, &str), (u64, u64)> = BTreeMap::new();
         for ((network, _), (name, bytes)) in &self.seen {
