@@ -19,7 +19,7 @@ use crate::config_error::{ConfigError, not_negative};
 
 mod outer_loop;
 
-pub(super) use outer_loop::OuterLoop;
+pub(super) use outer_loop::{OuterLoop, Step};
 
 /// What a CQI report describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +179,8 @@ pub struct LinkAdaptation {
     outer: OuterLoop,
     /// What `mcs_of` gives for the whole band without the limit of a CFI. It is read far more often than it changes.
     wideband_mcs: Option<u8>,
+    /// What the outer loop learns from: that MCS, and the lowest offset with which it is chosen.
+    step: Step,
     /// Errors of measurements, by subframe.
     noise: Draws,
 }
@@ -215,6 +217,7 @@ impl LinkAdaptation {
             report: Report::default(),
             outer: OuterLoop::new(config),
             wideband_mcs: None,
+            step: Step::default(),
             noise: streams.draws(name),
             grid,
             config: config.clone(),
@@ -230,7 +233,7 @@ impl LinkAdaptation {
         if subframe >= self.wakes_at {
             self.exchange_reports(subframe, channel);
         }
-        self.outer.subframe_begins(subframe);
+        self.outer.subframe_begins(subframe, self.step);
     }
 
     /// Sends and receives the reports that are due in this subframe.
@@ -352,6 +355,9 @@ impl LinkAdaptation {
 
     fn choose_wideband_mcs(&mut self) {
         self.wideband_mcs = self.mcs_of(self.report.wideband);
+        let mcs = self.wideband_mcs.unwrap_or(0);
+        let from_db = self.tables.mcs_db[usize::from(mcs)] - self.tables.sinr_db_of(self.report.wideband);
+        self.step = Step { mcs, from_db };
     }
 
     /// The MCS under this CQI, without the limit of a CFI; `None` if the device is out of range.

@@ -8,7 +8,7 @@ use airpace_core::tables::lte::{self, McsTable, PUSCH_RES_PER_PRB};
 use airpace_core::{Bits, Draws, Streams};
 use airpace_radio::PrbSet;
 
-use super::super::adaptation::{AdaptationConfig, OuterLoop};
+use super::super::adaptation::{AdaptationConfig, OuterLoop, Step};
 use super::super::bler::information::{effective_sinr_db, sinr_db_of};
 use super::super::bler::{Bler, BlerModel, Block};
 use super::super::channel::{Channel, Grid, Snapshot};
@@ -185,10 +185,11 @@ impl Sounding {
                 outer.channel_changed();
             }
         }
-        if let Some(outer) = &mut self.outer {
-            outer.subframe_begins(subframe);
-        }
         self.mcs = self.known.and_then(|known| self.mcs_at(table, known.sinr_db, 1));
+        if let (Some(outer), Some(known)) = (&mut self.outer, self.known) {
+            let mcs = self.mcs.unwrap_or(0);
+            outer.subframe_begins(subframe, Step { mcs, from_db: table.row(mcs).needed_db - known.sinr_db });
+        }
     }
 
     /// The MCS for any `count` PRB pairs; `None` while not even the lowest MCS would be received.
