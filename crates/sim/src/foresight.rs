@@ -7,8 +7,9 @@
 //!
 //! Where a queue of the Internet is before the cell, a sender that always has data waiting fills both, and what has gathered in
 //! the cell while the cell was slow is carried faster than the Internet could bring it later. So the Oracle fills both in the first
-//! run; a run between the two then keeps only as much waiting in the cell as the first run shows to be needed, as late as the
-//! Internet can bring it.
+//! run; a run between the two then brings to the cell only what the first run shows to be needed, as late as the Internet can bring
+//! it. That is counted from the start of the run, not by what waits: where rivals make the cell slower than it was in the first run,
+//! the Internet must not pause, because what it did not bring then it cannot bring later.
 //!
 //! In the second run each of its packets leaves earlier by what it takes to the base station, and so gets there at the same
 //! instant: the second run is the first one, seen from afar. (A packet that jitter would hold up leaves earlier still, and
@@ -58,7 +59,7 @@ pub(crate) struct Course {
     moments: Vec<Moment>,
     /// When its packets left the base station; `None` if the second run does not repeat that.
     departures: Option<Vec<Time>>,
-    /// By millisecond, what must wait in the cell, if a run before this one has shown that.
+    /// By millisecond, what must have reached the cell so far, if a run before this one has shown that.
     needed: Option<Vec<Bytes>>,
 }
 
@@ -218,8 +219,8 @@ impl Course {
         self.moments.push(Moment { sent, whole_band, saturating, in_cell, before });
     }
 
-    /// By millisecond, the least that must wait in the cell so that it is served as it was: what it took later and the queue before it
-    /// could not have brought later.
+    /// By millisecond, the least that must have reached the cell so far, so that it is served as it was: what it took later and the
+    /// queue before it could not have brought later.
     fn needed(&self) -> Vec<Bytes> {
         let (mut by_then, mut rate_after) = (Bytes::ZERO, None);
         let needed = self.moments.iter().rev().map(|moment| {
@@ -229,14 +230,14 @@ impl Course {
             let brought = lowest.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(MILLISECOND));
             rate_after = rate;
             by_then = (by_then - brought).max(moment.sent + moment.in_cell.min(moment.saturating));
-            by_then - moment.sent
+            by_then
         });
         let mut needed: Vec<Bytes> = needed.collect();
         needed.reverse();
         needed
     }
 
-    /// What must wait in the cell when what is sent at `at` gets there; `None` if no run before has shown that.
+    /// What must have reached the cell when what is sent at `at` gets there; `None` if no run before has shown that.
     pub(crate) fn needed_at(&self, at: Time) -> Option<Bytes> {
         let needed = self.needed.as_ref()?;
         let place = at.as_millis() as usize;

@@ -189,7 +189,7 @@ impl Driver<'_> {
                 Some(needed) => {
                     // More before the cell would come no earlier, and overflow the queue.
                     let soon = before.rate.map(|rate| in_cell.backlog + rate.bytes_in(2 * BEFORE_THE_CELL));
-                    let needed = Bytes(needed.0 / sharers).min(soon.unwrap_or(Bytes(u64::MAX)));
+                    let needed = Bytes((needed - cell.sent).0 / sharers).min(soon.unwrap_or(Bytes(u64::MAX)));
                     (needed, in_cell.backlog + before.backlog)
                 }
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
