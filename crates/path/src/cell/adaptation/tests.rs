@@ -191,7 +191,7 @@ fn with_stale_reports_of_a_moving_channel_the_loop_holds_ten_percent() {
                  lost    MCS     lost    MCS
     Epa  3 km/h    15 %  17.9     11 %  17.2
     Epa 30 km/h    39 %  18.1     10 %  13.3
-    Eva  3 km/h     9 %  18.2     11 %  18.0
+    Eva  3 km/h     9 %  18.2     10 %  18.0
     Eva 60 km/h    33 %  18.2     10 %  15.4
     ");
 }
