@@ -63,6 +63,31 @@ fn a_cell_that_fades_is_used_at_half_of_bbrs_delay() {
     assert!(delay <= 0.5, "{delay} of BBR's 95th percentile in the median");
 }
 
+/// A scheduler passes over a phone in a fade while another has data waiting; after it, the phone gets what it has in the queue.
+#[test]
+fn beside_a_rival_in_a_slow_fade_a_short_path_is_used() {
+    let scenario = scenario(
+        "duration_s = 15
+        cell = { prbs = 25, background.hour = 'idle' }
+        device = [{ radio.channel = { layers = 2, sinr_db = 20, fading = 'epa', speed_kmh = 3 } },
+                  { radio.channel = { layers = 2, sinr_db = 20, fading = 'epa', speed_kmh = 3 } }]
+        flow = [{ rtt_ms = 18 }, { device = 1, scheme = 'cubic', rtt_ms = 18 }]",
+    );
+    let means = |scheme| {
+        let of_seeds = (1..=3).map(|seed| {
+            let (_, notebook) = run(&scenario, scheme, seed);
+            let flow = &notebook.flows[0];
+            (flow.mbps(0.0, 15.0), flow.queueing_delay_ms(0.95, 2.0, 15.0))
+        });
+        let (rates, delays): (Vec<f64>, Vec<f64>) = of_seeds.unzip();
+        (rates.iter().sum::<f64>() / 3.0, delays.iter().sum::<f64>() / 3.0)
+    };
+    let ((pbe, p95), (bbr, bbrs_p95), (oracle, _)) = (means("pbe"), means("bbr"), means("oracle"));
+    println!("pbe {pbe:.2}, {p95:.0} ms; bbr {bbr:.2}, {bbrs_p95:.0} ms; oracle {oracle:.2}");
+    assert!(pbe > 0.82 * oracle, "{pbe} of {oracle} Mbit/s");
+    assert!(p95 < 0.9 * bbrs_p95, "{p95} ms beside {bbrs_p95}");
+}
+
 fn over_trace(trace: &Path, seconds: u32) -> Scenario {
     scenario(&format!(
         "duration_s = {seconds}

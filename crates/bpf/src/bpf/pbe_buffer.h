@@ -13,11 +13,11 @@
 /* What it aims at, where `goal` is that of the options. */
 AP_FN ap_u64 pbe_buffer_target(const struct pbe_buffer *b, ap_u32 goal)
 {
-	ap_u64 rtprop = ap_min(b->rtprop, PBE_BUFFER_RTPROP);
+	ap_u64 span = ap_min(b->span, PBE_BUFFER_MOST_SPAN);
 
 	if (goal != AP_PBE_ADAPTIVE)
 		return goal * AP_US;
-	return ap_min(rtprop * b->rises / (PBE_BUFFER_ROUNDS * PBE_BUFFER_UNIT / PBE_BUFFER_GAIN), PBE_BUFFER_MOST);
+	return ap_min(span * b->rises / (PBE_BUFFER_SPANS * PBE_BUFFER_UNIT / PBE_BUFFER_GAIN), PBE_BUFFER_MOST);
 }
 
 AP_FN void pbe_buffer_init(struct pbe_buffer *b, ap_u32 goal)
@@ -26,25 +26,35 @@ AP_FN void pbe_buffer_init(struct pbe_buffer *b, ap_u32 goal)
 	b->target = pbe_buffer_target(b, goal);
 }
 
+/* As many rounds are over as make up a span. */
+AP_FN void pbe_buffer_span(struct pbe_buffer *b, ap_u32 goal, ap_u64 span)
+{
+	ap_u64 mean = b->sum / ap_max(b->count, 1), rise;
+
+	b->span = span;
+	if (b->before) {
+		rise = ap_min(ap_less(mean, b->before), b->before) * PBE_BUFFER_UNIT / b->before;
+		b->rises += rise - b->rises / PBE_BUFFER_SPANS;
+	}
+	b->before = mean;
+	b->sum = b->count = b->rounds = 0;
+	b->target = pbe_buffer_target(b, goal);
+}
+
 /* A round is over. */
 AP_CALL int pbe_buffer_round(struct pbe_buffer *b, ap_u32 goal, ap_u64 rtprop)
 {
-	ap_u64 mean, rise;
+	ap_u64 span;
 
 	if (!b)
 		return 0;
 	b->rtprop = rtprop;
 	if (b->least_rtt != AP_NONE)
 		b->queue = ap_less(b->least_rtt, rtprop);
-	mean = b->sum / ap_max(b->count, 1);
-	if (b->before) {
-		rise = ap_min(ap_less(mean, b->before), b->before) * PBE_BUFFER_UNIT / b->before;
-		b->rises += rise - b->rises / PBE_BUFFER_ROUNDS;
-	}
-	b->before = mean;
-	b->sum = b->count = 0;
 	b->least_rtt = AP_NONE;
-	b->target = pbe_buffer_target(b, goal);
+	span = rtprop * ++b->rounds;
+	if (span >= PBE_BUFFER_LEAST_SPAN)
+		pbe_buffer_span(b, goal, span);
 	return 0;
 }
 

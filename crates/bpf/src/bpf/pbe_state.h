@@ -19,12 +19,13 @@ enum pbe_phase { PBE_START, PBE_WIRELESS, PBE_DRAIN, PBE_INTERNET, PBE_FALLBACK,
 #define PBE_PEAK_SPAN (100 * AP_MS)
 #define PBE_HELD_SPAN (10 * AP_SECOND)
 #define PBE_PAUSE_ROUNDS 32
-/* The queue in the base station: rounds of the mean, unit of rises and their gain, greatest target and its RTprop. */
-#define PBE_BUFFER_ROUNDS 32
+/* The queue in the base station: spans of the mean, unit of rises and their gain, greatest target, least and greatest span. */
+#define PBE_BUFFER_SPANS 32
 #define PBE_BUFFER_UNIT (1ULL << 24)
 #define PBE_BUFFER_GAIN 4
 #define PBE_BUFFER_MOST (25 * AP_MS)
-#define PBE_BUFFER_RTPROP (16 * AP_SECOND)
+#define PBE_BUFFER_LEAST_SPAN (40 * AP_MS)
+#define PBE_BUFFER_MOST_SPAN (16 * AP_SECOND)
 /* Evidence is counted in parts of a round, and what was reported in parts of a byte. */
 #define PBE_ROUND 16
 #define PBE_ROUNDS (3 * PBE_ROUND)
@@ -92,13 +93,17 @@ struct pbe_guard {
 
 /* How much of a queue is kept in the base station. */
 struct pbe_buffer {
-	/* The present round: the sum of the capacities and their number, and the least round-trip time or AP_NONE */
+	/* The present span: the sum of the capacities and their number, and its rounds */
 	ap_u64 sum;
 	ap_u64 count;
+	ap_u64 rounds;
+	/* The least round-trip time of the present round, or AP_NONE */
 	ap_u64 least_rtt;
-	/* The mean capacity of the round before; zero before the first */
+	/* The mean capacity of the span before; zero before the first */
 	ap_u64 before;
-	/* The mean rise times PBE_BUFFER_ROUNDS, in parts of PBE_BUFFER_UNIT */
+	/* How long the last whole span was, in ns */
+	ap_u64 span;
+	/* The mean rise times PBE_BUFFER_SPANS, in parts of PBE_BUFFER_UNIT */
 	ap_u64 rises;
 	/* Of the last round, in ns */
 	ap_u64 queue;

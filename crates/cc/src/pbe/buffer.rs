@@ -2,7 +2,8 @@
 //! at once, and not a round trip later; each packet waits as long.
 //!
 //! ```text
-//! target = 0 | fixed | GAIN · (how much the capacity rises in a round trip, in the mean) · RTprop
+//! target = 0 | fixed | GAIN · (how much the capacity rises in a span, in the mean) · span
+//! span   = as many round trips as make up 40 ms; at least one
 //! rate   = Ct · (1 + (target − queue) / RTprop),  at least Ct, at most 1.25·Ct
 //! ```
 //!
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use airpace_core::Rate;
 
-/// The adaptive target ÷ what the capacity rises in a round trip.
+/// The adaptive target ÷ what the capacity rises in a span.
 ///
 /// Chosen: rises differ by as much as they last.
 const GAIN: u64 = 4;
@@ -25,14 +26,20 @@ const GAIN: u64 = 4;
 /// Chosen: below PBE-CC's threshold for a queue outside of the cell (27 ms).
 const MOST: Duration = Duration::from_millis(25);
 
-/// Round trips over which rises are averaged.
-const ROUNDS: u64 = 32;
+/// Over which time the capacity is compared at least.
+///
+/// Chosen: a scheduler passes over a phone that fades for tens of milliseconds, however short the phone's round trip is, and grants
+/// the more after it.
+const LEAST_SPAN: Duration = Duration::from_millis(40);
+
+/// Spans over which rises are averaged.
+const SPANS: u64 = 32;
 
 /// A relative rise of one, in the units in which rises are counted. Whole numbers make the C port compute the same.
 const UNIT: u64 = 1 << 24;
 
-/// Maximum of RTprop in the target: its product with the rise fits into 64 bits.
-const MAX_RTPROP: Duration = Duration::from_secs(16);
+/// Maximum of the span in the target: its product with the rise fits into 64 bits.
+const MAX_SPAN: Duration = Duration::from_secs(16);
 
 /// By how much the rate may exceed the capacity while the queue is filled.
 ///
@@ -55,11 +62,15 @@ pub enum Goal {
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     goal: Goal,
-    /// The mean capacity of the present round: sum in bit/s and number of samples.
+    /// The mean capacity of the present span: sum in bit/s and number of samples.
     capacity: (u64, u64),
-    /// That of the round before, in bit/s; zero before the first whole round.
+    /// That of the span before, in bit/s; zero before the first whole span.
     before: u64,
-    /// Mean relative rise from one round to the next, times [`ROUNDS`], in parts of [`UNIT`]; rounds in which the capacity
+    /// Rounds of the present span.
+    rounds: u32,
+    /// How long the last whole span was.
+    span: Duration,
+    /// Mean relative rise from one span to the next, times [`SPANS`], in parts of [`UNIT`]; spans in which the capacity
     /// fell count as zero.
     rises: u64,
     least_rtt: Option<Duration>,
@@ -75,6 +86,8 @@ impl Buffer {
             goal,
             capacity: (0, 0),
             before: 0,
+            rounds: 0,
+            span: Duration::ZERO,
             rises: 0,
             least_rtt: None,
             queue: Duration::ZERO,
@@ -96,12 +109,21 @@ impl Buffer {
         if let Some(least) = self.least_rtt.take() {
             self.queue = least.saturating_sub(rtprop);
         }
+        self.rounds = self.rounds.saturating_add(1);
+        let span = rtprop.saturating_mul(self.rounds);
+        if span >= LEAST_SPAN {
+            self.on_span(span);
+        }
+    }
+
+    fn on_span(&mut self, span: Duration) {
+        (self.rounds, self.span) = (0, span);
         let (sum, count) = std::mem::take(&mut self.capacity);
         let mean = sum / count.max(1);
         if self.before > 0 {
             let rise = mean.saturating_sub(self.before).min(self.before);
             let rise = (u128::from(rise) * u128::from(UNIT) / u128::from(self.before)) as u64;
-            self.rises = self.rises - self.rises / ROUNDS + rise;
+            self.rises = self.rises - self.rises / SPANS + rise;
         }
         self.before = mean;
     }
@@ -112,8 +134,8 @@ impl Buffer {
             Goal::None => Duration::ZERO,
             Goal::Fixed(span) => span,
             Goal::Adaptive => {
-                let rtprop = self.rtprop.min(MAX_RTPROP).as_nanos() as u64;
-                Duration::from_nanos(rtprop * self.rises / (ROUNDS * UNIT / GAIN)).min(MOST)
+                let span = self.span.min(MAX_SPAN).as_nanos() as u64;
+                Duration::from_nanos(span * self.rises / (SPANS * UNIT / GAIN)).min(MOST)
             }
         }
     }
@@ -136,10 +158,19 @@ mod tests {
 
     /// Ten ACKs per round at these capacities, in Mbit/s, behind a queue of `queue`.
     fn after(goal: Goal, rounds: impl IntoIterator<Item = f64>, queue: Duration) -> Buffer {
+        with_rtprop(RTPROP, goal, rounds, queue)
+    }
+
+    fn with_rtprop(
+        rtprop: Duration,
+        goal: Goal,
+        rounds: impl IntoIterator<Item = f64>,
+        queue: Duration,
+    ) -> Buffer {
         let mut buffer = Buffer::new(goal);
         for mbps in rounds {
             for ack in 0..10 {
-                buffer.on_ack(ack == 0, Rate::from_mbps(mbps), Some(RTPROP + queue), RTPROP);
+                buffer.on_ack(ack == 0, Rate::from_mbps(mbps), Some(rtprop + queue), rtprop);
             }
         }
         buffer
@@ -174,5 +205,17 @@ mod tests {
         assert!((small.as_secs_f64() - 0.040 * GAIN as f64 * 0.01).abs() < 2e-4, "{small:?}");
         assert!((large.as_secs_f64() - 0.040 * GAIN as f64 * 0.05).abs() < 1e-3, "{large:?}");
         assert_eq!(target(0.9), MOST);
+    }
+
+    #[test]
+    fn a_short_round_trip_changes_nothing_of_what_the_cell_does() {
+        let course = |rounds: u32| {
+            let in_span = move |n| if n / rounds % 2 == 0 { 50.0 } else { 55.0 };
+            (0..400 * rounds).map(in_span)
+        };
+        let of_40_ms = with_rtprop(RTPROP, Goal::Adaptive, course(1), Duration::ZERO).target();
+        let of_10_ms = with_rtprop(RTPROP / 4, Goal::Adaptive, course(4), Duration::ZERO).target();
+        // A round more or less at the end.
+        assert!(of_10_ms.abs_diff(of_40_ms) < Duration::from_millis(1), "{of_10_ms:?} beside {of_40_ms:?}");
     }
 }
