@@ -233,12 +233,15 @@ impl Cell {
     }
 
     /// With this much waiting at every millisecond, a device is served as if data without end waited: what a subframe more than
-    /// [`Cell::subframes_in_preparation`] could take, on all its carriers at the highest MCS.
+    /// [`Cell::subframes_in_preparation`] could take, on all its carriers at the highest MCS, and the queue for which its next
+    /// carrier is activated.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
         let bits_of =
             |link: &RadioLink| link.block_size(link.table.last_mcs()).bits(link.channel.grid().prbs);
-        let bits: u64 = self.users[usize::from(device.0)].links.iter().map(bits_of).sum();
-        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1))
+        let user = &self.users[usize::from(device.0)];
+        let bits: u64 = user.links.iter().map(bits_of).sum();
+        let for_next_carrier = self.device(device).aggregation.needed_queue().unwrap_or(Bytes::ZERO);
+        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_next_carrier
     }
 
     /// How many subframes' data must be there so that a subframe finds its own: its own, and that of the subframes that pass

@@ -7,6 +7,8 @@
 //! Differs: a deactivated carrier stops carrying new data at once, but still serves the retransmissions under way. The
 //! standard flushes them and leaves their recovery to RLC.
 
+use airpace_core::Bytes;
+
 use super::config::AggregationConfig;
 
 /// What a device used in one subframe, over its active carriers.
@@ -102,6 +104,13 @@ impl Aggregation {
     /// How many of the device's carriers are active. They are activated in the device's order.
     pub(super) fn active(&self) -> usize {
         self.active
+    }
+
+    /// What must wait for the device throughout `on_ms` so that its next carrier is activated, however little of the active ones it
+    /// is given; `None` if it has all, or the next one is coming.
+    pub(super) fn needed_queue(&self) -> Option<Bytes> {
+        let lacks = self.active < self.usable && self.activates_at.is_none();
+        lacks.then_some(Bytes(self.config.on_queue_bytes))
     }
 
     /// Returns to the primary carrier alone (handover).
@@ -245,6 +254,18 @@ mod tests {
             None,
             "neither load nor queue asks for a second carrier"
         );
+    }
+
+    #[test]
+    fn a_queue_is_needed_until_the_last_carrier_is_decided_on() {
+        let mut state = aggregation();
+        assert_eq!(state.needed_queue(), Some(Bytes(50_000)));
+        first_subframe_with(&mut state, 2, load(20, 60_000, 1)).expect("a queue activates it");
+        assert_eq!(state.needed_queue(), None);
+        state.reset(5_000);
+        assert_eq!(state.needed_queue(), Some(Bytes(50_000)), "after a handover");
+        let always = AggregationConfig { always_active: true, ..AggregationConfig::default() };
+        assert_eq!(Aggregation::new(&always, 2).needed_queue(), None);
     }
 
     #[test]
