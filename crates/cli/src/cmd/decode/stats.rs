@@ -59,12 +59,9 @@ impl Stats {
         sum.doubt += 1.0 - f64::from(found.confidence);
         if let Some(dci) = &found.dci {
             sum.prbs += u64::from(dci.prbs.len());
-            let blocks = (0..2).filter(|&at| dci.mcs[at].is_some());
-            for at in blocks {
-                let is_new = !dci.retransmission[at];
-                sum.new_bits += if is_new { dci.tbs[at].0 } else { 0 };
-                sum.again += u64::from(!is_new);
-            }
+            sum.new_bits += dci.new_bits().0;
+            sum.again +=
+                (0..2).filter(|&at| dci.mcs[at].is_some() && dci.retransmission[at]).count() as u64;
         }
         if found.kind == RntiKind::User {
             *self.users.entry(found.rnti).or_default() += 1;

@@ -47,7 +47,7 @@ impl Users {
         sums.prbs += u64::from(dci.prbs.len());
         let sent = (0..2).filter(|&at| dci.mcs[at].is_some());
         sums.again += sent.filter(|&at| dci.retransmission[at]).count() as u64;
-        sums.new_bits += (0..2).filter(|&at| !dci.retransmission[at]).map(|at| dci.tbs[at].0).sum::<u64>();
+        sums.new_bits += dci.new_bits().0;
     }
 
     /// The users, those with most bits first.
