@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use airpace_core::Direction;
 use airpace_eval::report;
 use airpace_event::{Event, Owner, Recorder, Subframe};
+use common::{STORY, Temporary, contents, patient, simulate, story, told};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use common::{STORY, Temporary, contents, patient, simulate, story, told};
 use serde_json::{Value, json};
 
 fn data_of(page: &str) -> Value {

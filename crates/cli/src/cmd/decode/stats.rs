@@ -60,8 +60,7 @@ impl Stats {
         if let Some(dci) = &found.dci {
             sum.prbs += u64::from(dci.prbs.len());
             sum.new_bits += dci.new_bits().0;
-            sum.again +=
-                (0..2).filter(|&at| dci.mcs[at].is_some() && dci.retransmission[at]).count() as u64;
+            sum.again += (0..2).filter(|&at| dci.mcs[at].is_some() && dci.retransmission[at]).count() as u64;
         }
         if found.kind == RntiKind::User {
             *self.users.entry(found.rnti).or_default() += 1;
