@@ -29,6 +29,7 @@ use super::reports::ReportFile;
 use super::stats;
 use super::subframes;
 use super::tables::{At, Tables};
+use super::users;
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
 
@@ -413,25 +414,35 @@ impl<'o> Sink<'o> {
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, carrier, stats, users, followed: own, end, .. } = recording;
+            let Recording { name, carrier, stats, users: heard, followed: own, end, .. } = recording;
             let Some(End { ladder, work, failure }) = end.map(|end| *end) else { continue };
             let is_cut = failure.is_some();
             failures.extend(failure.map(anyhow::Error::from));
             let Some(ladder) = ladder else { continue };
             if let Some(subframes) = stats.subframes().filter(|_| self.args.users) {
                 let called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
+                let of_carrier = |mut object: Value| {
+                    if is_one_of_many {
+                        object["carrier"] = json!(carrier.0);
+                    }
+                    object
+                };
                 if self.args.json {
-                    for mut object in users.objects(subframes, called) {
-                        if is_one_of_many {
-                            object["carrier"] = json!(carrier.0);
-                        }
-                        writeln!(self.out, "{object}")?;
+                    for object in heard.objects(subframes, called) {
+                        writeln!(self.out, "{}", of_carrier(object))?;
+                    }
+                } else if self.args.csv {
+                    if !std::mem::replace(&mut self.has_head, true) {
+                        writeln!(self.out, "{}", csv::head(&of_carrier(users::flat(users::nobody()))))?;
+                    }
+                    for object in heard.objects(subframes, called) {
+                        writeln!(self.out, "{}", csv::row(&of_carrier(users::flat(object))))?;
                     }
                 } else {
                     if is_one_of_many {
                         writeln!(self.out, "{}", Paint::stdout().bold(&name))?;
                     }
-                    users.write(subframes, called, &mut self.out)?;
+                    heard.write(subframes, called, &mut self.out)?;
                 }
                 self.out.flush()?;
             }
