@@ -213,7 +213,7 @@ fn run_with_progress(
         let ended = fractions.iter().filter(|fraction| **fraction >= 1.0).count();
         bar.set_length(at.jobs as u64 * STEPS as u64);
         bar.set_position((fractions.iter().sum::<f64>() * STEPS) as u64);
-        bar.set_message(format!("{ended} of {} runs", at.jobs));
+        bar.set_message(format!("{ended} of {}", terminal::count(at.jobs as u64, "run")));
         if is_interrupted.load(Ordering::Relaxed) {
             ControlFlow::Break(())
         } else {

@@ -120,6 +120,7 @@ impl PcapFile {
         whole.and_then(Whole::finish).map_err(outputs::refused("--pcap", &path))?;
         let left_out = match left_out {
             0 => String::new(),
+            1 => "; 1 message that grants nothing is left out".to_owned(),
             count => format!("; {} messages that grant nothing are left out", thousands(count)),
         };
         terminal::say(format_args!(

@@ -12,7 +12,7 @@ use airpace_diag::{Framing, LogCode, LogPacket, Radio, frame};
 
 use super::super::input::Source;
 use crate::cmd::outputs::{self, Named, OutFile};
-use crate::terminal::thousands;
+use crate::terminal::{count, thousands};
 
 /// Counts what could not be read.
 pub struct Unread {
@@ -156,8 +156,9 @@ impl Unread {
             None => "--unknown DIR keeps them".to_owned(),
         };
         crate::terminal::say(format_args!(
-            "airpace: {} packets could not be read, or not all of them: {}; {kept}",
-            thousands(packets),
+            "airpace: {} could not be read, or not all of {}: {}; {kept}",
+            count(packets, "packet"),
+            if packets == 1 { "it" } else { "them" },
             list.join(", ")
         ));
         Ok(())
