@@ -46,7 +46,7 @@ pub use new::new_file;
 pub use open::{open, read_at_most, read_to_string, text_at_most};
 pub use own::{is_own_folder, make_own_folder};
 pub use place::Place;
-pub use recording::read_recording;
+pub use recording::{read_recording, recording_remedy};
 pub use secret::{new_secret, read_secret};
 pub use unnamed::unnamed;
 pub use whole::{Whole, replace, unfinished, write};
