@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use airpace_core::count::count;
 use airpace_files::remedy;
 
 /// What to ask if a file of a run folder cannot be read.
@@ -151,7 +152,7 @@ pub enum EvalError {
         path: PathBuf,
     },
     /// The listener stopped the runs. The manifest of the folder, if there is one, says that the run is incomplete.
-    #[error("stopped; {ended} of {runs} runs had ended")]
+    #[error("stopped; {ended} of {} had ended", count(*runs as u64, "run"))]
     Stopped {
         /// How many runs had ended.
         ended: usize,

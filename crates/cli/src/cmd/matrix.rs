@@ -191,7 +191,8 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
     // That command looks only at folders in `runs`.
     let prune = if is_numbered { "; `airpace runs prune --incomplete` removes such folders" } else { "" };
     anyhow::anyhow!(
-        "stopped; {ended} of {runs} runs had ended. Run folder: {} (incomplete): {page}{prune}",
+        "stopped; {ended} of {} had ended. Run folder: {} (incomplete): {page}{prune}",
+        terminal::count(runs as u64, "run"),
         folder.display()
     )
 }

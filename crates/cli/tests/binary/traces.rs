@@ -140,7 +140,7 @@ fn a_log_that_agrees_is_fine_and_one_that_differs_is_told_line_by_line() {
         .fine();
     shell.write("log", LOG);
     let told = shell.run(&["trace", "check", "log", "--trace", "t.down"]).fine();
-    assert!(told.contains("2 departures and 1 drops in the log: our link did the same"), "{told}");
+    assert!(told.contains("2 departures and 1 drop in the log: our link did the same"), "{told}");
 
     shell.write("log", &LOG.replace("3 - 1504 2", "4 - 1504 3"));
     let differs = shell.run(&["trace", "check", "log", "--trace", "t.down"]);

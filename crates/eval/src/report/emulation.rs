@@ -173,12 +173,6 @@ mod tests {
     use crate::emulation::{Audit, ForeignFrames};
 
     #[test]
-    fn digits_are_thousands() {
-        let texts = [0, 999, 1_000, 65_536, 1_234_567].map(grouped);
-        assert_eq!(texts, ["0", "999", "1,000", "65,536", "1,234,567"]);
-    }
-
-    #[test]
     fn what_the_emulator_measured_of_itself_is_told_with_units() {
         let section = Emulation {
             kernel: "6.18.5".to_owned(),

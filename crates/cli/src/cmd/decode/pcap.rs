@@ -124,9 +124,9 @@ impl PcapFile {
             count => format!("; {} messages that grant nothing are left out", thousands(count)),
         };
         terminal::say(format_args!(
-            "airpace: {}: {} transport blocks, without their data{left_out}",
+            "airpace: {}: {}, without data{left_out}",
             path.display(),
-            thousands(blocks)
+            terminal::count(blocks, "transport block")
         ));
         Ok(())
     }

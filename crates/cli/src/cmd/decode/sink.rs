@@ -164,9 +164,10 @@ impl<'o> Sink<'o> {
         let gaps = recording.stats.gap();
         if is_radio && gaps == 10_u64.pow(gaps.ilog10()) {
             let word = format!(
-                "{}: samples were lost, {gaps} times so far: this machine or the way from the radio is too slow for \
+                "{}: samples were lost, {} so far: this machine or the way from the radio is too slow for \
                  its rate; give a lower --rate",
-                recording.name
+                recording.name,
+                terminal::count(gaps, "time")
             );
             self.say(&word);
         }
@@ -241,10 +242,11 @@ impl<'o> Sink<'o> {
         };
         if leaps == 10_u64.pow(leaps.ilog10()) {
             let word = format!(
-                "{}: after {:.2} s frame numbers leap by {:+.2} s, {leaps} times so far: {}; {taken_for}",
+                "{}: after {:.2} s frame numbers leap by {:+.2} s, {} so far: {}; {taken_for}",
                 self.recordings[carrier].name,
                 leap.at_ms / 1e3,
                 leap.by as f64 / 1e3,
+                terminal::count(leaps, "time"),
                 if leap.is_same_cell {
                     "samples are missing, or the cell began anew"
                 } else {

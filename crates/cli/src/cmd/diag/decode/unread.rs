@@ -135,11 +135,11 @@ impl Unread {
             let path = file.path().to_owned();
             file.finish().map_err(outputs::refused("--unknown", &path))?;
         }
-        for (file, (count, offset)) in &self.faults {
+        for (file, (stretches, offset)) in &self.faults {
             crate::terminal::say(format_args!(
-                "airpace: {}: {} stretches of bytes are no message, the first at byte {offset}",
+                "airpace: {}: bytes that are no message in {}, the first at byte {offset}",
                 sources[*file].name,
-                thousands(*count)
+                count(*stretches, "place")
             ));
         }
         if self.counts.is_empty() {
