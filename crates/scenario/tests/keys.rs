@@ -126,7 +126,7 @@ fn add_entries(structures: &BTreeMap<String, Structure>, path: &[String], name: 
     let structure = &structures[name];
     let mut tables = vec![];
     for field in &structure.fields {
-        let full = [path, &[field.name.clone()]].concat();
+        let full = [path, std::slice::from_ref(&field.name)].concat();
         let bare = field.bare();
         if structures.get(&bare).is_some_and(|structure| !structure.fields.is_empty()) {
             let full = if field.is_list() { [full, vec!["N".to_owned()]].concat() } else { full };
