@@ -16,6 +16,7 @@ function el(tag, attributes = {}, ...children) {
 
 /// Every figure, in the order of the page. A figure is a file in `figures/` that calls `figure({...})`:
 ///   id, title, note       texts
+///   also(s)               optional: what the note says besides, of scenario `s` only; empty if nothing
 ///   compared              whether it belongs to a comparison of real time with virtual time
 ///   wide                  whether it takes the page's whole width
 ///   over                  "time" if its x axis is the run's time: such figures are zoomed together

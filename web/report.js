@@ -15,7 +15,7 @@ function figureCard(s, view, spec) {
   const key = el("div", { class: "key" });
   const card = el("article", { class: spec.wide ? "card wide" : "card", id: `${s.name}.${spec.id}` },
     el("h3", {}, spec.one && s.schemes.length > 1 ? el("span", {}, `${spec.title}, under `, el("span", { class: "under" })) : spec.title),
-    el("p", { class: "muted" }, spec.note), box, key,
+    el("p", { class: "muted" }, [spec.note, spec.also?.(s)].filter(Boolean).join(" ")), box, key,
     el("div", { class: "foot" },
       commandLine(spec.course ? s.command_of_course : s.command,
         el("button", { type: "button", click: () => saveCsv(`${s.name}-${spec.id}.csv`, spec.csv(s)) }, "CSV"),

@@ -26,8 +26,9 @@ figure({
   title: "Granted bandwidth",
   note: "Lines: the transport blocks that the cell granted to the device for the first time, which is the bandwidth that BISCAY " +
     `reads from a modem${isEmulated ? ", in the direction that is chosen above" : ""}. Grey: what the last hop could have carried for it; dotted where that ` +
-    "differs from curve to curve. A sender that keeps no data waiting is granted less than that. Where a grant has two blocks and " +
-    "one of them is sent again, both count as sent again: with two layers, lines lie below what was granted for the first time.",
+    "differs from curve to curve. A sender that keeps no data waiting is granted less than that.",
+  also: (s) => (s.cells.some((cell) => cell.repeats_whole_grants) ? "An older version wrote this run. It did not record which of a grant's " +
+    "two blocks is sent again, so both count as sent again: with two layers, lines lie below what was granted for the first time." : ""),
   wide: true,
   over: "time",
   course: true,

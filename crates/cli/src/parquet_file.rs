@@ -18,13 +18,15 @@ pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
     ParquetFile::new(outputs::whole("--parquet", path)?, columns).map_err(refused)
 }
 
-/// The error if a file cannot be written. It contains the system's error if that is the cause.
+/// The error if a file cannot be written. It contains the system's error if that is the cause, with the remedy.
 pub fn refused(error: EvalError) -> anyhow::Error {
+    let remedy = error.io_error().map(|error| airpace_files::remedy(error, "--parquet"));
+    let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
     let (path, cause) = match error {
         EvalError::Table { path, source: ParquetError::External(cause) } => (path, anyhow!(cause)),
         EvalError::Table { path, source } => (path, source.into()),
         EvalError::Write { path, source, .. } => (path, source.into()),
         other => return other.into(),
     };
-    cause.context(format!("cannot write `{}`", path.display()))
+    cause.context(format!("cannot write `{}`{remedy}", path.display()))
 }

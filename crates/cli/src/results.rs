@@ -11,7 +11,7 @@ use airpace_eval::{Choice, Outcome, RunSummary, Summary, metric};
 use airpace_path::trace::Start;
 use airpace_sim::Scenario;
 
-use crate::terminal::{Paint, Table, columns, fit, hang};
+use crate::terminal::{Paint, Table, columns, count, fit, hang};
 
 /// The share of the path's capacity. Where the Oracle ran, its column has the share of what the Oracle carried instead.
 const UTILIZATION: &str = "utilization";
@@ -155,7 +155,8 @@ pub fn write_verdicts(
         writeln!(out, "{}", line.replacen(NOT_MET, &paint.bad(NOT_MET), 1))?;
     }
     if !is_quiet && !summary.expectations.is_empty() {
-        let line = format!("{} of {} expectations met", met.len(), summary.expectations.len());
+        let line =
+            format!("{} of {} met", met.len(), count(summary.expectations.len() as u64, "expectation"));
         writeln!(out, "{}", if failed.is_empty() { paint.good(&line) } else { line })?;
     }
     Ok(())

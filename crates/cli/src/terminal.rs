@@ -11,6 +11,7 @@ use std::time::Duration;
 use airpace_core::plain::plain;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+pub use airpace_core::count::{count, thousands};
 pub use table::Table;
 #[cfg(test)]
 pub use wrap::columns_of;
@@ -22,6 +23,11 @@ const USUAL_COLUMNS: usize = 80;
 /// The number of columns of standard output.
 pub fn columns() -> usize {
     columns_of_stream(&std::io::stdout())
+}
+
+/// A heading of twelve columns and a text, for standard error: in lines as wide as the terminal, below each other.
+pub fn noted(heading: &str, text: &str) -> String {
+    hang(&format!("{heading:<12}"), text, 12, columns_of_stream(&std::io::stderr()))
 }
 
 /// Text in lines as wide as the terminal. Text that cannot be broken, such as a path, stays whole.
@@ -103,24 +109,6 @@ pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result
     }
 }
 
-/// A number with separated thousands: `12,345`.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number of things: `1 port`, `2,500 ports`.
-pub fn count(number: u64, of: &str) -> String {
-    format!("{} {of}{}", thousands(number), if number == 1 { "" } else { "s" })
-}
-
 /// A progress bar with an estimate of the time left, on standard error. It is hidden if nobody watches.
 pub fn progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, progress_template(columns_of_stream(&std::io::stderr())))
@@ -178,11 +166,6 @@ fn time_left(elapsed: Duration, fraction: f64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_stand_apart() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn the_time_left_is_told_when_there_is_something_to_tell_it_from() {

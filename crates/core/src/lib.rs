@@ -12,6 +12,7 @@
 //! | [`deadlines`] | [`Deadlines`]: which part is due next |
 //! | [`tables`] | TBS, MCS and CQI numbers of 3GPP, delay profiles |
 //! | [`rng`] | [`Streams`] and [`Draws`] of named random numbers |
+//! | [`count`] | a number of things in words |
 //! | [`nearest`] | the existing name that a user may have meant by a wrong one |
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
@@ -19,6 +20,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
+pub mod count;
 pub mod deadlines;
 pub mod direction;
 pub mod nearest;

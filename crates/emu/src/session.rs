@@ -20,6 +20,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use airpace_core::count::count;
+
 use crate::address::Space;
 use crate::error::EmuError;
 use crate::turn::Interfaces;
@@ -142,8 +144,8 @@ impl Session {
             u8::try_from(plan.devices).ok().filter(|it| (1..=Space::MOST_DEVICES).contains(it))
         else {
             return Err(EmuError::Refused(format!(
-                "there are {} devices; an emulator has 1 to {}",
-                plan.devices,
+                "the scenario has {}; an emulator has 1 to {}",
+                count(plan.devices as u64, "device"),
                 Space::MOST_DEVICES
             )));
         };

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use airpace_core::count::count;
 use airpace_core::{Bytes, DeviceId, Direction, Time};
 use airpace_event::Fate;
 use serde::{Deserialize, Serialize};
@@ -220,10 +221,10 @@ impl Agreement {
             }
         }
         if self.not_sent > 0 {
-            said.push(format!("{} packets were not sent: the kernel did not take them", self.not_sent));
+            said.push(format!("{} not sent: the kernel refused them", count(self.not_sent, "packet")));
         }
         if self.lost_outside > 0 {
-            said.push(format!("{} packets were lost outside of the emulator", self.lost_outside));
+            said.push(format!("{} lost outside of the emulator", count(self.lost_outside, "packet")));
         }
         said
     }

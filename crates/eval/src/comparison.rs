@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use airpace_core::count::count;
+
 use crate::Transfers;
 use crate::expect::value;
 use crate::numbers::{self, Spread};
@@ -15,16 +17,6 @@ use crate::summary::{RunSummary, by_scheme, is_under_test};
 /// Chosen: a user does not notice a twentieth of the rate, but does notice the queueing delay that it costs.
 const NEAR: f64 = 0.95;
 
-/// Maximum relative difference of two rates that count as equal.
-///
-/// Chosen: the digits of a share in whole percent, plus rounding.
-const EQUAL: f64 = 0.015;
-
-/// Maximum relative difference of two rates that count as equal because their seeds differ more.
-///
-/// Chosen: users notice a larger difference of the means, even if these seeds do not prove it.
-const MAX_EQUAL: f64 = 0.04;
-
 /// Minimum loss rate that a sentence mentions.
 ///
 /// Chosen: at 1 %, interactive programs begin to suffer.
@@ -33,15 +25,24 @@ const NOTABLE_LOSS: f64 = 0.01;
 /// The name of the scheme that knows the capacity. It is no candidate for the best scheme.
 const ORACLE: &str = "oracle";
 
+/// The mean share of what the Oracle carried or, if it did not run, of the path's capacity; 1 is all.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    share: f64,
+    /// What the share is of, as the end of a sentence. A scheme may have carried more than the Oracle did in its run, but
+    /// not more than the path could carry.
+    of_what: &'static str,
+}
+
 /// The results of one scheme under test, over its seeds.
 #[derive(Debug)]
 struct Standing<'a> {
     scheme: &'a str,
     /// By seed: the throughput of all flows under test, in Mbit/s.
     rates_mbps: Vec<f64>,
-    /// The mean share of what the Oracle carried or, if it did not run, of the path's capacity; 1 is all. `None` where the path has
-    /// no capacity, where the flow does not take all that it can get, or where several flows ran the scheme.
-    used: Option<f64>,
+    /// How much of what was there the flow used. `None` where the path has no capacity, where the flow does not take all
+    /// that it can get, or where several flows ran the scheme.
+    used: Option<Used>,
     /// The 95th percentile of queueing delay, in ms: the mean over seeds of the flow with the longest.
     queueing_p95_ms: Option<f64>,
     /// The mean loss rate, in [0, 1], of the flow with the highest.
@@ -69,21 +70,20 @@ pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some((best, others)) = standings.split_first() {
         let prefix = if others.is_empty() { String::new() } else { format!("Best here: {}. ", best.scheme) };
-        sentences.push(format!("{prefix}{} {}.", best.scheme, unit.text(best, None)));
+        sentences.push(format!("{prefix}{} {}.", best.scheme, unit.text(best, true)));
         let others: Vec<String> = others
             .iter()
-            .map(|standing| format!("{} {}", standing.scheme, unit.text(standing, Some(best))))
+            .map(|standing| format!("{} {}", standing.scheme, unit.text(standing, false)))
             .collect();
         if !others.is_empty() {
             sentences.push(format!("{}.", others.join("; ")));
         }
     }
-    sentences.extend(oracles.iter().map(|oracle| {
-        format!(
-            "{}, which knows the path in advance, {}.",
-            oracle.scheme,
-            unit.text(oracle, standings.first())
-        )
+    let is_alone = standings.is_empty();
+    sentences.extend(oracles.into_iter().map(|mut oracle| {
+        // Alone, its share of its own rate says nothing.
+        oracle.used = oracle.used.filter(|_| !is_alone);
+        format!("{}, which knows the path in advance, {}.", oracle.scheme, unit.text(&oracle, is_alone))
     }));
     sentences
 }
@@ -141,15 +141,15 @@ impl Unit {
         }
     }
 
-    /// What a scheme did, in relation to `best` where there is one.
-    fn text(self, standing: &Standing, best: Option<&Standing>) -> String {
+    /// What a scheme did; `is_first` of the schemes of a comparison, which gets the whole sentence.
+    fn text(self, standing: &Standing, is_first: bool) -> String {
         let mut text = match self {
-            Unit::Rate => standing.rate_text(best),
+            Unit::Rate => standing.rate_text(is_first),
             Unit::Completion => match standing.completion_s {
                 Some(seconds) => {
                     let some = match standing.transfers {
                         Some((complete, due)) if complete < due => {
-                            format!("completed {complete} of {due} transfers, each")
+                            format!("completed {complete} of {}, each", count(due, "transfer"))
                         }
                         _ => "completed a transfer".to_owned(),
                     };
@@ -161,7 +161,7 @@ impl Unit {
         if matches!(self, Unit::Rate)
             && let Some(queue) = standing.queueing_p95_ms
         {
-            let what = if best.is_none() { " of queueing delay (95th percentile)" } else { "" };
+            let what = if is_first { " of queueing delay (95th percentile)" } else { "" };
             text += &format!(" with {} ms{what}", numbers::text(queue, 0));
         }
         if standing.loss >= NOTABLE_LOSS {
@@ -236,10 +236,7 @@ impl Tally {
         let mut order: Vec<usize> = (0..judged.len()).filter(|&at| wins[at] > 0).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(wins[at]));
         let each = order.iter().map(|&at| format!("{} at {}", self.schemes[judged[at]], wins[at]));
-        let points = match self.points.len() {
-            1 => "1 point".to_owned(),
-            many => format!("{many} points"),
-        };
+        let points = count(self.points.len() as u64, "point");
         Some(format!(
             "Best of {points}: {} (within 5 % of the highest rate, the shortest queueing delay).",
             each.collect::<Vec<_>>().join(", ")
@@ -269,8 +266,11 @@ impl<'a> Standing<'a> {
             scheme,
             rates_mbps: runs.iter().map(flows).collect(),
             used: share_of_oracle(runs, all, indices[0])
-                .map(|spread| spread.mean)
-                .or_else(|| mean_of(indices[0], "utilization"))
+                .map(|spread| Used { share: spread.mean, of_what: " of the Oracle's rate" })
+                .or_else(|| {
+                    let share = mean_of(indices[0], "utilization")?;
+                    Some(Used { share, of_what: " of what was possible" })
+                })
                 .filter(|_| is_alone),
             queueing_p95_ms: highest("queueing_delay_ms.p95"),
             loss: highest("loss_rate").unwrap_or(0.0),
@@ -292,35 +292,17 @@ impl<'a> Standing<'a> {
         self.rates_mbps.iter().sum::<f64>() / self.rates_mbps.len() as f64
     }
 
-    /// "carried 98 % of the capacity", "as much", "carried 45.3 Mbit/s".
-    fn rate_text(&self, best: Option<&Standing>) -> String {
+    /// "carried 98 % of the Oracle's rate", "carried 45.3 Mbit/s"; `is_first` of the schemes of a comparison. Of the others,
+    /// "95 %" and "40.0 Mbit/s" are enough.
+    fn rate_text(&self, is_first: bool) -> String {
         if self.rate_mbps() == 0.0 {
             return "carried nothing".to_owned();
         }
-        if best.is_some_and(|best| self.is_as_fast_as(best)) {
-            return "as much".to_owned();
-        }
-        match self.used {
-            Some(used) if best.is_none() => {
-                format!("carried {} % of what was possible", numbers::text(100.0 * used, 0))
-            }
-            Some(used) => format!("{} %", numbers::text(100.0 * used, 0)),
-            None if best.is_none() => format!("carried {} Mbit/s", numbers::text(self.rate_mbps(), 1)),
-            None => format!("{} Mbit/s", numbers::text(self.rate_mbps(), 1)),
-        }
-    }
-
-    /// Whether the rates differ by less than [`EQUAL`], or by less than twice the standard error of their difference,
-    /// seed by seed.
-    fn is_as_fast_as(&self, other: &Standing) -> bool {
-        let difference = (self.rate_mbps() - other.rate_mbps()).abs();
-        let paired = (self.rates_mbps.len() == other.rates_mbps.len())
-            .then(|| Spread::of(self.rates_mbps.iter().zip(&other.rates_mbps).map(|(a, b)| Some(a - b))));
-        let error_mbps = paired
-            .flatten()
-            .and_then(|spread| spread.deviation)
-            .map_or(0.0, |deviation| 2.0 * deviation / (self.rates_mbps.len() as f64).sqrt());
-        difference <= EQUAL.max((error_mbps / other.rate_mbps()).min(MAX_EQUAL)) * other.rate_mbps()
+        let (rate, of_what) = match self.used {
+            Some(Used { share, of_what }) => (format!("{} %", numbers::text(100.0 * share, 0)), of_what),
+            None => (format!("{} Mbit/s", numbers::text(self.rate_mbps(), 1)), ""),
+        };
+        if is_first { format!("carried {rate}{of_what}") } else { rate }
     }
 }
 
@@ -375,9 +357,16 @@ mod tests {
         ];
         assert_eq!(
             words(&runs),
-            "Best here: pbe. pbe carried 99 % of what was possible with 20 ms of queueing delay (95th percentile). \
-             cubic 101 % with 640 ms and lost 3.1 % of its packets; bbr as much with 160 ms; copa 48 % with 12 ms. \
-             oracle, which knows the path in advance, as much with 18 ms."
+            "Best here: pbe. pbe carried 99 % of the Oracle's rate with 20 ms of queueing delay (95th percentile). \
+             cubic 101 % with 640 ms and lost 3.1 % of its packets; bbr 99 % with 160 ms; copa 48 % with 12 ms. \
+             oracle, which knows the path in advance, 100 % with 18 ms."
+        );
+        // Beside rivals, a scheme may carry more than the Oracle did.
+        let runs = [run("oracle", 1, 40.0, 18.0), run("bbr", 1, 41.2, 60.0)];
+        assert!(
+            words(&runs).starts_with("bbr carried 103 % of the Oracle's rate with 60 ms"),
+            "{}",
+            words(&runs)
         );
     }
 
@@ -401,30 +390,11 @@ mod tests {
             words(&[run("bbr:rtt=1", 1, 40.0, 76.4)]),
             "bbr:rtt=1 carried 80 % of what was possible with 76 ms of queueing delay (95th percentile)."
         );
-    }
-
-    #[test]
-    fn rates_that_differ_less_than_their_seeds_count_as_equal() {
-        let noisy = [("a", [40.0, 46.0, 41.0]), ("b", [44.0, 41.0, 46.0])];
-        let runs: Vec<RunSummary> = noisy
-            .iter()
-            .flat_map(|(scheme, rates)| {
-                let queue_ms = if *scheme == "a" { 10.0 } else { 30.0 };
-                rates.iter().zip(1..).map(move |(rate, seed)| run(scheme, seed, *rate, queue_ms))
-            })
-            .collect();
-        assert!(words(&runs).ends_with("b as much with 30 ms."), "{}", words(&runs));
-        // Here the difference is the same for each seed.
-        let steady: Vec<RunSummary> = [("a", 0.0), ("b", -1.5)]
-            .iter()
-            .flat_map(|(scheme, less)| {
-                [40.0, 46.0, 41.0]
-                    .iter()
-                    .zip(1..)
-                    .map(move |(rate, seed)| run(scheme, seed, rate + less, 10.0))
-            })
-            .collect();
-        assert!(words(&steady).contains("b 82 % with"), "{}", words(&steady));
+        assert_eq!(
+            words(&[run("oracle", 1, 49.5, 18.0)]),
+            "oracle, which knows the path in advance, carried 49.5 Mbit/s with 18 ms of queueing delay (95th \
+             percentile)."
+        );
     }
 
     #[test]

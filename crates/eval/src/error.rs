@@ -1,7 +1,9 @@
 //! Why a folder, a table or a report could not be made; each says what to do.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use airpace_core::count::count;
 use airpace_files::remedy;
 
 /// What to ask if a file of a run folder cannot be read.
@@ -64,7 +66,7 @@ pub enum EvalError {
         remedy: &'static str,
     },
     /// A Parquet table could not be written or read.
-    #[error("table `{}` failed; is the disk full, or was the run interrupted?", path.display())]
+    #[error("{}", table_failed(path, source))]
     Table {
         /// Which.
         path: PathBuf,
@@ -150,7 +152,7 @@ pub enum EvalError {
         path: PathBuf,
     },
     /// The listener stopped the runs. The manifest of the folder, if there is one, says that the run is incomplete.
-    #[error("stopped; {ended} of {runs} runs had ended")]
+    #[error("stopped; {ended} of {} had ended", count(*runs as u64, "run"))]
     Stopped {
         /// How many runs had ended.
         ended: usize,
@@ -171,11 +173,31 @@ pub enum EvalError {
     },
 }
 
+/// What happened to a table, and the remedy.
+fn table_failed(path: &Path, source: &parquet::errors::ParquetError) -> String {
+    match io_error_of(source) {
+        Some(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            format!("cannot write table `{}`; {}", path.display(), remedy(error, "--out DIR"))
+        }
+        _ => format!("table `{}` failed; is the disk full, or was the run interrupted?", path.display()),
+    }
+}
+
+/// The operating system's error among the reasons for an error.
+fn io_error_of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e std::io::Error> {
+    std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+}
+
 fn and_more(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" (and {more} more)") }
 }
 
 impl EvalError {
+    /// The operating system's error, if that is the reason.
+    pub fn io_error(&self) -> Option<&std::io::Error> {
+        io_error_of(self)
+    }
+
     pub(crate) fn write(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> EvalError {
         let path = path.to_owned();
         move |source| EvalError::Write { doing, path, source }
@@ -189,5 +211,21 @@ impl EvalError {
     pub(crate) fn table(path: &Path) -> impl Fn(parquet::errors::ParquetError) -> EvalError {
         let path = path.to_owned();
         move |source| EvalError::Table { path: path.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_on_a_full_disk_is_named_with_the_remedy() {
+        let full = std::io::Error::from(ErrorKind::StorageFull);
+        let error = EvalError::table(Path::new("run/prbs/part.parquet"))(full.into());
+        assert_eq!(
+            error.to_string(),
+            "cannot write table `run/prbs/part.parquet`; make room there, or choose another disk with --out DIR"
+        );
+        assert_eq!(error.io_error().map(std::io::Error::kind), Some(ErrorKind::StorageFull));
     }
 }

@@ -2,10 +2,16 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use airpace_core::Direction;
 use airpace_eval::report;
+use airpace_event::{Event, Owner, Recorder, Subframe};
 use common::{STORY, Temporary, contents, patient, simulate, story, told};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
 fn data_of(page: &str) -> Value {
@@ -184,6 +190,86 @@ fn every_figure_has_its_numbers() {
     );
     assert!(!scenario["jain"][0]["bytes"].as_array().unwrap().is_empty());
     assert_eq!(scenario["expectations"].as_array().unwrap().len(), 2);
+}
+
+/// Gives each grant of a device a second block as large as the first. Every third grant sends its first block again.
+struct TwoBlocks<'a> {
+    to: &'a mut dyn Recorder,
+    grants: u64,
+    /// Bits of new blocks of device 0, and of its repeated blocks.
+    bits: &'a [AtomicU64; 2],
+}
+
+impl Recorder for TwoBlocks<'_> {
+    fn record(&mut self, event: Event<'_>) {
+        let Event::Subframe(subframe) = event else { return self.to.record(event) };
+        let mut report = subframe.report.clone();
+        for (dci, owner) in report.dcis.iter_mut().zip(subframe.owners) {
+            let Owner::Device(device) = owner else { continue };
+            (dci.mcs[1], dci.tbs[1]) = (dci.mcs[0], dci.tbs[0]);
+            dci.retransmission[0] = self.grants.is_multiple_of(3);
+            self.grants += 1;
+            for block in (0..2).filter(|_| device.0 == 0 && dci.direction == Direction::Downlink) {
+                let sum = &self.bits[usize::from(dci.retransmission[block])];
+                sum.fetch_add(dci.tbs[block].0, Ordering::Relaxed);
+            }
+        }
+        self.to.record(Event::Subframe(&Subframe { report: &report, owners: subframe.owners }));
+    }
+}
+
+/// Rewrites the table of a run's only part without this column.
+fn remove_column(table: &Path, column: &str) {
+    let is_part = |path: &Path| path.extension().is_some_and(|name| name == "parquet");
+    let (part, _) = contents(table).into_iter().find(|(path, _)| is_part(path)).expect("a part");
+    let path = table.join(part);
+    let rows = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+    let place = rows.schema().index_of(column).unwrap();
+    let rows: Vec<_> = rows.build().unwrap().map(Result::unwrap).collect();
+    let without = |mut batch: arrow_array::RecordBatch| {
+        batch.remove_column(place);
+        batch
+    };
+    let rows: Vec<_> = rows.into_iter().map(without).collect();
+    let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), rows[0].schema(), None).unwrap();
+    rows.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_grant_with_a_new_and_a_repeated_block_counts_in_both_parts_of_the_granted_bandwidth() {
+    let folder = Temporary::new("two-blocks");
+    let bits = [const { AtomicU64::new(0) }; 2];
+    let two_blocks = |scenario: &_,
+                      scheme: &airpace_sim::SchemeSpec,
+                      seed,
+                      to: &mut dyn Recorder,
+                      progress: &mut airpace_sim::Progress<'_>| {
+        simulate(scenario, scheme, seed, &mut TwoBlocks { to, grants: 0, bits: &bits }, progress)
+    };
+    let reno_only = STORY.replace(r#"schemes = ["reno", "bbr"]"#, r#"schemes = ["reno"]"#);
+    told(&reno_only, Some(&folder.0), &[1], 1).run_with(&two_blocks, &patient).unwrap();
+    let [new, again] = bits.each_ref().map(|bits| bits.load(Ordering::Relaxed) as f64 / 1e6);
+    let drawn = || {
+        let data = data_of(&fs::read_to_string(report::write(&folder.0).unwrap()).unwrap());
+        let cell = data["scenarios"][0]["cells"][0].clone();
+        let mbit = |name: &str| {
+            let mbps = cell["granted"][0][name].as_array().unwrap();
+            mbps.iter().map(|mbps| mbps.as_f64().unwrap() * 0.1).sum::<f64>()
+        };
+        (mbit("new_mbps"), mbit("again_mbps"), cell["repeats_whole_grants"].clone())
+    };
+    let is_near = |drawn: f64, wanted: f64| (drawn / wanted - 1.0).abs() < 1e-3;
+
+    let (drawn_new, drawn_again, whole) = drawn();
+    assert!(again > 0.0 && is_near(drawn_new, new) && is_near(drawn_again, again), "{drawn_new}, not {new}");
+    assert_eq!(whole, Value::Null, "the table tells the blocks of a grant apart");
+
+    remove_column(&folder.0.join("prbs"), "new_bits");
+    let (drawn_new, drawn_again, whole) = drawn();
+    // A third of the grants have a new block of the same size as the repeated one.
+    assert!(is_near(drawn_new, new - again) && is_near(drawn_again, 2.0 * again), "{drawn_new}");
+    assert_eq!(whole, true, "the page says that an older table does not tell the blocks of a grant apart");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::withheld::{Identity, Withheld, refuse_private_key};
+use crate::handed_out::HandedOut;
+use crate::withheld::{Identity, Withheld};
 
 /// A folder that no name leads out of: every part of a name is opened by itself, and none through a link.
 ///
@@ -114,18 +115,25 @@ impl Inside {
     }
 
     /// Opens a plain file for a stranger. As [`Inside::read`], but nothing that its user keeps from others: no hidden
-    /// name, and no file that holds a private key as PEM.
+    /// name, and no private key. The start of the file is examined for a key at once, and all else before it is read.
     ///
     /// # Errors
     /// As [`Inside::read`]; also, with [`ErrorKind::PermissionDenied`], for such a file.
-    pub fn hand_out(&self, name: &str) -> Result<File> {
+    pub fn hand_out(&self, name: &str) -> Result<HandedOut> {
+        self.hand_out_again(name, 0)
+    }
+
+    /// Opens a file that was handed out and closed. So many bytes of it were examined then
+    /// ([`HandedOut::examined`]). The caller makes sure that it is the same file.
+    ///
+    /// # Errors
+    /// As [`Inside::hand_out`].
+    pub fn hand_out_again(&self, name: &str, examined: u64) -> Result<HandedOut> {
         if name.split('/').any(|part| part.starts_with('.')) {
             let reason = "a hidden file is never handed out";
             return Err(Error::new(ErrorKind::PermissionDenied, reason));
         }
-        let file = self.read(name)?;
-        refuse_private_key(&file)?;
-        Ok(file)
+        HandedOut::new(self.read(name)?, examined)
     }
 
     /// A file, if it is none that is withheld.

@@ -12,6 +12,7 @@
 //! | [`read_recording`] | recordings that users name | of a bounded size, also expanded; `-` is standard input |
 //! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
 //! | [`Inside`] | names that a stranger has chosen | never out of one folder, through no link, and to no key |
+//! | [`HandedOut`] | a file that a stranger gets | examined for private keys before its bytes are given |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
 //! | [`make_own_folder`], [`is_own_folder`] | folders whose content root trusts | no link, and nobody else may write there |
 //! | [`Place`] | telling whether two names are one file | by device and number |
@@ -22,12 +23,14 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod growing;
+mod handed_out;
 mod inside;
 mod kernel;
 mod new;
 mod open;
 mod own;
 mod place;
+mod private_key;
 mod recording;
 mod secret;
 mod special;
@@ -36,13 +39,14 @@ mod whole;
 mod withheld;
 
 pub use growing::Growing;
+pub use handed_out::HandedOut;
 pub use inside::{Inside, Lies, set_about};
 pub use kernel::{join_group, set_kernel, set_process};
 pub use new::new_file;
 pub use open::{open, read_at_most, read_to_string, text_at_most};
 pub use own::{is_own_folder, make_own_folder};
 pub use place::Place;
-pub use recording::read_recording;
+pub use recording::{read_recording, recording_remedy};
 pub use secret::{new_secret, read_secret};
 pub use unnamed::unnamed;
 pub use whole::{Whole, replace, unfinished, write};

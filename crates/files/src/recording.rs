@@ -30,6 +30,23 @@ pub fn read_recording(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
         .map_err(|error| Error::new(error.kind(), format!("expanded from gzip: {error}")))
 }
 
+/// What to do about a recording that cannot be read: as the end of a sentence. A name is a path, and is looked for nowhere
+/// else; if the folder of recordings that the environment names (`AIRPACE_DATA`) has a trace of this name, the trace's
+/// path is given.
+pub fn recording_remedy(path: &Path, error: &Error) -> String {
+    if error.kind() == ErrorKind::FileTooLarge {
+        return "give a part of it".to_owned();
+    }
+    let data = std::env::var_os("AIRPACE_DATA").filter(|folder| !folder.is_empty());
+    let there = data.zip(path.file_name()).map(|(data, name)| Path::new(&data).join("traces").join(name));
+    match there.filter(|there| error.kind() == ErrorKind::NotFound && there.is_file()) {
+        Some(there) => {
+            format!("a name is a path, and such a trace is in AIRPACE_DATA: give `{}`", there.display())
+        }
+        None => "give an existing file, or - for standard input".to_owned(),
+    }
+}
+
 fn named(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     let file = File::open(path)?;
     let kind = file.metadata()?.file_type();

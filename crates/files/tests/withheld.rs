@@ -73,3 +73,50 @@ fn hidden_files_and_private_keys_are_not_handed_out() {
     fs::write(folder.path().join("certificate"), "-----BEGIN CERTIFICATE-----\n").unwrap();
     inside.hand_out("certificate").unwrap();
 }
+
+#[test]
+fn a_private_key_at_any_place_of_a_file_ends_what_is_handed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = Inside::open(folder.path()).unwrap();
+    let pem = "\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIIGlRHQgMrQS\n-----END EC PRIVATE KEY-----\n";
+    let json = format!("{{\"d\": \"jpsQnnGQ\",{} \"kty\": \"EC\"}}", " ".repeat(9_000));
+    let keys = [pem, json.as_str()];
+    // Also where one examined part of a file ends and the next one starts.
+    let places = [0, 70_000, 131_050, 131_072, 147_440, 2_000_000];
+    for (key, place) in keys.into_iter().flat_map(|key| places.map(|place| (key, place))) {
+        let all = [&vec![b'x'; place], key.as_bytes(), &vec![b'y'; 40_000]].concat();
+        fs::write(folder.path().join("film"), &all).unwrap();
+        for step in [1_000, 65_536] {
+            let (mut at, mut examined) = (0_u64, 0);
+            let mut buffer = vec![0; step];
+            let error = loop {
+                // Closed and opened again before each read, as a server does that has many files open.
+                let read = inside.hand_out_again("film", examined).and_then(|mut file| {
+                    let count = file.read_at(&mut buffer, at)?;
+                    examined = file.examined();
+                    Ok(count)
+                });
+                match read {
+                    Ok(0) => panic!("the key at {place} was given away"),
+                    Ok(count) => {
+                        assert_eq!(buffer[..count], all[at as usize..at as usize + count]);
+                        at += count as u64;
+                    }
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+            assert!(at <= place as u64, "{} bytes of the key at {place} were given", at - place as u64);
+            assert!(at + 200_000 >= place as u64, "{at} of {place} harmless bytes were given");
+        }
+        // Who has its start, and asks for the rest.
+        let ahead =
+            inside.hand_out("film").and_then(|mut file| file.read_at(&mut [0; 10], place as u64 + 30));
+        assert_eq!(ahead.unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+    fs::write(folder.path().join("film"), vec![b'x'; 300_000]).unwrap();
+    let mut file = inside.hand_out("film").unwrap();
+    let mut buffer = vec![0; 400_000];
+    assert_eq!(file.read_at(&mut buffer, 100).unwrap(), 299_900);
+    assert_eq!(file.read_at(&mut buffer, 300_000).unwrap(), 0);
+}

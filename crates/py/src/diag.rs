@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use airpace_core::Rate;
+use airpace_core::count::count;
 use airpace_diag::bandwidth::{Bandwidth, Point};
 use airpace_diag::export::sample;
 use airpace_diag::kpi::{Extractor, KPIS, Reason, Subscription, Trouble};
@@ -45,12 +46,12 @@ pub fn diag(
         // Whoever asks for all there is gets all there is.
         Reason::MissingKpi(_) if is_all => None,
         Reason::MissingKpi(wanted) => {
-            let (count, code, wanted) = (trouble.count, trouble.code, log.subscription.wanted(wanted));
-            Some(format!(
-                "{count} packets of {code} have nothing for {wanted}: their version has no such field"
-            ))
+            let (packets, code) = (count(trouble.count, "packet"), trouble.code);
+            let wanted = log.subscription.wanted(wanted);
+            let have = if trouble.count == 1 { "has" } else { "have" };
+            Some(format!("{packets} of {code} {have} nothing for {wanted}: their version has no such field"))
         }
-        _ => Some(format!("{} packets of {trouble}", trouble.count)),
+        _ => Some(format!("{} of {trouble}", count(trouble.count, "packet"))),
     };
     let mut unread: Vec<String> = log.extractor.troubles().iter().filter_map(told).collect();
     unread.extend(faults);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use airpace_core::count::count;
 use airpace_eval::tables::{TABLES, flows, memory::read_table};
 use airpace_eval::{EvalError, Manifest, Memory, RunFolder, Summary, report, sweep};
 use pyo3::prelude::*;
@@ -142,7 +143,7 @@ impl Run {
                 named.push(name);
             }
         }
-        format!("<airpace.Run of {} runs: {}>", self.summary.runs.len(), named.join(", "))
+        format!("<airpace.Run of {}: {}>", count(self.summary.runs.len() as u64, "run"), named.join(", "))
     }
 }
 

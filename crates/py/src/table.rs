@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use airpace_core::count::count;
 use airpace_eval::Batches;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -121,7 +122,7 @@ impl Table {
         let columns = self.table.schema.fields();
         let columns: Vec<String> =
             columns.iter().map(|field| format!("{}: {}", field.name(), word(field.data_type()))).collect();
-        format!("<airpace.Table of {} rows: {}>", self.num_rows(), columns.join(", "))
+        format!("<airpace.Table of {}: {}>", count(self.num_rows() as u64, "row"), columns.join(", "))
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

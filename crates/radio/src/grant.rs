@@ -83,4 +83,12 @@ impl Dci {
     pub fn bits(&self) -> Bits {
         self.tbs[0] + self.tbs[1]
     }
+
+    /// Bits of the transport blocks that are sent for the first time; zero if unknown.
+    #[inline]
+    pub fn new_bits(&self) -> Bits {
+        let of =
+            |codeword: usize| if self.retransmission[codeword] { Bits::ZERO } else { self.tbs[codeword] };
+        of(0) + of(1)
+    }
 }

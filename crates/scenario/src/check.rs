@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use airpace_cc::SchemeSpec;
+use airpace_core::count::count;
 use airpace_core::nearest::instead;
 use airpace_core::{DeviceId, Direction, Rate};
 use airpace_path::cell::config::TelemetryConfig;
@@ -137,9 +138,9 @@ impl Document {
         }
         if self.duration_s * self.flow.len() as f64 > MOST_FLOW_SECONDS {
             let reason = format!(
-                "is {} with {} flows; the most is {MOST_FLOW_SECONDS} s of all flows together",
+                "is {} with {}; the most is {MOST_FLOW_SECONDS} s of all flows together",
                 self.duration_s,
-                self.flow.len()
+                count(self.flow.len() as u64, "flow")
             );
             return Err(ConfigError::new("duration_s", reason));
         }
@@ -361,8 +362,9 @@ impl Flow {
         let devices = scenario.device.len();
         if usize::from(self.device) >= devices {
             let reason = format!(
-                "is {}, but there are {devices} devices, counted from 0; add a `[[device]]`",
-                self.device
+                "is {}, but the scenario has {}, counted from 0; add a `[[device]]`",
+                self.device,
+                count(devices as u64, "device")
             );
             return Err(ConfigError::new("device", reason));
         }

@@ -198,10 +198,7 @@ impl Reader<'_> {
 /// come from a stranger.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     airpace_files::read_recording(file, MAX_RECORDING_BYTES).map_err(|error| {
-        let remedy = match error.kind() {
-            std::io::ErrorKind::FileTooLarge => "give a part of it",
-            _ => "check the path",
-        };
+        let remedy = airpace_files::recording_remedy(file, &error);
         format!("cannot be read: {}: {error}; {remedy}", file.display())
     })
 }

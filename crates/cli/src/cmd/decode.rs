@@ -61,8 +61,8 @@ pub struct Args {
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
-    /// The same as a table: a row per message, or with --subframes per subframe.
-    #[arg(long, conflicts_with_all = ["json", "phich", "users"])]
+    /// The same as a table: a row per message, with --subframes per subframe, or with --users per user.
+    #[arg(long, conflicts_with_all = ["json", "phich"])]
     csv: bool,
     /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON; with --phich,
     /// answers go to a table beside it, OUT.phich.
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long)]
     subframes: bool,
     /// Instead of messages a table of users at the end: messages, grants, new bits per second and PRB pairs of each, those
-    /// with most bits first; with --json an object for each.
+    /// with most bits first; with --json an object for each, with --csv a row.
     #[arg(long, conflicts_with_all = ["subframes", "phich"])]
     users: bool,
     /// Only messages to this RNTI, with what is new in each, what is sent again, and its throughput; 65535 is system

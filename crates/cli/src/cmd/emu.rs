@@ -94,7 +94,7 @@ pub struct Options {
     /// Prints one JSON object per connection at the end.
     #[arg(long)]
     json: bool,
-    /// Prints nothing of its own but errors.
+    /// Prints nothing of its own but errors, and why the run is unfit.
     #[arg(long)]
     quiet: bool,
 }

@@ -113,12 +113,16 @@ pub struct Args {
 impl Args {
     /// The signal to noise ratio of each antenna in dB; `None` without noise.
     fn snr_db(&self) -> anyhow::Result<Vec<Option<f64>>> {
-        let count = usize::from(self.antennas);
+        let antennas = usize::from(self.antennas);
         match self.snr[..] {
-            [] => Ok(vec![None; count]),
-            [snr_db] => Ok(vec![Some(snr_db); count]),
-            ref all if all.len() == count => Ok(all.iter().copied().map(Some).collect()),
-            ref all => bail!("--snr has {} values for {count} antennas: give one, or as many", all.len()),
+            [] => Ok(vec![None; antennas]),
+            [snr_db] => Ok(vec![Some(snr_db); antennas]),
+            ref all if all.len() == antennas => Ok(all.iter().copied().map(Some).collect()),
+            ref all => bail!(
+                "--snr has {} for {}: give one, or as many",
+                count(all.len() as u64, "value"),
+                count(antennas as u64, "antenna")
+            ),
         }
     }
 
@@ -426,7 +430,8 @@ impl Sender {
             });
             writeln!(out, "{object}")?;
         } else {
-            writeln!(out, "{}: {subframes} subframes with {messages} messages", meta.display())?;
+            let (subframes, messages) = (count(subframes, "subframe"), count(messages, "message"));
+            writeln!(out, "{}: {subframes} with {messages}", meta.display())?;
         }
         if blocked > 0 {
             terminal::say(format_args!(

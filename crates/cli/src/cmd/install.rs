@@ -11,6 +11,7 @@ use super::Verdict;
 use super::completions::Shell;
 use super::doctor::in_path;
 use crate::installation::{self, Item, RECORD, Record};
+use crate::terminal::count;
 
 /// Installs this program with its manual, its guide and completions for bash, zsh and fish.
 ///
@@ -52,7 +53,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let root = destdir.join(prefix.strip_prefix("/").unwrap_or(prefix));
         items.iter().try_for_each(|item| installation::write(&root, item))?;
         return said(args.json, out, &root, &items, || {
-            Ok(format!("{} files are below {}; no record was written.\n", items.len(), root.display()))
+            Ok(format!(
+                "{} below {}; no record was written.\n",
+                count(items.len() as u64, "file"),
+                root.display()
+            ))
         });
     }
     let prefix = settled(&args.prefix.clone().map_or_else(usual_prefix, Ok)?)?;

@@ -191,7 +191,8 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
     // That command looks only at folders in `runs`.
     let prune = if is_numbered { "; `airpace runs prune --incomplete` removes such folders" } else { "" };
     anyhow::anyhow!(
-        "stopped; {ended} of {runs} runs had ended. Run folder: {} (incomplete): {page}{prune}",
+        "stopped; {ended} of {} had ended. Run folder: {} (incomplete): {page}{prune}",
+        terminal::count(runs as u64, "run"),
         folder.display()
     )
 }
@@ -213,7 +214,7 @@ fn run_with_progress(
         let ended = fractions.iter().filter(|fraction| **fraction >= 1.0).count();
         bar.set_length(at.jobs as u64 * STEPS as u64);
         bar.set_position((fractions.iter().sum::<f64>() * STEPS) as u64);
-        bar.set_message(format!("{ended} of {} runs", at.jobs));
+        bar.set_message(format!("{ended} of {}", terminal::count(at.jobs as u64, "run")));
         if is_interrupted.load(Ordering::Relaxed) {
             ControlFlow::Break(())
         } else {

@@ -235,7 +235,7 @@ fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), EvalError> {
     let ran = sweep.run(&|at| {
         bar.set_position(at.done - before);
         let failed = if at.failed > 0 { format!(", {} failed", thousands(at.failed)) } else { String::new() };
-        bar.set_message(format!("{} of {} runs{failed}", thousands(at.done), thousands(at.cells)));
+        bar.set_message(format!("{} of {}{failed}", thousands(at.done), count(at.cells, "run")));
         match interrupted.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -263,9 +263,9 @@ fn set_text(sets: &[(String, String)]) -> String {
 fn stopped(sweep: &Sweep, args: &Args) -> String {
     let at = sweep.progress();
     let mut text = format!(
-        "stopped; {} of {} runs are done and kept in `{}`. The same command goes on",
+        "stopped; {} of {} are done and kept in `{}`. The same command goes on",
         thousands(at.done),
-        thousands(at.cells),
+        count(at.cells, "run"),
         sweep.root().display()
     );
     if at.failed > 0 && args.out.is_some() {

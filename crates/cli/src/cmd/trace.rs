@@ -61,8 +61,9 @@ const MAX_BYTES: u64 = airpace_sim::scenario::MAX_RECORDING_BYTES;
 
 /// A file's bytes, or those of standard input for `-`. Gzip is expanded.
 fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
-    airpace_files::read_recording(path, MAX_BYTES).with_context(|| {
-        format!("cannot read `{}`; give an existing file, or - for standard input", path.display())
+    airpace_files::read_recording(path, MAX_BYTES).map_err(|error| {
+        let remedy = airpace_files::recording_remedy(path, &error);
+        anyhow::anyhow!(error).context(format!("cannot read `{}`; {remedy}", path.display()))
     })
 }
 

@@ -68,6 +68,26 @@ fn users_have_the_sums_of_their_messages() {
     let table = shell.run(&["decode", "a.sigmf-meta", "--users"]).fine();
     assert_eq!(table.lines().count(), users.len() + 1, "a heading, and a line per user: {table}");
     assert!(table.lines().nth(1).unwrap().starts_with(&busiest["rnti"].to_string()), "{table}");
+    let csv = shell.run(&["decode", "a.sigmf-meta", "--users", "--csv"]).fine();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
+    let cell = |row: usize, name: &str| {
+        let column =
+            rows[0].iter().position(|head| *head == name).unwrap_or_else(|| panic!("{name}: {csv:.200}"));
+        rows[row][column]
+    };
+    assert_eq!(rows.len(), users.len() + 1, "a row per user");
+    for (at, user) in users.iter().enumerate() {
+        assert_eq!(cell(at + 1, "rnti"), user["rnti"].to_string());
+        assert_eq!(cell(at + 1, "rnti_type"), user["rnti_type"]);
+        for (way, of) in
+            ["down", "up"].into_iter().flat_map(|way| ["grants", "new_bits", "mbps"].map(|of| (way, of)))
+        {
+            assert_eq!(cell(at + 1, &format!("{way}_{of}")), user[way][of].to_string());
+        }
+    }
+    let several = shell.run(&["decode", "a.sigmf-meta", "a.sigmf-meta", "--users", "--csv"]).fine();
+    assert_eq!(several.lines().count(), 2 * users.len() + 1, "one heading: {several}");
+    assert!(several.lines().next().unwrap().ends_with(",carrier"), "{several:.200}");
 }
 
 /// The antennas of a recording, or of several, are combined: what one of them cannot read comes out.

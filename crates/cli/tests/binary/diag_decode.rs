@@ -105,12 +105,12 @@ fn broken_bytes_cost_no_other_packet_and_are_reported_with_their_place() {
     shell.write_bytes("flipped", &bytes);
     let done = shell.run(&["diag", "decode", "--json", "flipped"]);
     let told = done.err.clone();
-    assert!(told.contains("flipped: 1 stretches of bytes are no message, the first at byte 0"), "{told}");
+    assert!(told.contains("flipped: bytes that are no message in 1 place, the first at byte 0"), "{told}");
     assert_eq!(done.json().len(), 4);
     shell.write_bytes("cut", &log().0[..90]);
     let done = shell.run(&["diag", "decode", "--json", "cut"]);
     assert!(
-        done.err.contains("cut: 1 stretches of bytes are no message, the first at byte "),
+        done.err.contains("cut: bytes that are no message in 1 place, the first at byte "),
         "{}",
         done.err
     );

@@ -29,7 +29,7 @@ fn a_log_is_told_for_people_and_programs() {
         "radio 1 (4 packets), radio 2 (2 packets): LTE",
         "LTE RRC OTA",
         "48?",
-        "1 other messages 0x60 (event)",
+        "1 other message 0x60 (event)",
     ] {
         assert!(told.contains(part), "tells `{part}`: {told}");
     }

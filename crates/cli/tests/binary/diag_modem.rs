@@ -225,7 +225,7 @@ fn mistakes_are_explained() {
     shell.run(&["diag", "modem", "missing.qmdl"]).refused(&["missing.qmdl", "give an existing file"]);
     shell.run(&["diag", "modem", "stationry-idle"]).refused(&["stationry-idle", "stationary-idle"]);
     shell.run(&["diag", "modem", "trace", "--set", "trace.synth.model=constant"]).refused(&["trace"]);
-    shell.run(&["diag", "modem", "stationary-idle", "--device", "9"]).refused(&["--device", "devices"]);
+    shell.run(&["diag", "modem", "stationary-idle", "--device", "9"]).refused(&["--device", "1 device"]);
     shell.run(&["diag", "modem", "stationary-idle", "--listen", "nowhere"]).refused(&["HOST:PORT"]);
     shell.run(&["diag", "modem", "phone.qmdl", "--buffer", "1"]).refused(&["1ms"]);
     shell.run(&["diag", "modem", "phone.qmdl", "--speed", "0"]).refused(&["0.001"]);

@@ -65,5 +65,13 @@ fn a_network_that_nobody_used_has_no_fit_figures() {
     let done = shell.run(&["emu", "wire.toml", "--out", "run", "--", "true"]);
     assert_eq!(done.code, Some(3), "{}", done.err);
     assert!(done.err.contains("no packet entered the network"), "{}", done.err);
-    assert!(done.err.contains("The program ended with success"), "{}", done.err);
+    assert!(done.err.contains("the program ended with success"), "{}", done.err);
+    for line in done.err.lines().filter(|line| !line.contains("run/") && !line.ends_with("run")) {
+        assert!(line.chars().count() <= 80, "a line of {}: {line}", line.chars().count());
+    }
+    assert!(done.err.lines().any(|line| line.starts_with("Emulated:   ")), "{}", done.err);
+    let quiet = shell.run(&["emu", "wire.toml", "--out", "run", "--quiet", "--", "true"]);
+    assert_eq!(quiet.code, Some(3), "{}", quiet.err);
+    assert!(quiet.err.starts_with("Unfit:      no packet entered the network"), "{}", quiet.err);
+    assert!(!quiet.err.contains("Run folder"), "nothing else: {}", quiet.err);
 }

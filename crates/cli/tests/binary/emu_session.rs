@@ -118,7 +118,7 @@ fn what_cannot_be_started_is_refused_in_one_sentence_and_leaves_nothing() {
             ("delay 1 --far own --out run -- no-such-program", "cannot start `no-such-program`"),
             ("delay 1 --far own --out run -- /", "cannot start `/`"),
             ("delay 1 --far own --out /proc/run -- true", "--out"),
-            ("delay 1 --far own --device 2 --out run -- true", "one device"),
+            ("delay 1 --far own --device 2 --out run -- true", "1 device"),
         ] {
             let (code, text) = refused(&machine, "", arguments);
             assert!(code == Some(2) && text.contains(said), "{arguments}: {text}");

@@ -127,6 +127,7 @@ fn no_secret_of_the_folder_is_served() {
             .unwrap();
     }
     shell.write("files/bundle.pem", &format!("{}{key}", made.cert.pem()));
+    shell.write("files/backup.tar", &format!("{}\0{key}", "x".repeat(2_000_000)));
     shell.write("files/film.airpace-part", "half of it");
     shell.write("files/.film.Ab12Cd.part", "half of it");
     let linked = ["files/privkey.pem", "files/fullchain.pem"].map(|name| shell.path(name));
@@ -147,6 +148,7 @@ fn no_secret_of_the_folder_is_served() {
         "copy.txt",
         ".hidden/key",
         "bundle.pem",
+        "backup.tar",
         "same",
         "chain",
         "film.airpace-part",

@@ -310,6 +310,33 @@ fn a_full_standard_output_is_named() {
     }
 }
 
+/// So is the file that an option names, with the remedy.
+#[test]
+fn a_full_disk_below_a_file_is_named_with_the_remedy() {
+    let shell = Shell::with_inputs();
+    shell.run(&["encode", "small.toml", "--seconds", "0.3", "--out", "cell"]).fine();
+    // Silence gives nothing to write; runs need a folder, or the right to emulate.
+    let is_tried = |(command, ..): &&(&str, &str, &str)| {
+        !matches!(*command, "decode" | "sim") && !command.starts_with("emu")
+    };
+    let files = FILES.iter().filter(is_tried).map(|(_, input, line)| (*input, *line));
+    let mut failed = vec![];
+    let recorded = ["--parquet OUT", "--users --csv --parquet OUT", "--pcap OUT", "--reports OUT"];
+    let recorded = recorded.map(|option| format!("decode IN {option}"));
+    let recorded = recorded.iter().map(|line| ("cell.sigmf-meta", line.as_str()));
+    for (input, line) in
+        files.chain(recorded).chain([("small.toml", "sim IN --scheme cubic --ack-trace OUT")])
+    {
+        let done = shell.run_line(line, input, "/dev/full");
+        let option = line.split(' ').rev().nth(1).unwrap();
+        let remedy = format!("make room there, or choose another disk with {option}");
+        if done.code != Some(2) || !done.err.contains("`/dev/full`") || !done.err.contains(&remedy) {
+            failed.push(format!("{line}: {:?} {}", done.code, done.err));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 /// What cannot be read leaves nothing behind.
 #[test]
 fn a_log_that_is_not_there_leaves_no_folder() {

@@ -324,7 +324,7 @@ fn ctrl_c_stops_in_order_and_what_ended_can_be_looked_at() {
     shell.write("small.toml", SMALL);
     let words = ["sim", "small.toml", "--scheme", "reno", "--set", "duration_s=100000", "--out", "run"];
     let told = interrupted(under_way(&shell, &words, "run"));
-    assert!(told.contains("stopped; 0 of 1 runs had ended. Run folder: run (incomplete)"), "{told}");
+    assert!(told.contains("stopped; 0 of 1 run had ended. Run folder: run (incomplete)"), "{told}");
     assert!(!told.contains("prune"), "that looks at `runs`: {told}");
     assert!(shell.run(&["report", "run"]).fine().contains("interrupted"));
 }

@@ -1,6 +1,6 @@
 //! `airpace trace`.
 
-use super::{Shell, keys, recordings};
+use super::{Done, Shell, keys, recordings};
 
 #[test]
 fn a_made_trace_is_what_was_asked_for() {
@@ -103,6 +103,25 @@ const LOG: &str = "# mahimahi mm-link (Uplink) [t.down] > log\n# queue: droptail
                    1 + 1504\n1 + 1504\n1 + 1504\n1 d 1 1504\n2 - 1504 1\n3 - 1504 2\n";
 
 #[test]
+fn a_trace_that_only_the_folder_of_recordings_has_is_named_with_its_path() {
+    let shell = Shell::new();
+    std::fs::create_dir_all(shell.path("data/traces")).unwrap();
+    shell.write("data/traces/city.down", "1\n2\n3\n");
+    for line in [
+        "trace info city.down",
+        "sim trace --set trace=city.down --scheme cubic",
+        "sim trace --set trace.file=city.down --scheme cubic",
+        "emu link city.down city.down -- true",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let done = Done::of(shell.command(&words).env("AIRPACE_DATA", shell.path("data")), &words);
+        let path = shell.path("data/traces/city.down");
+        done.refused(&["city.down", "a name is a path", &format!("give `{}`", path.display())]);
+        shell.run(&words).refused(&["city.down", "give an existing file, or - for standard input"]);
+    }
+}
+
+#[test]
 fn a_log_that_agrees_is_fine_and_one_that_differs_is_told_line_by_line() {
     let shell = Shell::new();
     shell
@@ -121,7 +140,7 @@ fn a_log_that_agrees_is_fine_and_one_that_differs_is_told_line_by_line() {
         .fine();
     shell.write("log", LOG);
     let told = shell.run(&["trace", "check", "log", "--trace", "t.down"]).fine();
-    assert!(told.contains("2 departures and 1 drops in the log: our link did the same"), "{told}");
+    assert!(told.contains("2 departures and 1 drop in the log: our link did the same"), "{told}");
 
     shell.write("log", &LOG.replace("3 - 1504 2", "4 - 1504 3"));
     let differs = shell.run(&["trace", "check", "log", "--trace", "t.down"]);

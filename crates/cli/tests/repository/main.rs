@@ -7,7 +7,6 @@ mod citations;
 mod file_sizes;
 mod guide;
 mod index;
-mod keys;
 mod licences;
 mod outputs;
 mod threads;

@@ -36,6 +36,10 @@ pub(super) struct CellCourse {
     share_percent: Vec<Vec<f64>>,
     /// Per device of `users`: the bandwidth that it was granted.
     granted: Vec<Granted>,
+    /// Whether a grant with a repeated block counts as repeated as a whole: the table lacks `new_bits`, as an older
+    /// version wrote it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    repeats_whole_grants: bool,
     map: PrbMap,
 }
 
@@ -85,9 +89,15 @@ pub(super) fn read(
     let changes =
         Intervals::of(run.duration_s, ((run.duration_s * 1e3 / CHANGE_MS) as usize).min(MAX_INTERVALS));
     let mut others = vec![0_i64; changes.count()];
-    part.for_each(&["time_ms", "direction", "owner", "n_prb", "tbs_bits", "retransmission"], |batch| {
+    let repeats_whole_grants = !part.columns()?.iter().any(|column| column == "new_bits");
+    let of_new_blocks = if repeats_whole_grants { "retransmission" } else { "new_bits" };
+    part.for_each(&["time_ms", "direction", "owner", "n_prb", "tbs_bits", of_new_blocks], |batch| {
         let tbs_bits = batch["tbs_bits"].as_primitive::<UInt32Type>();
-        let again = batch["retransmission"].as_boolean();
+        let new_bits = |row: usize| match repeats_whole_grants {
+            true if batch["retransmission"].as_boolean().value(row) => 0,
+            true => tbs_bits.value(row),
+            false => batch["new_bits"].as_primitive::<UInt32Type>().value(row),
+        };
         let goes_this_way = rows_that_go(direction, batch);
         let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
         let n_prb = batch["n_prb"].as_primitive::<UInt16Type>();
@@ -100,7 +110,9 @@ pub(super) fn read(
                 prbs[user][index] += u64::from(n_prb);
                 // Further runs of a grant have no bits.
                 if let Some(of_device) = bits.get_mut(user).filter(|_| tbs_bits.is_valid(row)) {
-                    of_device[usize::from(again.value(row))][index] += u64::from(tbs_bits.value(row));
+                    let (all, new) = (tbs_bits.value(row), new_bits(row));
+                    of_device[0][index] += u64::from(new);
+                    of_device[1][index] += u64::from(all.saturating_sub(new));
                 }
             }
             if user != 0
@@ -127,6 +139,7 @@ pub(super) fn read(
         carriers: run.carriers.clone(),
         share_percent: shares(&prbs, intervals, run.duration_s, width),
         granted: granted.collect(),
+        repeats_whole_grants,
         users,
         map: PrbMap::read(&part, direction, start_ms, most_grants)?,
     }))

@@ -2,6 +2,7 @@
 //! device.
 
 use airpace_core::Direction;
+use airpace_core::count::{count, thousands};
 use serde::Serialize;
 
 use super::table::{Column, texts};
@@ -80,8 +81,8 @@ pub(super) fn links(
             device: link.device,
             direction: link.direction,
             name: format!("{way} {}", named(Some(scenario), link.device)),
-            connections: grouped(link.connections),
-            packets: grouped(link.metrics.packets),
+            connections: thousands(link.connections),
+            packets: thousands(link.metrics.packets),
             texts: texts(&link.metrics, columns.get(..MAIN).unwrap_or(columns)),
         }
     };
@@ -116,7 +117,8 @@ fn audit(section: &Emulation) -> Vec<(String, String)> {
     let held = |held: bool| if held { "held" } else { "not held" };
     let of_a_core = |share: f64| format!("{} % of a core", numbers::text(share * 100.0, 1));
     let (realtime, locked) = (held(section.realtime_priority), held(section.memory_locked));
-    let (packets, bytes) = (grouped(audit.largest_backlog_packets), grouped(audit.largest_backlog_bytes));
+    let (packets, bytes) =
+        (count(audit.largest_backlog_packets, "packet"), count(audit.largest_backlog_bytes, "byte"));
     let dropped = audit.dropped.iter().map(|(cause, packets)| (cause.as_str(), *packets));
     let rows = [
         ("lateness in ms: p50, p99, p99.9, largest", [p50, p99, p999, max].map(ms).join(", ")),
@@ -125,14 +127,14 @@ fn audit(section: &Emulation) -> Vec<(String, String)> {
             [audit.wait_ms.p999, audit.wait_ms.max].map(ms).join(", "),
         ),
         ("longest standstill of the emulator in ms", ms(audit.absence_max_ms)),
-        ("milliseconds of the last hop that were missed", grouped(audit.missed_ticks)),
+        ("milliseconds of the last hop that were missed", thousands(audit.missed_ticks)),
         ("the emulator's thread", audit.cpu_share.map_or(NOTHING.to_owned(), of_a_core)),
         ("real-time priority; memory lock", format!("{realtime}; {locked}")),
-        ("packets that entered the network", grouped(audit.packets_in)),
-        ("packets handed over", grouped(audit.packets_out)),
+        ("packets that entered the network", thousands(audit.packets_in)),
+        ("packets handed over", thousands(audit.packets_out)),
         ("packets dropped", counts(dropped)),
-        ("most in the network at one time", format!("{packets} packets, {bytes} bytes")),
-        ("packets missing in the record", grouped(audit.records_lost)),
+        ("most in the network at one time", format!("{packets}, {bytes}")),
+        ("packets missing in the record", thousands(audit.records_lost)),
         ("frames that were not for the network", counts(foreign.by_kind().into_iter())),
         ("congestion control of TCP", tcp(&section.controls)),
         ("kernel", if kernel.is_empty() { NOTHING.to_owned() } else { kernel.clone() }),
@@ -146,7 +148,7 @@ fn tcp(controls: &[Control]) -> String {
         let way = control
             .device
             .map_or("down".to_owned(), |device| format!("up, device {}", u32::from(device) + 1));
-        format!("{way}: {} ({})", control.name, grouped(control.connections))
+        format!("{way}: {} ({})", control.name, thousands(control.connections))
     };
     let all: Vec<String> = controls.iter().map(of).collect();
     if all.is_empty() { NOTHING.to_owned() } else { all.join("; ") }
@@ -155,7 +157,7 @@ fn tcp(controls: &[Control]) -> String {
 /// Counts by kind, as far as there are any: `3 aqm, 1,000 wire_loss`.
 fn counts<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> String {
     let some =
-        kinds.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{} {kind}", grouped(count)));
+        kinds.filter(|(_, number)| *number > 0).map(|(kind, number)| format!("{} {kind}", thousands(number)));
     let some: Vec<String> = some.collect();
     if some.is_empty() { "0".to_owned() } else { some.join(", ") }
 }
@@ -163,31 +165,12 @@ fn counts<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> String {
 /// Stands in the place of a value that is not there.
 const NOTHING: &str = "–";
 
-/// Digits in groups of three: `1,234,567`.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
     use crate::emulation::{Audit, ForeignFrames};
-
-    #[test]
-    fn digits_are_grouped() {
-        let texts = [0, 999, 1_000, 65_536, 1_234_567].map(grouped);
-        assert_eq!(texts, ["0", "999", "1,000", "65,536", "1,234,567"]);
-    }
 
     #[test]
     fn what_the_emulator_measured_of_itself_is_told_with_units() {

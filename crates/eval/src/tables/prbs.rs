@@ -11,8 +11,9 @@
 //! | `n_prb` | u16 | its length, up to 275 |
 //! | `mcs` | u8 | MCS index of the first codeword sent; 29…31 are reserved for retransmissions |
 //! | `tbs_bits` | u32 | bits of the grant's transport blocks; null in the second and later runs of one grant, so that sums are right |
-//! | `retransmission` | bool | whether HARQ sends it again |
+//! | `retransmission` | bool | whether HARQ sends any of the grant's blocks again; the other block may be new |
 //! | `harq` | u8 | HARQ process |
+//! | `new_bits` | u32 | bits of the grant's blocks that are sent for the first time; null where `tbs_bits` is |
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,6 +42,7 @@ row! {
         tbs_bits: Option<u32>,
         retransmission: bool,
         harq: u8,
+        new_bits: Option<u32>,
     }
 }
 
@@ -95,6 +97,7 @@ impl Prbs {
                     retransmission: dci.is_retransmission(),
                     // What is sent to everyone has no process.
                     harq: dci.harq.unwrap_or(0),
+                    new_bits: (run == 0).then(|| fit(dci.new_bits().0)),
                 });
             }
         }

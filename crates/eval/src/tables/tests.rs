@@ -113,8 +113,9 @@ fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
             Dci {
                 rnti: Rnti(100),
                 prbs: scattered,
-                mcs: [Some(20), None],
-                tbs: [Bits(8000), Bits(0)],
+                mcs: [Some(20), Some(20)],
+                tbs: [Bits(5000), Bits(3000)],
+                retransmission: [true, false],
                 ..Dci::default()
             },
             Dci {
@@ -202,6 +203,8 @@ fn what_is_written_is_read_back() {
     assert_eq!(direction, ["down", "down", "down", "up"]);
     assert_eq!(prbs["tbs_bits"].as_primitive::<UInt32Type>().value(0), 8000);
     assert!(prbs["tbs_bits"].is_null(1), "a grant's bits are written once, so that sums are right");
+    assert_eq!(prbs["new_bits"].as_primitive::<UInt32Type>().value(0), 3000, "the second block is new");
+    assert!(prbs["retransmission"].as_boolean().value(0) && prbs["new_bits"].is_null(1));
 
     let capacity = &read(&folder.0, "capacity")[0];
     assert_eq!(capacity["capacity_mbps"].as_primitive::<Float32Type>().value(0), 60.0);

@@ -6,16 +6,15 @@
 //! stream is given up.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::scheme::SchemeSpec;
 use airpace_core::Time;
-use airpace_files::Inside;
+use airpace_files::{HandedOut, Inside};
 
 use super::MOST_HELD;
 use super::request::{self, LONGEST};
@@ -98,9 +97,11 @@ enum Stream {
 /// A file on its way.
 struct Answer {
     name: String,
-    file: Option<File>,
+    file: Option<HandedOut>,
     /// Device, number and length when it was opened first.
     identity: (u64, u64, u64),
+    /// Bytes from its start that were examined for private keys, where it is not open.
+    examined: u64,
     at: u64,
     is_ready: bool,
 }
@@ -216,19 +217,21 @@ impl Server {
         let path = request::parse(asked).map_err(|error| error.to_string())?;
         let named = |error: &dyn std::fmt::Display| format!("{path}: {error}");
         let name = request::file_of(path).map_err(|error| named(&error))?;
-        let (file, identity) = self.opened(&name).map_err(|error| named(&error))?;
+        let (file, identity) = self.opened(&name, 0).map_err(|error| named(&error))?;
+        let examined = file.examined();
         let file = self.keep(file);
-        Ok(Answer { name, file, identity, at: 0, is_ready: false })
+        Ok(Answer { name, file, identity, examined, at: 0, is_ready: false })
     }
 
-    fn opened(&self, name: &str) -> io::Result<(File, (u64, u64, u64))> {
-        let file = self.folder.hand_out(name)?;
+    /// Opens a file of which so many bytes were examined before.
+    fn opened(&self, name: &str, examined: u64) -> io::Result<(HandedOut, (u64, u64, u64))> {
+        let file = self.folder.hand_out_again(name, examined)?;
         let about = file.metadata()?;
         Ok((file, (about.dev(), about.ino(), about.len())))
     }
 
     /// Keeps a file open if there is room.
-    fn keep(&mut self, file: File) -> Option<File> {
+    fn keep(&mut self, file: HandedOut) -> Option<HandedOut> {
         let has_room = self.open_files < MOST_OPEN;
         self.open_files += usize::from(has_room);
         has_room.then_some(file)
@@ -308,20 +311,22 @@ impl Server {
         let named = |why: &dyn std::fmt::Display| format!("/{}: {why}", answer.name);
         let length = answer.identity.2;
         if answer.at < length {
-            let again;
-            let file = match &answer.file {
+            let mut again;
+            let file = match &mut answer.file {
                 Some(file) => file,
                 None => {
-                    let (file, identity) = self.opened(&answer.name).map_err(|error| named(&error))?;
+                    let opened = self.opened(&answer.name, answer.examined);
+                    let (file, identity) = opened.map_err(|error| named(&error))?;
                     if identity != answer.identity {
                         return Err(named(&"the file was changed while it was read"));
                     }
                     again = file;
-                    &again
+                    &mut again
                 }
             };
             let most = usize::try_from(length - answer.at).unwrap_or(CHUNK).min(CHUNK);
             let count = file.read_at(&mut self.chunk[..most], answer.at).map_err(|error| named(&error))?;
+            answer.examined = file.examined();
             if count == 0 {
                 return Err(named(&"the file became shorter while it was read"));
             }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::rc::Rc;
 
 use ring::digest::Context;
@@ -183,7 +184,13 @@ enum Turn {
 
 impl Current {
     fn unreadable(&self, error: &std::io::Error) -> Fault {
-        Fault::new(Code::Source, format!("`{}` cannot be read any more: {error}", self.name))
+        match error.kind() {
+            // A private key lies in it.
+            ErrorKind::PermissionDenied => {
+                Fault::new(Code::Refused, format!("`{}` is not handed out: {error}", self.name))
+            }
+            _ => Fault::new(Code::Source, format!("`{}` cannot be read any more: {error}", self.name)),
+        }
     }
 
     /// Compares the beginning of the file with what the other side has.

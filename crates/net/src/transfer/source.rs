@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use airpace_files::Inside;
+use airpace_files::{HandedOut, Inside};
 use ring::digest::{Context, SHA256};
 
 use super::message::{Code, Fault, MOST_DATA, Offer};
@@ -199,7 +199,7 @@ impl Sources for Files {
             Item::Path { path, name } => {
                 // A pipe of that name must not make the program wait: only what is a plain file is opened.
                 let real = path.canonicalize().map_err(|error| unreadable(name, &error))?;
-                Ok(Box::new(Open::new(airpace_files::open(&real), name)?))
+                Ok(Box::new(Open::new(airpace_files::open(&real).map(Opened::Own), name)?))
             }
             Item::Stream { stream, .. } => Ok(Box::new(Held { stream: Arc::clone(stream) })),
         }
@@ -256,13 +256,13 @@ impl Sources for Served {
 
     fn offer(&mut self, index: u64) -> Result<Offer, Fault> {
         let name = self.name(index)?;
-        let file = self.folder.hand_out(name.as_str()).and_then(|file| file.metadata());
-        Ok(offer(index, name, &file.map_err(|error| unreadable(name, &error))?))
+        let about = self.folder.hand_out(name.as_str()).and_then(|file| file.metadata());
+        Ok(offer(index, name, &about.map_err(|error| unreadable(name, &error))?))
     }
 
     fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault> {
         let name = self.name(index)?;
-        Ok(Box::new(Open::new(self.folder.hand_out(name.as_str()), name)?))
+        Ok(Box::new(Open::new(self.folder.hand_out(name.as_str()).map(Opened::Asked), name)?))
     }
 }
 
@@ -288,13 +288,29 @@ fn unreadable(name: &Name, error: &io::Error) -> Fault {
 /// A plain file.
 struct Open {
     name: Name,
-    file: File,
+    file: Opened,
     bytes: u64,
     modified: i64,
 }
 
+enum Opened {
+    /// A file that the user named.
+    Own(File),
+    /// A file that the other side asked for.
+    Asked(HandedOut),
+}
+
+impl Opened {
+    fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        match self {
+            Opened::Own(file) => file.metadata(),
+            Opened::Asked(file) => file.metadata(),
+        }
+    }
+}
+
 impl Open {
-    fn new(file: io::Result<File>, name: &Name) -> Result<Open, Fault> {
+    fn new(file: io::Result<Opened>, name: &Name) -> Result<Open, Fault> {
         let opened = file.and_then(|file| file.metadata().map(|about| (file, about)));
         let (file, about) = opened.map_err(|error| unreadable(name, &error))?;
         Ok(Open { name: name.clone(), file, bytes: about.len(), modified: modified(&about) })
@@ -307,7 +323,11 @@ impl Outgoing for Open {
     }
 
     fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got> {
-        Ok(match self.file.read_at(into, at)? {
+        let count = match &mut self.file {
+            Opened::Own(file) => file.read_at(into, at)?,
+            Opened::Asked(file) => file.read_at(into, at)?,
+        };
+        Ok(match count {
             0 => Got::End,
             count => Got::Bytes(count),
         })

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use airpace_core::count::count;
 use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet};
 use airpace_event::Fate;
 
@@ -148,13 +149,19 @@ impl fmt::Display for Difference {
 impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let delay = self.ms.saturating_sub(self.arrived_ms);
-        write!(f, "a departure at {} ms of {} bytes after {delay} ms", self.ms, self.bytes)
+        write!(f, "a departure at {} ms of {} after {delay} ms", self.ms, count(self.bytes, "byte"))
     }
 }
 
 impl fmt::Display for Drop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a drop at {} ms of {} packets, {} bytes", self.ms, self.packets, self.bytes)
+        write!(
+            f,
+            "a drop at {} ms of {}, {}",
+            self.ms,
+            count(self.packets, "packet"),
+            count(self.bytes, "byte")
+        )
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use airpace_core::count::count;
+
 use super::chances::Trace;
 use super::format::{TraceError, lines, shown};
 use super::synth::Credit;
@@ -35,7 +37,7 @@ impl fmt::Display for RateTable {
         // Time stamps of a logger vary by some milliseconds around the interval.
         let interval_s = libm::round(interval_s * 100.0) / 100.0;
         let interval_s = if interval_s > 0.0 { interval_s } else { self.interval_s };
-        write!(f, "{rows} rows of {interval_s} s: {seconds:.1} s; `{column}` in {unit}, ")?;
+        write!(f, "{} of {interval_s} s: {seconds:.1} s; `{column}` in {unit}, ", count(*rows, "row"))?;
         match clock {
             Some(clock) => write!(f, "times from `{clock}`"),
             None => write!(f, "no column of times"),

@@ -26,6 +26,7 @@ use super::inside::{self, Look};
 use super::kernel::sender;
 use super::over::Over;
 use crate::cmd::Verdict;
+use crate::terminal::count;
 
 /// Bytes of a stream that may wait for what was lost before them.
 ///
@@ -175,8 +176,8 @@ fn over_tcp(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let carried = carried.map_err(|why| anyhow!(why))?;
     ensure!(
         carried.wrong.0 == 0,
-        "{} bytes are not those that were sent; please report this",
-        carried.wrong.0
+        "{} arrived that nobody sent; please report this",
+        count(carried.wrong.0, "byte")
     );
     inside::print(&looks, out)?;
     Ok(Verdict::Fine)
@@ -206,7 +207,7 @@ fn turn(
         bail!("the flow has not ended");
     };
     if wrong.0 > 0 {
-        bail!("{} bytes are not those that were sent; please report this", wrong.0);
+        bail!("{} arrived that nobody sent; please report this", count(wrong.0, "byte"));
     }
     match problem {
         Some(why) => Err(anyhow!("{why}")),

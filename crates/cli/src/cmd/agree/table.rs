@@ -54,7 +54,10 @@ fn spread_of(row: &Beside, spread: &Spread) -> String {
         .one_way_delay_ms
         .map_or_else(String::new, |[least, most]| format!(", {least:.1} to {most:.1} ms"));
     format!(
-        "{} over {}, {}: {} runs of the simulator whose flows begin within 1 ms have {least:.2} to {most:.2} Mbit/s{delays}",
-        row.scheme, row.transport, row.flow, spread.runs
+        "{} over {}, {}: {} of the simulator whose flows begin within 1 ms have {least:.2} to {most:.2} Mbit/s{delays}",
+        row.scheme,
+        row.transport,
+        row.flow,
+        terminal::count(spread.runs as u64, "run")
     )
 }

@@ -120,12 +120,13 @@ impl PcapFile {
         whole.and_then(Whole::finish).map_err(outputs::refused("--pcap", &path))?;
         let left_out = match left_out {
             0 => String::new(),
+            1 => "; 1 message that grants nothing is left out".to_owned(),
             count => format!("; {} messages that grant nothing are left out", thousands(count)),
         };
         terminal::say(format_args!(
-            "airpace: {}: {} transport blocks, without their data{left_out}",
+            "airpace: {}: {}, without data{left_out}",
             path.display(),
-            thousands(blocks)
+            terminal::count(blocks, "transport block")
         ));
         Ok(())
     }

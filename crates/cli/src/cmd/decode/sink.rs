@@ -29,6 +29,7 @@ use super::reports::ReportFile;
 use super::stats;
 use super::subframes;
 use super::tables::{At, Tables};
+use super::users;
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
 
@@ -163,9 +164,10 @@ impl<'o> Sink<'o> {
         let gaps = recording.stats.gap();
         if is_radio && gaps == 10_u64.pow(gaps.ilog10()) {
             let word = format!(
-                "{}: samples were lost, {gaps} times so far: this machine or the way from the radio is too slow for \
+                "{}: samples were lost, {} so far: this machine or the way from the radio is too slow for \
                  its rate; give a lower --rate",
-                recording.name
+                recording.name,
+                terminal::count(gaps, "time")
             );
             self.say(&word);
         }
@@ -240,10 +242,11 @@ impl<'o> Sink<'o> {
         };
         if leaps == 10_u64.pow(leaps.ilog10()) {
             let word = format!(
-                "{}: after {:.2} s frame numbers leap by {:+.2} s, {leaps} times so far: {}; {taken_for}",
+                "{}: after {:.2} s frame numbers leap by {:+.2} s, {} so far: {}; {taken_for}",
                 self.recordings[carrier].name,
                 leap.at_ms / 1e3,
                 leap.by as f64 / 1e3,
+                terminal::count(leaps, "time"),
                 if leap.is_same_cell {
                     "samples are missing, or the cell began anew"
                 } else {
@@ -413,25 +416,35 @@ impl<'o> Sink<'o> {
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, carrier, stats, users, followed: own, end, .. } = recording;
+            let Recording { name, carrier, stats, users: heard, followed: own, end, .. } = recording;
             let Some(End { ladder, work, failure }) = end.map(|end| *end) else { continue };
             let is_cut = failure.is_some();
             failures.extend(failure.map(anyhow::Error::from));
             let Some(ladder) = ladder else { continue };
             if let Some(subframes) = stats.subframes().filter(|_| self.args.users) {
                 let called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
+                let of_carrier = |mut object: Value| {
+                    if is_one_of_many {
+                        object["carrier"] = json!(carrier.0);
+                    }
+                    object
+                };
                 if self.args.json {
-                    for mut object in users.objects(subframes, called) {
-                        if is_one_of_many {
-                            object["carrier"] = json!(carrier.0);
-                        }
-                        writeln!(self.out, "{object}")?;
+                    for object in heard.objects(subframes, called) {
+                        writeln!(self.out, "{}", of_carrier(object))?;
+                    }
+                } else if self.args.csv {
+                    if !std::mem::replace(&mut self.has_head, true) {
+                        writeln!(self.out, "{}", csv::head(&of_carrier(users::flat(users::nobody()))))?;
+                    }
+                    for object in heard.objects(subframes, called) {
+                        writeln!(self.out, "{}", csv::row(&of_carrier(users::flat(object))))?;
                     }
                 } else {
                     if is_one_of_many {
                         writeln!(self.out, "{}", Paint::stdout().bold(&name))?;
                     }
-                    users.write(subframes, called, &mut self.out)?;
+                    heard.write(subframes, called, &mut self.out)?;
                 }
                 self.out.flush()?;
             }

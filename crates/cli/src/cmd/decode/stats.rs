@@ -59,12 +59,8 @@ impl Stats {
         sum.doubt += 1.0 - f64::from(found.confidence);
         if let Some(dci) = &found.dci {
             sum.prbs += u64::from(dci.prbs.len());
-            let blocks = (0..2).filter(|&at| dci.mcs[at].is_some());
-            for at in blocks {
-                let is_new = !dci.retransmission[at];
-                sum.new_bits += if is_new { dci.tbs[at].0 } else { 0 };
-                sum.again += u64::from(!is_new);
-            }
+            sum.new_bits += dci.new_bits().0;
+            sum.again += (0..2).filter(|&at| dci.mcs[at].is_some() && dci.retransmission[at]).count() as u64;
         }
         if found.kind == RntiKind::User {
             *self.users.entry(found.rnti).or_default() += 1;
@@ -160,20 +156,20 @@ impl Stats {
         if let Some(work) = work {
             writeln!(
                 out,
-                "search: {} CCEs, {} of them used; candidates {} by algebra, {} by trellis ({} words), {} by users",
-                thousands(work.cces),
+                "search: {}, {} of them used; candidates {} by algebra, {} by trellis ({}), {} by users",
+                count(work.cces, "CCE"),
                 thousands(work.active),
                 thousands(work.by_algebra),
                 thousands(work.by_trellis),
-                thousands(work.trellis),
+                count(work.trellis, "word"),
                 thousands(work.by_users),
             )?;
             if work.given_up > 0 {
                 writeln!(
                     out,
-                    "search: cut off in {} subframes: {} words were too many to decode",
-                    thousands(work.cut),
-                    thousands(work.given_up),
+                    "search: cut off in {}: {} too many to decode",
+                    count(work.cut, "subframe"),
+                    count(work.given_up, "word"),
                 )?;
             }
         }
@@ -333,7 +329,7 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
         Rung::Primary => format!("of {} searches heard a primary signal", thousands(ladder.searches)),
         Rung::Secondary => format!("named a cell, last {:+.0} Hz off", ladder.cfo_hz),
         Rung::Broadcast => "read the master information block".to_owned(),
-        Rung::Bandwidth => format!("times locked, {} times lost", ladder.losses),
+        Rung::Bandwidth => format!("times locked, {} lost", count(ladder.losses, "time")),
         Rung::Cfi => format!(
             "subframes with a sure CFI of {} heard, {} faint, {} in gaps",
             thousands(ladder.subframes),
@@ -341,6 +337,7 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
             thousands(ladder.gaps)
         ),
         Rung::Candidates => "possible messages".to_owned(),
+        Rung::Rntis if ladder.messages == 1 => "RNTIs in 1 message that is believed".to_owned(),
         Rung::Rntis => format!("RNTIs in {} messages that are believed", thousands(ladder.messages)),
     }
 }

@@ -47,7 +47,7 @@ impl Users {
         sums.prbs += u64::from(dci.prbs.len());
         let sent = (0..2).filter(|&at| dci.mcs[at].is_some());
         sums.again += sent.filter(|&at| dci.retransmission[at]).count() as u64;
-        sums.new_bits += (0..2).filter(|&at| !dci.retransmission[at]).map(|at| dci.tbs[at].0).sum::<u64>();
+        sums.new_bits += dci.new_bits().0;
     }
 
     /// The users, those with most bits first.
@@ -84,26 +84,44 @@ impl Users {
 
     /// The same as one JSON object for each.
     pub fn objects(&self, subframes: u64, mut called: impl FnMut(Rnti) -> Rnti) -> Vec<Value> {
-        let of = |sums: &Sums| {
-            json!({
-                "grants": sums.grants,
-                "prbs": sums.prbs,
-                "new_bits": sums.new_bits,
-                "again": sums.again,
-                "mbps": mbps(sums, subframes),
-            })
-        };
-        let object = |(rnti, user): (Rnti, &User)| {
-            json!({
-                "rnti": called(rnti).0,
-                "rnti_type": user.kind,
-                "messages": user.messages,
-                "down": of(&user.ways[0]),
-                "up": of(&user.ways[1]),
-            })
-        };
-        self.sorted().into_iter().map(object).collect()
+        self.sorted().into_iter().map(|(rnti, user)| object(called(rnti), user, subframes)).collect()
     }
+}
+
+fn object(called: Rnti, user: &User, subframes: u64) -> Value {
+    let of = |sums: &Sums| {
+        json!({
+            "grants": sums.grants,
+            "prbs": sums.prbs,
+            "new_bits": sums.new_bits,
+            "again": sums.again,
+            "mbps": mbps(sums, subframes),
+        })
+    };
+    json!({
+        "rnti": called.0,
+        "rnti_type": user.kind,
+        "messages": user.messages,
+        "down": of(&user.ways[0]),
+        "up": of(&user.ways[1]),
+    })
+}
+
+/// An object as [`Users::objects`] makes them, of a user that got nothing. It has the names of all fields.
+pub fn nobody() -> Value {
+    object(Rnti(0), &User::default(), 0)
+}
+
+/// An object of [`Users::objects`] without objects in it, for a row of a table: `down.mbps` becomes `down_mbps`.
+pub fn flat(object: Value) -> Value {
+    let Value::Object(fields) = object else { return object };
+    let flat = fields.into_iter().flat_map(|(name, value)| match value {
+        Value::Object(inner) => {
+            inner.into_iter().map(|(of, value)| (format!("{name}_{of}"), value)).collect()
+        }
+        value => vec![(name, value)],
+    });
+    Value::Object(flat.collect())
 }
 
 /// New bits per second over so many subframes of a millisecond, in Mbit/s.

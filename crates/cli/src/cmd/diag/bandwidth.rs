@@ -21,7 +21,7 @@ use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
 use crate::cmd::outputs::{self, Named, OutFile};
 use crate::cmd::{NothingFound, Verdict};
-use crate::terminal::{columns, hang};
+use crate::terminal::{columns, count, hang};
 
 /// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
 ///
@@ -230,8 +230,9 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
     let windows = points.len();
     if values.len() < windows {
         crate::terminal::say(format_args!(
-            "the KPI trace has the longest stretch without a silence: {} of {windows} windows of {} ms",
+            "the KPI trace has the longest stretch without a silence: {} of {} of {} ms",
             values.len(),
+            count(windows as u64, "window"),
             args.every_ms
         ));
     }
@@ -410,10 +411,10 @@ impl Series<'_> {
         for (&(radio, direction), of) in &self.summary.0 {
             writeln!(
                 self.out,
-                "radio {}, {}: {} windows of {every_ms} ms",
+                "radio {}, {}: {} of {every_ms} ms",
                 radio.0,
                 way(direction),
-                of.windows
+                count(of.windows, "window")
             )?;
             for ((name, _), rates) in METHODS.iter().zip(&of.rates) {
                 let lead = format!("  {name:<8} ");
@@ -423,7 +424,8 @@ impl Series<'_> {
                 }
                 let (mean, most, busy) = (rates.sum_mbps / rates.windows as f64, rates.max_mbps, rates.busy);
                 let rates = format!(
-                    "mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {busy} windows"
+                    "mean {mean:.3} Mbit/s, most {most:.3} Mbit/s, something granted in {}",
+                    count(busy, "window")
                 );
                 writeln!(self.out, "{}", hang(&lead, &rates, lead.len(), columns()))?;
             }

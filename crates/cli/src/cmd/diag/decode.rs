@@ -19,7 +19,7 @@ use anyhow::bail;
 use super::input::{self, Sink};
 use crate::cmd::outputs::{self, Named};
 use crate::cmd::{NothingFound, Verdict, complete};
-use crate::terminal::thousands;
+use crate::terminal::count;
 use capture::CaptureFile;
 use csv::Csv;
 use kpis::Kpis;
@@ -102,8 +102,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if decode.decoded == 0 {
         let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
         bail!(NothingFound(format!(
-            "no log packet{of} among {} packets; `airpace diag info` says what the log holds",
-            thousands(decode.packets)
+            "no log packet{of} among {}; `airpace diag info` says what the log holds",
+            count(decode.packets, "packet")
         )));
     }
     nothing.map_or(Ok(Verdict::Fine), |nothing| bail!(nothing))

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::simulated::{DeviceArgs, Simulated};
 use crate::cmd::outputs::{self, Named};
 use crate::cmd::{Verdict, on_interrupt, positive};
-use crate::terminal::{self, thousands};
+use crate::terminal::{self, count};
 
 /// Makes a log of what a simulated device's modem would say of its cell, without waiting for its clock.
 ///
@@ -100,8 +100,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if args.json {
         writeln!(out, "{}", json!({"out": name.to_string(), "packets": packets, "bytes": bytes}))?;
     } else {
-        let (packets, bytes) = (thousands(packets), thousands(bytes));
-        writeln!(out, "{name}: {packets} log packets in {bytes} bytes: {}", simulated.about())?;
+        let (packets, bytes) = (count(packets, "log packet"), count(bytes, "byte"));
+        writeln!(out, "{name}: {packets} in {bytes}: {}", simulated.about())?;
     }
     Ok(Verdict::Fine)
 }

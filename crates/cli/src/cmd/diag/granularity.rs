@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::port::{DRAIN, parse_drain, parse_duration};
 use crate::cmd::{Verdict, outputs};
-use crate::terminal::{Paint, Table, progress};
+use crate::terminal::{Paint, Table, count, progress};
 use emulator::Load;
 use measure::{Outcome, Percentiles};
 
@@ -225,7 +225,7 @@ fn print(outcomes: &[Outcome], goals: &[Goal], host: &Host, out: &mut dyn Write)
         )?;
     }
     let load = host.load_milli as f64 / 1_000.0;
-    writeln!(out, "\n{} processors, load {load:.1} before it began\n", host.processors)?;
+    writeln!(out, "\n{}, load {load:.1} before it began\n", count(host.processors as u64, "processor"))?;
     for goal in goals {
         let verdict = if goal.is_met() { paint.good("met") } else { paint.bad("not met") };
         writeln!(out, "{verdict}: {} {:.2}, goal {}", goal.what, goal.found, goal.bounds())?;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::input::{self, Sink, Source};
 use crate::cmd::Verdict;
-use crate::terminal::{Paint, Table, fit, thousands};
+use crate::terminal::{Paint, Table, count, fit, thousands};
 use tally::{CodeTally, Tally};
 
 /// Says what logs hold: codes with their versions, counts and gaps, radios, faults.
@@ -194,10 +194,10 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
     let seconds =
         tally.clock.seconds().map_or_else(|| "no time".to_owned(), |seconds| format!("{seconds:.3} s"));
     let head = format!(
-        "{}: {} log packets in {seconds}, {} bytes{}",
+        "{}: {} in {seconds}, {}{}",
         source.name,
-        thousands(tally.packets),
-        thousands(source.bytes),
+        count(tally.packets, "log packet"),
+        count(source.bytes, "byte"),
         source.compression.map(|by| format!(" expanded ({by})")).unwrap_or_default()
     );
     writeln!(out, "{}", fit(&head).replacen(&source.name, &paint.bold(&source.name), 1))?;
@@ -207,7 +207,7 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
     let radios: Vec<_> = tally
         .radios
         .iter()
-        .map(|(radio, packets)| format!("radio {} ({} packets)", radio.0, thousands(*packets)))
+        .map(|(radio, packets)| format!("radio {} ({})", radio.0, count(*packets, "packet")))
         .collect();
     if !radios.is_empty() {
         writeln!(out, "{}", fit(&format!("{}: {}", radios.join(", "), rats(tally).join(", "))))?;
@@ -219,25 +219,25 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
     }
     if tally.clock.unset_packets > 0 {
         let unset = format!(
-            "{} packets are stamped from 1980 on, before the modem knew the network's time{}",
-            thousands(tally.clock.unset_packets),
+            "{} stamped from 1980 on, before the modem knew the network's time{}",
+            count(tally.clock.unset_packets, "packet"),
             tally.clock.unset_seconds().map(|seconds| format!(": {seconds:.3} s")).unwrap_or_default()
         );
         writeln!(out, "{}", fit(&unset))?;
     }
     if tally.clock.steps_back > 0 {
-        writeln!(out, "{}", fit(&format!("its clock steps back {} times", tally.clock.steps_back)))?;
+        writeln!(out, "{}", fit(&format!("its clock steps back {}", count(tally.clock.steps_back, "time"))))?;
     }
-    for (command, count) in &tally.commands {
+    for (command, messages) in &tally.commands {
         let others =
-            format!("{} other messages 0x{command:02X} ({})", thousands(*count), command_name(*command));
+            format!("{} 0x{command:02X} ({})", count(*messages, "other message"), command_name(*command));
         writeln!(out, "{}", fit(&others))?;
     }
     for (kind, faults) in &tally.faults {
         let offsets: Vec<_> = faults.offsets.iter().take(5).map(u64::to_string).collect();
         let more = if faults.count > 5 { ", …" } else { "" };
         let bytes =
-            if faults.bytes > 0 { format!(" ({} bytes)", thousands(faults.bytes)) } else { String::new() };
+            if faults.bytes > 0 { format!(" ({})", count(faults.bytes, "byte")) } else { String::new() };
         let line = format!("{} × {kind}{bytes}, at byte {}{more}", faults.count, offsets.join(", "));
         writeln!(out, "{}", paint.bad(&fit(&line)))?;
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 
 use crate::cmd::NothingFound;
-use crate::terminal::{self, thousands};
+use crate::terminal::{self, count};
 
 /// How many bytes are read at once, at most. So there are few system calls, and a pipe's bytes are read at once.
 const PIECE: usize = 1 << 18;
@@ -65,9 +65,9 @@ pub fn check(sources: &[Source]) -> anyhow::Result<()> {
     let nothing = sources.iter().filter(|source| !source.has_found).map(|Source { name, bytes, .. }| match bytes {
         0 => format!("`{name}` is empty"),
         _ => format!(
-            "`{name}`: no diag frame found in {} bytes: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, \
+            "`{name}`: no diag frame found in {}: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, \
              .mi2log, .dlf or the stream as it came), or less of one than a frame",
-            thousands(*bytes)
+            count(*bytes, "byte")
         ),
     });
     let nothing: Vec<String> = nothing.collect();

@@ -20,7 +20,7 @@ use super::port::parse_duration;
 use super::simulated::{DeviceArgs, Simulated};
 use crate::called;
 use crate::cmd::{Verdict, complete};
-use crate::terminal::{log, thousands};
+use crate::terminal::{count, log, thousands};
 use scenario::{Drive, Driven};
 
 /// A modem to test against: speaks the diagnostic protocol from the other side, on a pseudo-terminal or a TCP port.
@@ -211,16 +211,16 @@ fn end(args: &Args, stats: ServeStats, out: &mut dyn Write) -> anyhow::Result<Ve
     } else {
         writeln!(
             out,
-            "{} packets: {} sent in {} bytes, {} that nobody had asked for, {} lost; {} hosts, {} requests, {} drains; \
+            "{}: {} sent in {}, {} that nobody had asked for, {} lost; {}, {}, {}; \
              the latest packet was {:.1} ms late",
-            thousands(modem.fed),
+            count(modem.fed, "packet"),
             thousands(modem.sent),
-            thousands(modem.bytes),
+            count(modem.bytes, "byte"),
             thousands(modem.unasked),
             thousands(modem.lost),
-            hosts,
-            thousands(modem.requests),
-            thousands(modem.drains),
+            count(hosts, "host"),
+            count(modem.requests, "request"),
+            count(modem.drains, "drain"),
             latest.as_secs_f64() * 1e3,
         )?;
     }
@@ -228,10 +228,10 @@ fn end(args: &Args, stats: ServeStats, out: &mut dyn Write) -> anyhow::Result<Ve
 }
 
 /// A description of the log that is replayed.
-fn about(count: u64, replay: &Replay) -> String {
+fn about(packets: u64, replay: &Replay) -> String {
     let gaps = replay.cuts().iter().filter(|cut| matches!(cut, Cut::Gap(..))).count();
     let clocks = replay.cuts().len() - gaps;
-    let mut about = format!("{} packets in {:.1} s", thousands(count), replay.length().as_secs_f64());
+    let mut about = format!("{} in {:.1} s", count(packets, "packet"), replay.length().as_secs_f64());
     if gaps > 0 {
         about += &format!("; long silences shortened: {gaps}");
     }

@@ -14,6 +14,7 @@ use anyhow::bail;
 
 use crate::cmd::complete;
 use crate::cmd::scenario::{self, key_and_value};
+use crate::terminal::count;
 
 /// Which device of a scenario, and how the scenario is run.
 #[derive(clap::Args, Clone)]
@@ -53,7 +54,11 @@ impl Simulated {
             bail!("`{title}` has no cell that could grant anything; `airpace list scenarios` tells which do");
         }
         if usize::from(args.device) >= devices {
-            bail!("`{title}` has {devices} devices: --device goes from 0 to {}", devices.saturating_sub(1));
+            bail!(
+                "`{title}` has {}: --device goes from 0 to {}",
+                count(devices as u64, "device"),
+                devices.saturating_sub(1)
+            );
         }
         let scheme = args.scheme.as_ref().unwrap_or(&loaded.schemes()[0]).clone();
         let about = format!("device {} of `{title}` with {}", args.device, scheme.text());

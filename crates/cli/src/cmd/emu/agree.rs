@@ -90,7 +90,7 @@ pub struct Args {
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
-    /// Prints nothing of its own but errors.
+    /// Prints nothing of its own but errors, and why a run is unfit.
     #[arg(long)]
     quiet: bool,
 }
@@ -384,6 +384,9 @@ fn tell(
         }
     }
     if args.quiet {
+        for reason in &agreement.unfit_because {
+            terminal::say(terminal::noted("Unfit:", reason));
+        }
         return Ok(());
     }
     if padded > 0 {

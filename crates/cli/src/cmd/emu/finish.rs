@@ -179,13 +179,21 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
             writeln!(out, "{}", serde_json::to_string(&line)?)?;
         }
     }
+    let paint = Paint::stderr();
+    // Whoever wants to read nothing else must know that these figures mean nothing.
+    let say_unfit = || {
+        for reason in &audit.unfit_because {
+            let line = terminal::noted(UNFIT, reason);
+            terminal::say_painted(line.replacen(UNFIT, &paint.bad(UNFIT), 1));
+        }
+    };
     if options.quiet {
+        say_unfit();
         return Ok(());
     }
-    let paint = Paint::stderr();
     let counts = &audit.counts;
     let lateness = format!(
-        "Emulated:   {} s, {} in, {} out, {} dropped by the network; lateness p50 {:.2}, p99 {:.2}, p99.9 {:.2} ms, wait before reading p99.9 {:.2} ms; {:.0} % of a core",
+        "{} s, {} in, {} out, {} dropped by the network; lateness p50 {:.2}, p99 {:.2}, p99.9 {:.2} ms, wait before reading p99.9 {:.2} ms; {:.0} % of a core",
         (audit.seconds * 10.0).round() / 10.0,
         terminal::count(counts.packets_in, "packet"),
         terminal::thousands(counts.packets_out),
@@ -196,28 +204,32 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
         audit.wait_p999_ms,
         audit.cpu * 100.0,
     );
-    terminal::say(lateness);
+    terminal::say(terminal::noted("Emulated:", &lateness));
     for link in finished.summary.runs.iter().flat_map(|run| &run.links) {
-        terminal::say(carried(link));
+        let (heading, text) = carried(link);
+        terminal::say(terminal::noted(&heading, &text));
     }
     if let Some(sentence) = tcp(&judged.controls) {
-        terminal::say(format_args!("TCP:        {sentence}"));
+        terminal::say(terminal::noted("TCP:", &sentence));
     }
-    for reason in &audit.unfit_because {
-        terminal::say_painted(format_args!("{} {reason}", paint.bad("Unfit:     ")));
-    }
+    say_unfit();
     if judged.is_fit && audit.not_real_time_because.is_some() {
-        terminal::say(
-            "Fit, without real-time priority: on a busier machine it may not be; `airpace doctor --emu` tells how to get it.",
-        );
+        terminal::say(terminal::noted(
+            "Fit:",
+            "without real-time priority; on a busier machine a run may be unfit. `airpace doctor --emu` tells how to \
+             get it.",
+        ));
     }
     terminal::say(format_args!("Run folder: {}", finished.folder.root().display()));
     terminal::say(format_args!("Report:     {}", finished.page.display()));
     Ok(())
 }
 
-/// What a direction of a device carried, for people. Devices count from 1, as for `--device`.
-fn carried(link: &LinkSummary) -> String {
+/// The heading of what makes a run unfit.
+const UNFIT: &str = "Unfit:";
+
+/// What a direction of a device carried, for people, below a heading. Devices count from 1, as for `--device`.
+fn carried(link: &LinkSummary) -> (String, String) {
     let way = match link.direction {
         Direction::Downlink => "Down",
         Direction::Uplink => "Up",
@@ -225,14 +237,14 @@ fn carried(link: &LinkSummary) -> String {
     let (delay, used) = (&link.metrics.one_way_delay_ms, link.metrics.utilization);
     let ms = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
     let of_capacity = used.map_or(String::new(), |used| format!(", {:.0} % of the capacity", used * 100.0));
-    format!(
-        "{:<12}{:.2} Mbit/s{of_capacity}; one-way delay mean {}, p95 {} ms; {}",
-        format!("{way} {}:", link.device + 1),
+    let text = format!(
+        "{:.2} Mbit/s{of_capacity}; one-way delay mean {}, p95 {} ms; {}",
         link.metrics.throughput_mbps,
         ms(delay.mean),
         ms(delay.p95),
         terminal::count(link.connections, "connection"),
-    )
+    );
+    (format!("{way} {}:", link.device + 1), text)
 }
 
 /// Which congestion controls TCP ran, by direction. Devices count from 1. If none was sampled, what a socket would have run.

@@ -8,6 +8,8 @@ use airpace_eval::emulation::{Exit, Program as Told};
 use airpace_eval::shell;
 use anyhow::{Context, bail};
 
+use crate::terminal::count;
+
 /// `N=LINE`: a command line on a device.
 ///
 /// # Errors
@@ -61,8 +63,10 @@ impl Cast {
         let shell_line = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
         let spot = |number: u64, option: &str| -> anyhow::Result<Spot> {
             if number > devices as u64 {
-                let has = if devices == 1 { "one device".to_owned() } else { format!("{devices} devices") };
-                bail!("{option} {number}: the scenario has {has}, counted from 1");
+                bail!(
+                    "{option} {number}: the scenario has {}, counted from 1",
+                    count(devices as u64, "device")
+                );
             }
             Ok(Spot::Device((number - 1) as u8))
         };

@@ -117,8 +117,11 @@ pub fn run(
         (0, true) => Verdict::Fine,
         (0, false) => {
             if !options.quiet {
-                terminal::say(format_args!(
-                    "The program ended with success; status {UNFIT} only says that the run's figures must not be used."
+                terminal::say(terminal::noted(
+                    "Status:",
+                    &format!(
+                        "the program ended with success; {UNFIT} says that the run's figures must not be used."
+                    ),
                 ));
             }
             Verdict::Status(UNFIT)

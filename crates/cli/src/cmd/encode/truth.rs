@@ -81,8 +81,8 @@ impl Truth {
                 confidence: 1.0,
             };
             let object = message::json(&found, Name::plain(&found));
-            writeln!(self.file, "{object}")
-                .with_context(|| format!("cannot write `{}`", self.file.path().display()))?;
+            let written = writeln!(self.file, "{object}");
+            written.map_err(|error| outputs::refused("--truth", self.file.path())(error))?;
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Truth {
     /// If it cannot be written.
     pub fn finish(self) -> anyhow::Result<()> {
         let path = self.file.path().to_owned();
-        self.file.finish().with_context(|| format!("cannot write `{}`", path.display()))
+        self.file.finish().map_err(outputs::refused("--truth", &path))
     }
 }
 

@@ -22,7 +22,7 @@ use super::devices::Devices;
 use super::loaded::not_loaded;
 use super::source::{PlayTrace, read, trace};
 use crate::cmd::{Verdict, on_interrupt, thread};
-use crate::terminal::say;
+use crate::terminal::{count, say};
 
 /// How often the feed is written if nothing new comes.
 ///
@@ -220,7 +220,8 @@ fn run<N: Send + 'static>(
     let read = reader.join().map_err(|_| anyhow!("the reader of reports failed"))?;
     let told = told?;
     read?;
-    writeln!(out, "{told} reports were told.")?;
+    let were = if told == 1 { "was" } else { "were" };
+    writeln!(out, "{} {were} told.", count(told, "report"))?;
     Ok(Verdict::Fine)
 }
 

@@ -12,6 +12,7 @@ use airpace_files::Whole;
 use anyhow::ensure;
 
 use crate::cmd::outputs::{self, Named};
+use crate::terminal;
 
 /// The file, and the first error in writing it.
 struct Lines {
@@ -42,8 +43,8 @@ pub fn write(
     let scenario = &choice.scenario;
     ensure!(
         flow < scenario.flow.len(),
-        "--ack-trace-flow {flow}: the scenario has {} flows, counted from 0",
-        scenario.flow.len()
+        "--ack-trace-flow {flow}: the scenario has {}, counted from 0",
+        terminal::count(scenario.flow.len() as u64, "flow")
     );
     let prepared = scenario.prepare()?;
     let inputs = [choice.argument.clone().into()].into_iter().chain(scenario.files().map(Path::to_path_buf));

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Verdict;
+use crate::terminal::count;
 
 /// Replays the arrivals of a mahimahi log through our trace link and names every departure or drop that differs.
 ///
@@ -51,13 +52,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         let verdict = match differences.len() {
             0 => "our link did the same".to_owned(),
-            1 => "1 difference".to_owned(),
-            many => format!("{many} differences"),
+            many => count(many as u64, "difference"),
         };
         writeln!(
             out,
-            "{} departures and {} drops in the log: {verdict}",
-            comparison.departures, comparison.drops
+            "{} and {} in the log: {verdict}",
+            count(comparison.departures, "departure"),
+            count(comparison.drops, "drop"),
         )?;
     }
     Ok(if differences.is_empty() { Verdict::Fine } else { Verdict::Failed })

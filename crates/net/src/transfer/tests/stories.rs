@@ -75,6 +75,28 @@ fn files_are_fetched_only_from_who_allows_it() {
 }
 
 #[test]
+fn a_file_with_a_private_key_is_fetched_up_to_the_key_at_most() {
+    let mut world = World::with_receiver();
+    let into = tempfile::tempdir().unwrap();
+    let key = b"\n-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49\n";
+    std::fs::write(world.theirs.path().join("film"), [&bytes(1, 2_000_000)[..], key].concat()).unwrap();
+    world.kill();
+    let folder = world.folder();
+    world.start(|settings| settings.serves = Some(folder));
+    // The second try goes on where the first one was refused.
+    for _ in 0..2 {
+        let client = world.pull(&["film"], into.path());
+        world.run();
+        let fault = world.outcome(client).unwrap_err();
+        assert!(fault.code == Code::Refused && fault.sentence.contains("private key"), "{fault:?}");
+        for entry in std::fs::read_dir(into.path()).unwrap() {
+            let received = std::fs::read(entry.unwrap().path()).unwrap();
+            assert!(received.len() <= 2_000_000, "{} bytes of it", received.len());
+        }
+    }
+}
+
+#[test]
 fn a_wrong_key_ends_it_before_a_name_is_sent() {
     let mut world = World::with_receiver();
     world.write("secret-name", b"secret bytes");

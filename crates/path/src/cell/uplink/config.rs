@@ -1,5 +1,6 @@
 //! The `[cell.uplink]` table.
 
+use airpace_core::count::count;
 use serde::{Deserialize, Serialize};
 
 use super::super::config::BackgroundConfig;
@@ -197,9 +198,9 @@ impl UplinkConfig {
         }
         if usize::from(self.carriers) > carriers_prbs.len() {
             let reason = format!(
-                "is {}, but the cell has {} carriers; give cell.carriers more",
+                "is {}, but the cell has {}; give cell.carriers more",
                 self.carriers,
-                carriers_prbs.len()
+                count(carriers_prbs.len() as u64, "carrier")
             );
             return refuse("carriers", reason);
         }

@@ -11,7 +11,7 @@ use super::packets::ENOUGH;
 use super::parquet::Samples;
 use super::{Kind, Writer};
 use crate::cmd::NothingFound;
-use crate::terminal::thousands;
+use crate::terminal::count;
 
 /// Where samples go.
 enum Form<'o> {
@@ -106,14 +106,15 @@ impl Writer for Kpis<'_> {
         for trouble in self.extractor.troubles() {
             match trouble.reason {
                 Reason::MissingKpi(wanted) => crate::terminal::say(format_args!(
-                    "airpace: {} packets of {} have nothing for {}",
-                    thousands(trouble.count),
+                    "airpace: {} of {} {} nothing for {}",
+                    count(trouble.count, "packet"),
                     trouble.code,
+                    if trouble.count == 1 { "has" } else { "have" },
                     self.subscription.wanted(wanted)
                 )),
                 _ => crate::terminal::say(format_args!(
-                    "airpace: {} packets of {trouble}",
-                    thousands(trouble.count)
+                    "airpace: {} of {trouble}",
+                    count(trouble.count, "packet")
                 )),
             }
         }

@@ -12,7 +12,7 @@ use airpace_diag::{Framing, LogCode, LogPacket, Radio, frame};
 
 use super::super::input::Source;
 use crate::cmd::outputs::{self, Named, OutFile};
-use crate::terminal::thousands;
+use crate::terminal::{count, thousands};
 
 /// Counts what could not be read.
 pub struct Unread {
@@ -135,11 +135,11 @@ impl Unread {
             let path = file.path().to_owned();
             file.finish().map_err(outputs::refused("--unknown", &path))?;
         }
-        for (file, (count, offset)) in &self.faults {
+        for (file, (stretches, offset)) in &self.faults {
             crate::terminal::say(format_args!(
-                "airpace: {}: {} stretches of bytes are no message, the first at byte {offset}",
+                "airpace: {}: bytes that are no message in {}, the first at byte {offset}",
                 sources[*file].name,
-                thousands(*count)
+                count(*stretches, "place")
             ));
         }
         if self.counts.is_empty() {
@@ -156,8 +156,9 @@ impl Unread {
             None => "--unknown DIR keeps them".to_owned(),
         };
         crate::terminal::say(format_args!(
-            "airpace: {} packets could not be read, or not all of them: {}; {kept}",
-            thousands(packets),
+            "airpace: {} could not be read, or not all of {}: {}; {kept}",
+            count(packets, "packet"),
+            if packets == 1 { "it" } else { "them" },
             list.join(", ")
         ));
         Ok(())

@@ -16,6 +16,7 @@ use airpace_sim::Scenario;
 use anyhow::{Context, anyhow};
 
 use super::super::stage::{Played, Player, Stage};
+use crate::terminal;
 
 /// How long a run takes.
 pub fn wall(condition: &Condition) -> Duration {
@@ -110,8 +111,9 @@ pub fn run(
     let lost = record.lost + audit.counts.unread + audit.counts.refused + audit.counts.not_taken;
     if lost + replayed.differing > 0 {
         return Ok(Err(format!(
-            "{lost} packets were lost, and {} differ in virtual time",
-            replayed.differing
+            "the emulator itself lost {}, and in virtual time {} went another way",
+            terminal::count(lost, "packet"),
+            terminal::count(replayed.differing, "packet")
         )));
     }
     Ok(Ok(KernelRun {

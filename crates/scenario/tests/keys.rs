@@ -1,0 +1,334 @@
+//! `docs/guide/keys.md` lists every key of a scenario: what the source says of it, the words that it may be, its default.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use airpace_scenario::Document;
+use toml::{Table, Value};
+
+/// What the page begins with.
+const LEAD: &str = "# Every key of a scenario\n\nAny key can be set by its path: `airpace sim stationary-idle --set \
+                    forward.loss=0.0005`. `N` stands for a number from 0 on: `flow.0.rtt_ms` is the round trip of the \
+                    first flow. [Scenarios](scenarios.md) explains the keys that most experiments need. The default \
+                    is the value that holds if the key is not given; *absent* means that no value holds then. A \
+                    *required* key must be given where its table is.\n\n";
+
+/// Where the structures of a scenario are.
+const SOURCES: [&str; 3] =
+    ["crates/scenario/src/document.rs", "crates/scenario/src/document", "crates/path/src"];
+
+/// A structure that is read from a scenario.
+#[derive(Default)]
+struct Structure {
+    /// Whether every key may be absent.
+    is_optional: bool,
+    fields: Vec<Field>,
+}
+
+/// A field of a structure: its name, its type, the first sentence of its documentation.
+struct Field {
+    name: String,
+    of: String,
+    about: String,
+    has_default: bool,
+}
+
+impl Field {
+    fn is_list(&self) -> bool {
+        self.of.contains("Vec<")
+    }
+
+    /// The type of it, or of its entries.
+    fn bare(&self) -> String {
+        self.of.replace("Option<", "").replace("Vec<", "").replace("Box<", "").replace('>', "")
+    }
+}
+
+/// A key of a scenario, or a table of keys.
+struct Entry {
+    /// Names, with `N` for a place in a list.
+    path: Vec<String>,
+    about: String,
+    of: Kind,
+}
+
+enum Kind {
+    Table,
+    Key { is_required: bool, is_list: bool },
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The sources that may hold structures of a scenario.
+fn sources() -> Vec<String> {
+    let mut paths = SOURCES.map(|path| root().join(path)).to_vec();
+    let mut texts = vec![];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        } else if path.extension().is_some_and(|name| name == "rs") {
+            texts.push(fs::read_to_string(&path).expect("a source"));
+        }
+    }
+    texts
+}
+
+fn first_sentence(lines: &[&str]) -> String {
+    let paragraph: Vec<&str> = lines.iter().copied().take_while(|line| !line.is_empty()).collect();
+    let paragraph = paragraph.join(" ");
+    let end = paragraph.find(". ").map_or(paragraph.len(), |end| end + 1);
+    // Links to other items have no target on a page, and a scenario's author knows no `None`.
+    paragraph[..end].replace("[`", "`").replace("`]", "`").replace("`None`", "none").replace('|', "\\|")
+}
+
+/// Adds the structures of a source that scenarios are read into.
+fn add_structures(text: &str, structures: &mut BTreeMap<String, Structure>) {
+    let (mut docs, mut attributes, mut inside) = (vec![], String::new(), None::<String>);
+    for line in text.lines() {
+        let code = line.trim();
+        if let Some(doc) = code.strip_prefix("///") {
+            docs.push(doc.trim());
+            continue;
+        }
+        if code.starts_with("#[") || code.ends_with(")]") {
+            attributes += code;
+            continue;
+        }
+        if let Some(name) = code.strip_prefix("pub struct ").and_then(|rest| rest.strip_suffix(" {")) {
+            inside = attributes.contains("Deserialize").then(|| name.to_owned());
+            if let Some(name) = &inside {
+                structures.entry(name.clone()).or_default().is_optional =
+                    attributes.contains("serde(default");
+            }
+        } else if line == "}" {
+            inside = None;
+        } else if let (Some(structure), Some((name, of))) =
+            (&inside, code.strip_prefix("pub ").and_then(|rest| rest.strip_suffix(',')?.split_once(": ")))
+        {
+            structures.get_mut(structure).expect("it was just added").fields.push(Field {
+                name: name.to_owned(),
+                of: of.to_owned(),
+                about: first_sentence(&docs),
+                has_default: attributes.contains("serde(default"),
+            });
+        }
+        docs.clear();
+        attributes.clear();
+    }
+}
+
+/// Adds the keys of a structure, then its tables with their keys.
+fn add_entries(structures: &BTreeMap<String, Structure>, path: &[String], name: &str, all: &mut Vec<Entry>) {
+    let structure = &structures[name];
+    let mut tables = vec![];
+    for field in &structure.fields {
+        let full = [path, std::slice::from_ref(&field.name)].concat();
+        let bare = field.bare();
+        if structures.get(&bare).is_some_and(|structure| !structure.fields.is_empty()) {
+            let full = if field.is_list() { [full, vec!["N".to_owned()]].concat() } else { full };
+            tables.push((full, bare, field.about.clone()));
+            continue;
+        }
+        let is_required = !(structure.is_optional || field.has_default || field.of.starts_with("Option<"));
+        all.push(Entry {
+            path: full,
+            about: field.about.clone(),
+            of: Kind::Key { is_required, is_list: field.is_list() },
+        });
+    }
+    for (path, name, about) in tables {
+        all.push(Entry { path: path.clone(), about, of: Kind::Table });
+        add_entries(structures, &path, &name, all);
+    }
+}
+
+/// The table at this path, which is made if it is absent.
+fn table_at<'t>(mut table: &'t mut Table, path: &[String]) -> &'t mut Table {
+    let mut parts = path.iter().peekable();
+    while let Some(part) = parts.next() {
+        let is_list = parts.next_if(|next| *next == "N").is_some();
+        let empty = || Value::Table(Table::new());
+        let value =
+            table.entry(part).or_insert_with(|| if is_list { Value::Array(vec![empty()]) } else { empty() });
+        let value = match value {
+            Value::Array(entries) => &mut entries[0],
+            value => value,
+        };
+        table = value.as_table_mut().expect("a table");
+    }
+    table
+}
+
+/// The scenario with this key set; without a value, the scenario without the key.
+fn with(scenario: &Table, path: &[String], value: Option<Value>) -> Table {
+    let mut scenario = scenario.clone();
+    let (key, above) = path.split_last().expect("a key has a name");
+    let table = table_at(&mut scenario, above);
+    match value {
+        Some(value) => table.insert(key.clone(), value),
+        None => table.remove(key),
+    };
+    scenario
+}
+
+fn read(scenario: &Table) -> Result<Document, String> {
+    Value::Table(scenario.clone()).try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+}
+
+/// A scenario with every table, and in them no key but those that are required.
+fn smallest(entries: &[Entry]) -> Table {
+    let mut scenario = Table::new();
+    for Entry { path, of, .. } in entries {
+        match of {
+            Kind::Table => drop(table_at(&mut scenario, path)),
+            Kind::Key { is_required: false, .. } => {}
+            Kind::Key { is_required: true, .. } => {
+                let candidates = [Value::Integer(1), Value::String("x".to_owned())];
+                // Only the type matters: a wrong one is another error than a missing key elsewhere.
+                let is_right = |value: &&Value| {
+                    let error = read(&with(&scenario, path, Some((*value).clone()))).err();
+                    error.is_none_or(|error| !error.contains("invalid type"))
+                };
+                let value =
+                    candidates.iter().find(is_right).unwrap_or_else(|| panic!("{path:?} has no type"));
+                scenario = with(&scenario, path, Some(value.clone()));
+            }
+        }
+    }
+    scenario
+}
+
+/// The words that a key may be, as reading reports them; none if it is no word.
+fn words(scenario: &Table, path: &[String]) -> Vec<String> {
+    let error = read(&with(scenario, path, Some(Value::String("no such word".to_owned())))).err();
+    let Some(expected) =
+        error.as_deref().and_then(|error| error.strip_prefix("unknown variant `no such word`, "))
+    else {
+        return vec![];
+    };
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The values in a structure as `{:#?}` shows it, by path without places in lists.
+fn values(shown: &str) -> BTreeMap<String, Vec<String>> {
+    let mut all = BTreeMap::<String, Vec<String>>::new();
+    let mut path: Vec<&str> = vec![];
+    for line in shown.lines().skip(1) {
+        let line = line.trim();
+        if matches!(line.trim_end_matches(','), "}" | ")" | "]") {
+            path.pop();
+            continue;
+        }
+        let (name, value) = match line.split_once(": ") {
+            Some((name, value)) if !name.contains('"') => (name, value),
+            _ => ("", line),
+        };
+        path.push(name);
+        if value.ends_with(['{', '(', '[']) {
+            continue;
+        }
+        let place: Vec<&str> = path.iter().copied().filter(|part| !part.is_empty()).collect();
+        all.entry(place.join(".")).or_default().push(value.trim_end_matches(',').to_owned());
+        path.pop();
+    }
+    all
+}
+
+/// A default that is no word, as a scenario spells it; `None` if the key is then absent.
+fn default_text(shown: &[String], is_list: bool) -> Option<String> {
+    let one =
+        |value: &String| value.parse::<f64>().map_or_else(|_| value.clone(), |number| number.to_string());
+    match shown {
+        [none] if none == "None" => None,
+        [value] if !is_list => Some(one(value)),
+        [empty] if empty == "[]" => Some("[]".to_owned()),
+        several => Some(format!("[{}]", several.iter().map(one).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// To write the page anew: `AIRPACE_UPDATE=1 cargo test -p airpace-scenario --test keys`.
+#[test]
+fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
+    let mut structures = BTreeMap::new();
+    sources().iter().for_each(|text| add_structures(text, &mut structures));
+    let mut entries = vec![];
+    add_entries(&structures, &[], "Document", &mut entries);
+    let scenario = smallest(&entries);
+    let document = read(&scenario).expect("a scenario with all that is required");
+    let shown = values(&format!("{document:#?}"));
+
+    let mut page = LEAD.to_owned();
+    let mut heading = Some("the scenario itself".to_owned());
+    let mut lead = String::new();
+    for Entry { path, about, of } in &entries {
+        let name = path.join(".");
+        let Kind::Key { is_required, is_list } = of else {
+            (heading, lead) = (Some(format!("`{name}`")), format!("{about}\n\n"));
+            continue;
+        };
+        assert!(!about.is_empty(), "{name} has no documentation");
+        let words = words(&scenario, path);
+        let place: Vec<&str> = path.iter().map(String::as_str).filter(|part| *part != "N").collect();
+        let found = shown.get(&place.join("."));
+        let found = found.unwrap_or_else(|| panic!("{name} has no value in {shown:#?}"));
+        // A word is the default if naming it changes nothing.
+        let is_default = |word: &&String| {
+            let named = Value::String((*word).clone());
+            read(&with(&scenario, path, Some(named))).as_ref() == Ok(&document)
+        };
+        let default = match words.iter().find(is_default) {
+            Some(word) => Some(format!("\"{word}\"")),
+            None => default_text(found, *is_list),
+        };
+        if *is_required {
+            read(&with(&scenario, path, None)).expect_err(&name);
+        } else if let Some(text) = &default {
+            let value = text.parse::<Value>().unwrap_or_else(|error| panic!("{name} = {text}: {error}"));
+            let same = read(&with(&scenario, path, Some(value)));
+            assert_eq!(same.as_ref(), Ok(&document), "{name} = {text} is its default");
+        }
+        let default = match default.as_deref() {
+            _ if *is_required => "*required*".to_owned(),
+            None => "*absent*".to_owned(),
+            // Words are typed without quotes after `--set`.
+            Some(text) if !words.is_empty() => format!("`{}`", text.trim_matches('"')),
+            Some(text) => format!("`{text}`"),
+        };
+        let is_new = |word: &String| !about.contains(&format!("`{word}`"));
+        let listed = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        let words = if words.iter().any(is_new) { format!(" One of {listed}.") } else { String::new() };
+        if let Some(heading) = heading.take() {
+            let table = "| key | default | what it is |\n| --- | --- | --- |";
+            writeln!(page, "## {heading}\n\n{lead}{table}").expect("a string takes all");
+        }
+        writeln!(page, "| `{name}` | {default} | {about}{words} |").expect("a string takes all");
+    }
+    let page = page.replace("|\n## ", "|\n\n## ");
+
+    for text in [
+        "| `cell.scheduler` | `proportional_fair` | ",
+        "One of `round_robin`, `proportional_fair`, `max_ci`.",
+        "| `flow.N.rtt_ms` | *required* | ",
+        "| `flow.N.direction` | `down` | ",
+        "| `forward.loss` | `0` | ",
+        "| `internet.rate_mbps` | `inf` | ",
+        "| `trace.link.start_s` | `0` | ",
+        "| `cell.cfi` | *absent* | ",
+        "| `device.N.radio.channel.fading` | `none` | ",
+    ] {
+        assert!(page.contains(text), "{text} is not on the page:\n{page}");
+    }
+    let path = root().join("docs/guide/keys.md");
+    if std::env::var_os("AIRPACE_UPDATE").is_some() {
+        fs::write(&path, page).expect("the page can be written");
+        return;
+    }
+    assert!(
+        fs::read_to_string(&path).expect("the page") == page,
+        "docs/guide/keys.md differs from the source; AIRPACE_UPDATE=1 cargo test -p airpace-scenario --test keys"
+    );
+}
