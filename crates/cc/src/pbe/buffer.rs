@@ -211,7 +211,7 @@ mod tests {
     fn a_short_round_trip_changes_nothing_of_what_the_cell_does() {
         let course = |rounds: u32| {
             // A span ends where the first round of the next one begins, and the first ACK begins a round without samples.
-            let in_span = move |n| if ((n + 1) / rounds).is_multiple_of(2) { 50.0 } else { 55.0 };
+            let in_span = move |n: u32| if ((n + 1) / rounds).is_multiple_of(2) { 50.0 } else { 55.0 };
             (0..400 * rounds).map(in_span)
         };
         let of_40_ms = with_rtprop(RTPROP, Goal::Adaptive, course(1), Duration::ZERO).target();
