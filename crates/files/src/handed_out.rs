@@ -13,8 +13,8 @@ const STEP: usize = 128 << 10;
 
 /// A plain file whose bytes are examined before they are given: none is given from a private key on.
 ///
-/// Examining takes [`STEP`] and twice [`CONTEXT`] bytes of memory, whatever the file's length is. Bytes are examined in
-/// order from the file's first one. If a reader starts further behind, all before it is examined first.
+/// Examining takes 160 KiB of memory, whatever the file's length is. Bytes are examined in order from the file's first one. If
+/// a reader starts further behind, all before it is examined first.
 #[derive(Debug)]
 pub struct HandedOut {
     file: File,
