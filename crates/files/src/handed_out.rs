@@ -23,7 +23,7 @@ pub struct HandedOut {
 }
 
 impl HandedOut {
-    /// A file of which so many bytes were examined before.
+    /// A file whose first bytes, so many, were examined before.
     pub(crate) fn new(file: File, examined: u64) -> Result<HandedOut> {
         let mut handed_out = HandedOut { file, examined };
         if examined == 0 {
@@ -65,8 +65,8 @@ impl HandedOut {
     fn examine(&mut self, until: u64) -> Result<()> {
         let mut part = Vec::new();
         while self.examined < until || self.examined == 0 {
-            // What was examined last is the context of what comes now, and the last bytes are the context of those
-            // before them.
+            // Each part begins with the last bytes of the part before it and ends with the first of the next one, so that a
+            // key across a border is found.
             let from = self.examined.saturating_sub(CONTEXT as u64);
             part.resize((self.examined - from) as usize + STEP + CONTEXT, 0);
             let filled = fill(&self.file, &mut part, from)?;

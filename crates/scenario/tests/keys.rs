@@ -250,7 +250,7 @@ fn default_text(shown: &[String], is_list: bool) -> Option<String> {
     }
 }
 
-/// To write the page anew: `AIRPACE_UPDATE=1 cargo test -p airpace-scenario --test keys`.
+/// To write the page again: `AIRPACE_UPDATE=1 cargo test -p airpace-scenario --test keys`.
 #[test]
 fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
     let mut structures = BTreeMap::new();

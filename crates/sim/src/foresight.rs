@@ -9,7 +9,7 @@
 //! the cell while the cell was slow is carried faster than the Internet could bring it later. So the Oracle fills both in the first
 //! run; a run between the two then brings to the cell only what the first run shows to be needed, as late as the Internet can bring
 //! it. That is counted from the start of the run, not by what waits: where rivals make the cell slower than it was in the first run,
-//! the Internet must not pause, because what it did not bring then it cannot bring later.
+//! the Internet must not pause, because it cannot bring those bytes later.
 //!
 //! In the second run each of its packets leaves earlier by what it takes to the base station, and so gets there at the same
 //! instant: the second run is the first one, seen from afar. (A packet that jitter would hold up leaves earlier still, and
@@ -219,8 +219,8 @@ impl Course {
         self.moments.push(Moment { sent, whole_band, saturating, in_cell, before });
     }
 
-    /// By millisecond, the least that must have reached the cell so far, so that it is served as it was: what it took later and the
-    /// queue before it could not have brought later.
+    /// By millisecond, how many bytes must have reached the cell so far, so that the flow is served as in the run before: those that
+    /// the cell sent later, less those that the queue before it can bring in time.
     fn needed(&self) -> Vec<Bytes> {
         let (mut by_then, mut rate_after) = (Bytes::ZERO, None);
         let needed = self.moments.iter().rev().map(|moment| {
@@ -237,7 +237,7 @@ impl Course {
         needed
     }
 
-    /// What must have reached the cell when what is sent at `at` gets there; `None` if no run before has shown that.
+    /// How many bytes must have reached the cell when a packet sent at `at` gets there; `None` if no run before has shown that.
     pub(crate) fn needed_at(&self, at: Time) -> Option<Bytes> {
         let needed = self.needed.as_ref()?;
         let place = at.as_millis() as usize;

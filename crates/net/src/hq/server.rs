@@ -223,7 +223,7 @@ impl Server {
         Ok(Answer { name, file, identity, examined, at: 0, is_ready: false })
     }
 
-    /// Opens a file of which so many bytes were examined before.
+    /// Opens a file whose first bytes, so many, were examined before.
     fn opened(&self, name: &str, examined: u64) -> io::Result<(HandedOut, (u64, u64, u64))> {
         let file = self.folder.hand_out_again(name, examined)?;
         let about = file.metadata()?;

@@ -162,7 +162,7 @@ const FAILED_OF_TARGET: f64 = 1.5;
 /// they always are before the first loss is known.
 const ALWAYS_ALLOWED: f64 = 2.0;
 
-/// With so many blocks, a trial has succeeded: earlier failures are forgotten, and half of these blocks.
+/// After so many blocks, a trial has succeeded: the loop drops its hold, and counts half of these blocks on.
 const TRIAL_BLOCKS: u32 = 128;
 
 /// How far below a step the offset is held, in dB: more than errors of rounding.
