@@ -360,7 +360,7 @@ impl<D, A> Network<D, A> {
 
     fn begin_millisecond(&mut self, now: Time) -> Output<'_, D, A> {
         self.last_hop.begin_millisecond(now);
-        self.queues.iter_mut().flatten().for_each(|queue| queue.keep_drawing(now));
+        self.queues.iter_mut().flatten().for_each(|queue| queue.update_rate(now));
         self.has_subframes = false;
         self.capacities.clear();
         if !matches!(self.last_hop, LastHop::Cell(_)) {

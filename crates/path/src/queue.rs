@@ -181,11 +181,9 @@ impl Queue {
         self
     }
 
-    /// Brings a drawn rate up to date, also where no packet has come for some time.
-    pub fn keep_drawing(&mut self, now: Time) {
-        if self.redraw.is_some() {
-            self.advance(now);
-        }
+    /// Brings the rate up to date, also where no packet has come for some time.
+    pub fn update_rate(&mut self, now: Time) {
+        self.advance(now);
     }
 
     /// The rate of service as of the last call; `None` lets packets pass at once.

@@ -359,7 +359,7 @@ fn rates_mbps(config: &QueueConfig, draws: u64, every: Duration) -> Vec<f64> {
     let mut queue = Queue::new(config).expect("a legal queue").begin(&Streams::new(1), "queue");
     let at = (0..draws).map(|draw| Time::ZERO + every * draw as u32);
     at.map(|now| {
-        queue.keep_drawing(now);
+        queue.update_rate(now);
         queue.rate().expect("a drawn rate").as_mbps()
     })
     .collect()

@@ -187,10 +187,10 @@ impl Driver<'_> {
             let needed = self.foresight.course(index).and_then(|course| course.needed_at(self.now));
             (enough, backlog) = match needed {
                 Some(needed) => {
-                    // More before the cell would come no earlier, and overflow the queue.
-                    let soon = before.rate.map(|rate| in_cell.backlog + rate.bytes_in(2 * BEFORE_THE_CELL));
-                    let needed = Bytes((needed - cell.sent).0 / sharers).min(soon.unwrap_or(Bytes(u64::MAX)));
-                    (needed, in_cell.backlog + before.backlog)
+                    // More before the cell would come no earlier, and overflow the queue; more than the cell has room for is lost.
+                    let soon = before.rate.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(2 * BEFORE_THE_CELL));
+                    let most = in_cell.backlog + soon.min(Bytes(cell.room.0 / sharers));
+                    (Bytes((needed - cell.sent).0 / sharers).min(most), in_cell.backlog + before.backlog)
                 }
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
                 None => match before.rate {
