@@ -20,23 +20,72 @@ const LONGEST_KIND: usize = 64;
 /// Characters of base64 after PEM's line, from which on they are a key.
 const KEY_CHARACTERS: usize = 16;
 
+/// The names of keys in the settings of WireGuard, systemd and NetworkManager, at the start of a line.
+///
+/// Source: wg(8), systemd.netdev(5) and nm-settings-keyfile(5)
+const SETTINGS: [&[u8]; 4] = [b"PrivateKey", b"PresharedKey", b"private-key", b"preshared-key"];
+
+/// Characters of base64 in a key of WireGuard: 32 bytes.
+const SETTING_CHARACTERS: usize = 43;
+
+/// What every mark of a key in text has, in UTF-16 of either order.
+const WIDE: [&[u8]; 4] = [b"K\0E\0Y", b"K\0e\0y", b"k\0e\0y", b"k\0t\0y"];
+
 /// Whether a part of a file, which starts at this offset of the file, holds a private key or the start of one: a key in
-/// PEM, OpenPGP's armour, PuTTY's and OpenSSH's form and JSON at any place, a key in DER only if the file starts with it.
+/// PEM, OpenPGP's armour, PuTTY's and OpenSSH's form, WireGuard's settings and JSON at any place, in UTF-16 too; a key in DER
+/// only if the file starts with it.
 pub(crate) fn is_in(part: &[u8], offset: u64) -> bool {
     let is_first = offset == 0;
-    is_first && is_der_key(part)
-        || memmem::find_iter(part, PRIVATE).any(|at| is_pem_label(part, at, is_first))
-        || FIRST_WORDS.iter().any(|words| {
-            memmem::find_iter(part, words).any(|at| match part[..at].last() {
-                Some(before) => is_line_end(*before),
-                None => is_first,
-            })
-        })
+    is_first && is_der_key(part) || is_in_text(part, is_first) || is_in_wide_text(part, is_first)
+}
+
+fn is_in_text(part: &[u8], is_first: bool) -> bool {
+    let begins_a_line = |at: usize| part[..at].last().map_or(is_first, |before| is_line_end(*before));
+    memmem::find_iter(part, PRIVATE).any(|at| is_pem_label(part, at, is_first))
+        || FIRST_WORDS.iter().any(|words| memmem::find_iter(part, words).any(begins_a_line))
+        || SETTINGS
+            .iter()
+            .any(|name| memmem::find_iter(part, name).any(|at| is_setting(part, at, name.len(), is_first)))
         || is_json_key(part)
+}
+
+/// As [`is_in_text`], for a text in UTF-16.
+fn is_in_wide_text(part: &[u8], is_first: bool) -> bool {
+    if !WIDE.iter().any(|words| memmem::find(part, words).is_some()) {
+        return false;
+    }
+    let byte_order_mark = [&b"\xff\xfe"[..], b"\xfe\xff"].into_iter().find(|mark| part.starts_with(mark));
+    let text = &part[byte_order_mark.filter(|_| is_first).map_or(0, <[u8]>::len)..];
+    let narrow: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
+    is_in_text(&narrow, is_first)
 }
 
 fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
+}
+
+/// Whether the words at this place are the first of a line.
+fn starts_a_line(part: &[u8], at: usize, is_first: bool) -> bool {
+    let is_indent = |byte: &&u8| byte.is_ascii_whitespace() && !is_line_end(**byte);
+    let line = at - part[..at].iter().rev().take_while(is_indent).count();
+    // An earlier part has decided about words at the very start of this one.
+    if line == 0 { is_first || at > 0 } else { is_line_end(part[line - 1]) }
+}
+
+/// Whether the name of a setting at this place starts its line and has a key as its value.
+fn is_setting(part: &[u8], at: usize, name: usize, is_first: bool) -> bool {
+    let is_key = |value: &[u8]| {
+        let value = value.trim_ascii_start();
+        value.len() > SETTING_CHARACTERS
+            && value[..SETTING_CHARACTERS].iter().all(is_base64)
+            && value[SETTING_CHARACTERS] == b'='
+    };
+    let value = part[at + name..].trim_ascii_start().strip_prefix(b"=");
+    starts_a_line(part, at, is_first) && value.is_some_and(is_key)
+}
+
+fn is_base64(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
 /// Whether the words `PRIVATE KEY` at this place are of a line around a key, and not of a program that writes such lines:
@@ -50,12 +99,7 @@ fn is_pem_label(part: &[u8], at: usize, is_first: bool) -> bool {
         return false;
     }
     let begin = at - before.len() + begin;
-    let indent =
-        part[..begin].iter().rev().take_while(|byte| byte.is_ascii_whitespace() && !is_line_end(**byte));
-    let line = begin - indent.count();
-    // An earlier part has decided about a label at the very start of this one.
-    let starts_a_line = if line == 0 { is_first || begin > 0 } else { is_line_end(part[line - 1]) };
-    starts_a_line || is_key_after_label(&part[at + PRIVATE.len()..])
+    starts_a_line(part, begin, is_first) || is_key_after_label(&part[at + PRIVATE.len()..])
 }
 
 /// Whether a key follows the words `PRIVATE KEY`: the line ends, perhaps by the escape of a string in JSON or YAML, and
@@ -71,11 +115,11 @@ fn is_key_after_label(rest: &[u8]) -> bool {
             _ => break,
         };
     }
-    let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
     let name = rest.iter().take_while(is_name).count();
     let is_header = name > 0 && rest[name..].starts_with(b": ");
-    rest.len() < all && (is_header || rest.iter().take_while(is_base64).count() >= KEY_CHARACTERS)
+    rest.len() < all
+        && (is_header || rest.iter().take_while(|byte| is_base64(byte)).count() >= KEY_CHARACTERS)
 }
 
 /// Whether a text holds a private or symmetric key in JSON.
@@ -202,6 +246,7 @@ mod tests {
         let pem = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n";
         let pgp = "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQ==\n";
         let putty = "PuTTY-User-Key-File-3: ssh-ed25519\n";
+        let wireguard = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=";
         let escaped = pem.replace('\n', "\\n");
         let many = "x".repeat(300);
         for text in [
@@ -214,9 +259,17 @@ mod tests {
             format!("key: |\r\n  {}", pem.replace('\n', "\r\n  ")),
             format!("{many}\n{putty}"),
             format!("{many}{{\"x\":{{\"d\" : \"jpsQ\", \"kty\" : \"EC\"}}}}"),
+            format!("[Interface]\r\n  PrivateKey = {wireguard}\r\nListenPort = 51820\n"),
+            format!("{many}\n[WireGuard]\npreshared-key={wireguard}\n"),
         ] {
             assert!(is_in(text.as_bytes(), 0) && is_in(text.as_bytes(), 4096), "{text}");
+            let wide = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<u8>>();
+            for wide in [wide(u16::to_le_bytes), wide(u16::to_be_bytes)] {
+                assert!(is_in(&wide, 0) && is_in(&wide, 4096), "in UTF-16: {text}");
+            }
         }
+        let wide: Vec<u8> = format!("\u{feff}{pem}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(is_in(&wide, 0));
         // Programs and texts that name such lines.
         for text in [
             "\0-----BEGIN RSA PRIVATE KEY-----\0-----END RSA PRIVATE KEY-----\0",
@@ -225,6 +278,8 @@ mod tests {
             "format(\"-----BEGIN %s PRIVATE KEY-----\\n%s\")",
             "-----BEGIN CERTIFICATE-----\na PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n",
             "see PuTTY-User-Key-File-3",
+            "the line PrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=",
+            "\nPrivateKey = <yours>\nPublicKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=",
         ] {
             let text = format!("{many}{text}");
             assert!(!is_in(text.as_bytes(), 0) && !is_in(text.as_bytes(), 4096), "{text}");

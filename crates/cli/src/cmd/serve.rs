@@ -30,8 +30,8 @@ const MOST_NEWS: usize = 1024;
 ///
 /// Every QUIC stack's interoperability program can fetch from it, and so can `airpace fetch`. A scheme steers what leaves.
 /// Paths never lead out of the folder or through a link. Hidden files, files that hold a private key, and this command's
-/// own key, certificate and logs are not handed out. Without --cert and --key it makes a certificate for this run,
-/// and prints its fingerprint. Runs until Ctrl-C.
+/// own key, certificate and logs are not handed out. A key that is compressed, or that is bare base64, is not found.
+/// Without --cert and --key it makes a certificate for this run, and prints its fingerprint. Runs until Ctrl-C.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace serve .\n         \
                          airpace serve films --listen :4433 --scheme bbr --qlog logs\n         \
