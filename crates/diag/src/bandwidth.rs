@@ -205,6 +205,25 @@ impl Bandwidth {
         self.unstamped
     }
 
+    /// What of the log is in no window, for people: how many, what one of them is, and why. What did not occur is left out.
+    pub fn uncounted(&self) -> Vec<(u64, &'static str, &'static str)> {
+        let troubles = self.troubles();
+        let all = [
+            (troubles.versions, "packet", "with grants in a version whose layout is not known"),
+            (troubles.misfits, "packet", "with grants outside the layout of its version"),
+            (troubles.dcis, "DCI", "that cannot be read"),
+            (troubles.carriers, "grant", "of a carrier that no phone has"),
+            (
+                self.outside,
+                "grant",
+                "of before the first packet, seconds late, or summing up more than a minute",
+            ),
+            (self.unstamped, "packet", "without a time (stamp 0)"),
+            (self.misstamped, "packet", "with a time that no modem has"),
+        ];
+        all.into_iter().filter(|(count, ..)| *count > 0).collect()
+    }
+
     /// Windows that [`Bandwidth::take`] would give out now, silences included. A reader of a long log takes them before
     /// there are too many.
     pub fn due(&self) -> u64 {

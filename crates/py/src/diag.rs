@@ -66,23 +66,8 @@ pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult
     let mut unread = read(py, &paths, &mut granted)?;
     let Granted { mut bandwidth, mut windows } = granted;
     bandwidth.finish().into_iter().for_each(|point| windows.push(window(&point)));
-    let troubles = bandwidth.troubles();
-    for (count, what) in [
-        (troubles.versions, "packets with grants have a version without a layout"),
-        (troubles.misfits, "packets with grants do not fit their layout"),
-        (troubles.dcis, "DCIs could not be read"),
-        (troubles.carriers, "grants are of a carrier that no phone has"),
-        (
-            bandwidth.outside(),
-            "grants came seconds late, are of before the first packet or sum up more than a minute",
-        ),
-        (bandwidth.unstamped(), "packets have no time (their stamp is 0)"),
-        (bandwidth.misstamped(), "packets have times that no modem has"),
-    ] {
-        if count > 0 {
-            unread.push(format!("{count} {what}"));
-        }
-    }
+    let uncounted = bandwidth.uncounted().into_iter();
+    unread.extend(uncounted.map(|(number, of, why)| format!("not counted: {} {why}", count(number, of))));
     Ok((Table::new(windows.into_table()), unread))
 }
 

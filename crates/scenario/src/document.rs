@@ -109,10 +109,9 @@ pub struct DecoderConfig {
     /// Mean ratio of signal to noise on a resource element, in dB. It affects only the decoder; the device's own data
     /// is received as `radio` says.
     pub snr_db: f64,
-    /// Multipath profile, how power is spread over delay: `flat`, `epa`, `eva` or `etu`.
+    /// Multipath profile, how power is spread over delay.
     ///
     /// Source: TS 36.101 Annex B.2
-    #[serde(deserialize_with = "words::profile")]
     pub fading: DelayProfile,
     /// The largest Doppler shift of a path, in Hz; at 0, the channel never changes.
     pub doppler_hz: f64,

@@ -2,7 +2,6 @@
 
 use airpace_cc::registry::Protocol;
 use airpace_core::Direction;
-use airpace_core::tables::delay::DelayProfile;
 use serde::{Deserialize, Deserializer};
 
 /// `down` or `up`.
@@ -16,24 +15,6 @@ pub(super) fn direction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Di
     Ok(match Word::deserialize(deserializer)? {
         Word::Down => Direction::Downlink,
         Word::Up => Direction::Uplink,
-    })
-}
-
-/// `flat`, `epa`, `eva` or `etu`.
-pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DelayProfile, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Word {
-        Flat,
-        Epa,
-        Eva,
-        Etu,
-    }
-    Ok(match Word::deserialize(deserializer)? {
-        Word::Flat => DelayProfile::Flat,
-        Word::Epa => DelayProfile::Epa,
-        Word::Eva => DelayProfile::Eva,
-        Word::Etu => DelayProfile::Etu,
     })
 }
 

@@ -82,8 +82,8 @@ pub struct Args {
     /// one for each, such as 10,4.
     #[arg(long, value_name = "DB", allow_negative_numbers = true, value_delimiter = ',', value_parser = within::<-30, 60>)]
     snr: Vec<f64>,
-    /// How power is spread over time: flat, epa, eva or etu (TS 36.101 Annex B.2).
-    #[arg(long, value_name = "PROFILE", default_value = "flat", value_parser = profile)]
+    /// How power is spread over time: none, epa, eva or etu (TS 36.101 Annex B.2).
+    #[arg(long, value_name = "PROFILE", default_value = "none", value_parser = profile)]
     fading: DelayProfile,
     /// The largest Doppler shift in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = within::<0, 1000>)]
@@ -160,7 +160,8 @@ impl Length {
 
 fn profile(text: &str) -> Result<DelayProfile, String> {
     let found = DelayProfile::ALL.into_iter().find(|profile| profile.name() == text);
-    found.ok_or_else(|| "give flat, epa, eva or etu".to_owned())
+    let found = found.or((text == "flat").then_some(DelayProfile::Flat));
+    found.ok_or_else(|| "give none, epa, eva or etu".to_owned())
 }
 
 /// Runs the command.

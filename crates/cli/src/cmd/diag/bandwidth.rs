@@ -150,29 +150,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     // Reports and traces are of a whole log.
     input::check_ends(&sources)?;
     let has_nothing = series.points == 0;
-    let troubles = bandwidth.troubles();
-    for (count, what) in [
-        (
-            troubles.versions,
-            "packets with grants have a version without a layout: `airpace diag info` lists them",
-        ),
-        (troubles.misfits, "packets with grants do not fit their layout"),
-        (troubles.dcis, "DCIs could not be read"),
-        (troubles.carriers, "grants are of a carrier that no phone has, and are not counted"),
-        (
-            bandwidth.outside(),
-            "grants came seconds late, are of before the first packet or sum up more than a minute, and are not counted",
-        ),
-        (bandwidth.unstamped(), "packets have no time (their stamp is 0), and are not counted"),
-        (bandwidth.misstamped(), "packets have times that no modem has, and are not counted"),
-        (
-            reports.as_ref().map_or(0, |file| file.reports.left_out()),
-            "grants are not in the reports: they are of before the first packet, or came after reports of a later time",
-        ),
-    ] {
-        if count > 0 {
-            crate::terminal::say(format_args!("{name}: {count} {what}"));
-        }
+    for (number, of, why) in bandwidth.uncounted() {
+        crate::terminal::say(format_args!("{name}: not counted: {} {why}", count(number, of)));
+    }
+    let left_out = reports.as_ref().map_or(0, |file| file.reports.left_out());
+    if left_out > 0 {
+        let left_out = count(left_out, "grant");
+        crate::terminal::say(format_args!(
+            "{name}: not in the reports: {left_out} of before the first packet, or after reports of a later time"
+        ));
+    }
+    if bandwidth.troubles().versions > 0 {
+        crate::terminal::say(format_args!("{name}: `airpace diag info` lists the versions without a layout"));
     }
     if let Some(ReportFile { has_unknown, file, .. }) = reports {
         let path = file.path().to_owned();
