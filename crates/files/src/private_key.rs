@@ -22,7 +22,7 @@ const KEY_CHARACTERS: usize = 16;
 
 /// The names of keys in the settings of WireGuard, systemd and NetworkManager, at the start of a line.
 ///
-/// Source: wg(8), systemd.netdev(5) and nm-settings-keyfile(5)
+/// Chosen: the names in the manuals wg(8), systemd.netdev(5) and nm-settings-keyfile(5)
 const SETTINGS: [&[u8]; 4] = [b"PrivateKey", b"PresharedKey", b"private-key", b"preshared-key"];
 
 /// Characters of base64 in a key of WireGuard: 32 bytes.

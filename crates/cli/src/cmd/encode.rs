@@ -160,7 +160,6 @@ impl Length {
 
 fn profile(text: &str) -> Result<DelayProfile, String> {
     let found = DelayProfile::ALL.into_iter().find(|profile| profile.name() == text);
-    let found = found.or((text == "flat").then_some(DelayProfile::Flat));
     found.ok_or_else(|| "give none, epa, eva or etu".to_owned())
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The multipath delay profiles of LTE's conformance tests, and [`DelayProfile::Flat`] for a signal with one path.
 ///
-/// In a configuration (serde), their names are those of [`DelayProfile::name`]; `flat` is another word for `none`.
+/// In a configuration (serde), their names are those of [`DelayProfile::name`].
 ///
 /// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4 (TS 36.104 Annex B.2 has the same)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub enum DelayProfile {
     /// One path, without delay.
     #[default]
-    #[serde(rename = "none", alias = "flat")]
+    #[serde(rename = "none")]
     Flat,
     /// Extended Pedestrian A: up to 0.41 µs.
     Epa,
