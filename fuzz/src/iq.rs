@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use airpace_live::iq::{Format, Joined, Meta, Piece, Reader, Segment, Source};
+use airpace_sdr::iq::{Format, Joined, Meta, Piece, Reader, Segment, Source};
 
 use super::choices::Choices;
 

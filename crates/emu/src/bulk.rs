@@ -5,9 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use airpace_rt::priority;
 use rustix::net::sockopt;
 
-use crate::{session, sys};
+use crate::session;
 
 /// The port of the end that waits.
 ///
@@ -84,7 +85,7 @@ impl Bulk {
             widen()?;
         }
         // Without it, the end is later on a busy machine, as every program is.
-        let _ = sys::run_first(PRIORITY);
+        let _ = priority::set_realtime(PRIORITY);
         let mut stream = self.connection(listening)?;
         match self.task {
             Task::Send => send(&mut stream, self.long).map(|()| 0.0),

@@ -33,7 +33,6 @@ pub mod address;
 mod attention;
 pub mod audit;
 pub mod bulk;
-pub mod clock;
 pub mod connections;
 pub mod crossing;
 mod error;
@@ -50,7 +49,6 @@ mod sys;
 pub mod turn;
 
 pub use audit::Audit;
-pub use clock::Clock;
 pub use crossing::World;
 pub use error::EmuError;
 pub use session::Session;

@@ -4,15 +4,16 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use airpace_rt::clock::Clock;
+use airpace_rt::priority;
 use hdrhistogram::Histogram;
 use rustix::event::{Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use crate::clock::Clock;
 use crate::session::{namespace_remedy, open_tun, tun_remedy};
 use crate::sys;
-use crate::turn::PRIORITY;
+use crate::turn::{MEMORY_TO_LOCK, PRIORITY};
 
 /// Why something cannot be had, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,7 +78,7 @@ pub fn tun() -> Result<(), Lack> {
 /// # Errors
 /// Why not.
 pub fn real_time() -> Result<(), Lack> {
-    in_thread(|| sys::run_first(PRIORITY)).map_err(|error| Lack {
+    in_thread(|| priority::set_realtime(PRIORITY)).map_err(|error| Lack {
         why: error.to_string(),
         remedy: "the capability CAP_SYS_NICE, or a limit `rtprio`".to_owned(),
     })
@@ -92,7 +93,7 @@ pub const REAL_TIME_PRIORITY: i32 = PRIORITY;
 /// Why not.
 pub fn memory_lock() -> Result<(), Lack> {
     // What this process has locked before is nothing.
-    let locked = sys::lock_memory().and_then(|()| Ok(rustix::mm::munlockall()?));
+    let locked = priority::lock_memory(MEMORY_TO_LOCK).and_then(|()| Ok(rustix::mm::munlockall()?));
     locked.map_err(|error| {
         let limit = match getrlimit(Resource::Memlock).current {
             Some(bytes) => format!("{} kB may be locked: {error}", bytes / 1024),
@@ -109,8 +110,9 @@ pub fn memory_lock() -> Result<(), Lack> {
 /// If it cannot have this priority.
 pub fn lateness(is_first: bool, lasting: Duration) -> io::Result<Lateness> {
     in_thread(move || {
+        priority::set_precise_timers();
         if is_first {
-            sys::run_first(PRIORITY)?;
+            priority::set_realtime(PRIORITY)?;
         }
         let mut late_ns =
             Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right");

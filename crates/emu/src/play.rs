@@ -15,48 +15,36 @@ pub mod virtually;
 use std::time::Duration;
 
 use airpace_core::Time;
-use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, Timespec};
-
-use crate::clock::monotonic_ns;
-use crate::sys;
+use airpace_rt::clock;
+use airpace_rt::sleeper::{Needs, Sleeper};
 
 /// Priority of the threads of players among real-time threads: below the emulator's.
 const PRIORITY: i32 = 5;
 
-/// How long before an instant a thread with real-time priority waits awake.
-///
-/// Chosen: as the emulator's.
-const AWAKE: Duration = Duration::from_micros(60);
-
 /// A thread that does things at their instants.
 struct Punctual {
-    awake: Duration,
+    sleeper: Sleeper,
 }
 
 impl Punctual {
-    /// Makes the calling thread one, with real-time priority if the process is allowed to.
+    /// Makes the calling thread one, with real-time priority if the process is allowed to. Returns whether it has that.
     fn thread() -> (Punctual, bool) {
-        let is_first = sys::run_first(PRIORITY).is_ok();
-        (Punctual { awake: if is_first { AWAKE } else { Duration::ZERO } }, is_first)
+        let needs = Needs { priority: Some(PRIORITY), rest: 0, max_sleep: Duration::MAX };
+        let sleeper = Sleeper::new(needs);
+        let is_realtime = sleeper.refused.is_none();
+        (Punctual { sleeper }, is_realtime)
     }
 
     /// Waits until the machine's monotonic clock shows `at_ns`. Returns what it shows then.
-    fn wait_until(&self, at_ns: u64) -> u64 {
-        let sleep_until = at_ns.saturating_sub(self.awake.as_nanos() as u64);
-        let time = Timespec {
-            tv_sec: (sleep_until / 1_000_000_000) as i64,
-            tv_nsec: (sleep_until % 1_000_000_000) as i64,
-        };
+    fn wait_until(&mut self, at_ns: u64) -> u64 {
+        let due = Time::from_nanos(at_ns);
         loop {
-            let now = monotonic_ns();
-            if now >= at_ns {
-                return now;
+            let now = clock::now();
+            if now >= due {
+                return now.as_nanos();
             }
-            if now < sleep_until {
-                // An interruption is no reason to stop waiting.
-                let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
-            }
+            // A signal may end the sleep early.
+            self.sleeper.wait(due, true, &mut [], |_| {});
         }
     }
 }

@@ -8,9 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use airpace_rt::clock;
 use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
-
-use crate::clock::{monotonic_ns, of_day_ns};
 
 /// Turns an open `/dev/net/tun` into the packet device `name` of the thread's network namespace.
 ///
@@ -68,41 +67,6 @@ pub(crate) fn fork() -> io::Result<Option<libc::pid_t>> {
         child => Ok(Some(child)),
     }
 }
-
-/// Makes the calling thread run before all threads without real-time priority.
-///
-/// # Errors
-/// If the process is not allowed to: it needs CAP_SYS_NICE or a limit `rtprio`.
-pub(crate) fn run_first(priority: i32) -> io::Result<()> {
-    // SAFETY: the structure is plain numbers, for which zero is valid, and lives to the end of the call; 0 is the
-    // calling thread. SCHED_RESET_ON_FORK keeps children from inheriting the priority.
-    let result = unsafe {
-        let mut parameters: libc::sched_param = std::mem::zeroed();
-        parameters.sched_priority = priority;
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Keeps the memory that the process has touched, and will touch, from being moved to disk.
-///
-/// # Errors
-/// If the process is not allowed to lock as much as it may use: it needs CAP_IPC_LOCK or a limit `memlock`.
-pub(crate) fn lock_memory() -> io::Result<()> {
-    use rustix::mm::MlockAllFlags as Flags;
-    rustix::mm::mlockall(Flags::CURRENT | Flags::FUTURE | Flags::ONFAULT)?;
-    // Under a limit, memory that is asked for later would be refused, and the program would end.
-    if Vec::<u8>::new().try_reserve_exact(MEMORY_TO_LOCK).is_err() {
-        rustix::mm::munlockall()?;
-        return Err(io::Error::other("the limit `memlock` is too low"));
-    }
-    Ok(())
-}
-
-/// Bytes that a process must be able to lock.
-///
-/// Chosen: all packets that may be under way, and as much again.
-const MEMORY_TO_LOCK: usize = 512 << 20;
 
 /// Lets signals that ask the processes of a group to end pass this one by. Returns those that it did not ignore already.
 pub(crate) fn ignore_requests_to_end() -> Vec<libc::c_int> {
@@ -200,7 +164,7 @@ pub(crate) fn receive_stamped(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Re
     // SAFETY: the message points to memory that lives to the end of the function, with its lengths.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
     let Ok(length) = usize::try_from(length) else { return Err(io::Error::last_os_error()) };
-    let (of_day, monotonic) = (of_day_ns(), monotonic_ns());
+    let (of_day, monotonic) = (clock::time_of_day_ns(), clock::now().as_nanos());
     let mut stamp = None;
     // SAFETY: the kernel has filled the message, so the macros walk over whole control messages inside `control`. A stamp
     // is read without regard to its alignment.
@@ -253,18 +217,18 @@ mod tests {
         let mut room = [0; 100];
         let none = receive_stamped(to.as_fd(), &mut room).unwrap_err();
         assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
-        let before = monotonic_ns();
+        let before = clock::now().as_nanos();
         from.send_to(b"hello", to.local_addr().unwrap()).unwrap();
         to.peek(&mut room).unwrap();
-        let came = monotonic_ns();
+        let came = clock::now().as_nanos();
         // The packet waits for its reader; the stamp does not.
         let mut turns = 0u64;
-        while monotonic_ns() == came || turns < 1_000 {
+        while clock::now().as_nanos() == came || turns < 1_000 {
             turns += 1;
         }
         let (length, at) = receive_stamped(to.as_fd(), &mut room).unwrap();
         assert_eq!(&room[..length], b"hello");
-        assert!(before <= at.unwrap() && at.unwrap() <= monotonic_ns());
+        assert!(before <= at.unwrap() && at.unwrap() <= clock::now().as_nanos());
     }
 
     #[test]

@@ -14,17 +14,18 @@ use airpace_core::{Bytes, DeviceId, Direction, Ecn, Time};
 use airpace_event::{Fate, Source};
 use airpace_path::Network;
 use airpace_radio::RadioReport;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use airpace_rt::clock::{Clock, thread_cpu};
+use airpace_rt::priority;
+use airpace_rt::sleeper::{Needs, Sleeper};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::address::Space;
 use crate::attention::{Attention, MAX_SLEEP};
 use crate::audit::{Audit, Meter};
-use crate::clock::{Clock, thread_cpu};
 use crate::connections::Connections;
 use crate::crossing::{Arrival, Crossing, End, Watcher, World};
 use crate::ip::{self, Foreign, Parsed};
 use crate::record::{Entry, Spool};
-use crate::sys;
 
 /// Priority of the emulator's thread among real-time threads.
 ///
@@ -39,22 +40,15 @@ const MOST_BYTES_UNDER_WAY: u64 = 256 << 20;
 /// Packets that are read from an interface before the next one has its turn, and what is due is carried out.
 const READ_AT_ONCE: usize = 64;
 
-/// How long before a deadline a thread with real-time priority stops sleeping and waits awake: timers come late.
+/// After spinning, the thread does not spin for this many times as long.
 ///
-/// Chosen: as long as a wake-up takes on a machine that is not busy. Twice as long took 3 % more of a core.
-const AWAKE: Duration = Duration::from_micros(30);
-
-/// How long a thread does not wait awake after it has done so, in lengths of [`AWAKE`].
-///
-/// Chosen: at most a quarter of the time goes into it, which leaves room for the work at 300 Mbit/s.
+/// Chosen: it spins for at most a quarter of the time, which leaves room for the work at 300 Mbit/s.
 const REST: u32 = 3;
 
-/// How long a thread with real-time priority works before it looks whether it has slept, and how long it sleeps if it has
-/// not: the kernel stops threads that take more than 0.95 s of a second for the rest of it, which is 50 ms.
+/// Bytes of memory that the process must be able to lock.
 ///
-/// Source: Linux sched-rt-group.rst (sched_rt_runtime_us). Chosen: far below a millisecond, the bound of a fit run.
-const WORKS_FOR: Duration = Duration::from_millis(2);
-const SLEEPS_FOR: Duration = Duration::from_micros(200);
+/// Chosen: all packets that may be under way, and as much again.
+pub(crate) const MEMORY_TO_LOCK: usize = 2 * MOST_BYTES_UNDER_WAY as usize;
 
 /// The largest packet that an interface can hand over.
 const MOST_PACKET_BYTES: usize = 65_535;
@@ -129,8 +123,10 @@ type Frame = Box<[u8]>;
 impl Turn {
     /// Runs until it is stopped.
     pub fn run(self, world: &World) -> Turned {
-        let not_real_time_because = sys::run_first(PRIORITY).err().map(|error| error.to_string());
-        let not_locked_because = sys::lock_memory().err().map(|error| error.to_string());
+        let needs = Needs { priority: Some(PRIORITY), rest: REST, max_sleep: MAX_SLEEP };
+        let mut sleeper = Sleeper::new(needs);
+        let not_real_time_because = sleeper.refused.as_ref().map(|error| error.to_string());
+        let not_locked_because = priority::lock_memory(MEMORY_TO_LOCK).err().map(|error| error.to_string());
         let mut room: Box<[u8]> = vec![0; MOST_PACKET_BYTES].into();
         let (clock, first) = match self.begins {
             Begins::AtOnce => (self.clock, None),
@@ -155,24 +151,18 @@ impl Turn {
             spool: self.spool,
             meter: Meter::new(),
             reports: self.reports.map(|listeners| listeners.send),
-            was_awake: clock.now(),
             attention: Attention::new(count, clock.now()),
         };
         let mut entrance =
             Entrance { space, device_of_slot, connections: Connections::default(), readable: vec![], room };
-        let awake = if not_real_time_because.is_none() { AWAKE } else { Duration::ZERO };
         let (began, cpu_before) = (clock.now(), thread_cpu());
-        let mut looked = (began, cpu_before);
         if let Some(length) = first {
             entrance.take(length, None, Duration::ZERO, &mut crossing, &mut ends);
         }
         while !self.stop.load(Ordering::Relaxed) {
             // While nothing is under way, nobody sees whether a deadline is met to the microsecond.
-            let awake = if ends.meter.bytes_under_way() > 0 { awake } else { Duration::ZERO };
-            if not_real_time_because.is_none() {
-                looked = sleep_at_times(clock, looked);
-            }
-            ends.wait_until(crossing.next(), awake, &mut entrance.readable);
+            let spins = ends.meter.bytes_under_way() > 0;
+            ends.wait_until(crossing.next(), spins, &mut sleeper, &mut entrance.readable);
             crossing.turn(clock.now(), &mut ends);
             entrance.read_readable(&mut crossing, &mut ends);
         }
@@ -184,23 +174,6 @@ impl Turn {
         audit.not_locked_because = not_locked_because;
         Turned { spool: ends.spool, connections: entrance.connections, audit }
     }
-}
-
-/// Sleeps a little if the thread did hardly sleep since it looked last. Returns when it looked and what it had worked then.
-fn sleep_at_times(clock: Clock, (at, worked): (Time, Duration)) -> (Time, Duration) {
-    let lasted = clock.now() - at;
-    if lasted < WORKS_FOR {
-        return (at, worked);
-    }
-    if is_restless(lasted, thread_cpu().saturating_sub(worked)) {
-        std::thread::sleep(SLEEPS_FOR);
-    }
-    (clock.now(), thread_cpu())
-}
-
-/// Whether a thread that has worked so long comes near the kernel's bound.
-fn is_restless(lasted: Duration, worked: Duration) -> bool {
-    worked > lasted.mul_f64(0.9)
 }
 
 /// Where packets come in.
@@ -295,36 +268,22 @@ struct Ends {
     spool: Spool,
     meter: Meter,
     reports: Option<SyncSender<Vec<Told>>>,
-    /// When the thread last waited awake.
-    was_awake: Time,
     attention: Attention,
 }
 
 impl Ends {
-    /// Waits until a packet can be read or `due` comes, and tells which interfaces have one: the devices', then the far
-    /// side's.
-    fn wait_until(&mut self, due: Time, awake: Duration, readable: &mut Vec<bool>) {
+    /// Waits until a packet can be read or until `due`. Sets which interfaces have a packet: those of the devices, then that of the
+    /// far side.
+    fn wait_until(&mut self, due: Time, spins: bool, sleeper: &mut Sleeper, readable: &mut Vec<bool>) {
+        let (clock, meter, attention) = (self.clock, &mut self.meter, &mut self.attention);
         let ports = self.ports.devices.iter().map(|(_, port)| port).chain([&self.ports.far]);
         let mut waiting: Vec<PollFd<'_>> = ports.map(|port| PollFd::new(port, PollFlags::IN)).collect();
-        let is_rested = due - self.was_awake >= awake * (REST + 1);
-        let awake = if is_rested { awake } else { Duration::ZERO };
-        loop {
-            let now = self.clock.now();
-            let left = due - now;
-            if left < awake {
-                self.was_awake = now;
-            }
-            let sleep = left.saturating_sub(awake).min(MAX_SLEEP);
-            let timeout = Timespec { tv_sec: 0, tv_nsec: sleep.subsec_nanos().into() };
-            let is_readable = poll(&mut waiting, Some(&timeout)).is_ok_and(|count| count > 0);
-            let woken = self.clock.now();
-            self.meter.absent(self.attention.checked(now, sleep, woken));
-            if is_readable || due <= woken || left > MAX_SLEEP {
-                readable.clear();
-                readable.extend(waiting.iter().map(|port| is_readable && !port.revents().is_empty()));
-                return;
-            }
-        }
+        let is_readable = sleeper.wait(clock.instant_of(due), spins, &mut waiting, |sleep| {
+            let [from, until] = [sleep.from, sleep.until].map(|instant| clock.reading_at(instant));
+            meter.absent(attention.checked(from, sleep.planned, until));
+        });
+        readable.clear();
+        readable.extend(waiting.iter().map(|port| is_readable && !port.revents().is_empty()));
     }
 }
 
@@ -378,22 +337,5 @@ impl Ends {
                 None
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_that_never_sleeps_stays_below_the_kernels_bound() {
-        let clock = Clock::start();
-        let looked = (clock.now() + Duration::from_secs(3_600), Duration::ZERO);
-        assert_eq!(sleep_at_times(clock, looked), looked, "it has just looked");
-        assert!(is_restless(WORKS_FOR, WORKS_FOR));
-        assert!(!is_restless(WORKS_FOR, WORKS_FOR / 2));
-        // If it did nothing but work and sleep.
-        let share = WORKS_FOR.as_secs_f64() / (WORKS_FOR + SLEEPS_FOR).as_secs_f64();
-        assert!(share < 0.95, "{share}");
     }
 }

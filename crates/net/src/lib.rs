@@ -26,19 +26,15 @@
 //! | [`qlog`] | logs of QUIC connections for viewers |
 //! | [`turn`] | the turning thread: socket, endpoint, app, deadlines |
 //! | [`radio`] | where radio reports of a live flow come from |
-//! | [`lateness`] | how late packets left |
 //! | [`socket`] | a UDP socket: groups of datagrams, when they came, marks and addresses |
-//! | [`clock`] | the machine's clocks |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod app;
 pub mod both;
 pub mod bulk;
-pub mod clock;
 pub mod hq;
 pub mod key;
-pub mod lateness;
 pub mod proxy;
 pub mod qlog;
 pub mod quic;
@@ -49,4 +45,3 @@ pub mod transfer;
 pub mod transport;
 pub mod turn;
 pub mod udp;
-mod wait;

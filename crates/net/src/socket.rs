@@ -13,9 +13,9 @@ use airpace_core::Bytes;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
-use crate::clock::Offset;
 use crate::sys::{self, AT_ONCE, Arrived, Leaving, MOST_PAYLOAD, MOST_SEGMENTS, Room};
 use crate::transport::{Inbound, Outbound};
+use airpace_rt::clock::Offset;
 
 /// The largest payload that a packet can carry: UDP's header is in its length.
 ///

@@ -1,5 +1,5 @@
 //! Calls of the operating system for which no safe wrapper exists: batches of datagrams with what comes along with
-//! them, what the kernel tells of TCP, and a thread's priority.
+//! them, and what the kernel tells of TCP.
 
 #![allow(unsafe_code)]
 
@@ -196,21 +196,6 @@ pub(crate) fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
         delivery_bps: info.delivery_rate.saturating_mul(8),
         unsent: info.notsent_bytes,
     })
-}
-
-/// Makes the calling thread run before all threads without real-time priority.
-///
-/// # Errors
-/// If the process is not allowed to: it needs CAP_SYS_NICE or a limit `rtprio`.
-pub(crate) fn run_first(priority: i32) -> io::Result<()> {
-    // SAFETY: the structure is plain numbers, for which zero is valid, and lives to the end of the call; 0 is the
-    // calling thread. SCHED_RESET_ON_FORK keeps children from inheriting the priority.
-    let result = unsafe {
-        let mut parameters: libc::sched_param = std::mem::zeroed();
-        parameters.sched_priority = priority;
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Control messages, aligned as they must be, and with room for all that is asked for.

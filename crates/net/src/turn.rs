@@ -10,15 +10,28 @@ use std::time::Duration;
 
 use airpace_cc::registry::DeviceFlows;
 use airpace_core::Time;
+use airpace_rt::clock::{self, thread_cpu};
+use airpace_rt::lateness::Lateness;
+use airpace_rt::sleeper::{Needs, Sleeper};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::app::App;
-use crate::clock::{self, thread_cpu};
-use crate::lateness::Lateness;
 use crate::radio::Radio;
 use crate::socket::Socket;
 use crate::transport::{ConnectionId, Endpoint, Event};
-use crate::wait::Sleeper;
+
+/// Real-time priority of the thread.
+///
+/// Chosen: below the emulator's, which may run on the same machine.
+pub(crate) const PRIORITY: i32 = 5;
+
+/// After spinning, the thread does not spin for this many times as long.
+///
+/// Chosen: it spins for at most a tenth of the time. A packet that leaves a little late lets the next one leave in time.
+const REST: u32 = 9;
+
+/// Maximum sleep, after which everything is checked again.
+const MAX_SLEEP: Duration = Duration::from_millis(500);
 
 /// Calls that take arrivals before something is sent.
 ///
@@ -138,7 +151,8 @@ pub struct Audit {
 impl<E: Endpoint, A: App> Turn<E, A> {
     /// Runs until the app is done, or until it is stopped. The calling thread does nothing else.
     pub fn run(self) -> Turned<E, A> {
-        let mut sleeper = Sleeper::new(self.wants_realtime);
+        let priority = self.wants_realtime.then_some(PRIORITY);
+        let mut sleeper = Sleeper::new(Needs { priority, rest: REST, max_sleep: MAX_SLEEP });
         let (began, cpu_before) = (clock::now(), thread_cpu());
         let mut turning = Turning {
             socket: self.socket,
@@ -170,12 +184,14 @@ impl<E: Endpoint, A: App> Turn<E, A> {
             if !has_more || turning.socket.is_full() {
                 slept_for = turning.sleep(&mut sleeper, &self.control);
             } else {
-                sleeper.rest_at_times();
+                sleeper.sleep_if_restless();
             }
         }
         let Turning { socket, endpoint, app, radios, lateness, .. } = turning;
         let (took, cpu) = (clock::now() - began, thread_cpu() - cpu_before);
-        let not_realtime_because = sleeper.refused;
+        let not_realtime_because = sleeper.refused.map(|error| {
+            format!("no real-time priority ({error}), so that packets may leave late on a busy machine; give the program CAP_SYS_NICE")
+        });
         let audit = Audit { lateness, took, cpu, turns, not_realtime_because, not_rebound_because };
         Turned { socket, endpoint, app, radios, audit }
     }
@@ -321,7 +337,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         let mut waiting = vec![PollFd::new(&self.socket, wanted), PollFd::new(&control.bell, PollFlags::IN)];
         let fds = self.radios.iter().filter_map(|radio| radio.fd());
         waiting.extend(fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let woke = sleeper.wait(due, &mut waiting);
+        let woke = sleeper.wait(due, true, &mut waiting, |_| {});
         let [rings, reports] = [1..2, 2..waiting.len()]
             .map(|places| woke && waiting[places].iter().any(|fd| !fd.revents().is_empty()));
         if rings {

@@ -19,7 +19,6 @@ use airpace_core::{Bytes, Ecn, Streams, Time};
 use airpace_net::app::App;
 use airpace_net::both::{Both, Transport};
 use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample, Traffic};
-use airpace_net::clock;
 use airpace_net::key::Key;
 use airpace_net::quic::{self, Identity, QuicEndpoint};
 use airpace_net::radio::{Lines, Place, Radio};
@@ -28,6 +27,7 @@ use airpace_net::transport::{ConnectionId, Endpoint, Event, Inbound, MSS, Outbou
 use airpace_net::turn::{Control, Turn, Turned};
 use airpace_net::udp::{UdpConfig, UdpEndpoint};
 use airpace_radio::{BitLayer, CarrierId, RadioReport, Scope, Slot, line};
+use airpace_rt::clock;
 use plain::Plain;
 use rustix::event::{PollFd, PollFlags, poll};
 

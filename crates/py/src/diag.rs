@@ -98,7 +98,7 @@ fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Ve
             raise::os(&error, &text, path)
         };
         let file = File::open(path).map_err(refused)?;
-        let expanded = airpace_live::log::expanded(&path.display().to_string(), Box::new(file));
+        let expanded = airpace_modem::log::expanded(&path.display().to_string(), Box::new(file));
         let (_, mut bytes) =
             expanded.map_err(|error| PyOSError::new_err(raise::in_python(&error.to_string())))?;
         loop {

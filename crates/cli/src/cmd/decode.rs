@@ -21,13 +21,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airpace_live::decode::{Decoding, Options};
-use airpace_live::iq::Format;
-use airpace_live::radio::hertz;
 use airpace_phy::Cell;
 use airpace_phy::dci::Audience;
 use airpace_phy::evidence::Caution;
 use airpace_radio::Rnti;
+use airpace_sdr::decode::{Decoding, Options};
+use airpace_sdr::iq::Format;
+use airpace_sdr::radio::hertz;
 use anyhow::bail;
 
 use self::align::Align;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use airpace_eval::Host;
 use airpace_eval::shell::quote;
-use airpace_live::radio;
+use airpace_sdr::radio;
 use serde_json::json;
 
 use super::Verdict;

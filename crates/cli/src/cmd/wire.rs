@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate, Time};
-use airpace_net::clock;
 use airpace_net::key::Key;
 use airpace_net::transfer::progress::{Progress, Stage};
 use airpace_net::transfer::{code, keys};
+use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail};
 use indicatif::{DecimalBytes, ProgressBar};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};

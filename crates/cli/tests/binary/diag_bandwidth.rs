@@ -12,7 +12,7 @@ use airpace_diag::grant::GrantReport;
 use airpace_diag::grant::report::Reports;
 use airpace_diag::source::Item;
 use airpace_diag::{Format, Message, ModemOptions, Radio};
-use airpace_live::modem::{Door, Recorded, Replay, ReplayOptions, serve};
+use airpace_modem::modem::{Door, Recorded, Replay, ReplayOptions, serve};
 use airpace_radio::{RadioReport, Scope, line};
 use serde_json::{Value, json};
 

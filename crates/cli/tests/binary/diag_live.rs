@@ -14,7 +14,7 @@ use airpace_core::Time;
 use airpace_diag::command::Request;
 use airpace_diag::modem::{Modem, ModemOptions};
 use airpace_diag::{Framing, LogCode, LogPacket, Mask, Radio, Stamp, frame};
-use airpace_live::source::Source;
+use airpace_modem::source::Source;
 use od::Od;
 use od::clock::now_ns;
 use rustix::process::{Pid, Signal, kill_process};

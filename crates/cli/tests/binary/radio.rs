@@ -37,7 +37,7 @@ fn what_is_said_of_a_radio_must_make_sense() {
 }
 
 #[cfg(feature = "sdr")]
-#[path = "../../../live/tests/soapy/module.rs"]
+#[path = "../../../sdr/tests/soapy/module.rs"]
 mod module;
 
 #[cfg(feature = "sdr")]

@@ -19,8 +19,8 @@ const WRITING: &[&str] = &[
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/files/src/", "it is that crate"),
     ("crates/testing/src/", "what tests share"),
-    ("crates/live/src/source", "a port is opened for reading and writing"),
-    ("crates/live/src/modem", "a terminal of its own is opened"),
+    ("crates/modem/src/source", "a port is opened for reading and writing"),
+    ("crates/modem/src/modem", "a terminal of its own is opened"),
     ("crates/emu/src/session/interfaces.rs", "a network interface is opened for reading and writing"),
 ];
 

@@ -11,8 +11,8 @@ use rustix::net::sockopt;
 
 use super::schedule::Schedule;
 use super::{Punctual, instant_ns};
-use crate::clock::monotonic_ns;
 use crate::sys;
+use airpace_rt::clock;
 
 /// The port at both ends.
 ///
@@ -78,7 +78,7 @@ pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
         sockopt::set_socket_send_buffer_size(&socket, SOCKET_BYTES)?;
     }
     sys::stamp_arrivals(socket.as_fd())?;
-    let ready_ns = monotonic_ns();
+    let ready_ns = clock::now().as_nanos();
     std::thread::scope(|scope| {
         let listening = std::thread::Builder::new().spawn_scoped(scope, || listen(&socket, part.until_ns))?;
         let notes = send(&socket, schedule, part)?;
@@ -89,7 +89,7 @@ pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
 
 /// Sends the part's packets, each at its time, and notes it.
 fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<Notes> {
-    let (punctual, is_first) = Punctual::thread();
+    let (mut punctual, is_first) = Punctual::thread();
     let own: Vec<_> = schedule
         .packets()
         .iter()
@@ -126,7 +126,7 @@ fn listen(socket: &UdpSocket, until_ns: u64) -> io::Result<Vec<(u32, u64)>> {
     let mut received = vec![];
     let mut room = vec![0; 65_536];
     loop {
-        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        let left = Duration::from_nanos(until_ns.saturating_sub(clock::now().as_nanos()));
         if left.is_zero() {
             return Ok(received);
         }
@@ -143,7 +143,7 @@ fn listen(socket: &UdpSocket, until_ns: u64) -> io::Result<Vec<(u32, u64)>> {
                         continue;
                     };
                     if let Ok(number) = u32::try_from(number) {
-                        received.push((number, at.unwrap_or_else(monotonic_ns)));
+                        received.push((number, at.unwrap_or_else(|| clock::now().as_nanos())));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

@@ -13,9 +13,9 @@ use airpace_path::Network;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Interfaces, read};
-use crate::clock::Clock;
 use crate::crossing::{Arrival, End, Watcher, World};
 use crate::ip;
+use airpace_rt::clock::Clock;
 
 /// The longest packet of a handshake: IPv6 and TCP with all the options that there is room for.
 ///

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airpace_core::{Bytes, Direction, Time};
-use airpace_emu::Clock;
 use airpace_emu::address::Space;
 use airpace_emu::record::Spool;
 use airpace_emu::turn::{Begins, Interfaces, Turn, Turned};
+use airpace_rt::clock::Clock;
 
 use super::replayed;
 use super::turning::{interface, packet};

@@ -16,7 +16,6 @@ use std::time::Duration;
 use airpace_cc::controller::{self, Ack, Control, Controller, Inspect, Loss};
 use airpace_core::{Bytes, Rate, Time};
 use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Sample, Traffic};
-use airpace_net::clock;
 use airpace_net::key::Key;
 use airpace_net::quic::{self, QuicEndpoint};
 use airpace_net::socket::{Buffers, Socket};
@@ -25,6 +24,7 @@ use airpace_net::transport::{
 };
 use airpace_net::turn::{self, Turn, Turned};
 use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use airpace_rt::clock;
 
 /// The rates that are held, in Mbit/s, and those between which steps go.
 const RATES: [f64; 5] = [10.0, 50.0, 200.0, 1_000.0, 2_500.0];

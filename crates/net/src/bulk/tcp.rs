@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use airpace_cc::controller::Inspect;
 use airpace_core::{Bytes, Rate, Time};
+use airpace_rt::{clock, priority};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
 use super::traffic::Source;
 use super::{CHUNK, Flow, LONGEST_ORDER, Order, PATTERN, RECORD_EVERY, Sample};
 use crate::transport::{ConnectionId, Figures};
-use crate::{clock, sys, wait};
+use crate::{sys, turn};
 
 /// What [`Sample::inspect`] has of a connection of the kernel's, beside the state of its loss recovery.
 pub const INSPECTED: [&str; 3] = ["srtt_ms", "min_rtt_ms", "delivery_rate_mbps"];
@@ -91,7 +92,7 @@ fn carry(
 ) -> Result<Carried, String> {
     let said = |error: std::io::Error| error.to_string();
     // Without it, the end is later on a busy machine, as every program is.
-    let _ = sys::run_first(wait::PRIORITY);
+    let _ = priority::set_realtime(turn::PRIORITY);
     stream.set_nonblocking(true).map_err(said)?;
     stream.set_nodelay(true).map_err(said)?;
     let source = Source::new(clock::now(), order.traffic);

@@ -18,7 +18,7 @@ use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, RadioReport, 
 use od::{Kpi, Od, Reading};
 
 use super::{Fed, Feeder};
-use crate::clock;
+use airpace_rt::clock;
 
 /// The RNTI of the reports: a board does not tell the phone's.
 ///

@@ -177,7 +177,7 @@ mod tests {
     use super::super::tests::report;
     use super::super::{Need, State};
     use super::*;
-    use crate::clock;
+    use airpace_rt::clock;
 
     /// Takes reports until so many came.
     fn take(fed: &mut Fed, wanted: usize) -> Vec<RadioReport> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::*;
-use crate::clock;
+use airpace_rt::clock;
 
 /// A datagram as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,6 @@ use airpace_cc::scheme::Ends;
 use airpace_core::{Bytes, Direction};
 use airpace_emu::bulk::{choose as kernel_choose, widen};
 use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample, tcp};
-use airpace_net::clock;
 use airpace_net::quic::{self, Identity, QuicEndpoint};
 use airpace_net::radio::{Lines, Place, Radio};
 use airpace_net::socket::{Buffers, Socket};
@@ -19,6 +18,7 @@ use airpace_net::transfer::{code, steering};
 use airpace_net::transport::Endpoint;
 use airpace_net::turn::{Control, Turn};
 use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail, ensure};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 

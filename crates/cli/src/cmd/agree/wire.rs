@@ -132,7 +132,7 @@ impl Play<'_> {
         };
         let mut staged =
             Stage::make(world.devices, Far::Own)?.turn(world, Begins::AtOnce, reports, self.folder)?;
-        let started = staged.clock.start_ns();
+        let started = staged.clock.start_instant().as_nanos();
         let far = staged.session.space().address_v4().to_string();
         let key = airpace_net::key::Key::random().map_err(anyhow::Error::msg)?;
         let (mut servers, mut clients, mut names) = (vec![], vec![], vec![]);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use airpace_live::iq::{Error, Joined, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
-use airpace_live::radio;
+use airpace_sdr::iq::{Error, Joined, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
+use airpace_sdr::radio;
 use anyhow::{anyhow, bail};
 
 use super::{Args, tables};

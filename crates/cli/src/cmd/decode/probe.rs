@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use airpace_live::iq::{Format, Piece, Reader, Source, Until};
 use airpace_phy::{Cell, Heard, Listener, listen};
+use airpace_sdr::iq::{Format, Piece, Reader, Source, Until};
 
 use super::stats::describe;
 use crate::terminal::thousands;

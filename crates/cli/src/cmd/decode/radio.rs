@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use airpace_live::radio::{Gain, Settings, channels, hertz, ppm};
+use airpace_sdr::radio::{Gain, Settings, channels, hertz, ppm};
 use anyhow::anyhow;
 
 /// Receivers of a radio.

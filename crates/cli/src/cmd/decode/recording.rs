@@ -2,11 +2,11 @@
 
 use airpace_core::Direction;
 use airpace_eval::tables::decoded::Gain;
-use airpace_live::decode::{End, PendingSubframes};
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::Follower;
 use airpace_phy::found::Found;
 use airpace_radio::{CarrierId, Rnti};
+use airpace_sdr::decode::{End, PendingSubframes};
 use serde_json::{Value, json};
 
 use super::Args;

@@ -4,10 +4,10 @@ use std::io::{Error, Write};
 use std::path::Path;
 
 use airpace_files::{Growing, remedy};
-use airpace_live::decode::Reports;
 use airpace_phy::decoder::Reading;
 use airpace_radio::fusion::Fused;
 use airpace_radio::{CarrierId, Rnti, line};
+use airpace_sdr::decode::Reports;
 
 use crate::cmd::outputs;
 use crate::terminal::{self, count};

@@ -4,14 +4,14 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use airpace_live::decode::{CarrierEvent, DecodeEvent, End};
-use airpace_live::iq::Source;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
 use airpace_radio::align::{Leap, Shift};
 use airpace_radio::{CarrierId, Rnti};
+use airpace_sdr::decode::{CarrierEvent, DecodeEvent, End};
+use airpace_sdr::iq::Source;
 use anyhow::anyhow;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

@@ -18,6 +18,6 @@ pub fn run(_: &Args) -> anyhow::Result<Verdict> {
     // Signals that end the daemon must not end its guard.
     ctrlc::set_handler(|| {}).context("cannot keep signals off")?;
     let port = std::io::stdout().as_fd().try_clone_to_owned().context("cannot take over the port")?;
-    airpace_live::guard::stand(std::io::stdin().lock(), port).context("cannot give the modem back")?;
+    airpace_modem::guard::stand(std::io::stdin().lock(), port).context("cannot give the modem back")?;
     Ok(Verdict::Fine)
 }

@@ -206,5 +206,5 @@ fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>,
     } else {
         Box::new(bar.wrap_read(opened(path)?))
     };
-    Ok(airpace_live::log::expanded(&path.display().to_string(), file)?)
+    Ok(airpace_modem::log::expanded(&path.display().to_string(), file)?)
 }

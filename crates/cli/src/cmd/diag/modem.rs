@@ -11,7 +11,7 @@ use std::time::Duration;
 use airpace_diag::command::Request;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{Buffering, Message, ModemOptions, Radio};
-use airpace_live::modem::{Cut, Door, Next, Notice, Recorded, Replay, ReplayOptions, ServeStats, serve};
+use airpace_modem::modem::{Cut, Door, Next, Notice, Recorded, Replay, ReplayOptions, ServeStats, serve};
 use anyhow::{Context, bail};
 use serde_json::json;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use airpace_diag::grant::Grants;
 use airpace_diag::kpi::{KpiError, Subscription};
 use airpace_diag::log;
-use airpace_live::daemon::{DRAIN_EVERY, Options};
-use airpace_live::source::Source;
+use airpace_modem::daemon::{DRAIN_EVERY, Options};
+use airpace_modem::source::Source;
 use anyhow::Context;
 
 /// Where the modem's diagnostic port is. Who flattens this puts [`PORTS`] into a group that wants one of them.

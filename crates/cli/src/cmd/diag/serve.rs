@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_core::plain::plain;
-use airpace_live::daemon::{Daemon, Notice, Options};
-use airpace_live::metrics::MetricsServer;
+use airpace_modem::daemon::{Daemon, Notice, Options};
+use airpace_modem::metrics::MetricsServer;
 use anyhow::Context;
 use serde_json::json;
 

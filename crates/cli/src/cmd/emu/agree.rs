@@ -125,7 +125,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let until = last + LISTEN_ON;
     let mut staged = stage.turn(&world, Begins::AtOnce, None, &folder.path)?;
     let clock = staged.clock;
-    let part = (clock.start_ns() + START.as_nanos(), clock.start_ns() + until.as_nanos());
+    let part = (
+        clock.start_instant().as_nanos() + START.as_nanos(),
+        clock.start_instant().as_nanos() + until.as_nanos(),
+    );
     let players = players(&world, &staged.session, &csv, part, &folder.path)?;
     let mut numbers = vec![];
     for player in &players {
@@ -155,7 +158,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let judged = finish::finish(run, ran, Logs::default(), is_silent)?;
     let passages = passages.with_context(|| judged.audit.unfit_because.join("; "))?;
     let packets = busy(is_silent, "virtual time, packets as sent", || {
-        compare(&world, &schedule, &as_scheduled, &passages, &notes, clock.start_ns())
+        compare(&world, &schedule, &as_scheduled, &passages, &notes, clock.start_instant().as_nanos())
     });
     let mut unfit_because = judged.audit.unfit_because.clone();
     if notes.iter().any(|it| it.ready_ns > part.0) {

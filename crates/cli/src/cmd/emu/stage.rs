@@ -15,7 +15,8 @@ use airpace_emu::connections::Connections;
 use airpace_emu::record::{Record, Spool};
 use airpace_emu::session::{Control, Far, Program, ProgramEnd, SessionPlan, Spot};
 use airpace_emu::turn::{Begins, Interfaces, Listeners, Turn, Turned};
-use airpace_emu::{Audit, Clock, Session, World};
+use airpace_emu::{Audit, Session, World};
+use airpace_rt::clock::Clock;
 use anyhow::{Context, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

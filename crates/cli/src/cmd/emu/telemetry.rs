@@ -20,9 +20,9 @@ use airpace_diag::{ModemOptions, Radio, Stamp};
 use airpace_emu::reports::{self, ReportSocket, socket_name};
 use airpace_emu::turn::{Listeners, Told};
 use airpace_event::Source;
-use airpace_live::daemon::{DRAIN_EVERY, Daemon, Options};
-use airpace_live::modem::{Door, Next, Stamped, TimedPacket, serve};
-use airpace_live::source::Source as Port;
+use airpace_modem::daemon::{DRAIN_EVERY, Daemon, Options};
+use airpace_modem::modem::{Door, Next, Stamped, TimedPacket, serve};
+use airpace_modem::source::Source as Port;
 use airpace_radio::RadioReport;
 use anyhow::Context;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use airpace_live::iq::{Format, Writer};
+use airpace_sdr::iq::{Format, Writer};
 use anyhow::bail;
 use indicatif::DecimalBytes;
 

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use airpace_bpf::feed::Told;
 use airpace_cc::ack_trace::{self, Reader};
 use airpace_core::Time;
-use airpace_net::clock;
 use airpace_net::radio::{Need, Radio};
 use airpace_radio::RadioReport;
 use airpace_radio::line::from_line;
+use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use airpace_cc::SchemeSpec;
 use airpace_cc::controller::Inspect;
 use airpace_core::Time;
-use airpace_live::source::Source;
+use airpace_modem::source::Source;
 use airpace_net::radio::{Account, Board, Heard, Lack, Lines, Need, Place, Radio, STALE_AFTER, State};
 use airpace_net::transfer::steering;
 use anyhow::{Context, anyhow};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use airpace_live::daemon::{Daemon, Notice};
-use airpace_live::source::Source;
+use airpace_modem::daemon::{Daemon, Notice};
+use airpace_modem::source::Source;
 use anyhow::{Context, bail};
 
 use super::super::input::Sink;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airpace_core::{Rng, Streams, Time};
 use airpace_diag::{Buffering, LogCode, ModemOptions, Radio, Stamp};
-use airpace_live::modem::{Door, Next, Stamped, TimedPacket, serve};
+use airpace_modem::modem::{Door, Next, Stamped, TimedPacket, serve};
 use anyhow::{Context, bail};
 use od::clock::now_ns;
 

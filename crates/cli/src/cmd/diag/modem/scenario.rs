@@ -8,7 +8,7 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_diag::Radio;
 use airpace_diag::compose::Composed;
-use airpace_live::modem::{Next, Stamped, TimedPacket};
+use airpace_modem::modem::{Next, Stamped, TimedPacket};
 use anyhow::anyhow;
 
 use crate::cmd::diag::simulated::Simulated;

@@ -5,8 +5,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use airpace_diag::kpi::Subscription;
-use airpace_live::daemon::{Daemon, Notice, Tapped};
-use airpace_live::source::Source;
+use airpace_modem::daemon::{Daemon, Notice, Tapped};
+use airpace_modem::source::Source;
 use od::clock::now_ns;
 use od::reader::GIVE_UP_AFTER;
 use od::{Kpi, Od};

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use airpace_diag::Radio as OfModem;
 use airpace_diag::grant::prompt::Prompt;
-use airpace_live::daemon::{Daemon, Notice, Packet};
-use airpace_live::source::Source;
-use airpace_net::clock;
+use airpace_modem::daemon::{Daemon, Notice, Packet};
+use airpace_modem::source::Source;
 use airpace_net::radio::{Fed, Feeder, Radio};
+use airpace_rt::clock;
 use anyhow::Context;
 
 use crate::cmd::diag::port::{ListenArgs, about_grants};

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airpace_live::decode::{DecodeEvent, Decoding, Options, ReportStream};
-use airpace_live::iq::{Format, Lag, Paced, Reader, Source, Until};
-use airpace_live::radio::{self, Settings, hertz};
-use airpace_net::clock;
 use airpace_net::radio::{Fed, Feeder, Radio};
 use airpace_phy::decoder::Output;
 use airpace_phy::evidence::Caution;
 use airpace_phy::ladder::Rung;
 use airpace_radio::Rnti;
 use airpace_radio::fusion::Fused;
+use airpace_rt::clock;
+use airpace_sdr::decode::{DecodeEvent, Decoding, Options, ReportStream};
+use airpace_sdr::iq::{Format, Lag, Paced, Reader, Source, Until};
+use airpace_sdr::radio::{self, Settings, hertz};
 use anyhow::{Context, anyhow, bail};
 
 use crate::cmd::decode::{patience, rnti, which_cell};
@@ -73,7 +73,7 @@ impl Wanted {
                 "patience" => wait = patience(value).map_err(refused)?,
                 "rate" if !is_radio => rate = Some(hertz(value).map_err(refused)?),
                 "format" if !is_radio => {
-                    let read = value.parse().map_err(|error: airpace_live::iq::NoFormat| error.to_string());
+                    let read = value.parse().map_err(|error: airpace_sdr::iq::NoFormat| error.to_string());
                     format = Some(read.map_err(refused)?);
                 }
                 // A name may have commas.
@@ -131,7 +131,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     // The errors contain their cause in their text.
-    let told = |error: airpace_live::iq::Error| anyhow!("--radio {error}");
+    let told = |error: airpace_sdr::iq::Error| anyhow!("--radio {error}");
     let (name, source, lag): (_, Box<dyn Source>, Option<Arc<Lag>>) = match &wanted.origin {
         Origin::File(path, rate, format) => {
             let reader = Reader::open(path, (*rate, *format)).map_err(told)?;

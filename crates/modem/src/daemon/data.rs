@@ -14,6 +14,7 @@ use airpace_diag::frame;
 use airpace_diag::kpi::{Carriers, Extractor, Subscription, Wanted};
 use airpace_diag::session::{Line, Original, Session, SessionOptions, State, Trouble};
 use airpace_diag::{Control, Drain, Evenness};
+use airpace_rt::priority;
 use od::clock::now_ns;
 use od::{Entry, Publisher, SlotId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,7 +22,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{DataMessage, Notice, Order, Packet, Tapped};
 use crate::metrics::Metrics;
 use crate::source::{Port, Source};
-use crate::sys;
 
 /// Bytes that are read at once.
 ///
@@ -141,11 +141,11 @@ impl Data {
     pub fn run(mut self) {
         if self.parts.wants_realtime {
             let locked = rustix::mm::MlockAllFlags::CURRENT | rustix::mm::MlockAllFlags::ONFAULT;
-            let realtime = sys::run_first(PRIORITY).and_then(|()| Ok(rustix::mm::mlockall(locked)?));
+            let realtime = priority::set_realtime(PRIORITY).and_then(|()| Ok(rustix::mm::mlockall(locked)?));
             self.note(Notice::Realtime(realtime));
         } else {
             // Where the kernel refuses, readings come as late as other programs let them.
-            let _ = sys::take_short_turns();
+            let _ = priority::request_short_slices();
         }
         let (mut pause, mut is_told) = (PAUSES[0], false);
         while !self.is_leaving {

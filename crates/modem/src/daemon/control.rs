@@ -11,6 +11,7 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_diag::kpi::{KPIS, Kind, KpiError, Subscription, Wanted, What};
 use airpace_diag::{Drain, Radio};
+use airpace_rt::priority;
 use od::clock::now_ns;
 use od::control::{Host, KpiInfo, Refusal, Server};
 use od::{Board, SlotId};
@@ -21,7 +22,6 @@ use super::{DataMessage, Notice, Order};
 use crate::guard::Guard;
 use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
-use crate::sys;
 
 /// How often the thread looks for requests of programs while it drains, and wakes up for messages of the data thread while
 /// it does not.
@@ -137,9 +137,9 @@ impl Control {
     pub fn run(mut self) {
         if self.wants_realtime {
             // The data thread reports whether this is permitted.
-            let _ = sys::run_first(PRIORITY);
+            let _ = priority::set_realtime(PRIORITY);
         } else {
-            let _ = sys::take_short_turns();
+            let _ = priority::request_short_slices();
         }
         let (mut is_leaving, mut tally_at, mut look_at) = (false, Time::ZERO, Time::ZERO);
         loop {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use airpace_live::iq::{Error, Format, Piece, Source};
-use airpace_live::radio::{self, Settings, Tuned};
 use airpace_phy::Complex32;
+use airpace_sdr::iq::{Error, Format, Piece, Source};
+use airpace_sdr::radio::{self, Settings, Tuned};
 use tempfile::TempDir;
 
 use super::module;

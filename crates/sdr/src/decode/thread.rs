@@ -4,7 +4,7 @@ use std::sync::mpsc::SyncSender;
 
 use airpace_phy::Complex32;
 use airpace_phy::decoder::{Decoder, Options, Output};
-use rustix::time::{ClockId, clock_gettime};
+use airpace_rt::clock::thread_cpu;
 
 use super::{End, Error};
 use crate::iq::{self, Flaw, Piece, Source};
@@ -147,13 +147,13 @@ impl Thread {
     }
 
     fn push(&mut self, samples: &[Complex32]) -> Result<(), Stop> {
-        let before = cpu_us();
+        let before = thread_cpu();
         self.decoder.push(samples);
         let mut heard = vec![];
         while let Some(output) = self.decoder.pop() {
             heard.push(output);
         }
-        self.cost_us += cpu_us() - before;
+        self.cost_us += (thread_cpu() - before).as_nanos() as f64 / 1e3;
         self.untold += 1;
         let is_news = !heard.is_empty() || self.untold == MOST_UNTOLD;
         for output in heard {
@@ -187,10 +187,4 @@ impl Drop for Thread {
             let _ = self.tell(Event::End(Box::new(End { ladder: None, work: None, failure })));
         }
     }
-}
-
-/// Processor time of the calling thread.
-fn cpu_us() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }

@@ -1,4 +1,4 @@
-//! The machine's clocks.
+//! The machine's clocks, and a clock that starts at zero.
 
 use std::time::Duration;
 
@@ -8,6 +8,39 @@ use rustix::time::{ClockId, clock_gettime};
 /// The instant now: nanoseconds of `CLOCK_MONOTONIC`.
 pub fn now() -> Time {
     Time::from_nanos(nanos_of(ClockId::Monotonic))
+}
+
+/// A clock that showed zero when it was started. It follows the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Time,
+}
+
+impl Clock {
+    /// Starts a clock.
+    pub fn start() -> Clock {
+        Clock { start: now() }
+    }
+
+    /// The instant of the monotonic clock at which this clock was started.
+    pub fn start_instant(&self) -> Time {
+        self.start
+    }
+
+    /// The present reading.
+    pub fn now(&self) -> Time {
+        self.reading_at(now())
+    }
+
+    /// The reading at an instant of the monotonic clock; zero before the start.
+    pub fn reading_at(&self, instant: Time) -> Time {
+        Time::ZERO + (instant - self.start)
+    }
+
+    /// The instant of the monotonic clock at which this clock shows `reading`; [`Time::NEVER`] stays that.
+    pub fn instant_of(&self, reading: Time) -> Time {
+        self.start + (reading - Time::ZERO)
+    }
 }
 
 /// Processor time that the calling thread has used.
@@ -20,39 +53,45 @@ pub fn process_cpu() -> Duration {
     Duration::from_nanos(nanos_of(ClockId::ProcessCPUTime))
 }
 
+/// The time of day in nanoseconds since 1970.
+pub fn time_of_day_ns() -> u64 {
+    nanos_of(ClockId::Realtime)
+}
+
 fn nanos_of(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     // Both parts are never negative for these clocks.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What the clock of the time of day shows above the monotonic clock. The kernel stamps arrivals with the former.
+/// The difference between the time of day and the monotonic clock. The kernel stamps received datagrams with the time of day.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offset {
+pub struct Offset {
     /// The time of day less the monotonic time, in nanoseconds; it may wrap.
     nanos: u64,
-    /// When it was measured.
+    /// The instant of the measurement.
     at: Time,
 }
 
-/// A difference of two measurements that means that somebody has set the time of day.
+/// Minimum change between two measurements that means that somebody has set the time of day, and the maximum drift that is
+/// allowed in addition, in nanoseconds per second.
 ///
-/// Chosen: beside this, what a clock that is being adjusted gains on the other: at most 0.5 ms per second, here twice.
+/// Chosen: a clock that is being adjusted drifts by at most 0.5 ms per second; the drift here is twice that.
 const SET: Duration = Duration::from_millis(1);
 const ADJUSTED_PER_SECOND: u64 = 1_000_000;
 
-/// A measurement whose two looks at the monotonic clock are further apart is made again.
+/// Maximum distance of the two readings of the monotonic clock in a measurement; above it, the measurement is repeated.
 ///
-/// Chosen: looks take some tens of nanoseconds each, unless the thread is interrupted.
+/// Chosen: a reading takes some tens of nanoseconds, unless the thread is interrupted.
 const INTERRUPTED: Duration = Duration::from_micros(2);
 
 impl Offset {
-    /// Measures it.
-    pub(crate) fn measure() -> Offset {
+    /// Measures the difference.
+    pub fn measure() -> Offset {
         let mut best: Option<(Duration, Offset)> = None;
         for _ in 0..4 {
             let before = now();
-            let of_day = nanos_of(ClockId::Realtime);
+            let of_day = time_of_day_ns();
             let after = now();
             let width = after - before;
             let middle = before + width / 2;
@@ -63,25 +102,25 @@ impl Offset {
                 break;
             }
         }
-        best.expect("it was measured at least once").1
+        best.expect("at least one measurement was made").1
     }
 
-    /// When it was measured.
-    pub(crate) fn at(&self) -> Time {
+    /// The instant of the measurement.
+    pub fn at(&self) -> Time {
         self.at
     }
 
     /// Whether the time of day was set between an earlier measurement and this one.
-    pub(crate) fn was_set_since(&self, earlier: &Offset) -> bool {
+    pub fn was_set_since(&self, earlier: &Offset) -> bool {
         let moved = (self.nanos.wrapping_sub(earlier.nanos) as i64).unsigned_abs();
         let span = (self.at - earlier.at).as_nanos() as u64;
         moved > SET.as_nanos() as u64 + (span / 1_000).saturating_mul(ADJUSTED_PER_SECOND / 1_000_000)
     }
 
-    /// The instant at which the time of day was so many nanoseconds; not later than the measurement.
-    pub(crate) fn instant(&self, of_day_ns: u64) -> Time {
+    /// The instant at which the time of day was `of_day_ns`; not later than the measurement.
+    pub fn instant(&self, of_day_ns: u64) -> Time {
         let nanos = of_day_ns.wrapping_sub(self.nanos);
-        // One from before the machine was started wraps, and is no sound stamp.
+        // A time of day before the machine was started wraps, and is no sound stamp.
         Time::from_nanos(nanos).min(self.at)
     }
 }
@@ -91,9 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn readings_and_instants_are_inverse_to_each_other() {
+        let before = now();
+        let clock = Clock::start();
+        assert!(before <= clock.start_instant() && clock.now() <= Time::ZERO + (now() - before));
+        let reading = Time::from_millis(7);
+        assert_eq!(clock.reading_at(clock.instant_of(reading)), reading);
+        assert_eq!(clock.instant_of(Time::NEVER), Time::NEVER);
+        assert_eq!(clock.reading_at(Time::ZERO), Time::ZERO);
+    }
+
+    #[test]
     fn a_time_of_day_becomes_an_instant() {
         let before = now();
-        let of_day = nanos_of(ClockId::Realtime);
+        let of_day = time_of_day_ns();
         let after = now();
         let offset = Offset::measure();
         let instant = offset.instant(of_day);
@@ -104,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_is_told_from_one_that_is_adjusted() {
+    fn a_clock_that_was_set_differs_from_one_that_is_adjusted() {
         let earlier = Offset { nanos: 1_000_000_000_000, at: Time::from_secs(100) };
         let later = |nanos: i64, seconds: u64| Offset {
             nanos: earlier.nanos.wrapping_add_signed(nanos),

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use airpace_rt::clock::thread_cpu;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{Metrics, page};
 
@@ -28,7 +28,7 @@ const LONGEST_REQUEST: usize = 8_192;
 /// The thread rests this many times as long as it has worked: no flood of requests takes more than a tenth of a core.
 ///
 /// Chosen: a page takes a fraction of a millisecond, so an occasional request waits for a few of them.
-const REST: u64 = 9;
+const REST: u32 = 9;
 /// The longest uninterrupted rest: so slow clients are disconnected in time.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 /// Pages that the thread makes before it rests.
@@ -128,7 +128,7 @@ fn serve(
             return;
         }
         drop(waits);
-        let began_ns = work_ns();
+        let began = thread_cpu();
         let mut pages = 0;
         // A client with a bad request, or one that goes away, simply loses its connection.
         connections.retain_mut(|connection| {
@@ -152,17 +152,10 @@ fn serve(
             }
             connections.push(Connection { stream, since: Instant::now(), head: vec![], answer: None });
         }
-        let work_ns = work_ns() - began_ns;
-        worked_ns.fetch_add(work_ns, Ordering::Relaxed);
-        rest = Duration::from_nanos(REST * work_ns);
+        let worked = thread_cpu() - began;
+        worked_ns.fetch_add(worked.as_nanos() as u64, Ordering::Relaxed);
+        rest = worked * REST;
     }
-}
-
-/// Processor time that the calling thread has used, in ns. Time in which other threads have the processor does not
-/// count.
-fn work_ns() -> u64 {
-    let work = clock_gettime(ClockId::ThreadCPUTime);
-    work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
 /// A connection of a client.
@@ -310,7 +303,7 @@ mod tests {
         }
         // After each answer but the last, the server rested before it gave the next.
         let work = Duration::from_nanos((worked() - before) * 9 / 10);
-        assert!(work * REST as u32 <= began.elapsed(), "{work:?} of work in {:?}", began.elapsed());
+        assert!(work * REST <= began.elapsed(), "{work:?} of work in {:?}", began.elapsed());
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub const PLUGIN_PATH: &str = "SOAPY_SDR_PLUGIN_PATH";
 
 /// Compiles the radio for tests into a folder; `None` if there is no compiler.
 pub fn build(folder: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../live/tests/soapy/file_device.cpp");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdr/tests/soapy/file_device.cpp");
     let module = folder.join("libairpace_file.so");
     if !airpace_testing::has_program("c++", "g++") {
         return None;

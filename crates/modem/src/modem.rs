@@ -20,8 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use airpace_core::Time;
 use airpace_diag::command::Request;
 use airpace_diag::{LogCode, LogPacket, Modem, ModemOptions, ModemStats, Radio, Stamp};
-
-use crate::sys;
+use airpace_rt::priority;
 
 pub use door::Door;
 pub use replay::{Cut, Recorded, Replay, ReplayOptions};
@@ -108,7 +107,7 @@ pub fn serve(
     mut notice: impl FnMut(Notice),
 ) -> io::Result<ServeStats> {
     // A modem of silicon does not wait for the host's processor.
-    let _ = sys::take_short_turns();
+    let _ = priority::request_short_slices();
     let mut modem = Modem::new(options);
     let opened = Instant::now();
     let mut begun: Option<Begin> = None;

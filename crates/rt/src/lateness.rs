@@ -1,14 +1,14 @@
-//! How late packets left: the time from the instant at which a packet might leave to its hand-over to the kernel.
+//! How late an event loop was: the delays between deadlines and what was done at them.
 
 use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// The longest that is told apart from longer ones.
-const MOST: Duration = Duration::from_secs(10);
+/// Maximum delay that is recorded; longer delays count as this one.
+const MAX: Duration = Duration::from_secs(10);
 
-/// A distribution of delays, to about 1 %.
+/// A distribution of delays, with an error of about 1 %.
 #[derive(Clone)]
 pub struct Lateness {
     nanos: Histogram<u64>,
@@ -16,28 +16,28 @@ pub struct Lateness {
 
 impl Default for Lateness {
     fn default() -> Lateness {
-        let nanos = Histogram::new_with_bounds(1, MOST.as_nanos() as u64, 2);
+        let nanos = Histogram::new_with_bounds(1, MAX.as_nanos() as u64, 2);
         Lateness { nanos: nanos.expect("the bounds are sound") }
     }
 }
 
 impl Lateness {
-    /// Counts one.
+    /// Adds a delay.
     pub fn record(&mut self, late: Duration) {
         self.nanos.saturating_record(late.as_nanos().try_into().unwrap_or(u64::MAX));
     }
 
-    /// How many were counted.
+    /// Number of delays.
     pub fn count(&self) -> u64 {
         self.nanos.len()
     }
 
-    /// The delay that a share of them did not exceed; `None` before the first.
+    /// The quantile `share` (0 to 1) of the delays; `None` without a delay.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         (self.count() > 0).then(|| Duration::from_nanos(self.nanos.value_at_quantile(share)))
     }
 
-    /// The longest; `None` before the first.
+    /// The maximum delay; `None` without a delay.
     pub fn longest(&self) -> Option<Duration> {
         (self.count() > 0).then(|| Duration::from_nanos(self.nanos.max()))
     }
@@ -45,7 +45,7 @@ impl Lateness {
 
 impl fmt::Display for Lateness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(median), Some(most), Some(longest)) =
+        let (Some(median), Some(p99), Some(longest)) =
             (self.quantile(0.5), self.quantile(0.99), self.longest())
         else {
             return f.write_str("nothing was paced");
@@ -55,7 +55,7 @@ impl fmt::Display for Lateness {
             f,
             "{:.0} µs late in the median, 99 % within {:.0} µs, the worst {:.0} µs",
             micros(median),
-            micros(most),
+            micros(p99),
             micros(longest)
         )
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lateness_is_told_in_three_numbers() {
+    fn lateness_is_printed_as_three_numbers() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.to_string(), "nothing was paced");
         for micros in 1..=100 {
@@ -82,6 +82,6 @@ mod tests {
         assert_eq!(lateness.count(), 101);
         let text = lateness.to_string();
         assert!(text.starts_with("51 µs late in the median, 99 % within 1"), "{text}");
-        assert!(lateness.longest().unwrap() >= MOST);
+        assert!(lateness.longest().unwrap() >= MAX);
     }
 }

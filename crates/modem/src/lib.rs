@@ -1,0 +1,20 @@
+//! Modems by the wall clock: their diagnostic ports and logs, and the daemon that publishes KPIs.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`daemon`] | from the port to shared memory, on two threads |
+//! | [`metrics`] | the daemon's counters, and their page for Prometheus |
+//! | [`guard`] | the process that restores the modem if the daemon dies |
+//! | [`modem`] | an emulated modem for tests, behind a pseudo-terminal or a TCP port |
+//! | [`source`] | ports: serial, `/dev/diag`, TCP |
+//! | [`log`] | logs of modems in files, compressed or not |
+
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod daemon;
+pub mod guard;
+pub mod log;
+pub mod metrics;
+pub mod modem;
+pub mod source;
+mod sys;

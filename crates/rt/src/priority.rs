@@ -1,0 +1,85 @@
+//! How the kernel schedules the calling thread, and whether the memory of the process stays in RAM.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::num::NonZeroU64;
+
+/// Gives the calling thread a real-time priority: it then runs before all threads without one. Threads and processes that it
+/// starts do not inherit the priority.
+///
+/// # Errors
+/// The process lacks the permission: the capability CAP_SYS_NICE, or a limit `rtprio`.
+pub fn set_realtime(priority: i32) -> io::Result<()> {
+    // SAFETY: the structure is plain numbers, for which zero is valid, and lives to the end of the call; 0 is the
+    // calling thread.
+    let result = unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Requests short time slices for the calling thread: it then runs soon after it wakes up, also while other threads compute,
+/// and gets no more processor time than without. No permission is needed. Linux before 6.12 ignores the request.
+///
+/// Source: Linux include/uapi/linux/sched/types.h (struct sched_attr)
+///
+/// # Errors
+/// The kernel refuses, as in a sandbox.
+pub fn request_short_slices() -> io::Result<()> {
+    /// The first version of the kernel's structure.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    // Chosen: the minimum of the kernel.
+    const SLICE_NS: u64 = 100_000;
+    // SAFETY: the call takes no pointer; 0 is the calling thread.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice,
+        priority: 0,
+        runtime_ns: SLICE_NS,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    // SAFETY: the structure lives to the end of the call and has the size that it names; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes timers of the calling thread fire at their instant. Without a real-time priority, the kernel delays them by up to 50 µs
+/// otherwise, to wake up less often.
+///
+/// Source: man-pages PR_SET_TIMERSLACK(2const)
+pub fn set_precise_timers() {
+    // Where the kernel refuses, timers stay as they were.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// Keeps the memory that the process uses now, and will use later, in RAM.
+///
+/// # Errors
+/// The process lacks the permission to lock `bytes`: the capability CAP_IPC_LOCK, or a limit `memlock`.
+pub fn lock_memory(bytes: usize) -> io::Result<()> {
+    use rustix::mm::MlockAllFlags as Flags;
+    rustix::mm::mlockall(Flags::CURRENT | Flags::FUTURE | Flags::ONFAULT)?;
+    // Under a limit, later allocations would be refused, and the program would abort.
+    if Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+        rustix::mm::munlockall()?;
+        return Err(io::Error::other("the limit `memlock` is too low"));
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! The sleep of an event loop: exact to some microseconds, and never so little that the kernel stops a thread with real-time
+//! priority.
+
+use std::io;
+use std::time::Duration;
+
+use airpace_core::Time;
+use rustix::event::{PollFd, Timespec, poll};
+
+use crate::clock::{self, thread_cpu};
+use crate::priority;
+
+/// Time before a deadline from which on a thread with real-time priority spins instead of sleeping, because timers fire late.
+///
+/// Chosen: the duration of a wake-up on an idle machine. Twice as long took 3 % more of a core.
+const SPIN: Duration = Duration::from_micros(30);
+
+/// Interval at which a thread with real-time priority checks whether it has slept, and how long it sleeps if it has not: the kernel
+/// stops threads that use more than 0.95 s of a second for the rest of that second, 50 ms.
+///
+/// Source: Linux sched-rt-group.rst (sched_rt_runtime_us). Chosen: far below a millisecond, which is the maximum lateness of a
+/// fit emulated run, and below what a pacer may send late.
+const CHECK_EVERY: Duration = Duration::from_millis(2);
+const FORCED_SLEEP: Duration = Duration::from_micros(200);
+
+/// What an event loop asks of its sleeper.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// The real-time priority that the thread requests; `None` for an ordinary thread.
+    pub priority: Option<i32>,
+    /// After spinning, the thread does not spin again for this many times [`SPIN`]. So it spins for at most 1 / (1 + this) of the
+    /// time.
+    pub rest: u32,
+    /// Maximum duration of a wait.
+    pub max_sleep: Duration,
+}
+
+/// A sleep within a wait, in instants of the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Sleep {
+    /// When it started.
+    pub from: Time,
+    /// Its maximum duration.
+    pub planned: Duration,
+    /// When the thread ran again.
+    pub until: Time,
+}
+
+/// Sleeps for the thread that made it.
+#[derive(Debug)]
+pub struct Sleeper {
+    needs: Needs,
+    /// Time before a deadline from which on the thread spins.
+    spin: Duration,
+    /// When the thread last started to spin.
+    spun_at: Time,
+    /// With real-time priority: when the thread last checked whether it sleeps, and its processor time then.
+    checked: Option<(Time, Duration)>,
+    /// Why the thread has no real-time priority, if it requested one.
+    pub refused: Option<io::Error>,
+}
+
+impl Sleeper {
+    /// A sleeper for the calling thread, which requests its priority here.
+    pub fn new(needs: Needs) -> Sleeper {
+        priority::set_precise_timers();
+        let requested = needs.priority.map(priority::set_realtime);
+        let is_realtime = matches!(requested, Some(Ok(())));
+        Sleeper {
+            needs,
+            spin: if is_realtime { SPIN } else { Duration::ZERO },
+            spun_at: Time::ZERO,
+            checked: is_realtime.then(|| (clock::now(), thread_cpu())),
+            refused: requested.and_then(Result::err),
+        }
+    }
+
+    /// Waits until a descriptor is ready, until the instant `due`, or for [`Needs::max_sleep`]. It spins for the last microseconds
+    /// only if `spins`. `slept` is called after each sleep. Returns whether a descriptor is ready.
+    pub fn wait(
+        &mut self,
+        due: Time,
+        spins: bool,
+        descriptors: &mut [PollFd<'_>],
+        mut slept: impl FnMut(Sleep),
+    ) -> bool {
+        self.sleep_if_restless();
+        let is_rested = due - self.spun_at >= self.spin * (self.needs.rest + 1);
+        let spin = if spins && is_rested { self.spin } else { Duration::ZERO };
+        loop {
+            let from = clock::now();
+            let left = due - from;
+            if !left.is_zero() && left < spin {
+                self.spun_at = from;
+            }
+            let planned = left.saturating_sub(spin).min(self.needs.max_sleep);
+            let timeout = Timespec {
+                tv_sec: planned.as_secs().try_into().unwrap_or(i64::MAX),
+                tv_nsec: planned.subsec_nanos().into(),
+            };
+            let is_ready = poll(descriptors, Some(&timeout)).is_ok_and(|count| count > 0);
+            let until = clock::now();
+            slept(Sleep { from, planned, until });
+            if is_ready || due <= until || left > self.needs.max_sleep {
+                return is_ready;
+            }
+        }
+    }
+
+    /// Sleeps briefly if the thread has real-time priority and has hardly slept since the last check. A loop that does not wait
+    /// calls this instead.
+    pub fn sleep_if_restless(&mut self) {
+        let Some((at, worked)) = self.checked else { return };
+        let passed = clock::now() - at;
+        if passed < CHECK_EVERY {
+            return;
+        }
+        if is_restless(passed, thread_cpu().saturating_sub(worked)) {
+            std::thread::sleep(FORCED_SLEEP);
+        }
+        self.checked = Some((clock::now(), thread_cpu()));
+    }
+}
+
+/// Whether a thread that worked for this part of the time comes near the kernel's limit.
+fn is_restless(passed: Duration, worked: Duration) -> bool {
+    worked > passed.mul_f64(0.9)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{EventfdFlags, PollFlags, eventfd};
+
+    use super::*;
+
+    #[test]
+    fn it_sleeps_until_the_deadline_and_not_less() {
+        let max_sleep = Duration::from_millis(500);
+        for priority in [None, Some(5)] {
+            let mut sleeper = Sleeper::new(Needs { priority, rest: 9, max_sleep });
+            let never = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+            let ready = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
+            for micros in [0, 1, 20, 40, 100, 1_000, 3_000, 700_000] {
+                let due = clock::now() + Duration::from_micros(micros);
+                let mut sleeps = vec![];
+                let mut descriptors = [PollFd::new(&never, PollFlags::IN)];
+                assert!(!sleeper.wait(due, true, &mut descriptors, |sleep| sleeps.push(sleep)));
+                let woke = clock::now();
+                assert!(woke >= due || micros > 500_000, "{micros} µs; only long waits end early");
+                assert!(sleeps.iter().all(|sleep| sleep.planned <= max_sleep && sleep.from <= sleep.until));
+                assert!(
+                    sleeps.last().is_some_and(|sleep| sleep.until <= woke),
+                    "the last sleep was reported"
+                );
+                let far = clock::now() + Duration::from_secs(3_600);
+                let mut descriptors = [PollFd::new(&ready, PollFlags::IN)];
+                assert!(
+                    sleeper.wait(far, true, &mut descriptors, |_| {}),
+                    "a ready descriptor ends the wait"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_never_sleeps_stays_below_the_kernels_limit() {
+        assert!(is_restless(CHECK_EVERY, CHECK_EVERY));
+        assert!(!is_restless(CHECK_EVERY, CHECK_EVERY / 2));
+        // If the thread only worked and slept.
+        let share = CHECK_EVERY.as_secs_f64() / (CHECK_EVERY + FORCED_SLEEP).as_secs_f64();
+        assert!(share < 0.95, "{share}");
+    }
+}

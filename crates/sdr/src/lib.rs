@@ -1,0 +1,13 @@
+//! Sampled radio: samples from files and radios, and the threads that decode them.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`iq`] | radio samples in files |
+//! | [`radio`] | radio samples from radios, through SoapySDR |
+//! | [`decode`] | from samples to all users' grants: a decoder and a thread for each carrier, and their events in one order |
+
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod decode;
+pub mod iq;
+pub mod radio;
