@@ -17,13 +17,20 @@ const PRIVATE: &[u8] = b"PRIVATE KEY";
 /// Bytes between both: `ENCRYPTED `, `OPENSSH ` and others.
 const LONGEST_KIND: usize = 64;
 
-/// Characters of base64 after PEM's line, from which on they are a key.
+/// Minimum number of base64 characters after PEM's line that count as a key, and the same where quotes or marks of a comment
+/// stand between, so that the name of a variable is none.
+///
+/// Chosen: a line of a key has 64 characters.
 const KEY_CHARACTERS: usize = 16;
+const QUOTED_KEY_CHARACTERS: usize = 32;
 
-/// The names of keys in the settings of WireGuard, systemd and NetworkManager, at the start of a line.
+/// The names of keys in the settings of WireGuard, systemd and NetworkManager, at the start of a line, in any case of letters.
 ///
 /// Chosen: the names in the manuals wg(8), systemd.netdev(5) and nm-settings-keyfile(5)
-const SETTINGS: [&[u8]; 4] = [b"PrivateKey", b"PresharedKey", b"private-key", b"preshared-key"];
+const SETTINGS: [&[u8]; 4] = [b"privatekey", b"presharedkey", b"private-key", b"preshared-key"];
+
+/// How these names end.
+const SETTING_ENDS: [&[u8]; 3] = [b"Key", b"key", b"KEY"];
 
 /// Characters of base64 in a key of WireGuard: 32 bytes.
 const SETTING_CHARACTERS: usize = 43;
@@ -43,9 +50,9 @@ fn is_in_text(part: &[u8], is_first: bool) -> bool {
     let begins_a_line = |at: usize| part[..at].last().map_or(is_first, |before| is_line_end(*before));
     memmem::find_iter(part, PRIVATE).any(|at| is_pem_label(part, at, is_first))
         || FIRST_WORDS.iter().any(|words| memmem::find_iter(part, words).any(begins_a_line))
-        || SETTINGS
-            .iter()
-            .any(|name| memmem::find_iter(part, name).any(|at| is_setting(part, at, name.len(), is_first)))
+        || SETTING_ENDS.iter().any(|words| {
+            memmem::find_iter(part, words).any(|at| is_setting(part, at + words.len(), is_first))
+        })
         || is_json_key(part)
 }
 
@@ -72,16 +79,18 @@ fn starts_a_line(part: &[u8], at: usize, is_first: bool) -> bool {
     if line == 0 { is_first || at > 0 } else { is_line_end(part[line - 1]) }
 }
 
-/// Whether the name of a setting at this place starts its line and has a key as its value.
-fn is_setting(part: &[u8], at: usize, name: usize, is_first: bool) -> bool {
+/// Whether the name of a setting ends at this place, starts its line and has a key as its value.
+fn is_setting(part: &[u8], end: usize, is_first: bool) -> bool {
+    let is_name = |name: &&&[u8]| end >= name.len() && part[end - name.len()..end].eq_ignore_ascii_case(name);
+    let Some(name) = SETTINGS.iter().find(is_name) else { return false };
     let is_key = |value: &[u8]| {
         let value = value.trim_ascii_start();
         value.len() > SETTING_CHARACTERS
             && value[..SETTING_CHARACTERS].iter().all(is_base64)
             && value[SETTING_CHARACTERS] == b'='
     };
-    let value = part[at + name..].trim_ascii_start().strip_prefix(b"=");
-    starts_a_line(part, at, is_first) && value.is_some_and(is_key)
+    let value = part[end..].trim_ascii_start().strip_prefix(b"=");
+    starts_a_line(part, end - name.len(), is_first) && value.is_some_and(is_key)
 }
 
 fn is_base64(byte: &u8) -> bool {
@@ -102,24 +111,28 @@ fn is_pem_label(part: &[u8], at: usize, is_first: bool) -> bool {
     starts_a_line(part, begin, is_first) || is_key_after_label(&part[at + PRIVATE.len()..])
 }
 
-/// Whether a key follows the words `PRIVATE KEY`: the line ends, perhaps by the escape of a string in JSON or YAML, and
-/// base64 or a header as of RFC 1421 comes next.
+/// Whether a key follows the words `PRIVATE KEY`: the line ends, perhaps by the escape of a string, or by its quotes, and
+/// base64 or a header of RFC 1421 comes next.
 fn is_key_after_label(rest: &[u8]) -> bool {
     let rest = rest.strip_prefix(b" BLOCK").unwrap_or(rest);
     let Some(mut rest) = rest.strip_prefix(b"-----") else { return false };
-    let all = rest.len();
+    let (all, mut least) = (rest.len(), KEY_CHARACTERS);
     loop {
         rest = match rest {
             [b'\\', b'n' | b'r' | b't', after @ ..] => after,
             [first, after @ ..] if first.is_ascii_whitespace() => after,
+            [b'"' | b'\'' | b'`' | b',' | b'#' | b'/' | b'>' | b'*' | b'.' | b';' | b'&', after @ ..] => {
+                least = QUOTED_KEY_CHARACTERS;
+                after
+            }
+            [b'+', b' ', after @ ..] => after,
             _ => break,
         };
     }
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
     let name = rest.iter().take_while(is_name).count();
     let is_header = name > 0 && rest[name..].starts_with(b": ");
-    rest.len() < all
-        && (is_header || rest.iter().take_while(|byte| is_base64(byte)).count() >= KEY_CHARACTERS)
+    rest.len() < all && (is_header || rest.iter().take_while(|byte| is_base64(byte)).count() >= least)
 }
 
 /// Whether a text holds a private or symmetric key in JSON.
@@ -261,6 +274,13 @@ mod tests {
             format!("{many}{{\"x\":{{\"d\" : \"jpsQ\", \"kty\" : \"EC\"}}}}"),
             format!("[Interface]\r\n  PrivateKey = {wireguard}\r\nListenPort = 51820\n"),
             format!("{many}\n[WireGuard]\npreshared-key={wireguard}\n"),
+            format!("[Interface]\nprivatekey={wireguard}\n"),
+            format!("{many}\nPRIVATEKEY = {wireguard}\n"),
+            // Strings of a program, line by line; a comment.
+            "\"-----BEGIN PRIVATE KEY-----\\n\"\n    \"MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0w\\n\""
+                .to_owned(),
+            "['-----BEGIN PRIVATE KEY-----',\n 'MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0w',".to_owned(),
+            "// -----BEGIN PRIVATE KEY-----\n// MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0w\n".to_owned(),
         ] {
             assert!(is_in(text.as_bytes(), 0) && is_in(text.as_bytes(), 4096), "{text}");
             let wide = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<u8>>();
@@ -276,6 +296,7 @@ mod tests {
             "see -----BEGIN PRIVATE KEY-----",
             "see -----BEGIN PRIVATE KEY-----\nthen the key",
             "format(\"-----BEGIN %s PRIVATE KEY-----\\n%s\")",
+            "join(\"-----BEGIN PRIVATE KEY-----\\n\", contents_of_the_key)",
             "-----BEGIN CERTIFICATE-----\na PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n",
             "see PuTTY-User-Key-File-3",
             "the line PrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=",

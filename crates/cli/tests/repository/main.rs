@@ -6,7 +6,6 @@ mod bounded;
 mod citations;
 mod file_sizes;
 mod guide;
-mod index;
 mod licences;
 mod outputs;
 mod threads;
