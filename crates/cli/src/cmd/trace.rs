@@ -59,8 +59,10 @@ fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
 /// Maximum length of a trace in bytes, as it is and expanded.
 const MAX_BYTES: u64 = airpace_sim::scenario::MAX_RECORDING_BYTES;
 
-/// A file's bytes, or those of standard input for `-`. Gzip is expanded.
+/// A file's bytes, or those of standard input for `-`. Gzip is expanded. A file to which standard output is appended is refused.
 fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let stdout = Named::new("standard output", Path::new("/dev/stdout"));
+    outputs::check(&Named::inputs(&[path.to_owned()]), &[stdout])?;
     airpace_files::read_recording(path, MAX_BYTES).map_err(|error| {
         let remedy = airpace_files::recording_remedy(path, &error);
         anyhow::anyhow!(error).context(format!("cannot read `{}`; {remedy}", path.display()))
