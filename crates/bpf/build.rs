@@ -1,4 +1,4 @@
-//! Compiles the twins for the host and, if the crate is to load programs, the programs for the kernel.
+//! Compiles the C ports for the host and, if the crate can load programs, the programs for the kernel.
 
 use std::env;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=AIRPACE_CLANG");
     println!("cargo::rustc-check-cfg=cfg(has_programs)");
-    // Optimised as in the kernel, also in builds for debugging.
+    // Optimized as in the kernel, also in debug builds.
     cc::Build::new()
         .file("src/bpf/host.c")
         .opt_level(2)
@@ -54,7 +54,7 @@ fn main() {
         .compile("airpace_twins");
     if env::var_os("CARGO_FEATURE_LOAD").is_some() {
         if let Err(said) = programs() {
-            // Users of a package cannot build it again with clang.
+            // Users of a package cannot rebuild it with clang.
             assert!(env::var_os("CARGO_FEATURE_PACKAGED").is_none(), "no programs for the kernel: {said}");
             println!("cargo::warning=no programs for the kernel: {said}");
         } else {
@@ -63,11 +63,11 @@ fn main() {
     }
 }
 
-/// Compiles the programs. Without a compiler, the build goes on, and the loader says what is missing.
+/// Compiles the programs. Without a compiler, the build continues, and the loader reports the missing programs.
 fn programs() -> Result<(), String> {
     let clang = env::var("AIRPACE_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    // The programs hold the names of their sources. The same bytes in any folder: without where those are.
+    // The programs contain the names of their sources. Relative names make the bytes independent of the folder.
     let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     for program in PROGRAMS {
         let output = Command::new(&clang)

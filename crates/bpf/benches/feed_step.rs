@@ -1,13 +1,13 @@
-//! How soon a sender paces anew once the kernel is told another rate: BISCAY's over a path with a round trip of 20 ms, and
-//! PBE-CC's once its receiver's kernel is told it, over a wire between two network namespaces without any delay of its own.
+//! Time from a new rate in the kernel's feed until the sender paces at it. BISCAY: over a path with a round trip of 20 ms.
+//! PBE-CC: from the feed of the receiver's kernel, over a link without delay between two network namespaces.
 //!
 //! ```text
 //! cargo bench -p airpace-bpf --features load --bench feed_step      (as root)
 //! ```
 //!
-//! By default, BISCAY keeps what it had until a queue shows (`hold`): that is off here, as is its return to BBR. Its step is
-//! followed when the rate has gone half of the way, as a ratio. PBE-CC's new rate travels with the next ACK, and that is for
-//! the next two packets: so most of the time is theirs.
+//! By default, BISCAY keeps its bandwidth until there is a queue (`hold`). This is off here, as is its return to BBR. A
+//! BISCAY step counts as followed when the rate has covered half of the way, as a ratio. PBE-CC's new rate travels with the
+//! next ACK, which is sent for the next two packets: most of the measured time is the time of these packets.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -32,17 +32,17 @@ use machine::{Flow, Group, connected, pbe, wire};
 
 const STEPS: u32 = 60;
 
-/// What a packet takes on BISCAY's path in each direction, and when a flow has left its start there.
+/// One-way delay of a packet on BISCAY's path, and (`SETTLES`) the time after which a flow there has left its start.
 const DELAY: Duration = Duration::from_millis(10);
 const SETTLES: Duration = Duration::from_secs(2);
 
-/// What headers leave of a packet of 1500 bytes: IPv4, TCP, time stamps, and our option.
+/// Payload fraction of a packet of 1500 bytes with headers of IPv4, TCP, time stamps, and PBE-CC's option.
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
 
-/// A step that takes so long is none.
+/// Maximum time of a step. A longer step counts as failed.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// `IPPROTO_TCP`, `TCP_INFO`, and where `tcpi_pacing_rate` lies in that, in bytes.
+/// `IPPROTO_TCP`, `TCP_INFO`, and the offset of `tcpi_pacing_rate` in its structure, in bytes.
 ///
 /// Source: Linux include/uapi/linux/tcp.h (struct tcp_info)
 const TCP: i32 = 6;
@@ -64,7 +64,7 @@ fn pacing_mbps(socket: &TcpStream) -> f64 {
     bytes as f64 * 8e-6
 }
 
-/// Tells every millisecond, until the socket paces as it should. Returns how long that took.
+/// Writes the feed every millisecond until the socket paces at the new rate. Returns the time until then.
 fn step(mut tell: impl FnMut(), socket: &TcpStream, is_followed: impl Fn(f64) -> bool) -> Option<Duration> {
     let began = Instant::now();
     let mut told = None;
@@ -80,7 +80,7 @@ fn step(mut tell: impl FnMut(), socket: &TcpStream, is_followed: impl Fn(f64) ->
     None
 }
 
-/// Goes on telling it.
+/// Keeps writing the feed every millisecond for `span`.
 fn hold(mut tell: impl FnMut(), span: Duration) {
     let began = Instant::now();
     while began.elapsed() < span {
@@ -89,7 +89,7 @@ fn hold(mut tell: impl FnMut(), span: Duration) {
     }
 }
 
-/// Not in time with the packets.
+/// A pause that is not synchronous with the packets.
 fn pause(number: u32) -> Duration {
     Duration::from_micros(60_000 + u64::from(number) * 371 % 7_000)
 }
@@ -114,7 +114,7 @@ fn steps_of_pbe(low: f64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
     let sender = server.inside(|| connected(Some("pbe"), address))?;
     let socket = sender.try_clone()?;
     let flow = Flow::greedy(sender, listener.accept()?.0);
-    // It is dropped before the flow: else the receiver would wait for what this end may still send.
+    // The socket is dropped before the flow: otherwise the receiver would wait for more data from this endpoint.
     let socket = socket;
     step(|| tell(low), &socket, paces_at(low)).ok_or("it does not come to its rate")?;
     let mut took = vec![];
@@ -142,7 +142,7 @@ fn steps_of_biscay(low: f64) -> Result<Vec<Duration>, Box<dyn std::error::Error>
     let sender = far.ends[0].inside(|| connected(Some("biscay"), address))?;
     let socket = sender.try_clone()?;
     let flow = Flow::greedy(sender, listener.accept()?.0);
-    // It is dropped before the flow: else the receiver would wait for what this end may still send.
+    // The socket is dropped before the flow: otherwise the receiver would wait for more data from this endpoint.
     let socket = socket;
     hold(|| tell(low), SETTLES);
     let mut took = vec![];

@@ -1,4 +1,4 @@
-//! Chooses a scheme for the connections of a control group's programs, which know nothing of it.
+//! Selects a scheme for the connections of the programs in a control group, without changes to these programs.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -11,12 +11,12 @@ const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/run.bpf.o"));
 #[cfg(not(has_programs))]
 const PROGRAM: &[u8] = &[];
 
-/// The longest name of a scheme, and a zero.
+/// Maximum length of a scheme's name, including the final zero.
 ///
 /// Source: Linux include/net/tcp.h (TCP_CA_NAME_MAX)
 const NAME: usize = 16;
 
-/// A choice that lasts as long as this value.
+/// The selection is active for the lifetime of this value.
 pub struct Chooser {
     _link: Link,
     _object: Object,
@@ -26,7 +26,7 @@ impl Chooser {
     /// TCP connections of programs in the control group `group` (version 2) use `scheme`.
     ///
     /// # Errors
-    /// [`LoadError`] says what to do.
+    /// [`LoadError`] explains what to do.
     pub fn attach(group: BorrowedFd<'_>, scheme: &'static str) -> Result<Chooser, LoadError> {
         if PROGRAM.is_empty() {
             return Err(LoadError::NoPrograms);

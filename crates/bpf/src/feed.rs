@@ -1,5 +1,5 @@
-//! The mapped array through which a feeder tells the kernel what the radio grants. A write is a few stores into shared
-//! memory; the programs see it at their next look.
+//! The mapped array through which a feeder reports the radio's bandwidth to the kernel. A write is a few stores into shared
+//! memory; the programs read it with the next ACK or send.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,21 +14,21 @@ use crate::mapped::Mapped;
 use crate::twin::NONE;
 use crate::twin::pbe_receiver::Cell;
 
-/// A radio's bandwidth that is older than this is not used: `AP_FEED_MAX_AGE` of `intf.h`.
+/// Maximum age of a radio's bandwidth that is used: `AP_FEED_MAX_AGE` of `intf.h`.
 pub const MAX_AGE: Duration = Duration::from_millis(100);
 
-/// What the radio grants.
+/// The radio's grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// Bandwidth of the device's uplink; `None` if it is unknown.
     pub bandwidth: Option<Rate>,
-    /// The rate of the most that was granted in a frame of 10 ms; zero if unknown.
+    /// Maximum rate granted over a frame of 10 ms; zero if unknown.
     pub burst: Rate,
     /// Each flow's part as numerator and denominator, both below 2²⁴; `None`: the kernel counts its flows.
     pub share: Option<(u32, u32)>,
 }
 
-/// The array, mapped for writing. There may be one writer.
+/// The array, mapped for writing. At most one writer is allowed.
 pub struct Feed {
     memory: Mapped<FeedWords>,
 }
@@ -42,8 +42,8 @@ impl Feed {
         Ok(Feed { memory: Mapped::new(fd, true)? })
     }
 
-    /// Writes what the radio grants, as of now. If the writer is interrupted or dies in between, what was told before
-    /// stays valid.
+    /// Writes the radio's current grants. If the writer is interrupted or dies during the write, the previous record stays
+    /// valid.
     pub fn tell(&mut self, told: &Told) {
         let (num, den) = told.share.unwrap_or((0, 1));
         write(
@@ -58,7 +58,7 @@ impl Feed {
         );
     }
 
-    /// What is in the array, and how old it is; `None` if nothing was written yet.
+    /// The record in the array, and its age; `None` if none was written yet.
     pub fn read(&self) -> Option<(Told, Duration)> {
         let [time, bandwidth, burst, share] = read(&self.memory.sequence, &self.memory.told);
         if time == 0 {
@@ -74,8 +74,8 @@ impl Feed {
     }
 }
 
-/// The array of PBE-CC, mapped for writing: what the phone's radio measures, for the ACKs to the senders. There may be one
-/// writer.
+/// The array of PBE-CC, mapped for writing: the measurements of the phone's radio, which the ACKs report to the senders. At
+/// most one writer is allowed.
 pub struct CellFeed {
     memory: Mapped<CellWords>,
 }
@@ -89,7 +89,7 @@ impl CellFeed {
         Ok(CellFeed { memory: Mapped::new(fd, true)? })
     }
 
-    /// Writes how the cell is, as of now.
+    /// Writes the current state of the cell.
     pub fn tell(&mut self, cell: &Cell) {
         self.memory.full.iter().zip(cell.full).for_each(|(word, full)| word.store(full, Relaxed));
         let mut told = cell.told;
@@ -97,31 +97,31 @@ impl CellFeed {
         write(&self.memory.sequence, &self.memory.told, told);
     }
 
-    /// The capacity and the fair share of the device in the array, and how old they are; `None` if nothing was written yet.
+    /// The device's capacity and fair share in the array, and their age; `None` if none were written yet.
     pub fn read(&self) -> Option<([Rate; 2], Duration)> {
         let [time, _, capacity, fair_share, ..] = read(&self.memory.sequence, &self.memory.told);
         (time != 0).then(|| ([capacity, fair_share].map(Rate::from_bps), age(time)))
     }
 
-    /// RTprop of the sender that told it last.
+    /// The most recently reported RTprop of a sender.
     pub fn rtprop(&self) -> Option<Duration> {
         let rtprop = self.memory.rtprop.load(Relaxed);
         (rtprop != 0).then(|| Duration::from_nanos(rtprop))
     }
 }
 
-/// What is told under each of two sequence numbers.
+/// Two records, selected by the sequence number modulo 2.
 type Places<const WORDS: usize> = [[AtomicU64; WORDS]; 2];
 
 fn write<const WORDS: usize>(number: &AtomicU64, places: &Places<WORDS>, news: [u64; WORDS]) {
     let sequence = number.load(Relaxed).wrapping_add(1);
-    // No reader sees the new words before those of the last time.
+    // No reader sees the new words before those of the previous record.
     fence(Release);
     place(places, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
     number.store(sequence, Release);
 }
 
-/// What was written last.
+/// Reads the valid record.
 fn read<const WORDS: usize>(number: &AtomicU64, places: &Places<WORDS>) -> [u64; WORDS] {
     loop {
         let sequence = number.load(Acquire);
@@ -137,12 +137,12 @@ fn age(time: u64) -> Duration {
     Duration::from_nanos(now().saturating_sub(time))
 }
 
-/// The words of what is told under this sequence number.
+/// The words of the record with this sequence number.
 fn place<const WORDS: usize>(places: &Places<WORDS>, sequence: u64) -> &[AtomicU64; WORDS] {
     &places[(sequence % 2) as usize]
 }
 
-/// The clock that the programs read.
+/// The clock that the programs read: `CLOCK_MONOTONIC` in nanoseconds.
 pub fn now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

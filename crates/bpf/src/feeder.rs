@@ -1,5 +1,5 @@
-//! From a radio's reports to what the kernel is fed: the same that BISCAY's device, or PBE-CC's receiver, computes in the
-//! simulator.
+//! Conversion of a radio's reports into the kernel's feed: the computation of BISCAY's device, or of PBE-CC's receiver, in
+//! the simulator.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use airpace_radio::RadioReport;
 use crate::feed::Told;
 use crate::twin::pbe_receiver::Cell;
 
-/// Adds up the grants of one device.
+/// Computes a device's bandwidth from the grants to it.
 pub struct Feeder {
     bandwidth: CellularBandwidth,
 }
 
 impl Feeder {
-    /// No report has come yet. The relay needs the downlink, and else the uplink counts.
+    /// A feeder without reports. `direction`: the downlink for the relay, otherwise the uplink.
     pub fn new(direction: Direction, tuning: &Tuning) -> Feeder {
         Feeder { bandwidth: CellularBandwidth::new(direction, tuning.determination) }
     }
 
-    /// Takes in one report. Returns what to tell the kernel, if the report was about the device's own grants.
+    /// Processes one report. Returns the record for the kernel, if the report contained grants of the device.
     pub fn report(&mut self, report: &RadioReport) -> Option<Told> {
         self.bandwidth.on_report(report).then(|| Told {
             bandwidth: self.bandwidth.get(),
@@ -35,30 +35,30 @@ impl Feeder {
     }
 }
 
-/// Computes what a phone's radio could get, as PBE-CC's receiver does. What that sees in packets, programs in the kernel
-/// see: `bpf/pbe_receiver.h`.
+/// Computes the capacity of a phone's cell, as PBE-CC's receiver does. Programs in the kernel process the packets:
+/// `bpf/pbe_receiver.h`.
 pub struct PbeFeeder {
     receiver: PbeReceiver,
     heard: u64,
 }
 
 impl PbeFeeder {
-    /// No report has come yet.
+    /// A feeder without reports.
     pub fn new(tuning: &pbe::Tuning) -> PbeFeeder {
         PbeFeeder { receiver: PbeReceiver::new(*tuning, Bytes(1500)), heard: 0 }
     }
 
-    /// Reports that were of no use: they do not tell what everyone else got, or nothing of this phone's own.
+    /// Number of unusable reports: they lack the grants of other devices, or contain nothing about this phone.
     pub fn refused(&self) -> u64 {
         self.receiver.refused()
     }
 
-    /// Averages over the round trip of the senders.
+    /// Sets the averaging time to the senders' round-trip time.
     pub fn set_rtprop(&mut self, rtprop: Duration) {
         self.receiver.set_rtprop(rtprop);
     }
 
-    /// Takes in one report, which comes at `now` by the clock that the programs read. Returns how the cell is.
+    /// Processes one report, received at `now` by the clock that the programs read. Returns the state of the cell.
     pub fn report(&mut self, report: &RadioReport, now: u64) -> Cell {
         let before = self.receiver.refused();
         self.receiver.on_radio(report);

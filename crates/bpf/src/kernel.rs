@@ -1,19 +1,20 @@
-//! Loads a scheme into the kernel and removes it. Flows that use it when it is removed keep it until they end.
+//! Loads congestion control schemes into the kernel and removes them. Flows that use a removed scheme keep it until they
+//! end.
 //!
 //! ```text
-//! /sys/fs/bpf/airpace/biscay/link      as long as it is there, sockets may choose the scheme
-//!                            ops       the same in kernels before 6.4: sockets may choose it until its entry is deleted
-//!                            feed      what the radio grants, written by a feeder (all but MORC)
+//! /sys/fs/bpf/airpace/biscay/link      while it exists, sockets may choose the scheme
+//!                            ops       in kernels before 6.4: sockets may choose the scheme until the map's entry is deleted
+//!                            feed      the radio's bandwidth, written by a feeder (all but MORC)
 //!                            options   reads and writes PBE-CC's TCP option for a control group (only PBE-CC)
-//!                            room      makes room for it at a network device to which it is attached (only PBE-CC)
-//!                            totals    what all flows count together
-//!                            host      the active flows of the host (all but MORC), what other policies than equality
-//!                            shares    need beside them, and the links of the programs that count them and that note who
-//!                            counter   makes each socket
-//!                            owners
-//!                            flows     reading it goes through the flows and says how each is
-//!                            relay     bounds the windows of downloads, and takes the bounds back (only the relay)
-//!                            lift
+//!                            room      makes space for the option at a network device to which it is attached (only PBE-CC)
+//!                            totals    counters over all flows
+//!                            host      active flows of the host (all but MORC)
+//!                            shares    data of split policies other than equality
+//!                            counter   link of the program that counts the host's flows
+//!                            owners    link of the program that records the creator of each socket
+//!                            flows     reading it iterates over the flows and returns the state of each
+//!                            relay     bounds the windows of downloads (only the relay)
+//!                            lift      removes these bounds (only the relay)
 //! ```
 
 mod asked;
@@ -53,13 +54,13 @@ pub const MORC: &str = "morc";
 /// The name by which sockets choose PBE-CC.
 pub const PBE: &str = "pbe";
 
-/// BISCAY for downloads from senders that know nothing of it. No socket chooses it.
+/// BISCAY for downloads from senders without BISCAY. No socket chooses it.
 pub const RELAY: &str = "biscay@window";
 
 /// The schemes that sockets choose.
 pub const SCHEMES: [&str; 3] = [BISCAY, MORC, PBE];
 
-/// What users load.
+/// The schemes that users can load.
 pub const LOADABLE: [&str; 4] = [BISCAY, RELAY, MORC, PBE];
 
 /// The compiled programs; empty if the build had no compiler for them.
@@ -74,7 +75,7 @@ macro_rules! programs {
     };
 }
 
-/// Whether the build had a compiler for them.
+/// Whether the build had a compiler for the programs.
 fn has_programs() -> bool {
     !programs!("biscay").is_empty()
 }
@@ -84,19 +85,19 @@ fn has_programs() -> bool {
 pub enum Part {
     /// BISCAY.
     Biscay(KernelTuning),
-    /// BISCAY for downloads from senders that know nothing of it.
+    /// BISCAY for downloads from senders without BISCAY.
     Relay(KernelTuning),
     /// MORC.
     Morc(MorcTuning),
     /// PBE-CC.
     Pbe(PbeTuning),
-    /// The kernel's own BBR, called by a program. Users have no need of it: it shows what a program's ACK costs that does
-    /// nothing else.
+    /// The kernel's own BBR, called by a program. It measures the cost per ACK of a program that does nothing else; users
+    /// do not need it.
     KernelBbr,
 }
 
 impl Part {
-    /// The name by which sockets choose it, or, of the relay, users.
+    /// The name by which sockets choose the scheme, or, for the relay, the name for users.
     pub fn name(&self) -> &'static str {
         match self {
             Part::Biscay(_) => BISCAY,
@@ -126,12 +127,12 @@ impl Part {
         }
     }
 
-    /// Whether applications share, and not flows.
+    /// Whether applications share the bandwidth instead of flows.
     fn counts_apps(&self) -> bool {
         matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.counts_apps())
     }
 
-    /// Whether it is of no use without [`Kernel::count_flows`].
+    /// Whether the scheme requires [`Kernel::count_flows`].
     pub fn needs_counts(&self) -> bool {
         matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.needs_counts())
     }
@@ -145,10 +146,10 @@ impl Part {
         opened.map_err(|error| refused(self.name(), "open", error))
     }
 
-    /// The names of its programs and of its maps, as the kernel shows them once they are loaded.
+    /// The names of its programs and of its maps, as the kernel lists them once they are loaded.
     ///
     /// # Errors
-    /// If the build had no compiler for them.
+    /// If the build had no compiler for the programs.
     pub fn names(&self) -> Result<[Vec<String>; 2], LoadError> {
         let shown =
             |name: &std::ffi::OsStr| name.to_string_lossy().chars().take(MOST_NAME - 1).collect::<String>();
@@ -160,7 +161,7 @@ impl Part {
     }
 }
 
-/// The longest name of a program or map in the kernel, and a zero.
+/// Maximum length of the name of a program or map in the kernel, including the final zero.
 ///
 /// Source: Linux include/uapi/linux/bpf.h (BPF_OBJ_NAME_LEN)
 const MOST_NAME: usize = 16;
@@ -168,47 +169,45 @@ const MOST_NAME: usize = 16;
 /// The program that reads and writes PBE-CC's option.
 const OPTIONS: &str = "pbe_options";
 
-/// The programs that count the host's flows: those that it sends, or receives.
+/// The programs that count the host's flows: sent flows, or received flows.
 const COUNTERS: [&str; 2] = ["count_egress", "count_ingress"];
 
 /// The programs of the relay.
 const BOUND: &str = "window_relay";
 const LIFT: &str = "window_lift";
 
-/// The program that notes who makes each socket, and the applications that it thus finds.
+/// The program that records the creator of each socket, and the map of the applications found by it.
 const OWNER: &str = "count_owner";
 const APPS: &str = "device_apps";
 
-/// The file of the relay.
 const BOUNDS: &str = "relay";
 
-/// The program that counts what receives, for PBE-CC, and the one that gives its option the room of a SACK block.
+/// For PBE-CC: the program that counts receiving sockets, and the one that replaces a SACK block by its option.
 const DOWNLOADS: &str = "pbe_downloads";
 const ROOM: &str = "pbe_room";
 
-/// The program that goes through the flows, and the file that shows them.
+/// The program that iterates over the flows, and the file from which they are read.
 const SHOW: &str = "show_flows";
 const FLOWS: &str = "flows";
 
-/// The file of a scheme without a link.
 const OPS: &str = "ops";
 
-/// Says that a scheme lives as long as its link. Kernels before 6.4 know no links of such programs.
+/// Flag: a scheme lives as long as its link. Kernels before 6.4 do not support links of such programs.
 ///
 /// Source: Linux include/uapi/linux/bpf.h
 const LINK_FLAG: u32 = 1 << 13;
 
-/// There if the module of BBR is loaded, and says what it has.
+/// Type information of the BBR module. The file exists if the module is loaded.
 const BBR_MODULE: &str = "/sys/kernel/btf/tcp_bbr";
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
-/// Where the kernel's file system for programs and maps is mounted.
+/// Mount point of the kernel's file system for programs and maps.
 const PINS_ROOT: &str = "/sys/fs/bpf";
 
-/// Why a scheme cannot be loaded.
+/// Reasons why a scheme cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The build had no clang.
@@ -216,18 +215,18 @@ pub enum LoadError {
         "this program was built without the kernel's part: install clang (Debian: apt-get install clang) and build again"
     )]
     NoPrograms,
-    /// The kernel does not describe its types.
+    /// The kernel provides no type information (BTF).
     #[error(
         "there is no {BTF}: /sys is not mounted, or the kernel was built without CONFIG_DEBUG_INFO_BTF and cannot take these \
          programs; `airpace sim` and `airpace send` run the same schemes outside the kernel"
     )]
     NoBtf,
-    /// Its types lack what the programs need.
+    /// The kernel's types lack a member that the programs need.
     #[error(
         "the kernel's description of its types has no `{0}`: it is too old (6.1 is the oldest that is known to do)"
     )]
     TooOld(&'static str),
-    /// The caller may not.
+    /// The caller lacks privileges.
     #[error(
         "the kernel does not let this user load programs, or see those that are: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (and CAP_SYS_ADMIN for \
          what needs control groups: `pbe`, `biscay@window` and `run`); without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
@@ -239,62 +238,62 @@ pub enum LoadError {
          lockdown=confidentiality"
     )]
     Lockdown,
-    /// Nothing can stay in the kernel.
+    /// There is no file system in which schemes can stay.
     #[error(
         "there is no BPF file system at {PINS_ROOT}, in which schemes stay: `mount -t bpf -o mode=0700 bpf {PINS_ROOT}` \
          (systemd does it at each start)"
     )]
     NoPins,
-    /// The folder of schemes is not this user's alone.
+    /// Other users can write to the folder of schemes.
     #[error("schemes cannot stay in `{}`: {error}", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
-        /// Why it is none of this user's.
+        /// Why the folder is not this user's alone.
         error: io::Error,
     },
-    /// There is one already.
+    /// A congestion control of this name exists already.
     #[error(
         "the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it, where {PINS_ROOT} is that \
          with which it was loaded"
     )]
     Exists(&'static str),
-    /// Something else.
+    /// Any other reason.
     #[error("the kernel does not take the programs ({what}): {error}; {said}")]
     Refused {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: libbpf_rs::Error,
         /// The last lines of libbpf and of the kernel's verifier.
         said: String,
     },
-    /// A file of the kernel's.
+    /// An error of a file of the kernel.
     #[error("{}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// A loaded scheme. Unless it is pinned, it is removed with this value.
+/// A loaded scheme. Dropping this value removes the scheme, unless it is pinned.
 pub struct Kernel {
     name: &'static str,
     object: Object,
-    /// That of the scheme, if sockets choose it.
+    /// The link of the scheme, if sockets choose it.
     link: Option<Link>,
-    /// What bounds the windows of downloads, once it does.
+    /// The links of the program that bounds the windows of downloads, once it is attached.
     relay: Relay,
-    /// That of the program which reads and writes an option of TCP.
+    /// The link of the program that reads and writes the TCP option.
     options: Option<Link>,
-    /// Whether the kernel knows links of such programs.
+    /// Whether the kernel supports links of congestion control programs.
     has_links: bool,
-    /// The program that counts the host's flows, once it does, and the one that notes who makes sockets.
+    /// The links of the program that counts the host's flows, and of the one that records the creators of sockets.
     counter: Option<Link>,
     owners: Option<Link>,
-    /// Whether applications share, and not flows.
+    /// Whether applications share the bandwidth instead of flows.
     counts_apps: bool,
 }
 
@@ -302,15 +301,15 @@ impl Kernel {
     /// Loads a scheme.
     ///
     /// # Errors
-    /// [`LoadError`] says what to do.
+    /// [`LoadError`] explains what to do.
     pub fn load(part: &Part) -> Result<Kernel, LoadError> {
         Kernel::load_into(part, true)
     }
 
-    /// The same as into a kernel without a BBR that programs can call: for tests of what replaces that.
+    /// Loads a scheme as if programs could not call the kernel's BBR: for tests of the BBR that replaces it.
     ///
     /// # Errors
-    /// [`LoadError`] says what to do.
+    /// [`LoadError`] explains what to do.
     pub fn load_without_bbr(part: &Part) -> Result<Kernel, LoadError> {
         Kernel::load_into(part, false)
     }
@@ -321,13 +320,13 @@ impl Kernel {
         if !Path::new(BTF).exists() {
             return Err(LoadError::NoBtf);
         }
-        // The helper that reads the kernel's memory is missing then, and the verifier's words say nothing of the reason.
+        // In lockdown, the helper that reads kernel memory is missing, and the verifier's messages do not name this reason.
         if is_locked() {
             return Err(LoadError::Lockdown);
         }
         let refused = |what| move |error: libbpf_rs::Error| refused(name, what, error);
         let types = Btf::from_vmlinux().map_err(refused("types"))?;
-        // A kernel has BBR in itself, or in a module that has been loaded.
+        // BBR is built into the kernel, or in a module that has been loaded.
         let is_built_in = types.type_by_name::<types::Func<'_>>("bbr_main").is_some();
         let has_bbr = may_have_bbr && (is_built_in || Path::new(BBR_MODULE).exists());
         let found = [sample_argument(&types)?, u32::from(has_bbr)].map(u32::to_ne_bytes).concat();
@@ -353,7 +352,7 @@ impl Kernel {
             }
         }
         let mut object = open.load().map_err(refused("load"))?;
-        // The relay is none.
+        // The relay is no congestion control.
         let scheme = object.maps_mut().find(|map| map.name() == name);
         let link =
             scheme.map(|mut scheme| scheme.attach_struct_ops().map_err(refused("attach"))).transpose()?;
@@ -371,23 +370,22 @@ impl Kernel {
         })
     }
 
-    /// The connections of programs in the control group `group` (version 2), and in those below it, exchange what PBE-CC's
-    /// receivers measure, and share the radio in what it measures. For the whole host, that is the root of its control
-    /// groups.
+    /// Connections of programs in the control group `group` (version 2) and below exchange PBE-CC's feedback, and share the
+    /// radio's measured capacity. Use the root group for the whole host.
     ///
     /// # Errors
-    /// If the scheme exchanges nothing, or the kernel does not take its programs there.
+    /// If the scheme exchanges no feedback, or the kernel rejects its programs there.
     pub fn exchange(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         self.options = Some(self.attach(OPTIONS, group, "exchange what receivers measure")?);
         self.counter = Some(self.attach(DOWNLOADS, group, "count what receives")?);
         Ok(())
     }
 
-    /// The TCP connections that programs in the control group `group` (version 2) make from now on, and those in groups below
-    /// it, bound what they download by what the radio grants.
+    /// Bounds the downloads of TCP connections by the radio's grants: connections that programs in the control group
+    /// `group` (version 2) and below make from now on.
     ///
     /// # Errors
-    /// If this is not the relay, or the kernel does not take its program there.
+    /// If this is not the relay, or the kernel rejects its program there.
     pub fn bound_downloads(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         let lift = self.object.progs_mut().find(|program| program.name() == LIFT);
         let lift = lift.ok_or(LoadError::NoPrograms)?.attach();
@@ -397,16 +395,16 @@ impl Kernel {
         Ok(())
     }
 
-    /// Takes the bounds of all downloads back, and sets none any more. Without this, the end of this value does it, unless it
-    /// was pinned.
+    /// Removes the bounds of all downloads, and sets no more bounds. Dropping this value does the same, unless it was
+    /// pinned.
     ///
     /// # Errors
-    /// If the kernel does not let this program go through its sockets.
+    /// If the kernel does not let this program iterate over its sockets.
     pub fn lift(&mut self) -> Result<(), LoadError> {
         self.relay.end().map_err(|error| refused(self.name, "lift", error))
     }
 
-    /// What makes room for PBE-CC's option at network devices.
+    /// The program that makes space for PBE-CC's option at network devices.
     ///
     /// # Errors
     /// If the scheme has no option, or the system has no descriptor left.
@@ -416,12 +414,11 @@ impl Kernel {
         Ok(Room::of(program))
     }
 
-    /// From now on, all flows that programs in the control group `group` (version 2) send count, TCP and UDP, and not only
-    /// those of the scheme; with the relay, those that they receive. For the whole host, that is the root of its control
-    /// groups.
+    /// Counts all TCP and UDP flows that programs in the control group `group` (version 2) send, not only the scheme's
+    /// flows; with the relay, those that they receive. Use the root group for the whole host.
     ///
     /// # Errors
-    /// If the scheme counts none, or the kernel does not take its program there.
+    /// If the scheme counts no flows, or the kernel rejects its program there.
     pub fn count_flows(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         if self.counts_apps {
             self.owners = Some(self.attach(OWNER, group, "note who makes sockets")?);
@@ -440,7 +437,7 @@ impl Kernel {
         link.map_err(|error| refused(self.name, what, error))
     }
 
-    /// The host's active flows as of the last packet; `None` if nobody counts them, or none is active.
+    /// The number of the host's active flows as of the last packet; `None` if they are not counted, or none is active.
     ///
     /// # Errors
     /// If the system does not map the array.
@@ -448,14 +445,14 @@ impl Kernel {
         read_host(self.data(".data.host")?.as_fd())
     }
 
-    /// Keeps the scheme in the kernel when this value and the program are gone.
+    /// Keeps the scheme in the kernel after this value and the process are gone.
     ///
     /// # Errors
-    /// If there is no file system for it at `/sys/fs/bpf`, something is pinned there already, or the folder for it is not this
-    /// user's alone.
+    /// If there is no BPF file system at `/sys/fs/bpf`, the scheme is pinned already, or other users can write to its
+    /// folder.
     pub fn pin(&mut self) -> Result<(), LoadError> {
         let folder = pins().ok_or(LoadError::NoPins)?.join(self.name);
-        // Nothing is left behind half. What others made is left alone.
+        // Removes a partially pinned scheme, but not a folder of another user.
         self.pin_into(&folder).inspect_err(|error| {
             if !matches!(error, LoadError::Foreign { .. }) {
                 drop(unload(self.name));
@@ -505,7 +502,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What goes through the flows when it is read.
+    /// An iterator over the flows, which runs when it is read.
     fn show(&self) -> libbpf_rs::Result<Link> {
         let absent = || libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound));
         let found = self.object.progs_mut().find(|found| found.name() == SHOW).ok_or_else(absent)?;
@@ -517,15 +514,15 @@ impl Kernel {
     /// The array for a feeder.
     ///
     /// # Errors
-    /// If the scheme needs none, or the system does not map it.
+    /// If the scheme needs no array, or the system does not map it.
     pub fn feed(&self) -> io::Result<Feed> {
         Feed::map(self.data(".data.feed")?.as_fd())
     }
 
-    /// The same of PBE-CC.
+    /// The array for a feeder of PBE-CC.
     ///
     /// # Errors
-    /// If this is another scheme, or the system does not map it.
+    /// If this is another scheme, or the system does not map the array.
     pub fn cell(&self) -> io::Result<CellFeed> {
         CellFeed::map(self.data(".data.feed")?.as_fd())
     }
@@ -534,7 +531,7 @@ impl Kernel {
         Ok(self.object.maps().find(|map| map.name() == name).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// What its flows counted.
+    /// The counters of its flows.
     ///
     /// # Errors
     /// If the system does not map the array.
@@ -542,7 +539,7 @@ impl Kernel {
         read_totals(self.data(".data.totals")?.as_fd())
     }
 
-    /// What each of its programs costs.
+    /// The CPU cost of each of its programs.
     ///
     /// # Errors
     /// If `/proc` cannot be read.
@@ -568,7 +565,7 @@ impl Kernel {
 pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::Error) -> LoadError {
     let said = said();
     match error.kind() {
-        // Its verifier speaks only to those that may load.
+        // The verifier writes messages only for callers that may load programs.
         libbpf_rs::ErrorKind::PermissionDenied if said.contains(VERIFIED) => {
             LoadError::Refused { what, error, said }
         }
@@ -579,15 +576,15 @@ pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::
     }
 }
 
-/// What the verifier says at its end.
+/// Start of the verifier's last message.
 ///
 /// Source: Linux kernel/bpf/verifier.c (print_verification_stats)
 const VERIFIED: &str = "processed ";
 
-/// What libbpf said since it was last asked.
+/// Messages of libbpf since the last error was composed.
 static SAID: Mutex<Vec<String>> = Mutex::new(vec![]);
 
-/// Lines of libbpf and the verifier that an error shows.
+/// Number of lines of libbpf and the verifier that an error shows.
 ///
 /// Chosen: the verifier's own error and the instruction before it.
 const LAST_LINES: usize = 8;

@@ -1,39 +1,39 @@
-//! The arrays that user space and the programs share, word by word as `bpf/intf.h` has them. A test compares.
+//! Layouts of the arrays that user space and the programs share: those of `bpf/intf.h`. A test compares them.
 
 use std::sync::atomic::AtomicU64;
 
 /// `struct ap_feed`.
 #[repr(C)]
 pub struct FeedWords {
-    /// What is valid lies in `told[sequence % 2]`.
+    /// The valid record is `told[sequence % 2]`.
     pub sequence: AtomicU64,
-    /// Nothing yet.
+    /// Unused.
     pub reserved: AtomicU64,
-    /// A time, and what was told then.
+    /// Two records: the time of writing, and the contents.
     pub told: [[AtomicU64; 4]; 2],
 }
 
 /// `struct ap_pbe_feed`.
 #[repr(C)]
 pub struct CellWords {
-    /// What is valid lies in `told[sequence % 2]`.
+    /// The valid record is `told[sequence % 2]`.
     pub sequence: AtomicU64,
-    /// RTprop of the sender that told it last, in nanoseconds; zero before that.
+    /// The most recently reported RTprop of a sender, in nanoseconds; zero before the first report.
     pub rtprop: AtomicU64,
-    /// A time, and what was told then.
+    /// Two records: the time of writing, and the contents.
     pub told: [[AtomicU64; 6]; 2],
-    /// A bit for each of the last subframes.
+    /// One bit for each of the last subframes: set if the subframe was full.
     pub full: [AtomicU64; 16],
 }
 
 /// `struct ap_totals`.
 #[repr(C)]
 pub struct TotalsWords {
-    /// The present interval.
+    /// Number of the current interval.
     pub interval: AtomicU64,
-    /// Flows that sent in an interval, by its number modulo 4.
+    /// Number of flows that sent in an interval, indexed by the interval's number modulo 4.
     pub active: [AtomicU64; 4],
-    /// See [`crate::kernel::Totals`], also for the others.
+    /// See [`crate::kernel::Totals`] for this counter and the following ones.
     pub flows: AtomicU64,
     pub acks: AtomicU64,
     pub sends: AtomicU64,
@@ -45,7 +45,7 @@ pub struct TotalsWords {
     pub elsewhere: AtomicU64,
 }
 
-/// `struct ap_shown`: no array, but lines of a file.
+/// `struct ap_shown`: a record of the file `flows`, not an array.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ShownWords {
@@ -67,17 +67,17 @@ pub struct ShownWords {
 pub struct SharesWords {
     /// The active applications.
     pub apps: HostWords,
-    /// Bytes that all moved.
+    /// Bytes that all flows moved, by slot.
     pub all: [AtomicU64; 2],
 }
 
 /// `struct ap_host`.
 #[repr(C)]
 pub struct HostWords {
-    /// Flows by the slot of their last packet.
+    /// Number of flows, indexed by the slot of their last packet.
     pub ring: [AtomicU64; 16],
-    /// Active flows.
+    /// Number of active flows.
     pub flows: AtomicU64,
-    /// Until when that says something.
+    /// Time until which `flows` is valid.
     pub until: AtomicU64,
 }

@@ -1,25 +1,26 @@
-//! Controllers in the Linux kernel: eBPF programs in C, and what user space needs for them.
+//! Congestion control in the Linux kernel: eBPF programs in C, and the user-space code that loads and feeds them.
 //!
 //! ```text
-//! crates/cc (Rust)      ── the same rules ──      bpf/biscay.h, window.h, morc.h, bbr.h, pbe.h (C, whole numbers)
+//! crates/cc (Rust)      ── the same rules ──      bpf/biscay.h, window.h, morc.h, bbr.h, pbe.h (C, integers)
 //!       │                                           │                    │
 //!   ACK trace ──────────────[`replay`]──────────▶ host ([`twin`])    biscay.bpf.c, morc.bpf.c, pbe.bpf.c in the kernel
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | [`twin`] | the C compiled for the host |
-//! | [`replay`] | an ACK trace through a twin |
+//! | [`twin`] | the C ports of the controllers, compiled for the host |
+//! | [`replay`] | replay of an ACK trace through a C port |
 //! | `kernel` | loads programs and removes them (feature `load`) |
-//! | `choose` | a scheme for the connections of programs that know nothing of it (feature `load`) |
-//! | `room` | makes room for PBE-CC's option at network devices (feature `load`) |
-//! | `feed`, `feeder` | the mapped array through which the kernel hears what the radio grants; what radio reports mean for it (feature `load`) |
+//! | `choose` | selects a scheme for the connections of unmodified programs (feature `load`) |
+//! | `room` | makes space for PBE-CC's option at network devices (feature `load`) |
+//! | `feed` | the mapped array through which the kernel receives the radio's bandwidth (feature `load`) |
+//! | `feeder` | converts radio reports into records of that array (feature `load`) |
 //!
-//! The C lies in `src/bpf/`. `fixed.h` is arithmetic without floating point, `intf.h` is what both sides share, and
-//! `biscay.h`, `morc.h` over `pcc.h`, `bbr.h`, and `pbe.h` over it are the controllers. `sock.h` is what their programs ask
-//! of a socket, `scheme.h` is what all schemes have in common, and `pbe_option.h` is how feedback rides in TCP's headers.
-//! `active.h` counts active flows, and `count.h` shows it every packet that the host sends or receives. `split.h` divides the
-//! bandwidth among them, and `window.h` is the window that a device advertises to any sender.
+//! The C code is in `src/bpf/`. `fixed.h` contains integer arithmetic, `intf.h` the layouts shared with user space.
+//! `biscay.h`, `morc.h` (based on `pcc.h`), `bbr.h`, and `pbe.h` (based on `bbr.h`) are the controllers. `sock.h` contains
+//! functions for sockets, `scheme.h` the code that all schemes share, and `pbe_option.h` the TCP option that carries
+//! feedback. `active.h` counts active flows; `count.h` passes every packet that the host sends or receives to it. `split.h`
+//! divides the bandwidth among the flows. `window.h` computes the window that a device advertises to a sender.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

@@ -1,4 +1,4 @@
-//! One page of an array in the kernel, as numbers.
+//! One memory page of an array in the kernel, as atomic words.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,13 +10,13 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::layout::{CellWords, FeedWords, HostWords, SharesWords, TotalsWords};
 
-/// No array that is mapped here is larger.
+/// Size of a mapping in bytes: the maximum size of an array here.
 const PAGE: usize = 4096;
 
-/// What an array consists of.
+/// Layout of an array.
 ///
 /// # Safety
-/// It has atomic words and arrays of those, and nothing else: whatever lies in memory is a value, and may change.
+/// The type consists only of atomic words and arrays of them: any content of the memory is a valid value, and may change.
 pub unsafe trait Words: Sync {}
 
 // SAFETY: so is its layout.
@@ -30,7 +30,7 @@ unsafe impl Words for HostWords {}
 // SAFETY: so is its layout.
 unsafe impl Words for SharesWords {}
 
-/// A mapped array that begins with `T`. Stores into a mapping for reading end the program.
+/// A mapped array that starts with `T`. A store into a read-only mapping terminates the process.
 pub struct Mapped<T: Words> {
     page: NonNull<T>,
 }
@@ -42,7 +42,7 @@ impl<T: Words> Mapped<T> {
     /// Maps the array behind `fd`, for writing or only for reading.
     ///
     /// # Errors
-    /// If the system refuses: it is no array that can be mapped, or not to be written.
+    /// If the system refuses: the descriptor is no array that can be mapped, or it is read-only.
     pub fn new(fd: BorrowedFd<'_>, writes: bool) -> io::Result<Mapped<T>> {
         const { assert!(size_of::<T>() <= PAGE && align_of::<T>() <= 8) };
         let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };

@@ -1,4 +1,4 @@
-//! An ACK trace through a twin: what the kernel's controller would have answered.
+//! Replay of an ACK trace through a C port: the decisions that the kernel's controller would have made.
 
 pub mod bbr;
 pub mod morc;
@@ -15,7 +15,7 @@ use airpace_core::{Bytes, Rate, Time};
 use crate::twin::active::Seen;
 use crate::twin::{Answer, Biscay, KernelAck, KernelRadio, KernelTuning, NONE};
 
-/// The parts of a share that a receiver's feedback knows.
+/// Denominator of the share in a receiver's feedback.
 ///
 /// Source: BISCAY §5.4
 const FED_PARTS: u64 = 65_535;
@@ -24,21 +24,21 @@ const FED_PARTS: u64 = 65_535;
 pub struct Replay {
     twin: Biscay,
     stale_after: Duration,
-    /// Bandwidth and burst of the sender's own radio.
+    /// Bandwidth and burst rate of the sender's own radio.
     own: Option<Rate>,
     own_burst: Rate,
-    /// A report has come since the last ACK.
+    /// Whether a radio report has arrived since the last ACK.
     heard: bool,
     last_heard: Option<Time>,
     tuning: KernelTuning,
     flows: DeviceFlows,
     fed: Option<Feedback>,
-    /// The window that the controller of the trace answered last.
+    /// The last window of the trace's controller.
     cwnd: Bytes,
 }
 
 impl Replay {
-    /// Begins the replay of a trace.
+    /// Starts the replay of a trace.
     pub fn new(tuning: KernelTuning, mss: Bytes) -> Replay {
         Replay {
             twin: Biscay::new(tuning, mss),
@@ -54,7 +54,7 @@ impl Replay {
         }
     }
 
-    /// Tells the twin what the controller of the trace was told. Returns its answer.
+    /// Passes the entry's event to the C port. Returns the port's decision.
     pub fn tell(&mut self, entry: &Entry) -> Answer {
         let now = entry.time;
         match &entry.told {
@@ -84,10 +84,10 @@ impl Replay {
         self.twin.answer()
     }
 
-    /// What the radio says, as a feeder would write it: the sender's own, otherwise the receiver's.
+    /// The radio's state, as a feeder would write it: that of the sender's own radio, otherwise the receiver's feedback.
     ///
-    /// The controllers of the trace have no clock between ACKs. They take a report for as old as the first ACK after it,
-    /// and so does this.
+    /// The controllers of the trace have no clock between ACKs. They date a report at the first ACK after it, and so does
+    /// this function.
     fn radio(&self, now: Time) -> KernelRadio {
         let is_fresh = self.last_heard.is_some_and(|heard| now - heard <= self.stale_after);
         match (self.own, self.fed) {
@@ -110,7 +110,7 @@ impl Replay {
     }
 }
 
-/// What the kernel counts where the simulator's device counts this.
+/// The kernel's counts for the flows of the simulator's device.
 fn seen(flows: &DeviceFlows) -> Seen {
     Seen {
         flows: flows.flows.into(),
@@ -121,7 +121,7 @@ fn seen(flows: &DeviceFlows) -> Seen {
     }
 }
 
-/// Bytes of which a flow's part is written down.
+/// Total byte count in which a flow's used share is expressed.
 const MOVED: u64 = 1 << 30;
 
 fn bps(rate: Option<Rate>) -> u64 {

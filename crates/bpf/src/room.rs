@@ -1,4 +1,4 @@
-//! Room for PBE-CC's option where SACK blocks leave none: a program at network devices, which sees packets as they leave.
+//! Space for PBE-CC's option on ACKs full of SACK blocks: a program at network devices, which processes outgoing packets.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,26 +10,26 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::kernel::note;
 
-/// By these, the filter of a kernel without links is found again.
+/// Handle and priority by which the filter is found again in a kernel without links.
 ///
-/// Chosen: the identifier of the option, and the first place.
+/// Chosen: the identifier of the option, and the first priority.
 const HANDLE: u32 = 0xA19B;
 const PRIORITY: u32 = 1;
 
-/// The number of a network device of this thread's namespace; `None` if there is none of that name.
+/// The index of a network device in this thread's namespace; `None` if there is no device of that name.
 pub fn device_number(name: &str) -> Option<u32> {
     let any = socket(AddressFamily::UNIX, SocketType::DGRAM, None).ok()?;
     rustix::net::netdevice::name_to_index(any, name).ok()
 }
 
-/// The program.
+/// The program, not yet attached.
 pub struct Room {
     program: OwnedFd,
 }
 
-/// The program at a device, until this value is dropped in the device's network namespace.
+/// The program attached to a device. Dropping this value in the device's network namespace detaches it.
 pub struct Attached {
-    /// A link, or a filter in kernels before 6.6, which outlives a program that is killed.
+    /// A link; in kernels before 6.6, a filter, which remains if the process is killed.
     kind: Kind,
 }
 
@@ -40,20 +40,20 @@ enum Kind {
 
 impl Room {
     pub(crate) fn of(program: OwnedFd) -> Room {
-        // What libbpf says of a device without filters is no news.
+        // libbpf's messages about a device without filters are not errors.
         libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
         Room { program }
     }
 
-    /// Attaches it to the device of this index, in the network namespace of this thread.
+    /// Attaches the program to the device of this index, in the network namespace of this thread.
     ///
     /// # Errors
-    /// If there is no such device, or the caller may not.
+    /// If there is no such device, or the caller lacks privileges.
     pub fn attach(&self, device: u32) -> io::Result<Attached> {
         self.attach_link(device).or_else(|_| self.attach_filter(device))
     }
 
-    /// The same by a link, which kernels have from 6.6 on.
+    /// Attaches the program by a link, which kernels support since 6.6.
     ///
     /// # Errors
     /// As [`Room::attach`].
@@ -69,7 +69,7 @@ impl Room {
         Ok(Attached { kind: Kind::Link { _link: unsafe { OwnedFd::from_raw_fd(link) } } })
     }
 
-    /// The same by a filter. One that was left behind is replaced.
+    /// Attaches the program by a filter. Replaces a filter of an earlier process.
     ///
     /// # Errors
     /// As [`Room::attach`].
@@ -82,17 +82,17 @@ impl Room {
         Ok(Attached { kind: Kind::Filter { program: self.program.try_clone()?, index } })
     }
 
-    /// Removes a filter that was left behind at a device. Returns whether there was one.
+    /// Removes a filter that an earlier process left at a device. Returns whether there was one.
     ///
     /// # Errors
-    /// If the device is none.
+    /// If the index is not valid.
     pub fn detach_filter(&self, device: u32) -> io::Result<bool> {
         let mut hook = hook(&self.program, device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?);
         Ok(hook.query().is_ok() && hook.detach().is_ok())
     }
 }
 
-/// Our filter at a device.
+/// This crate's filter at a device.
 fn hook(program: &OwnedFd, index: i32) -> TcHook {
     let mut builder = TcHookBuilder::new(program.as_fd());
     builder.ifindex(index).replace(true).handle(HANDLE).priority(PRIORITY);
@@ -100,7 +100,7 @@ fn hook(program: &OwnedFd, index: i32) -> TcHook {
 }
 
 impl Attached {
-    /// Whether it is gone with the program that holds it, also if that is killed.
+    /// Whether the kernel detaches the program when the process ends, even if it is killed.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self.kind, Kind::Link { .. })
     }
@@ -109,7 +109,7 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Kind::Filter { program, index } = &self.kind {
-            // The device may be gone, and its filters with it.
+            // The device and its filters may have been removed.
             let _ = hook(program, *index).detach();
         }
     }

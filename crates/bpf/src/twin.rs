@@ -1,4 +1,4 @@
-//! The controllers of the kernel, compiled for the host.
+//! The kernel's controllers in C, compiled for the host.
 
 pub mod active;
 pub mod bbr;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use airpace_cc::biscay::{Startup, Tuning};
 use airpace_core::{Bytes, Rate, Time};
 
-/// No value.
+/// A missing value.
 pub const NONE: u64 = u64::MAX;
 
-/// The greatest rate that the kernel's arithmetic can have.
+/// Maximum rate of the kernel's arithmetic.
 pub const MOST_RATE: Rate = Rate::from_bps((1 << 34) - 1);
 
-/// The greatest amount that the kernel's arithmetic can have.
+/// Maximum number of bytes of the kernel's arithmetic.
 pub const MOST_BYTES: Bytes = Bytes((1 << 31) - 1);
 
-/// `struct ap_tuning` of `intf.h`: BISCAY's options. Times are in nanoseconds, parts in percent.
+/// `struct ap_tuning` of `intf.h`: BISCAY's options. Times are in nanoseconds, fractions in percent.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelTuning {
@@ -43,12 +43,12 @@ pub struct KernelTuning {
     reserved: u32,
 }
 
-/// Why a scheme of the kernel cannot have these options: each that it does not know, and what it may be.
+/// Options that the kernel's scheme does not support: each option, with its supported values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported(Vec<(&'static str, &'static str)>);
 
 impl Unsupported {
-    /// One option, and what it may be.
+    /// One option, with its supported values.
     fn one(option: &'static str, known: &'static str) -> Unsupported {
         Unsupported(vec![(option, known)])
     }
@@ -64,10 +64,10 @@ impl fmt::Display for Unsupported {
 impl std::error::Error for Unsupported {}
 
 impl KernelTuning {
-    /// The options that the kernel's BISCAY shares with `tuning`.
+    /// The kernel's options for `tuning`.
     ///
     /// # Errors
-    /// An option has a value that the kernel's BISCAY does not know.
+    /// An option has a value that the kernel's BISCAY does not support.
     pub fn new(tuning: &Tuning) -> Result<KernelTuning, Unsupported> {
         use airpace_cc::biscay::Wired;
         use airpace_cc::biscay::bottleneck::Return;
@@ -122,12 +122,12 @@ impl KernelTuning {
         sys::split(self.split, seen)
     }
 
-    /// Whether applications share, and not flows: then the kernel has to know who made each socket.
+    /// Whether applications share the bandwidth instead of flows: then the kernel must record the creator of each socket.
     pub fn counts_apps(&self) -> bool {
         self.split == active::number(airpace_cc::biscay::split::Split::App)
     }
 
-    /// Whether the kernel has to count more than flows.
+    /// Whether the policy requires more than the number of flows.
     pub fn needs_counts(&self) -> bool {
         self.split != active::number(airpace_cc::biscay::split::Split::Equal)
     }
@@ -137,37 +137,37 @@ impl KernelTuning {
         sys::bytes_of(self)
     }
 
-    /// After this time without a report, the bandwidth is unknown.
+    /// Maximum age of a report. Without a newer one, the bandwidth is unknown.
     pub fn stale_after(&self) -> Duration {
         Duration::from_nanos(self.stale_after)
     }
 }
 
-/// Nanoseconds of `span`.
+/// `span` in nanoseconds.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(NONE)
 }
 
-/// Whole percent; no option has more than some thousand.
+/// Rounds to whole percent. No option exceeds a few thousand percent.
 fn libm_round(percent: f64) -> u32 {
     (percent + 0.5) as u32
 }
 
-/// `struct biscay_ack`: what one ACK says. [`NONE`] stands for what it does not say.
+/// `struct biscay_ack`: contents of one ACK. [`NONE`] stands for missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelAck {
-    /// Nanoseconds.
+    /// Arrival time in nanoseconds.
     pub now: u64,
     /// Bytes newly acknowledged.
     pub acked: u64,
-    /// Bytes outstanding before.
+    /// Bytes outstanding before the ACK.
     pub prior_inflight: u64,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after the ACK.
     pub inflight: u64,
-    /// Bytes delivered so far.
+    /// Total bytes delivered.
     pub delivered: u64,
-    /// The same when the newest acknowledged packet left.
+    /// Bytes that had been delivered when the newest acknowledged packet was sent.
     pub prior_delivered: u64,
     /// Round-trip time in nanoseconds.
     pub rtt: u64,
@@ -175,38 +175,38 @@ pub struct KernelAck {
     pub smoothed: u64,
     /// Delivery rate in bit/s.
     pub rate: u64,
-    /// 1 if the sender was application limited when the newest packet left.
+    /// 1 if the sender was application-limited when the newest packet was sent.
     pub app_limited: u64,
     /// The window in force before this ACK, in bytes.
     pub cwnd: u64,
 }
 
-/// `struct biscay_radio`: what is known about the radio.
+/// `struct biscay_radio`: state of the radio.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRadio {
     /// Bandwidth of the device in bit/s; [`NONE`] if unknown.
     pub bandwidth: u64,
-    /// The rate of the most that was granted in a frame, in bit/s.
+    /// Maximum rate granted over a frame of 10 ms, in bit/s.
     pub burst: u64,
-    /// The flow's part of both is this…
+    /// Numerator of the flow's part of both rates.
     pub share_num: u64,
-    /// …of that.
+    /// Denominator of the flow's part.
     pub share_den: u64,
 }
 
 /// The states of BISCAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It grows.
+    /// Slow start.
     Startup,
-    /// It follows the cell.
+    /// The window follows the cell's bandwidth.
     Biscay,
-    /// BBR controls.
+    /// BBR controls the flow.
     Fallback,
 }
 
-/// What the controller answers. In [`State::Fallback`], window and rate are those of before.
+/// The controller's decision. In [`State::Fallback`], window and rate keep their previous values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The state.
@@ -231,28 +231,28 @@ impl Biscay {
         Biscay { words: sys::biscay(&tuning, mss.0) }
     }
 
-    /// A packet leaves. `is_first` says that nothing else is outstanding; `app_limited`, that the application has no
-    /// more to send after it.
+    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
+    /// to send after it.
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, is_first: bool, app_limited: bool) {
         sys::sent(&mut self.words, now.as_nanos(), bytes.0, is_first, app_limited);
     }
 
-    /// An acknowledgement of new packets.
+    /// Processes an ACK of new packets.
     pub fn on_ack(&mut self, ack: &KernelAck, radio: &KernelRadio) {
         sys::ack(&mut self.words, ack, radio);
     }
 
-    /// Packets were declared lost; with `is_silence`, all that were outstanding.
+    /// Processes losses. `is_silence`: all outstanding packets were declared lost.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, radio: &KernelRadio) {
         sys::loss(&mut self.words, lost.0, is_silence, radio);
     }
 
-    /// The kernel is about to send.
+    /// Called before the kernel sends.
     pub fn before_send(&mut self, now: Time, radio: &KernelRadio) {
         sys::before_send(&mut self.words, now.as_nanos(), radio);
     }
 
-    /// What it answers now.
+    /// The current decision.
     pub fn answer(&self) -> Answer {
         let [state, cwnd, pacing, end_to_end] = sys::answer(&self.words);
         Answer {
@@ -406,7 +406,7 @@ mod tests {
         #[test]
         fn a_part_differs_by_at_most_one(bps in 0..=MOST_RATE.as_bps(), num in 0u64..1 << 20, den in 1u64..1 << 20) {
             let exact = Rate::from_bps(bps).scaled(num as f64 / den as f64).as_bps();
-            // A double has 53 bits: beyond them, the product with `num` rounds in Rust and not here.
+            // A double has 53 bits: a larger product with `num` is rounded in Rust, but not in C.
             let allowed = 1 + exact / (1 << 50);
             prop_assert!(sys::scaled(bps, num, den).abs_diff(exact) <= allowed);
         }

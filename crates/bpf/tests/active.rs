@@ -1,4 +1,4 @@
-//! The kernel's count of a host's active flows beside the simulator's registry.
+//! Comparison of the kernel's count of a host's active flows with the simulator's registry.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +18,7 @@ fn key(flow: u16) -> FlowKey {
     FlowKey { protocol, local: at(2, flow), remote: at(1, 443) }
 }
 
-/// The active flows, for somebody who is none of them.
+/// The number of active flows, excluding the caller's flow.
 fn active(registry: &FlowRegistry, now: Time) -> u64 {
     u64::from(registry.view(now, &key(u16::MAX)).flows) - 1
 }
@@ -35,7 +35,7 @@ fn a_flow_that_changes_hands_is_its_new_owner_s_with_its_next_slot() {
     assert_eq!(kernel.seen(2, at(1_020)), [2, 2, 1]);
 }
 
-/// The kernel's options for a policy, and the policy.
+/// For each split policy, the kernel's options and the controller's options.
 fn policies() -> [(KernelTuning, Tuning); 3] {
     ["equal", "app", "proportional"].map(|policy| {
         let spec = SchemeSpec::parse(&format!("biscay:split={policy}")).unwrap();
@@ -45,8 +45,8 @@ fn policies() -> [(KernelTuning, Tuning); 3] {
 }
 
 proptest! {
-    /// Applications are counted as flows are: what the registry counts, and beyond that what fell out of it less than a
-    /// slot ago.
+    /// Applications are counted in the same way as flows: the kernel counts those of the registry, and at most those in
+    /// addition that left the registry less than a slot ago.
     #[test]
     fn it_counts_the_applications_that_the_registry_counts(
         packets in prop::collection::vec((0u64..40_000, 0u16..30), 1..400),
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// What a flow moved is what the registry says, exactly.
+    /// The bytes that a flow moved equal those of the registry exactly.
     #[test]
     fn what_moved_is_what_the_registry_says(
         packets in prop::collection::vec((0u64..90_000, 0u16..4, 1u64..70_000), 1..300),
@@ -92,7 +92,7 @@ proptest! {
         }
     }
 
-    /// Parts are those of the simulator's policies: of flows and applications exactly, of use to 2^-26.
+    /// Parts equal those of the simulator's policies: for flows and applications exactly, for recent use to 2^-26.
     #[test]
     fn parts_are_those_of_the_policies(
         flows in 0u16..=4_096, apps in 0u16..=4_096, app_flows in 0u16..=4_096, used in 0u64..1 << 33, others in 0u64..1 << 33,
@@ -106,14 +106,14 @@ proptest! {
             prop_assert!(num >= 1 && num <= den && den <= 1 << 27, "{num} of {den}");
             let (part, exact) = (num as f64 / den as f64, tuning.split.share(&device));
             let is_use = den == 1 << 27;
-            // 4096 applications of 4096 flows are one too many for the denominator.
+            // 4096 applications of 4096 flows exceed the maximum denominator by one.
             let allowed = if is_use { (-26f64).exp2() } else { exact * 1e-7 };
             prop_assert!((part - exact).abs() <= allowed, "{:?}: {part} and not {exact}", tuning.split);
         }
     }
 
-    /// With each packet, the kernel counts what the registry counts, and beyond that at most flows that fell out of it less
-    /// than a slot ago.
+    /// After each packet, the kernel counts the flows of the registry, and at most those in addition that left the registry
+    /// less than a slot ago.
     #[test]
     fn it_counts_what_the_registry_counts(
         packets in prop::collection::vec((0u64..40_000, 0u16..50), 1..400),
@@ -138,7 +138,7 @@ proptest! {
         prop_assert_eq!(active(&late, silent), 0);
     }
 
-    /// Flows that all go on are counted exactly.
+    /// Flows that all keep sending are counted exactly.
     #[test]
     fn steady_flows_are_counted_exactly(flows in 1u16..300, period in 1u64..100) {
         let mut kernel = Active::default();

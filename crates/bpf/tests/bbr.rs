@@ -1,4 +1,5 @@
-//! BBR in C answers what BBR in Rust answers, on all that flows of the built-in scenarios are told, and on arbitrary ACKs.
+//! BBR's C port makes the same decisions as the Rust controller, for all events of flows of the built-in scenarios, and for
+//! arbitrary ACKs.
 
 mod common;
 
@@ -10,7 +11,7 @@ use airpace_sim::builtin;
 use common::{Trace, drawn, step, told, traced, unless_tie};
 use proptest::prelude::*;
 
-/// The greatest relative difference of windows and rates: some roundings.
+/// Maximum relative difference of windows and rates: a few roundings.
 const TOLERANCE: f64 = 1e-6;
 
 fn state(answer: &Answer) -> State {
@@ -22,12 +23,12 @@ fn state(answer: &Answer) -> State {
     }
 }
 
-/// One byte, or bit/s, is no difference: both twins round to whole ones.
+/// A difference of one byte or one bit/s is ignored: both versions round to integers.
 fn difference(rust: u64, c: u64) -> f64 {
     rust.abs_diff(c).saturating_sub(1) as f64 / rust.max(1) as f64
 }
 
-/// Replays a trace of Rust's BBR through that in C. Returns how many answers there were in each state.
+/// Replays a trace of the Rust controller through the C port. Returns the number of decisions in each state.
 fn compare(name: &str, mss: Bytes, rng: Rng, entries: &[Entry]) -> Result<[u64; 4], String> {
     let mut replay = BbrReplay::new(mss, rng);
     let (mut seen, mut rust) = ([0; 4], None::<&Answer>);
@@ -48,11 +49,11 @@ fn compare(name: &str, mss: Bytes, rng: Rng, entries: &[Entry]) -> Result<[u64; 
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, [0; 4]);
     for (name, text) in builtin() {
-        // The one that names no file of its own.
+        // The scenario that does not name its own trace file.
         if *name == "trace" {
             continue;
         }
-        // One of them is long enough for ProbeRTT.
+        // One scenario is long enough for ProbeRTT.
         let seconds = if *name == "stationary-busy" { "12" } else { "6" };
         let Some(Trace { flow, mss, entries }) = traced(name, text, "bbr", seconds) else { continue };
         let rng = Streams::new(1).stream(&format!("flow.{flow}.controller"));

@@ -1,4 +1,4 @@
-//! BISCAY in the kernel shares with all flows of the host, and not only with its own.
+//! BISCAY in the kernel shares the bandwidth with all flows of the host, not only with its own flows.
 #![cfg(feature = "load")]
 
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use machine::{Feeding, Flow, Group, InKernel, Namespace, connected, load, mbps, turn, wait_until, wire};
 
-/// The most that count: `AP_MOST_FLOWS`.
+/// Maximum number of counted flows: `AP_MOST_FLOWS`.
 const MOST: u64 = 4_096;
 
 const HERE: &str = "10.87.0.1";
 const THERE: &str = "10.87.0.2";
 
-/// A flow over the wire.
+/// A flow over the link.
 fn flow(ends: &[Namespace; 2], scheme: &str) -> Flow {
     let [here, there] = ends;
     let listener =
@@ -35,12 +35,12 @@ fn flow(ends: &[Namespace; 2], scheme: &str) -> Flow {
     Flow::of(sender, receiver)
 }
 
-/// Waits until as many flows count.
+/// Waits until this number of flows is counted.
 fn counts(kernel: &Kernel, flows: Option<u64>) {
     wait_until(&format!("{flows:?} flows"), || kernel.active_flows().unwrap() == flows);
 }
 
-/// The window of the only BISCAY flow, in packets, as `ss` says.
+/// The window of the only BISCAY flow, in packets, from `ss`.
 fn window(here: &Namespace) -> u32 {
     let output = Command::new("ss").args(["-N", here.name(), "-tinH", "dst", THERE]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -51,8 +51,8 @@ fn window(here: &Namespace) -> u32 {
     cwnd.and_then(|cwnd| cwnd.parse().ok()).unwrap_or_else(|| panic!("no window: {text}"))
 }
 
-/// With 400 Mbit/s for itself, BISCAY's window is that of 8 ms and three packets, on a wire without length: 269 packets.
-/// With a quarter of it, 69.
+/// The bandwidth in Mbit/s. On a link without delay, BISCAY's window is 8 ms of data and three packets: 269 packets for one
+/// flow, and 69 packets at a quarter of the bandwidth.
 const MBPS: f64 = 400.0;
 
 fn alone(window: u32) -> bool {
@@ -80,7 +80,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     let Some(mut kernel) = load(&steady()) else { return };
     let Some(group) = Group::enter() else { return };
     let Some(ends) = wire(HERE, THERE) else { return };
-    // Only what this program sends: others on this machine do as they like.
+    // Counts only this program's flows, because other programs on this machine may send at any time.
     kernel.count_flows(File::open(&group.path).unwrap().as_fd()).unwrap();
     let feeding = Feeding::start(&kernel, mbps(MBPS));
     counts(&kernel, None);
@@ -93,7 +93,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     let within = ends[0].inside(|| Flow::start("reno").unwrap());
     within.goes_on();
     ours.goes_on();
-    // A machine that stood still for a moment counts nothing for that moment.
+    // A machine that stalls for a moment counts nothing in that moment.
     let seen = kernel.active_flows().unwrap();
     assert!(
         seen.is_none_or(|flows| flows == 1),
@@ -108,7 +108,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 socket.send_to(&[0; 100], (THERE, 4_000)).unwrap();
-                // Nothing in it.
+                // A datagram without payload.
                 socket.send_to(&[], (THERE, 4_001)).unwrap();
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -130,7 +130,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     before.comes_again();
 }
 
-/// The windows of BISCAY's flows by their ports, in packets, as `ss` says.
+/// The windows of BISCAY's flows by their ports, in packets, from `ss`.
 fn windows(here: &Namespace) -> BTreeMap<u16, u32> {
     let output = Command::new("ss").args(["-N", here.name(), "-tinOH", "dst", THERE]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -142,7 +142,7 @@ fn windows(here: &Namespace) -> BTreeMap<u16, u32> {
     text.lines().filter(|line| line.contains(" biscay ")).filter_map(window).collect()
 }
 
-/// Waits until each flow of these ports has a window between the two.
+/// Waits until each flow of these ports has a window between the two bounds.
 fn windows_come(here: &Namespace, ports: &[u16], least: u32, most: u32) {
     wait_until(&format!("windows from {least} to {most}"), || {
         let windows = windows(here);
@@ -150,10 +150,10 @@ fn windows_come(here: &Namespace, ports: &[u16], least: u32, most: u32) {
     });
 }
 
-/// Where the other program sends to.
+/// Environment variable: the address to which the other program sends.
 const TO: &str = "AIRPACE_TEST_SENDS_TO";
 
-/// Another program than the test: it has one flow of BISCAY, until it is told to end.
+/// A second program besides the test: it has one flow of BISCAY, until the test ends it.
 #[test]
 #[ignore = "it is part of another test"]
 fn another_program() {
@@ -187,7 +187,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
         })
         .collect();
     counts(&kernel, Some(3));
-    // A third of 267 packets, and three.
+    // A third of 267 packets, plus three packets.
     windows_come(here, &ports, 80, 105);
     let mut other = Command::new("ip")
         .args(["netns", "exec", here.name()])
@@ -201,7 +201,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
         let mut bytes = [0; 65_536];
         while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
-    // Half for each program.
+    // Half of the bandwidth for each program.
     windows_come(here, &[from.port()], 125, 150);
     windows_come(here, &ports, 40, 56);
     counts(&kernel, Some(4));
@@ -209,7 +209,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
     other.wait().unwrap();
     drain.join().unwrap();
     windows_come(here, &ports, 80, 105);
-    // What one leaves is for the two others of the same program.
+    // The closed flow's share goes to the two other flows of the same program.
     let mut ours = ours;
     ours.pop();
     ports.pop();
@@ -235,7 +235,7 @@ fn a_flow_that_uses_little_leaves_most_of_its_part_to_one_that_uses_much() {
         let port = sender.local_addr().unwrap().port();
         (Flow::paced(sender, listener.accept().unwrap().0, bytes), port)
     });
-    // Eleven parts are used: 3/4 · 10/11 + 1/8 of 267 packets, and 3/4 · 1/11 + 1/8.
+    // The flows used ten and one of eleven parts: 3/4 · 10/11 + 1/8 of 267 packets, and 3/4 · 1/11 + 1/8.
     windows_come(here, &[much_port], 200, 235);
     windows_come(here, &[little_port], 42, 66);
     counts(&kernel, Some(2));
@@ -259,11 +259,11 @@ fn more_flows_than_the_map_holds_are_counted_up_to_a_bound_and_harm_nobody() {
     let socket = ends[0].inside(|| UdpSocket::bind((HERE, 0)).unwrap());
     let mut most = 0;
     for port in 1_000..60_000 {
-        // What the wire has no room for is lost; it has left the socket all the same.
+        // The link drops packets that do not fit; they have left the socket all the same.
         let _ = socket.send_to(&[0; 10], (THERE, port));
         most = most.max(kernel.active_flows().unwrap().unwrap_or(0));
     }
-    // How many come within a tenth of a second is for the machine to say.
+    // The number of packets within 100 ms depends on the machine.
     assert!((2..=MOST).contains(&most), "{most}");
     ours.goes_on();
     counts(&kernel, Some(1));

@@ -1,5 +1,5 @@
-//! Downloads in the kernel of this machine, from a sender that knows nothing of BISCAY: the window that its receiver
-//! advertises follows what the radio grants. Skipped where the kernel takes no programs.
+//! Downloads in the kernel of this machine, from a sender without BISCAY: the window that the receiver advertises follows
+//! the radio's grants. The tests are skipped if the kernel cannot load the programs.
 #![cfg(feature = "load")]
 
 use std::fs::File;
@@ -21,13 +21,13 @@ use machine::{
 const PHONE: &str = "10.89.0.1";
 const SERVER: &str = "10.89.0.2";
 
-/// What the window covers beyond the round trip, in seconds: `cwnd_slack_ms`.
+/// Time that the window covers in addition to the round trip, in seconds: `cwnd_slack_ms`.
 const SLACK: f64 = 0.027;
 
-/// The payload of a packet of 1500 bytes with time stamps.
+/// Payload fraction of a packet of 1500 bytes with time stamps.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 
-/// The relay, for what this program does, a phone and a server with a wire between them.
+/// The relay for connections of this process, and a phone and a server with a link between them.
 fn prepared(options: &str) -> Option<(Kernel, Group, [Namespace; 2])> {
     let mut kernel = load(&relay(options))?;
     let group = Group::enter()?;
@@ -38,7 +38,7 @@ fn prepared(options: &str) -> Option<(Kernel, Group, [Namespace; 2])> {
     Some((kernel, group, ends))
 }
 
-/// The phone downloads.
+/// A download to the phone.
 fn download([phone, server]: &[Namespace; 2]) -> Flow {
     let listener = server.inside(|| TcpListener::bind((SERVER, 0)).unwrap());
     let address = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ fn download([phone, server]: &[Namespace; 2]) -> Flow {
     Flow::of(sender, receiver)
 }
 
-/// What `ss` shows of the server's senders by this word.
+/// The values that `ss` shows after `word` for the server's senders.
 fn shown(server: &Namespace, word: &str) -> Vec<f64> {
     let output = Command::new("ss").args(["-N", server.name(), "-tinOH"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -59,16 +59,17 @@ fn shown(server: &Namespace, word: &str) -> Vec<f64> {
     text.lines().filter(|line| line.contains(" cubic ")).filter_map(number).collect()
 }
 
-/// Whether windows of the server's senders are what these Mbit/s carry. A round trip takes less than two milliseconds here.
+/// Whether the windows of the server's senders match this rate in Mbit/s. A round trip takes less than two milliseconds
+/// here.
 fn follows(server: &Namespace, mbps: f64, flows: usize) -> bool {
     let bytes = |span: f64| (mbps * 125_000.0 * span + 3.0 * 1500.0) * PAYLOAD;
-    // The window field counts in steps of up to a kilobyte.
+    // The window field has steps of up to a kilobyte.
     let allowed = bytes(SLACK) * 0.99..=bytes(SLACK + 0.002) + 1_024.0;
     let windows = shown(server, "snd_wnd");
     windows.len() == flows && windows.iter().all(|window| allowed.contains(window))
 }
 
-/// Windows without a bound.
+/// Whether the windows have no bound.
 fn is_open(server: &Namespace) -> bool {
     let windows = shown(server, "snd_wnd");
     !windows.is_empty() && windows.iter().all(|window| *window >= 62_000.0)
@@ -88,12 +89,12 @@ fn the_advertised_window_follows_the_feed_and_opens_when_that_stops() {
         wait_until(&format!("the window of {rate} Mbit/s"), || follows(server, rate, 1));
         flow.goes_on();
     }
-    // The feeder is gone.
+    // The feeder has stopped.
     wait_until("an open window", || is_open(server));
     flow.goes_on();
     let feeding = Feeding::start(&kernel, mbps(10.0));
     wait_until("the window of 10 Mbit/s again", || follows(server, 10.0, 1));
-    // Another download takes half.
+    // Another download takes half of the bandwidth.
     let other = download(&ends);
     wait_until("the windows of 5 Mbit/s", || follows(server, 5.0, 2));
     drop(other);
@@ -114,7 +115,7 @@ fn without_the_program_no_bound_is_left_in_any_namespace() {
     let feeding = Feeding::start(&kernel, mbps(5.0));
     wait_until("the window of 5 Mbit/s", || follows(server, 5.0, 1));
     kernel.lift().unwrap();
-    // The feeder still tells: nobody listens.
+    // The feeder still writes, but no program reads the feed.
     wait_until("an open window", || is_open(server));
     flow.goes_on();
     assert!(is_open(server));
@@ -152,7 +153,7 @@ fn what_stays_in_the_kernel_takes_its_bounds_along_when_it_is_unloaded() {
     before.comes_again();
 }
 
-/// Drops what comes in with our option after the handshake. Returns whether the kernel can.
+/// Drops received packets with PBE-CC's option after the handshake. Returns whether the kernel can.
 fn drop_options(namespace: &Namespace) -> bool {
     let rules = "table ip strict {\nchain refuse {\ntype filter hook input priority 0\n\
                  tcp flags & syn == 0 tcp option 254 exists drop\n}\n}";
@@ -170,7 +171,7 @@ fn pbe_cc_beside_it_leaves_it_the_downloads_of_others_in_whatever_order_they_com
         if !drop_options(server) {
             return;
         }
-        // The server's program is in no group of ours, so that its connections know nothing of PBE-CC.
+        // The server's process is in no control group of the scheme, so its connections do not support PBE-CC.
         let listener = server.inside(|| TcpListener::bind((SERVER, 0)).unwrap());
         let Some(group) = Group::enter() else { return };
         let folder = File::open(&group.path).unwrap();
@@ -214,7 +215,7 @@ fn a_queue_of_cubic_s_becomes_short() {
     wait_until("a short queue", || rtt_ms() < 35.0);
     flow.goes_on();
     flow.goes_on();
-    // A feeder that a busy machine holds up for 100 ms lifts the bound for a moment.
+    // If a busy machine delays the feeder by 100 ms, the bound is removed for a moment.
     wait_until("a queue that is short still", || rtt_ms() < 35.0);
     drop(feeding);
     wait_until("CUBIC's queue again", || rtt_ms() > 50.0);

@@ -1,5 +1,5 @@
-//! PBE-CC in the kernel of this machine: what a receiver measures comes to its sender with the ACKs, and steers it. Skipped
-//! where the kernel takes no programs.
+//! PBE-CC in the kernel of this machine: a receiver's measurements reach the sender with the ACKs, and control it. The
+//! tests are skipped if the kernel cannot load the programs.
 #![cfg(feature = "load")]
 
 mod machine;
@@ -20,15 +20,15 @@ use airpace_core::Rate;
 use airpace_testing::skipped;
 use machine::{Flow, Group, Namespace, connected, feed_until, ip, loaded, pbe, wait_until, wire};
 
-/// What headers leave of a packet of 1500 bytes: IPv4, TCP, time stamps, and our option.
+/// Payload fraction of a packet of 1500 bytes with headers of IPv4, TCP, time stamps, and PBE-CC's option.
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
 
-/// What a phone tells that could get `capacity` now.
+/// The feed of a phone with this capacity (Mbit/s) now.
 fn told(capacity: f64) -> Cell {
     Cell::constant(Rate::from_mbps(capacity), now())
 }
 
-/// The pacing rate of the sender of `scheme` in a namespace, in Mbit/s; `None` if `ss` shows none.
+/// The pacing rate of a namespace's sender in Mbit/s; `None` if `ss` shows none.
 fn pacing_mbps(namespace: &Namespace) -> Option<f64> {
     let output =
         Command::new("ss").args(["-N", namespace.name(), "-tinH"]).output().expect("iproute2 has ss");
@@ -39,12 +39,12 @@ fn pacing_mbps(namespace: &Namespace) -> Option<f64> {
     Some(rate / 1e6)
 }
 
-/// Tells the same until something is as wanted.
+/// Writes the same record until the condition holds.
 fn tell_until(feed: &mut CellFeed, capacity: f64, is_enough: impl Fn() -> bool) {
     let mut asked = 0_u32;
     wait_until("what the feed brings", || {
         feed.tell(&told(capacity));
-        // To ask starts a program each time.
+        // Each check starts a process, so checks are less frequent than writes.
         asked += 1;
         asked.is_multiple_of(20) && is_enough()
     });
@@ -76,7 +76,7 @@ fn the_sender_paces_at_what_its_receiver_measures_and_without_it_as_bbr() {
     }
     let before = kernel.totals().unwrap();
     assert_eq!((before.flows, before.confirmed), (1, 1), "{before:?}");
-    // The feeder is gone: its last news is soon too old, and the sender hears that.
+    // The feeder has stopped: its last record soon becomes too old, and the sender is notified.
     feed_until(&kernel, None, |totals| totals.fallbacks > 0);
     flow.goes_on();
     let returns = kernel.totals().unwrap().returns;
@@ -88,7 +88,7 @@ fn the_sender_paces_at_what_its_receiver_measures_and_without_it_as_bbr() {
 fn a_peer_that_knows_nothing_of_it_gets_bbr() {
     let Some((mut kernel, _turn)) = loaded(&pbe()) else { return };
     let Some(namespace) = Namespace::new("stranger") else { return };
-    // A socket belongs to the group in which its program was when it made it.
+    // A socket belongs to the group in which its process was when it created the socket.
     let listener = namespace.inside(|| TcpListener::bind("127.0.0.1:0").unwrap());
     let Some(group) = Group::enter() else { return };
     kernel.exchange(File::open(&group.path).unwrap().as_fd()).unwrap();
@@ -104,7 +104,7 @@ fn a_peer_that_knows_nothing_of_it_gets_bbr() {
     assert!(pacing_mbps(&namespace).is_some_and(|mbps| mbps > 2.0), "not what nobody confirmed");
 }
 
-/// Takes our option out of the packets that come in, where `which` says so. Returns whether the kernel can.
+/// Removes PBE-CC's option from received packets that match `which`. Returns whether the kernel can.
 fn strip(namespace: &Namespace, which: &str) -> bool {
     let rule = format!("{which} reset tcp option 254");
     let rules =
@@ -136,7 +136,7 @@ fn a_path_that_takes_the_option_away_has_bbr() {
     }
 }
 
-/// Tells that the cell is idle and could give so many Mbit/s, until it is dropped.
+/// Reports an idle cell with a capacity of this many Mbit/s, until it is dropped.
 struct Telling {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -163,7 +163,7 @@ impl Drop for Telling {
     }
 }
 
-/// A phone and a server with a wire between them, and flows of the server to the phone.
+/// A phone and a server with a link between them, and flows from the server to the phone.
 fn downloads(flows: usize) -> Option<(Kernel, impl Sized, [Namespace; 2], Vec<Flow>)> {
     let (mut kernel, turn) = loaded(&pbe())?;
     let [phone, server] = wire("10.17.1.1", "10.17.1.2")?;
@@ -189,14 +189,15 @@ fn a_bottleneck_elsewhere_is_told_and_left_when_it_is_gone() {
     wait_until("the rate that the cell could give", || paces_at(60.0));
     assert_eq!(kernel.totals().unwrap().elsewhere, 0);
     let name = server.name();
-    // On this wire, the window is what the cell could give in 4 ms: some 30 kB, which wait 60 ms then.
+    // On this link, the window is the cell's capacity over 4 ms: about 30 kB, which wait 60 ms at the lower rate.
     ip(&[
         "netns", "exec", name, "tc", "qdisc", "add", "dev", "wire", "root", "tbf", "rate", "4mbit", "burst",
         "3000", "latency", "400ms",
     ])
     .unwrap();
     wait_until("a bottleneck elsewhere", || kernel.totals().unwrap().elsewhere > 0);
-    // BBR's rate, which turns about what the path carries: 1.25 of it in a probe, and more on its way down.
+    // BBR's rate varies around the path's capacity: 1.25 times the capacity in a probe, and higher values while it
+    // decreases.
     wait_until("its rate", || pacing_mbps(&server).is_some_and(|seen| seen < 6.0));
     flows[0].goes_on();
     ip(&["netns", "exec", name, "tc", "qdisc", "del", "dev", "wire", "root"]).unwrap();

@@ -1,4 +1,4 @@
-//! The programs in the kernel of this machine. Skipped where it takes none.
+//! The programs in the kernel of this machine. The tests are skipped if the kernel cannot load them.
 #![cfg(feature = "load")]
 
 use std::fs;
@@ -15,8 +15,8 @@ use airpace_core::Rate;
 use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, pbe, relay, turn};
 use rustix::net::sockopt::tcp_congestion;
 
-/// Instructions that the verifier may go through in a program: a fifth of the kernel's limit, as other kernels count
-/// otherwise.
+/// Maximum number of instructions that the verifier may process in a program: a fifth of the kernel's limit, because other
+/// kernel versions count differently.
 const MOST_VERIFIED: u64 = 200_000;
 
 #[test]
@@ -57,7 +57,7 @@ fn a_feeder_that_dies_leaves_the_flow_to_bbr_and_one_that_returns_takes_it_back(
     feed.tell(&mbps(2_000.0));
     let flow = Flow::start("biscay").unwrap();
     feed_until(&kernel, Some((&mut feed, mbps(2_000.0))), |totals| totals.acks > 1_000);
-    // A feeder that a busy machine holds up for 100 ms is silent as well.
+    // A feeder that a busy machine delays by 100 ms counts as silent too.
     let before = kernel.totals().unwrap();
     assert_eq!(before.flows, 1, "{before:?}");
     feed_until(&kernel, None, |totals| totals.silences > before.silences);

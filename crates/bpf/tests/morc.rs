@@ -1,4 +1,5 @@
-//! MORC in C answers what MORC in Rust answers, on all that flows of the built-in scenarios are told, and on arbitrary ACKs.
+//! MORC's C port makes the same decisions as the Rust controller, for all events of flows of the built-in scenarios, and
+//! for arbitrary ACKs.
 
 mod common;
 
@@ -12,14 +13,14 @@ use airpace_sim::builtin;
 use common::{Trace, changed, drawn, step, told, trace_of, traced, unless_tie};
 use proptest::prelude::*;
 
-/// The greatest relative difference of windows and rates: a rate of 100 kbit/s in whole bit/s is wrong by 10^-5, and it
-/// becomes the base of the next one.
+/// Maximum relative difference of windows and rates: a rate of 100 kbit/s in whole bit/s has an error of 10^-5, and the
+/// next rate is based on it.
 const TOLERANCE: f64 = 1e-4;
 
-/// What a comparison saw.
+/// Results of a comparison.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Answers compared in each phase.
+    /// Number of decisions compared in each phase.
     phases: [u64; 4],
     worst: f64,
 }
@@ -38,12 +39,12 @@ fn phase(answer: &Answer) -> Phase {
     }
 }
 
-/// Two bytes, or bit/s, are no difference: both twins have whole ones.
+/// A difference of two bytes or two bit/s is ignored: both versions use integers.
 fn difference(rust: u64, c: u64) -> f64 {
     rust.abs_diff(c).saturating_sub(2) as f64 / rust.max(1) as f64
 }
 
-/// Replays a trace of Rust's MORC through that in C.
+/// Replays a trace of the Rust controller through the C port.
 fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
     let mut replay = MorcReplay::new(tuning(), mss);
     let (mut seen, mut rust) = (Seen::default(), None::<&Answer>);
@@ -66,7 +67,7 @@ fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The one that names no file of its own.
+        // The scenario that does not name its own trace file.
         if *name == "trace" {
             continue;
         }

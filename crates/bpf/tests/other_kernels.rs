@@ -1,13 +1,13 @@
-//! The programs in kernels that this machine does not run: each boots in QEMU without hardware support, loads every scheme
-//! and moves data with it.
+//! Tests of the programs in other kernels: each kernel boots in QEMU without hardware virtualization, loads every scheme
+//! and transfers data with it.
 //!
 //! ```text
 //! apt-get install qemu-system-x86 && apt-get download linux-image-6.1.0-NN-cloud-amd64 && dpkg-deb -x linux-image*.deb DIR
 //! AIRPACE_KERNEL_IMAGE=DIR/boot/vmlinuz-6.1.0-NN-cloud-amd64 cargo test -p airpace-bpf --features load --test other_kernels
 //! ```
 //!
-//! The kernel's first process is this program itself, with the libraries that it needs and `ip`, in an archive in memory.
-//! It runs one test, which the other one looks for in what the machine prints.
+//! The kernel's first process is this test binary, in an initramfs with its libraries and `ip`. It runs one test. The other
+//! test searches the machine's output for the result.
 #![cfg(feature = "load")]
 
 use std::collections::BTreeSet;
@@ -35,16 +35,16 @@ use airpace_testing::{has_program, skipped};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
-/// The kernel to boot.
+/// Environment variable: the kernel to boot.
 const IMAGE: &str = "AIRPACE_KERNEL_IMAGE";
 
-/// Set by the kernel's command line for its first process.
+/// Environment variable that the kernel's command line sets for its first process.
 const INSIDE: &str = "AIRPACE_INSIDE";
 
-/// Where the machine sees its control groups.
+/// Mount point of the machine's control groups.
 const GROUPS: &str = "/tmp/groups";
 
-/// What the machine prints at the end.
+/// The machine's last message.
 const DONE: &str = "airpace: every scheme has moved data";
 const LOCKED: &str = "airpace: the kernel is locked down, and says so";
 
@@ -53,13 +53,13 @@ fn every_scheme_moves_data_in_the_kernel_that_is_named() {
     boots_and_says("moves", "", DONE);
 }
 
-/// It keeps its memory even from root, and lets nobody read it by programs.
+/// A locked-down kernel protects its memory even from root, and lets no program read it.
 #[test]
 fn a_kernel_that_is_locked_down_takes_no_scheme_and_is_named_as_the_reason() {
     boots_and_says("locked", "lockdown=confidentiality", LOCKED);
 }
 
-/// Boots the kernel with these words on its command line, and expects what its first process says.
+/// Boots the kernel with these command-line words, and expects this message of its first process.
 fn boots_and_says(what: &str, words: &str, expected: &str) {
     let Some(image) = std::env::var_os(IMAGE).map(PathBuf::from) else {
         return skipped(&format!(
@@ -73,7 +73,7 @@ fn boots_and_says(what: &str, words: &str, expected: &str) {
     fs::create_dir_all(&folder).unwrap();
     let archive = folder.join("first.cpio");
     fs::write(&archive, first_process(&folder)).unwrap();
-    // On a busy machine, the emulated clock ticks too late for what the kernel expects of its timer.
+    // On a busy machine, the emulated clock ticks too late for the kernel's timer check.
     let line = format!(
         "console=ttyS0 no_timer_check quiet panic=-1 {words} rdinit=/first {INSIDE}=1 -- --exact inside --nocapture --ignored --test-threads=1"
     );
@@ -91,11 +91,11 @@ fn boots_and_says(what: &str, words: &str, expected: &str) {
     assert!(said.contains(expected), "{}: {}", image.display(), String::from_utf8_lossy(&output.stderr));
 }
 
-/// An archive with this program, `ip`, and their libraries.
+/// An initramfs with this program, `ip`, and their libraries.
 fn first_process(folder: &Path) -> Vec<u8> {
     let program = folder.join("first");
     let this = std::env::current_exe().unwrap();
-    // Without what is for debuggers, it is a tenth as large.
+    // Without debug information, the file has a tenth of the size.
     let is_stripped = Command::new("strip").arg(&this).arg("-o").arg(&program).status();
     if !is_stripped.is_ok_and(|status| status.success()) {
         fs::copy(&this, &program).unwrap();
@@ -117,7 +117,7 @@ fn first_process(folder: &Path) -> Vec<u8> {
     archive.end()
 }
 
-/// The libraries of a program, and the loader, by the paths that it looks for.
+/// The libraries of a program, and the loader, by their absolute paths.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -125,7 +125,7 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
     words.map(PathBuf::from).collect()
 }
 
-/// Files in the form that kernels unpack.
+/// Files in the format of an initramfs.
 ///
 /// Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst (newc)
 #[derive(Default)]
@@ -182,11 +182,11 @@ fn inside() {
         println!("{done}");
     }
     std::io::stdout().flush().unwrap();
-    // A first process that ends stops the machine.
+    // The machine stops when its first process exits.
     let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
 }
 
-/// Returns what is to be said at the end.
+/// Returns the message for the machine's output.
 fn in_the_machine() -> &'static str {
     use rustix::mount::{MountFlags, mount};
     let systems = [
@@ -240,11 +240,11 @@ fn every_scheme() {
                 .unwrap_or_else(|error| panic!("{error}"));
         }
         kernel.pin().unwrap_or_else(|error| panic!("{name}: {error}"));
-        // It stays without the program that loaded it.
+        // The scheme stays without the program that loaded it.
         drop(kernel);
         let pinned = Pinned::open(name).unwrap().expect("it was pinned");
         if let Some(mut feed) = feed {
-            // This machine has only a loopback, and nothing leaves it.
+            // This machine has only a loopback device, and no packet leaves the machine.
             assert_eq!(pinned.active_flows().unwrap(), Some(0), "they are counted");
             let told = Told { bandwidth: Some(Rate::from_mbps(1_000.0)), burst: Rate::ZERO, share: None };
             moves(name, || feed.tell(&told));
@@ -263,7 +263,7 @@ fn every_scheme() {
     relay_comes_and_goes(biscay("biscay@window:split=app").unwrap());
 }
 
-/// A flow is shown with its ends, as long as it has the scheme.
+/// A flow is listed with its addresses, as long as it uses the scheme.
 fn is_shown(pinned: &Pinned, scheme: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -277,7 +277,8 @@ fn is_shown(pinned: &Pinned, scheme: &str) {
     assert!(!is_there(), "{scheme}: it has another one now");
 }
 
-/// Only the loopback is here, whose connections have no bound. So the programs are loaded, called and removed.
+/// The machine has only a loopback device, whose connections are not bounded. So the test only loads, calls and removes the
+/// programs.
 fn relay_comes_and_goes(tuning: KernelTuning) {
     let part = Part::Relay(tuning);
     let name = part.name();
@@ -299,7 +300,7 @@ fn relay_comes_and_goes(tuning: KernelTuning) {
     assert!(!Path::new("/sys/fs/bpf/airpace").exists());
 }
 
-/// Both ends of PBE-CC: what the one tells steers the other.
+/// Both endpoints of PBE-CC: the receiver's feedback controls the sender.
 fn pbe() {
     let tuning = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME)).unwrap()).unwrap();
     let mut kernel = Kernel::load(&Part::Pbe(tuning)).unwrap_or_else(|error| panic!("pbe: {error}"));
@@ -315,7 +316,7 @@ fn pbe() {
     println!("pbe: {totals:?}");
     assert!(totals.acks > 0 && totals.confirmed == totals.flows && totals.flows > 0, "{totals:?}");
     assert!(feed.rtprop().is_some(), "the receiver has heard its sender");
-    // Nobody feeds any more.
+    // The feed is no longer written.
     moves(PBE, || {});
     let totals = pinned.totals().unwrap();
     assert!(totals.fallbacks > 0, "{totals:?}");
@@ -328,7 +329,7 @@ fn pbe() {
     assert!(unload(PBE).unwrap());
 }
 
-/// Moves four megabytes.
+/// Transfers four megabytes.
 fn moves(scheme: &str, mut meanwhile: impl FnMut()) {
     const BYTES: usize = 4_000_000;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

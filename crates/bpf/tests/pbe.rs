@@ -1,5 +1,5 @@
-//! PBE-CC's sender in C answers what that in Rust answers, on all that flows of the built-in scenarios are told, and on
-//! arbitrary ACKs and feedback.
+//! The C port of PBE-CC's sender makes the same decisions as the Rust controller, for all events of flows of the built-in
+//! scenarios, and for arbitrary ACKs and feedback.
 
 mod common;
 
@@ -14,13 +14,13 @@ use airpace_sim::builtin;
 use common::{Step, Trace, step, told, traced, unless_tie};
 use proptest::prelude::*;
 
-/// The greatest relative difference of windows and rates: some roundings.
+/// Maximum relative difference of windows and rates: a few roundings.
 const TOLERANCE: f64 = 1e-6;
 
-/// What a comparison saw.
+/// Results of a comparison.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Answers compared in each phase.
+    /// Number of decisions compared in each phase.
     phases: [u64; 7],
     worst: f64,
 }
@@ -40,12 +40,12 @@ fn defaults() -> PbeTuning {
     tuning(&Options::defaults(&pbe::SCHEME))
 }
 
-/// The generator of a flow's controller.
+/// The random generator of a flow's controller.
 fn generator(flow: usize) -> Rng {
     Streams::new(1).stream(&format!("flow.{flow}.controller"))
 }
 
-/// The phase, and the state of BBR if that steers.
+/// The phase, and the state of BBR if BBR controls the flow.
 fn state(answer: &Answer) -> (Phase, Option<State>) {
     let (phase, bbr) = answer.state.split_once('.').unwrap_or((&answer.state, ""));
     let phase = match phase {
@@ -72,12 +72,12 @@ fn is_same_state(rust: &Answer, c: &twin::Answer) -> bool {
     state(rust) == (c.phase, c.phase.is_bbr().then_some(c.bbr))
 }
 
-/// A byte, or a bit/s, is no difference: both twins have whole ones.
+/// A difference of one byte or one bit/s is ignored: both versions use integers.
 fn difference(rust: u64, c: u64) -> f64 {
     rust.abs_diff(c).saturating_sub(1) as f64 / rust.max(1) as f64
 }
 
-/// Replays a trace of Rust's PBE-CC through that in C.
+/// Replays a trace of the Rust controller through the C port.
 fn compare(name: &str, tuning: &PbeTuning, mss: Bytes, rng: Rng, entries: &[Entry]) -> Result<Seen, String> {
     let mut replay = PbeReplay::new(tuning, mss, rng);
     let (mut seen, mut rust) = (Seen::default(), None::<&Answer>);
@@ -100,11 +100,12 @@ fn compare(name: &str, tuning: &PbeTuning, mss: Bytes, rng: Rng, entries: &[Entr
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The one that names no file of its own.
+        // The scenario that does not name its own trace file.
         if *name == "trace" {
             continue;
         }
-        // One has a receiver that lies after five seconds, and one a bottleneck in the Internet after some more.
+        // One scenario has a receiver with false reports after five seconds, another has a bottleneck in the Internet
+        // later.
         let seconds = match *name {
             "misreport" => "10",
             "wired-bottleneck" => "25",

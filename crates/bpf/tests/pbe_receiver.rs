@@ -1,5 +1,5 @@
-//! PBE-CC's receiver in C tells what that in Rust tells, on all that comes to flows of the built-in scenarios. What the cell
-//! could give is measured once, in Rust, as the kernel's feeder does.
+//! PBE-CC's receiver in C returns the same feedback as the one in Rust, for all packets of flows of the built-in scenarios.
+//! The cell's capacity is measured once, in Rust, as the kernel's feeder does.
 
 mod common;
 
@@ -18,13 +18,13 @@ use airpace_radio::RadioReport;
 use airpace_sim::{Scenario, builtin, run_changed};
 use common::{load, their_flow};
 
-/// The greatest relative difference of rates: the feedback of the simulator has an interval of whole nanoseconds.
+/// Maximum relative difference of rates: the feedback in the simulator encodes a rate as an interval in whole nanoseconds.
 const TOLERANCE: f64 = 2e-4;
 
-/// Delays of the radio: the feedback has units of this, in nanoseconds.
+/// Unit of the radio delay in the feedback, in nanoseconds.
 const DELAY_UNIT: u64 = 10_000;
 
-/// What was compared.
+/// Results of a comparison.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     packets: u64,
@@ -32,12 +32,12 @@ struct Seen {
     internet: u64,
     clear: u64,
     stale: u64,
-    /// Times that the two differed in a flag, or by more than the tolerance.
+    /// Number of feedbacks that differed in a flag, or by more than the tolerance.
     unlike: u64,
     first: Option<String>,
 }
 
-/// Both receivers, told the same.
+/// Both receivers, with the same inputs.
 struct Both {
     rust: PbeReceiver,
     c: Twin,
@@ -76,7 +76,7 @@ fn is_same(rust: &Feedback, c: &PbeFed) -> bool {
     let flags = [rust.internet, rust.fresh, rust.clear].map(u32::from) == [c.internet, c.fresh, c.clear];
     let counts = [rust.carriers, rust.activations].map(u32::from) == [c.carriers, c.activations];
     let is_near = |rust: Option<Rate>, c: u64| {
-        // What is too slow for the feedback's interval is no rate there.
+        // A rate too low for the feedback's interval is encoded as none.
         let rust = rust.map_or(0, Rate::as_bps);
         rust.abs_diff(c) as f64 <= 1.0 + c as f64 * TOLERANCE || rust == 0 && c < 4
     };
@@ -165,7 +165,7 @@ fn judge(name: &str, seen: &Seen, total: &mut Seen) {
 fn every_flow_of_the_built_in_scenarios_is_told_the_same() {
     let (mut scenarios, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The one that names no file of its own.
+        // The scenario that does not name its own trace file.
         if *name == "trace" {
             continue;
         }

@@ -1,5 +1,5 @@
-//! What may happen to PBE-CC's programs of the kernel while flows use them, at both ends: flows go on, and the kernel holds
-//! afterwards what it held before.
+//! Faults of PBE-CC's programs in the kernel while flows use them, at both endpoints. Flows continue, and the kernel
+//! afterwards holds the same objects as before.
 #![cfg(feature = "load")]
 
 mod machine;
@@ -24,7 +24,7 @@ use rustix::net::sockopt::tcp_congestion;
 
 const FLOWS: usize = 2_000;
 
-/// The scheme with its programs in a group, and a feed.
+/// The scheme with its programs in a control group, and a feed.
 struct Phone {
     stop: Arc<AtomicBool>,
     feeder: Option<JoinHandle<()>>,
@@ -77,7 +77,7 @@ fn two_thousand_downloads_at_once_move_data() {
         let totals = phone.kernel.totals().unwrap();
         assert_eq!((totals.flows, totals.confirmed), (FLOWS as u64, FLOWS as u64), "{totals:?}");
         assert!(phone.kernel.active_flows().unwrap().is_some_and(|flows| flows > 10), "they are counted");
-        // What one half leaves is for the other.
+        // The closed half of the flows leaves its bandwidth to the other half.
         pairs.truncate(FLOWS / 2);
         all_move(&mut pairs);
     });
@@ -93,7 +93,7 @@ fn ten_times_loaded_and_unloaded_under_a_transfer() {
     let before = InKernel::settled();
     let Some([here, there]) = wire("10.17.3.1", "10.17.3.2") else { return };
     let flow = || {
-        // One that listened before the programs came would not know the option.
+        // A listener created before the programs were attached would not support the option.
         let listener = here.inside(|| TcpListener::bind("10.17.3.1:0").unwrap());
         let (sender, receiver) = there.inside(|| pair(&listener, Some("pbe")));
         Flow::of(sender, receiver)
@@ -107,7 +107,7 @@ fn ten_times_loaded_and_unloaded_under_a_transfer() {
         flows.push(flow());
         flows.iter().for_each(Flow::goes_on);
         assert_eq!(phone.kernel.totals().unwrap().confirmed, 1);
-        // In one order and the other.
+        // The scheme and the device program are dropped in alternating order.
         if flows.len().is_multiple_of(2) {
             drop(phone);
             here.inside(move || drop(attached));
@@ -115,7 +115,8 @@ fn ten_times_loaded_and_unloaded_under_a_transfer() {
             here.inside(move || drop(attached));
             drop(phone);
         }
-        // Each outlives its scheme: no ACK tells anything any more, and the data still has its option.
+        // Each flow continues after its scheme is removed: ACKs carry no feedback any more, but the data still has its
+        // option.
         flows.iter().for_each(Flow::goes_on);
         flows.drain(..flows.len().saturating_sub(3));
     }
@@ -159,7 +160,7 @@ fn a_namespace_may_be_removed_with_the_program_at_its_device_and_a_flow_in_it() 
     flow.goes_on();
     here.remove();
     there.remove();
-    // The sockets keep both namespaces, and the wire between them.
+    // The sockets keep both namespaces and the link between them.
     flow.goes_on();
     drop(flow);
     drop((listener, attached, room, phone));

@@ -1,4 +1,5 @@
-//! The window that BISCAY's receiver advertises to any sender: C beside Rust, over a queue and over arbitrary events.
+//! Comparison of the C and Rust versions of the window that BISCAY's receiver advertises to any sender, over a queue and
+//! over arbitrary events.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use proptest::prelude::*;
 
 const MSS: Bytes = Bytes(1500);
 
-/// The greatest difference of two windows in bytes: roundings of a rate and of a product.
+/// Maximum difference of two windows in bytes, caused by rounding of a rate and of a product.
 const TOLERANCE: u64 = 2;
 
-/// What a modem says of a millisecond.
+/// A modem's report of a millisecond.
 fn report(now: Time, bits: u64) -> RadioReport {
     let own = Rnti(9);
     let subframe = now.as_nanos() / 1_000_000;
@@ -56,7 +57,7 @@ fn report(now: Time, bits: u64) -> RadioReport {
     }
 }
 
-/// The receiver in Rust and in C, told the same.
+/// The receiver in Rust and in C, with the same inputs.
 struct Both {
     rust: BiscayReceiver,
     c: Window,
@@ -65,7 +66,7 @@ struct Both {
     device: DeviceFlows,
     heard: bool,
     last_heard: Option<Time>,
-    /// Windows compared, and those that were none.
+    /// Number of compared windows, and of those without a limit.
     compared: [u64; 2],
 }
 
@@ -91,7 +92,7 @@ impl Both {
         self.heard = true;
     }
 
-    /// The receiver in Rust has no clock between two calls, and takes a report for as old as the next.
+    /// The receiver in Rust has no clock between two calls, and dates a report at the next call.
     fn see_clock(&mut self, now: Time) {
         if std::mem::take(&mut self.heard) {
             self.last_heard = Some(now);
@@ -110,7 +111,7 @@ impl Both {
         self.c.on_echo(now, Duration::from_micros(micros.into()));
     }
 
-    /// The window of both, if they are the same.
+    /// The window of both, if they agree.
     fn window(&mut self, now: Time) -> Result<Option<Bytes>, String> {
         self.see_clock(now);
         let mut seen = Inspect::default();
@@ -132,13 +133,13 @@ impl Both {
     }
 }
 
-/// A download from a sender that always fills what it may, over a cell whose rate changes each five seconds, and behind
-/// which a path of 20 ms lies to either side.
+/// A download from a sender that always fills its window. The cell's rate changes every five seconds, and the path beyond
+/// the cell has a delay of 20 ms in each direction.
 fn download(scheme: &str, flows: u16) -> [u64; 2] {
     let half = Duration::from_millis(20);
     let mut both = Both::new(scheme);
     both.device = DeviceFlows { flows, ..DeviceFlows::ALONE };
-    // Packets on the way to the cell, and in it: when each gets there, and what it echoes.
+    // Packets on the way to the cell, and in its queue, with their arrival times and echoed time stamps.
     let (mut coming, mut queue) = (VecDeque::new(), VecDeque::<Time>::new());
     let mut now = Time::from_secs(1_000);
     coming.extend((0..10).map(|_| (now + half * 2, now)));
@@ -149,7 +150,7 @@ fn download(scheme: &str, flows: u16) -> [u64; 2] {
             queue.extend(coming.pop_front().map(|(_, echoed)| echoed));
         }
         let mbps = [12, 4, 20, 9][(milli / 5_000) as usize % 4];
-        // The modem says nothing for a while.
+        // The modem sends no reports for a while.
         let is_silent = (30_000..30_300).contains(&milli);
         budget = (budget + mbps * 1_000).min(24_000);
         while budget >= MSS.0 * 8 {
@@ -159,7 +160,7 @@ fn download(scheme: &str, flows: u16) -> [u64; 2] {
             in_flight -= 1;
             both.packet(now, echoed);
             let window = both.window(now).unwrap_or_else(|unlike| panic!("{scheme}: {unlike}"));
-            // Where it is not limited, it fills a buffer of 400 packets.
+            // Without a limit, the sender fills a buffer of 400 packets.
             let may = window.map_or(400, |window| (window.0 / MSS.0).max(1));
             while in_flight < may {
                 in_flight += 1;

@@ -1,5 +1,5 @@
-//! What may happen to a scheme of the kernel while flows use it. In each case, flows go on, and the kernel holds afterwards
-//! what it held before: maps, programs and links are counted.
+//! Faults of a kernel scheme while flows use it. In each case, the flows continue, and the kernel afterwards holds the same
+//! objects as before: maps, programs and links are counted.
 #![cfg(feature = "load")]
 
 use std::io::Write;
@@ -37,7 +37,7 @@ fn two_thousand_flows_at_once_move_data() {
             let mut pairs: Vec<_> = (0..FLOWS).map(|_| pair(&listener, Some(part.name()))).collect();
             all_move(&mut pairs);
             assert_eq!(kernel.totals().unwrap().flows, FLOWS as u64);
-            // What one half leaves is for the other.
+            // The closed half of the flows leaves its bandwidth to the other half.
             pairs.truncate(FLOWS / 2);
             all_move(&mut pairs);
         });
@@ -46,7 +46,7 @@ fn two_thousand_flows_at_once_move_data() {
     before.comes_again();
 }
 
-/// What `ss` shows of the only sender in a namespace: by the word before it, if that is there.
+/// The value that `ss` shows after `word` for the only sender in a namespace, if it is present.
 fn shown(namespace: &Namespace, word: &str) -> Option<f64> {
     let output =
         Command::new("ss").args(["-N", namespace.name(), "-tinH", "dport", "!=", "0"]).output().unwrap();
@@ -57,7 +57,7 @@ fn shown(namespace: &Namespace, word: &str) -> Option<f64> {
     number.parse().ok()
 }
 
-/// Whether a namespace gives no memory to its sockets from now on.
+/// Sets a namespace's limit of socket memory to zero. Returns whether this is possible.
 fn gives_no_memory() -> bool {
     let set = airpace_files::set_kernel("net/core/optmem_max", "0");
     if let Err(error) = &set {
@@ -66,8 +66,8 @@ fn gives_no_memory() -> bool {
     set.is_ok()
 }
 
-/// A flow's state lies at its socket, so there is no number of flows at which a map is full. What is bounded is the memory
-/// at a socket (`net.core.optmem_max`): a flow that gets none is the kernel's BBR.
+/// A flow's state is stored at its socket, so no map limits the number of flows. The memory of a socket is limited
+/// (`net.core.optmem_max`): a flow that gets no memory uses the kernel's BBR.
 #[test]
 fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
     let _turn = turn();
@@ -83,7 +83,7 @@ fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
             let narrow = Flow::between(Some(part.name()), LOOPBACK).unwrap();
             narrow.goes_on();
             assert_eq!(kernel.totals().unwrap().flows, 0, "it has no state");
-            // Nothing else sets a rate for it.
+            // No other code sets a pacing rate for it.
             wait_until("BBR's pacing rate", || {
                 shown(&namespace, "pacing_rate ").is_some_and(|bps| bps > 1e6)
             });
@@ -98,7 +98,7 @@ fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
     before.comes_again();
 }
 
-/// What a program allows its socket (`SO_MAX_PACING_RATE`) bounds each scheme as long as it does.
+/// An application's limit for its socket (`SO_MAX_PACING_RATE`) bounds each scheme as long as it is set.
 #[test]
 fn a_socket_s_own_limit_bounds_the_pacing_rate() {
     let _turn = turn();
@@ -111,7 +111,7 @@ fn a_socket_s_own_limit_bounds_the_pacing_rate() {
             let listener = TcpListener::bind(LOOPBACK).unwrap();
             let sender = connected(Some(part.name()), listener.local_addr().unwrap()).unwrap();
             pace_at_most(&sender, Rate::from_mbps(80.0)).unwrap();
-            // The second is dropped first: the flow's receiver waits for the end of the connection.
+            // This copy is dropped first: the flow's receiver waits for the end of the connection.
             let also = sender.try_clone().unwrap();
             let (flow, limited) = (Flow::of(sender, listener.accept().unwrap().0), also);
             for _ in 0..10 {
@@ -129,12 +129,12 @@ fn a_socket_s_own_limit_bounds_the_pacing_rate() {
     before.comes_again();
 }
 
-/// BISCAY alone has use for a feed that says one number.
+/// Only BISCAY uses a feed with a bandwidth.
 fn feeding(part: &Part, kernel: &Kernel) -> Option<Feeding> {
     matches!(part, Part::Biscay(_)).then(|| Feeding::start(kernel, mbps(1_000.0)))
 }
 
-/// Where the kernel has no BBR either, such a flow is Reno's: it begins with ten packets, grows, and falls back when a
+/// If the kernel has no BBR either, such a flow uses Reno: it starts with ten packets, grows, and reduces its window when a
 /// queue of some packets overflows.
 #[test]
 fn without_room_and_without_bbr_a_flow_is_reno_s() {
@@ -163,7 +163,7 @@ fn without_room_and_without_bbr_a_flow_is_reno_s() {
         wait_until("a loss", || shown(&here, "ssthresh:").is_some());
         for _ in 0..10 {
             flow.goes_on();
-            // Some 40 packets fill the queue.
+            // About 40 packets fill the queue.
             let cwnd = shown(&here, "cwnd:").expect("it is there");
             assert!((2.0..=80.0).contains(&cwnd), "{} has a window of {cwnd} packets", part.name());
         }
@@ -190,7 +190,7 @@ fn twenty_times_loaded_and_unloaded_under_a_transfer() {
         flow.goes_on();
         transfer.goes_on();
         drop((feeding, kernel));
-        // This flow outlives its scheme by a round.
+        // This flow continues for one round after its scheme is removed.
         last = Some(flow);
         last.iter().for_each(Flow::goes_on);
         transfer.goes_on();
@@ -214,7 +214,7 @@ fn a_namespace_may_be_removed_with_the_scheme_as_its_default_and_a_flow_in_it() 
             assert_eq!(tcp_congestion(&sender).unwrap(), part.name());
             (Flow::of(sender, receiver), pair(&listener, None))
         });
-        // What this one sends, nobody reads: it ends with bytes that have not left.
+        // Nobody reads this flow's data: it ends with unsent bytes.
         full.0.set_nonblocking(true).unwrap();
         while full.0.write(&[0; 65_536]).is_ok() {}
         flow.goes_on();

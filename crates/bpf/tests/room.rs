@@ -1,5 +1,5 @@
-//! What a receiver tells also reaches its sender where ACKs are full of SACK blocks: of the packets that arrive, by a wire
-//! between two network namespaces on which data is lost. Skipped where the kernel takes no programs.
+//! A receiver's feedback reaches its sender even if ACKs are full of SACK blocks. The test inspects received packets on a
+//! link with losses between two network namespaces. It is skipped if the kernel cannot load the programs.
 #![cfg(feature = "load")]
 
 mod machine;
@@ -25,16 +25,16 @@ use socket2::{Domain, Protocol, Socket, Type};
 const PHONE: Ipv4Addr = Ipv4Addr::new(10, 17, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 17, 0, 2);
 
-/// ACKs that are looked at in each phase.
+/// Number of ACKs that are inspected in each phase.
 const ACKS: u64 = 3_000;
 
-/// What pure ACKs of the phone had, as they arrived.
+/// Options of the phone's pure ACKs, as they arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acks {
     all: u64,
-    /// With the option.
+    /// ACKs with the option.
     told: u64,
-    /// By their SACK blocks, and of those the ones with the option.
+    /// ACKs by their number of SACK blocks; the next field counts those that also have the option.
     blocks: [u64; 5],
     blocks_told: [u64; 5],
     wrong_sums: u64,
@@ -78,7 +78,7 @@ impl Acks {
     }
 }
 
-/// The sum of a segment with its pseudo header.
+/// The checksum of a segment with its pseudo header.
 fn sum(addresses: &[u8], tcp: &[u8]) -> u16 {
     let words = addresses.chunks(2).chain(tcp.chunks(2));
     let all: u64 = words.map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum();
@@ -89,7 +89,7 @@ fn sum(addresses: &[u8], tcp: &[u8]) -> u16 {
     all as u16
 }
 
-/// Counts what arrives in a namespace, until it is dropped.
+/// Inspects the packets that arrive in a namespace, until it is dropped.
 struct Capture {
     stop: Arc<AtomicBool>,
     seen: Arc<Mutex<Acks>>,
@@ -98,7 +98,7 @@ struct Capture {
 
 impl Capture {
     fn start(namespace: &Namespace) -> Capture {
-        // ETH_P_ALL, in the order of the network.
+        // ETH_P_ALL, in network byte order.
         let all = Protocol::from(i32::from(3_u16.to_be()));
         let mut socket = namespace.inside(|| Socket::new(Domain::PACKET, Type::RAW, Some(all)).unwrap());
         socket.set_recv_buffer_size(4 << 20).unwrap();
@@ -116,7 +116,7 @@ impl Capture {
         Capture { stop, seen, thread: Some(thread) }
     }
 
-    /// What comes from now on: of as many ACKs before those, some had come already and were not looked at.
+    /// Inspects the next ACKs. The first set is discarded, because some of its packets were waiting in the socket already.
     fn acks(&self) -> Acks {
         for _ in 0..2 {
             *self.seen.lock().unwrap() = Acks::default();
@@ -133,7 +133,7 @@ impl Drop for Capture {
     }
 }
 
-/// Loses so many of a hundred large packets that come in. Returns whether the kernel can.
+/// Drops this percentage of large received packets. Returns whether the kernel can.
 fn lose(namespace: &Namespace, percent: u32) -> bool {
     let rule = format!("meta length > 500 numgen random mod 100 < {percent} drop");
     let rules =
@@ -146,7 +146,7 @@ fn lose(namespace: &Namespace, percent: u32) -> bool {
     output.status.success()
 }
 
-/// One packet at a time, with its sum.
+/// Disables offloads: one packet at a time, with its own checksum.
 fn without_offloads(namespace: &Namespace) {
     let words =
         ["netns", "exec", namespace.name(), "ethtool", "-K", "wire", "tx", "off", "tso", "off", "gso", "off"];

@@ -1,5 +1,5 @@
-//! The controller in C answers what the one in Rust answers, on all that flows of the built-in scenarios are told, and on
-//! arbitrary ACKs.
+//! BISCAY's C port makes the same decisions as the Rust controller, for all events of flows of the built-in scenarios, and
+//! for arbitrary ACKs.
 
 mod common;
 
@@ -16,18 +16,18 @@ use airpace_sim::builtin;
 use common::{Step, Trace, drawn, step, told, traced, unless_tie};
 use proptest::prelude::*;
 
-/// The greatest relative difference of windows and rates: some roundings of one part in 10^7 each.
+/// Maximum relative difference of windows and rates: a few roundings of 10^-7 each.
 const TOLERANCE: f64 = 1e-6;
 
-/// The same where flows share by recent use. A part that is 10^-8 greater or less can make a window a byte greater or less,
-/// and the rate follows the window.
+/// Maximum relative difference if flows share by recent use. A difference of 10^-8 in the share can change a window by a
+/// byte, and the rate follows the window.
 const TOLERANCE_BY_USE: f64 = 1e-4;
 
-/// The same after FALLBACK. There the kernel's BBR controls, whose rounds begin anew when it recovers and when it drains
-/// the path. The twin does not see that, so its maxima of rounds may be older or younger by a round.
+/// Maximum relative difference after FALLBACK. In FALLBACK the kernel's BBR controls the flow, and its rounds restart after
+/// a recovery and after a drain. The C port does not observe this, so its maxima over rounds may differ by one round.
 const TOLERANCE_AFTER_FALLBACK: f64 = 0.06;
 
-/// What a comparison saw.
+/// Results of a comparison.
 #[derive(Debug, Default)]
 struct Seen {
     startup: u64,
@@ -58,7 +58,7 @@ fn difference(rust: u64, c: u64) -> f64 {
     rust.abs_diff(c) as f64 / rust.max(1) as f64
 }
 
-/// Replays a trace of Rust's BISCAY through that in C.
+/// Replays a trace of the Rust controller through the C port.
 fn compare(
     name: &str,
     (tuning, tolerance): (KernelTuning, f64),
@@ -103,7 +103,7 @@ fn compare(
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The one that names no file of its own.
+        // The scenario that does not name its own trace file.
         if *name == "trace" {
             continue;
         }
@@ -147,7 +147,7 @@ fn other_policies_of_sharing_get_the_same_rates() {
     assert!(parts.len() > 100, "shares that change, and not {parts:?}");
 }
 
-/// Compares up to FALLBACK: the twin does not know what BBR did in it.
+/// Compares the decisions up to FALLBACK: the C port does not observe BBR's decisions in FALLBACK.
 fn compare_steps(name: &str, steps: &[Step], mss: Bytes) -> Result<Seen, String> {
     let entries = told("biscay", steps, mss);
     let is_fallback =

@@ -1,4 +1,4 @@
-//! A path between two network namespaces on which every packet takes its time, as over a mobile network.
+//! A path between two network namespaces that delays every packet, as a mobile network does.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -28,10 +28,10 @@ const TUN_WITHOUT_HEADER: i16 = 0x1001;
 
 const NAME: &str = "far";
 
-/// Longer than any packet here.
+/// Buffer size in bytes, longer than any packet here.
 const LONGEST: usize = 2_048;
 
-/// A device whose packets the program reads and writes.
+/// A network device whose packets this program reads and writes.
 fn device() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits() as i32;
     let device = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open("/dev/net/tun")?;
@@ -43,9 +43,9 @@ fn device() -> io::Result<File> {
     if code == 0 { Ok(device) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The path, for as long as this value lives.
+/// A path that exists for the lifetime of this value.
 pub struct Far {
-    /// The sender's side, and the receiver's.
+    /// The sender's namespace, and the receiver's.
     pub ends: [Namespace; 2],
     stop: Arc<AtomicBool>,
     carrier: Option<JoinHandle<()>>,
@@ -88,7 +88,7 @@ fn carry(devices: &[File; 2], delay: Duration, is_over: &AtomicBool) {
             }
             while queue.front().is_some_and(|(due, _)| *due <= now) {
                 let packet = queue.pop_front().map(|(_, packet)| packet).unwrap_or_default();
-                // What a device does not take is lost, as on any path.
+                // A packet that the device rejects is lost, as on any path.
                 let _ = (&devices[1 - from]).write(&packet);
             }
         }

@@ -1,21 +1,20 @@
-//! What an ACK costs in each scheme of the kernel, beside the kernel's own BBR called in the same way.
+//! CPU cost of an ACK in each scheme of the kernel, compared with the kernel's own BBR called in the same way.
 //!
 //! ```text
 //! cargo bench -p airpace-bpf --features load --bench ack_cost      (as root)
 //! ```
 //!
-//! Then, what it costs that BISCAY counts all flows of the host: per packet that leaves over a wire between two network
-//! namespaces, for each policy by which they share. And what it costs that a device bounds a download: per packet that its
-//! receiver sends.
+//! Further figures: the cost of BISCAY's count of all flows of the host, per packet sent over a link between two network
+//! namespaces, for each split policy; and the cost of bounding a download, per packet that its receiver sends.
 //!
 //! Each scheme sends at the same rates, over a path with a round trip of 20 ms and over the loopback. The kernel counts the
-//! time in each program (`kernel.bpf_stats_enabled`), the same clock calls included in all.
+//! time in each program (`kernel.bpf_stats_enabled`). The time includes the same clock calls for all programs.
 //!
-//! Rounds alternate: in each, every scheme sends once, and BBR twice, first and last. A scheme's figure is the median of its
-//! quotients with BBR of the same round, and between which values half of them lie. BBR's second turn over its first says what
-//! chance alone makes of it.
+//! Rounds alternate: in each round, every scheme sends once, and BBR twice, first and last. A scheme's figure is the median
+//! of its ratios to BBR of the same round, with the quartiles. The ratio of BBR's second run to its first shows the
+//! variation by chance.
 //!
-//! `-- acks`, `-- flows` and `-- downloads` measure one of the three only.
+//! `-- acks`, `-- flows` and `-- downloads` measure only one of the three.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -48,26 +47,27 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 const ROUNDS: usize = 15;
 const SPAN: Duration = Duration::from_millis(600);
-/// Of many round trips, so that the start of a flow counts for little.
+/// Duration of many round trips, so that the start of a flow has little effect.
 const LONG_SPAN: Duration = Duration::from_millis(1_500);
 
-/// Over what is sent.
+/// The path of a flow.
 #[derive(Clone, Copy)]
 enum Over {
-    /// A round trip takes 20 ms, as over a mobile network: many ACKs come in one.
+    /// The round trip takes 20 ms, as over a mobile network: many ACKs arrive per round trip.
     Path,
-    /// A round trip takes less than the time from one ACK to the next, so each ACK ends one.
+    /// The round trip is shorter than the time between two ACKs, so each ACK ends one.
     Loopback,
 }
 
-/// What is measured. The processor does something else between two ACKs at the lower rate, and not at the higher one.
+/// Measured paths and rates (Mbit/s). At the lower rate, the processor executes other code between two ACKs; at the higher
+/// rate it does not.
 const PLACES: [(Over, f64); 3] = [(Over::Path, 200.0), (Over::Loopback, 200.0), (Over::Loopback, 2_000.0)];
 
-/// What a packet takes on the path in each direction.
+/// One-way delay of a packet on the path.
 const DELAY: Duration = Duration::from_millis(10);
 const ENDS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const MSS: u32 = 1448;
-/// Packets leave at so many times the rate.
+/// Pacing limit as a multiple of the rate.
 const PACE: f64 = 1.1;
 
 /// A listener, and a socket that can connect to it.
@@ -80,14 +80,14 @@ fn ends(far: Option<&Far>) -> std::io::Result<(TcpListener, OwnedFd)> {
     }
 }
 
-/// Sends for a while. Returns nothing: the kernel counts.
+/// Sends for a while. The kernel counts the costs.
 fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::Result<()> {
     let scheme = part.name();
     let (listener, socket) = ends(far)?;
     set_tcp_congestion(&socket, scheme)?;
-    // As over a network: an ACK for two packets of 1500 bytes.
+    // As over a network: one ACK for two packets of 1500 bytes.
     socket2::SockRef::from(&socket).set_tcp_mss(MSS)?;
-    // And as packets leave at the same pace for all, ACKs come at the same.
+    // The same pacing limit for all schemes makes their ACKs arrive at the same pace.
     machine::pace_at_most(&socket, Rate::from_mbps(PACE * mbps))?;
     connect(&socket, &listener.local_addr()?)?;
     let mut sender = TcpStream::from(socket);
@@ -110,10 +110,10 @@ fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::
     let feed = matches!(part, Part::Biscay(_)).then(|| kernel.feed()).transpose()?;
     let feeds = feed.map(|mut feed| {
         let stop = Arc::clone(&stop);
-        // Far more than is sent: BISCAY then leaves its start at once, which is not what is to be measured.
+        // Far above the sent rate: BISCAY then leaves its start at once, because the start is not to be measured.
         let bandwidth = Some(Rate::from_mbps(4.0 * mbps));
         let told = Told { bandwidth, burst: Rate::ZERO, share: None };
-        // A flow that begins before it is fed ends its start without.
+        // A flow that starts before the feed is written would end its start without the bandwidth.
         feed.tell(&told);
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
@@ -122,8 +122,8 @@ fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::
             }
         })
     });
-    // As much as the rate carries, in pieces of a millisecond: whatever the scheme would do on a loopback, all send the
-    // same.
+    // Sends as much as the rate carries, in pieces of a millisecond: all schemes send the same amount, independent of their
+    // decisions on a loopback.
     let (began, mut sent) = (Instant::now(), 0.0);
     let span = if far.is_some() { LONG_SPAN } else { SPAN };
     while began.elapsed() < span {
@@ -144,8 +144,8 @@ fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::
     Ok(())
 }
 
-/// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK; of PBE-CC's option, per
-/// call, and calls per ACK. As both ends are here, the last three are of both.
+/// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK; for PBE-CC's option,
+/// nanoseconds per call and calls per ACK. Both endpoints run here, so the last three include both.
 fn measure(
     part: &Part,
     group: &Group,
@@ -175,8 +175,8 @@ fn measure(
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // It is fed more than is sent, so that it leaves its start at once. With less of a margin, a queue on a busy machine would
-    // be one of a wired bottleneck, and then BBR takes its own time besides.
+    // The feed is above the sent rate, so that BISCAY leaves its start at once. With a smaller margin, a queue on a busy
+    // machine would look like that of a wired bottleneck, and BBR's time would be added.
     let biscay = tuning("biscay:switch_margin_percent=100000")?;
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME))?)?;
     let pbe = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?)?;
@@ -201,7 +201,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measured
 }
 
-/// Packets that are counted: one flow, and a thousand in turns.
+/// Counts packets of one flow, and of a thousand flows in turn.
 fn count(policy: &str) -> Result<(), Box<dyn std::error::Error>> {
     println!("{policy:12} ns per packet counted");
     let biscay = Part::Biscay(tuning(&format!("biscay:split={policy}"))?);
@@ -217,7 +217,7 @@ fn tuning(scheme: &str) -> Result<KernelTuning, Box<dyn std::error::Error>> {
     Ok(KernelTuning::new(&Tuning::read(SchemeSpec::parse(scheme)?.options())?)?)
 }
 
-/// What the relay costs.
+/// The cost of the relay.
 fn bound() -> Result<(), Box<dyn std::error::Error>> {
     let part = Part::Relay(tuning("biscay@window:startup=first")?);
     let mut costs: Vec<[f64; 2]> = (0..ROUNDS).filter_map(|_| bounded(&part)).collect();
@@ -227,7 +227,7 @@ fn bound() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Nanoseconds in the program that bounds a download, and in the one that counts.
+/// Nanoseconds in the program that bounds a download, and in the counting program.
 fn bounded(relay: &Part) -> Option<[f64; 2]> {
     let mut kernel = Kernel::load(relay).ok()?;
     let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
@@ -249,7 +249,7 @@ fn bounded(relay: &Part) -> Option<[f64; 2]> {
     Some([of("window_relay")?, of("count_ingress")?])
 }
 
-/// Nanoseconds in the program that counts, per packet of 1000 bytes.
+/// Nanoseconds in the counting program, per packet of 1000 bytes.
 fn counted(biscay: &Part, flows: u16) -> Option<f64> {
     let mut kernel = Kernel::load(biscay).ok()?;
     let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
@@ -257,7 +257,7 @@ fn counted(biscay: &Part, flows: u16) -> Option<f64> {
     kernel.count_flows(File::open(&group.path).ok()?.as_fd()).ok()?;
     let socket = ends[0].inside(|| UdpSocket::bind("192.0.2.1:0")).ok()?;
     let began = Instant::now();
-    // Some 80 Mbit/s: ten packets in a millisecond.
+    // About 80 Mbit/s: ten packets per millisecond.
     for packet in 0..5_000_u16 {
         let _ = socket.send_to(&[0; 1000], ("192.0.2.2", 2_000 + packet % flows));
         if packet % 10 == 9 {
@@ -270,7 +270,7 @@ fn counted(biscay: &Part, flows: u16) -> Option<f64> {
     (counter.calls >= 5_000).then(|| counter.nanos as f64 / counter.calls as f64)
 }
 
-/// Measures the schemes in turns, and prints their medians.
+/// Measures the schemes in alternation, and prints their medians.
 fn compare(parts: &[Part], group: &Group, over: Over, mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
     let (far, place) = match over {
         Over::Path => (Some(Far::new(ENDS, DELAY).ok_or("no path")?), "a round trip of 20 ms"),
@@ -300,14 +300,14 @@ fn compare(parts: &[Part], group: &Group, over: Over, mbps: f64) -> Result<(), B
     Ok(())
 }
 
-/// Of what is measured in a turn.
+/// Indices of a run's figures.
 const ACK: usize = 0;
 const SEND: usize = 1;
 const ALL: usize = 2;
 const OPTION: usize = 3;
 const OPTIONS: usize = 4;
 
-/// The values below which a quarter, half and three quarters of them lie.
+/// The quartiles and the median: lower quartile, median, upper quartile.
 fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])

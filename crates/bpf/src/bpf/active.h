@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The active flows of a device, whatever sends them: those that sent bytes in the last tenth of a second. And, where the
- * policy asks for them, active applications and the bytes that moved lately.
+ * Active flows of a device, whichever program sends them: flows that sent bytes in the last 100 ms. If the policy requires
+ * it, also active applications and recently moved bytes.
  *
- * Time is cut into slots. Each flow keeps the slot of its last packet, and a ring counts the flows that have each slot as
- * their last. A packet in a new slot takes its flow from one count to another; one in the same slot changes nothing, and
- * costs a look. A flow that falls silent stays in the count of its last slot, which falls out of the sum by itself.
+ * Time is divided into slots. Each flow stores the slot of its last packet, and a ring contains the number of flows for
+ * each last slot. A packet in a new slot moves its flow from one count to another; a packet in the same slot changes
+ * nothing and costs one comparison. An idle flow stays in the count of its last slot, which leaves the sum when the slot
+ * expires.
  *
- * The rule is that of crates/cc/src/registry.rs. Error: a flow counts for 100 ms after its last packet, and for up to a slot
- * longer; a test compares the two.
+ * The rule is that of crates/cc/src/registry.rs. Error: a flow counts for 100 ms after its last packet, and for up to one
+ * slot longer; a test compares the two.
  */
 #ifndef AIRPACE_ACTIVE_H
 #define AIRPACE_ACTIVE_H
 
 #include "intf.h"
 
-/* Chosen: a count of flows that is an eighth of its span late is as good as the span itself. */
+/* Chosen: a flow count that is late by an eighth of its span is as good as the span itself. */
 #define ACTIVE_SLOTS 8
 #define ACTIVE_SLOT (AP_COUNT_EVERY / ACTIVE_SLOTS)
 #define ACTIVE_RING AP_HOST_RING
 
-/* A count in the ring: the slot that it is of, and the flows. */
+/* A count in the ring: the slot in the upper bits, the number of flows in the lower bits. */
 #define ACTIVE_BITS 16
 #define ACTIVE_FLOWS ((1ULL << ACTIVE_BITS) - 1)
 
-/* Counts that change under one's hands. After so many tries, the change is lost, until the flow's next slot. */
+/*
+ * Maximum number of attempts to update a count that other processors change. After them, the update is lost until the
+ * flow's next slot.
+ */
 #define ACTIVE_TRIES 8
 
 AP_FN ap_u64 active_slot(ap_u64 now)
@@ -32,7 +36,7 @@ AP_FN ap_u64 active_slot(ap_u64 now)
 	return now / ACTIVE_SLOT;
 }
 
-/* One flow more or less that has this slot as its last. */
+/* Adds or removes one flow whose last slot is `slot`. */
 AP_FN void active_change(struct ap_host *h, ap_u64 slot, int is_more)
 {
 	ap_u64 *count = &h->ring[slot & (ACTIVE_RING - 1)], was, flows;
@@ -40,7 +44,7 @@ AP_FN void active_change(struct ap_host *h, ap_u64 slot, int is_more)
 
 	for (tries = 0; tries < ACTIVE_TRIES; tries++) {
 		was = *(volatile ap_u64 *)count;
-		/* Its place belongs to a later slot already. */
+		/* The entry already belongs to a later slot. */
 		if (was >> ACTIVE_BITS > slot)
 			return;
 		flows = was >> ACTIVE_BITS == slot ? was & ACTIVE_FLOWS : 0;
@@ -50,7 +54,7 @@ AP_FN void active_change(struct ap_host *h, ap_u64 slot, int is_more)
 	}
 }
 
-/* The flows whose last slot is this one or of those before it that lie within the tenth of a second. */
+/* Sums the flows whose last slot is within the last 100 ms. */
 AP_FN void active_sum(struct ap_host *h, ap_u64 slot)
 {
 	ap_u64 flows = 0, count;
@@ -66,8 +70,8 @@ AP_FN void active_sum(struct ap_host *h, ap_u64 slot)
 }
 
 /*
- * A flow whose last slot was `*last` sends bytes. A new flow has zero there. Returns what it was, and AP_NONE if nothing has
- * changed.
+ * A flow whose last slot was `*last` (zero for a new flow) sends bytes. Returns the previous last slot, or AP_NONE if
+ * nothing changed.
  */
 AP_FN ap_u64 active_sends(struct ap_host *h, ap_u64 *last, ap_u64 now)
 {
@@ -75,7 +79,7 @@ AP_FN ap_u64 active_sends(struct ap_host *h, ap_u64 *last, ap_u64 now)
 
 	if (*(volatile ap_u64 *)last == slot)
 		return AP_NONE;
-	/* If two processors send for the same flow, one of them takes it out of the slot where it was. */
+	/* If two processors send for the same flow, only one of them removes it from its previous slot. */
 	was = __sync_lock_test_and_set(last, slot);
 	if (was == slot)
 		return AP_NONE;
@@ -86,7 +90,7 @@ AP_FN ap_u64 active_sends(struct ap_host *h, ap_u64 *last, ap_u64 now)
 	return was;
 }
 
-/* How many are active as of the last packet; zero if that was so long ago that none is. */
+/* Number of active flows as of the last packet; zero if that count has expired. */
 AP_FN ap_u64 active_now(const struct ap_host *h, ap_u64 now)
 {
 	ap_u64 flows = *(const volatile ap_u64 *)&h->flows;
@@ -100,15 +104,15 @@ struct active_flow {
 	ap_u64 app;
 };
 
-/* An application: the last slot of all its flows, and those that are active. */
+/* An application: the last slot of all its flows, and its active flows. */
 struct active_app {
 	ap_u64 last;
 	struct ap_host flows;
 };
 
 /*
- * The same for applications, when the flow's last slot has changed from `was`. `app` is the application `name`; `before` is
- * the one that the flow was last seen with, and absent if that is forgotten.
+ * Updates the counts of applications after the flow's last slot changed from `was`. `app` is the application `name`.
+ * `before` is the flow's previous application, or null if that is no longer stored.
  */
 AP_FN void active_app_sends(struct ap_host *apps, struct active_flow *flow, ap_u64 name, struct active_app *app,
 			    struct active_app *before, ap_u64 was, ap_u64 now)
@@ -125,10 +129,10 @@ AP_FN void active_app_sends(struct ap_host *apps, struct active_flow *flow, ap_u
 	active_sends(apps, &app->last, now);
 }
 
-/* Bytes are counted in slots of this length. Source: crates/cc/src/registry.rs (USE_SLOT) */
+/* Duration of the slots in which bytes are counted. Source: crates/cc/src/registry.rs (USE_SLOT) */
 #define ACTIVE_USE_SLOT (250 * AP_MS)
 
-/* A word has the slot that it is of in its upper half, and bytes below. */
+/* A word contains its slot in the upper half and a byte count in the lower half. */
 #define ACTIVE_USE_BITS 32
 #define ACTIVE_USE_BYTES ((1ULL << ACTIVE_USE_BITS) - 1)
 
@@ -148,7 +152,7 @@ AP_FN void active_use(struct ap_use *use, ap_u64 now, ap_u64 bytes)
 	}
 }
 
-/* Bytes of the present slot and of the one before. */
+/* Bytes of the current slot and of the previous one. */
 AP_FN ap_u64 active_used(const struct ap_use *use, ap_u64 now)
 {
 	ap_u64 slot = now / ACTIVE_USE_SLOT, used = 0, word;

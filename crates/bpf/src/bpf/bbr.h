@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BBR version 1 in whole numbers: the twin of crates/cc/src/bbr.rs. With Linux's constants it controls where the kernel's
- * own BBR cannot be called: before Linux 6.4 it is a module that may not be loaded. pbe.h uses it with its own.
+ * BBR version 1 in integer arithmetic: the C port of crates/cc/src/bbr.rs. With Linux's constants it controls flows if the
+ * kernel's own BBR cannot be called: before Linux 6.4, BBR is a module that may not be loaded. pbe.h uses this file with
+ * its own constants.
  *
  *  Startup ──pipe full──▶ Drain ──queue gone──▶ ProbeBW ◀──▶ ProbeRTT (RTprop not renewed for 10 s)
  *
  * Source: Linux net/ipv4/tcp_bbr.c
  *
- * Differs from the Rust twin: the caller draws the phase in which a cycle begins, as the kernel has a random number for
- * it and this file has none.
+ * Differs from the Rust controller: the caller draws the start phase of a cycle, because the kernel has a random number
+ * generator and this file has none.
  */
 #ifndef AIRPACE_BBR_H
 #define AIRPACE_BBR_H
@@ -30,7 +31,7 @@ AP_FN ap_u64 ibbr_btlbw(const struct ibbr *b)
 	return b->btlbw.seen ? b->btlbw.value[0] : 0;
 }
 
-/* The bandwidth at which it sends: BtlBw, or the policer's rate. */
+/* The bandwidth used for pacing: BtlBw, or the policer's rate. */
 AP_FN ap_u64 ibbr_bandwidth(const struct ibbr *b)
 {
 	return b->lt_obeyed != AP_NONE ? b->lt_rate : ibbr_btlbw(b);
@@ -76,7 +77,10 @@ AP_FN void ibbr_restart_cycle(struct ibbr *b, ap_u64 now)
 	b->draws++;
 }
 
-/* Takes over from another control, which has measured these. It drains the path first if that is known to be full. */
+/*
+ * Takes over from another controller with the path values that it measured. If the path is known to be full, drains it
+ * first.
+ */
 AP_FN void ibbr_take_over(struct ibbr *b, ap_u64 now, ap_u64 btlbw, ap_u64 rtprop, ap_u64 cwnd, int is_full)
 {
 	if (btlbw)
@@ -93,7 +97,7 @@ AP_FN void ibbr_take_over(struct ibbr *b, ap_u64 now, ap_u64 btlbw, ap_u64 rtpro
 	b->epoch_acked = 0;
 }
 
-/* Pacing and window gain, in parts of IBBR_UNIT. */
+/* The window gain in units of 1/IBBR_UNIT. */
 AP_FN ap_u64 ibbr_window_gain(const struct ibbr *b)
 {
 	if (b->state == IBBR_PROBE_RTT)
@@ -101,7 +105,7 @@ AP_FN ap_u64 ibbr_window_gain(const struct ibbr *b)
 	return b->state == IBBR_PROBE_BW ? b->tuning.window : IBBR_HIGH;
 }
 
-/* Packets that the sender releases at once: those of one millisecond. */
+/* Packets that the sender releases at once: the packets of one millisecond. */
 AP_FN ap_u64 ibbr_quantum(const struct ibbr *b)
 {
 	ap_u64 least = b->pacing < 1200000 ? 1 : 2, most = ap_max(65536 / b->mss, least);
@@ -109,7 +113,7 @@ AP_FN ap_u64 ibbr_quantum(const struct ibbr *b)
 	return ap_min(ap_max(ap_bytes_in(b->pacing, AP_MS) / b->mss, least), most);
 }
 
-/* Room for three bursts of the sender, an even number of packets, and two more while probing. */
+/* Adds three bursts of the sender, rounds up to an even number of packets, and adds two packets while probing. */
 AP_FN ap_u64 ibbr_with_quanta(const struct ibbr *b, ap_u64 bytes)
 {
 	ap_u64 packets = (bytes + b->mss - 1) / b->mss + 3 * ibbr_quantum(b);
@@ -146,13 +150,13 @@ AP_FN ap_u64 ibbr_paced(const struct ibbr *b, ap_u64 rate, ap_u64 num, ap_u64 de
 	return ap_max(ap_scaled(rate, num * b->tuning.sent, den * IBBR_UNIT), ibbr_least_rate(b));
 }
 
-/* The rate of a probe. */
+/* The rate of a bandwidth probe. */
 AP_FN ap_u64 ibbr_probe_rate(const struct ibbr *b)
 {
 	return ap_min(ap_scaled(ibbr_btlbw(b), b->probe.gain, IBBR_UNIT), b->probe.cap);
 }
 
-/* Takes over from another control, in ProbeBW at once. `recent`, if not AP_NONE, replaces all samples of BtlBw. */
+/* Takes over from another controller, directly in ProbeBW. `recent`, if not AP_NONE, replaces all samples of BtlBw. */
 AP_CALL int ibbr_enter_probe_bw(struct ibbr *b, ap_u64 now, ap_u64 recent)
 {
 	if (!b)
@@ -187,10 +191,13 @@ AP_FN void ibbr_leave_probe_rtt(struct ibbr *b, ap_u64 now)
 		b->state = IBBR_STARTUP;
 }
 
-/* What the model says of an ACK: bit 0, it began a round; bit 1, the sender was held back; bit 2, RTprop had expired. */
+/* Flags of an ACK in the model: bit 0, it starts a round; bit 1, the sender was limited; bit 2, RTprop had expired. */
 enum { IBBR_ROUND = 1, IBBR_LIMITED = 2, IBBR_EXPIRED = 4 };
 
-/* `least` is a rate that explains what is acknowledged, if BtlBw does not; `cwnd`, the most that can be at once. */
+/*
+ * `least`: a rate that explains the acknowledged bytes if BtlBw does not; `cwnd`: the maximum number of bytes acknowledged
+ * at once.
+ */
 AP_FN int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a, ap_u64 least, ap_u64 cwnd)
 {
 	ap_u64 expected;
@@ -245,7 +252,7 @@ AP_FN void ibbr_sample_policer(struct ibbr *b, const struct ibbr_ack *a)
 	b->lt_rounds = 0;
 }
 
-/* An interval with losses has ended. */
+/* Evaluates a completed interval with losses. */
 AP_FN void ibbr_judge_policer(struct ibbr *b, const struct ibbr_ack *a)
 {
 	ap_u64 delivered = ap_less(a->delivered, b->lt_delivered), span = ap_less(a->now, b->lt_since);
@@ -389,7 +396,7 @@ AP_CALL int ibbr_pace(struct ibbr *b, const struct ibbr_ack *a)
 	return 0;
 }
 
-/* The window. Returns whether an episode of recovery began with the losses that this ACK showed. */
+/* Computes the window. Returns whether a recovery episode started with the losses that this ACK revealed. */
 AP_CALL int ibbr_size_window(struct ibbr *b, const struct ibbr_ack *a)
 {
 	ap_u64 target;
@@ -422,13 +429,13 @@ AP_CALL int ibbr_size_window(struct ibbr *b, const struct ibbr_ack *a)
 	return began;
 }
 
-/* The same of an ACK while another control sends at `rate`. What was in flight was within that control's window. */
+/* Updates the model with an ACK while another controller sends at `rate`. That controller's window limited the inflight. */
 AP_FN int ibbr_observe(struct ibbr *b, const struct ibbr_ack *a, ap_u64 rate)
 {
 	return ibbr_learn(b, a, rate, a->prior_inflight);
 }
 
-/* An ACK of new packets. The losses that it shows come first. */
+/* Processes an ACK of new packets. The losses that the ACK reveals are reported before it. */
 AP_CALL int ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 {
 	int seen;
@@ -448,7 +455,7 @@ AP_CALL int ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 	}
 	ibbr_step(b, a, seen);
 	ibbr_pace(b, a);
-	/* Packet conservation lasts a whole round. */
+	/* Packet conservation lasts one complete round. */
 	if (ibbr_size_window(b, a))
 		b->next_round = a->delivered;
 	b->lost_at_last_ack = b->lost;
@@ -457,8 +464,8 @@ AP_CALL int ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 }
 
 /*
- * Packets were declared lost; with `is_silence`, all that were outstanding. `recovered` is how many recoveries of the
- * transport were over before.
+ * Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of the transport's
+ * completed recoveries.
  */
 AP_FN void ibbr_on_loss(struct ibbr *b, ap_u64 lost, int is_silence, ap_u64 recovered)
 {
@@ -479,14 +486,14 @@ AP_FN void ibbr_on_loss(struct ibbr *b, ap_u64 lost, int is_silence, ap_u64 reco
 	b->conserving |= begins;
 }
 
-/* Packets leave. `is_first` says that nothing else is outstanding. */
+/* Records sent packets. `is_first`: no other packet is outstanding. */
 AP_FN void ibbr_on_sent(struct ibbr *b, ap_u64 now, int is_first, int app_limited)
 {
 	if (is_first && b->was_idle) {
 		b->from_idle = 1;
 		b->epoch = now;
 		b->epoch_acked = 0;
-		/* Nothing is queued, so the flow need not wait for ACKs at a gain that was meant for a queue. */
+		/* The queue is empty, so the flow need not wait for ACKs at a gain that was meant for a queue. */
 		if (b->state == IBBR_PROBE_BW)
 			b->pacing = ibbr_paced(b, ibbr_bandwidth(b), 1, 1);
 		else if (b->state == IBBR_PROBE_RTT && b->probe_until != AP_NONE && now > b->probe_until)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What BBR's twin knows and hears, and its constants. bbr.h has the rules. */
+/* State, inputs and constants of BBR's C port. bbr.h contains the rules. */
 #ifndef AIRPACE_BBR_STATE_H
 #define AIRPACE_BBR_STATE_H
 
@@ -7,10 +7,10 @@
 
 enum ibbr_state { IBBR_STARTUP, IBBR_DRAIN, IBBR_PROBE_BW, IBBR_PROBE_RTT };
 
-/* Gains are parts of this; 2.885 is 2 / ln 2. */
+/* Gains are in units of 1/IBBR_UNIT; 2.885 is 2 / ln 2. */
 #define IBBR_UNIT 1000
 #define IBBR_HIGH 2885
-/* Linux's: what of the bandwidth is sent, 99 %; the window in ProbeBW; and how far a probe tries to go. */
+/* Linux's values: fraction of the bandwidth that is sent (99 %), window gain in ProbeBW, and gain of a probe. */
 #define IBBR_SENT 990
 #define IBBR_WINDOW 2000
 #define IBBR_PROBE 1250
@@ -24,7 +24,10 @@ enum ibbr_state { IBBR_STARTUP, IBBR_DRAIN, IBBR_PROBE_BW, IBBR_PROBE_RTT };
 #define IBBR_EXTRA_ROUNDS 5
 #define IBBR_EXTRA_CAP (100 * AP_MS)
 #define IBBR_EPOCH_LIMIT ((1ULL << 20) * 1500)
-/* The policer: rounds of an interval, and the longest; how long its rate is used; two rates that are the same. */
+/*
+ * Policer detection: minimum and maximum rounds of an interval; rounds for which its rate is used; tolerance of equal
+ * rates, bit/s.
+ */
 #define IBBR_LT_ROUNDS 4
 #define IBBR_LT_MOST_ROUNDS 16
 #define IBBR_LT_USE_ROUNDS 48
@@ -36,39 +39,39 @@ struct ibbr_ack {
 	ap_u64 prior_inflight;
 	ap_u64 inflight;
 	ap_u64 delivered;
-	/* delivered when the newest acknowledged packet left */
+	/* `delivered` when the newest acknowledged packet was sent */
 	ap_u64 prior_delivered;
-	/* AP_NONE if the ACK gives no sample */
+	/* AP_NONE if the ACK yields no sample */
 	ap_u64 rtt;
 	ap_u64 smoothed;
 	ap_u64 rate;
 	ap_u64 app_limited;
-	/* When the newest packet left. */
+	/* Send time of the newest packet. */
 	ap_u64 newest_sent;
-	/* Recoveries of the transport that are over. */
+	/* Number of the transport's completed recoveries. */
 	ap_u64 recovered;
 };
 
-/* What it is made with. */
+/* Configuration. */
 struct ibbr_tuning {
-	/* Window in ProbeBW, and what of the bandwidth is sent: parts of IBBR_UNIT. */
+	/* Window gain in ProbeBW, and fraction of the bandwidth that is sent: units of 1/IBBR_UNIT. */
 	ap_u64 window;
 	ap_u64 sent;
 	/* Time added to RTprop in the window of ProbeBW. */
 	ap_u64 slack;
-	/* RTprop is the least of a sliding window, and not the least since it was renewed. */
+	/* RTprop is the minimum of a sliding window, instead of the minimum since its last renewal. */
 	ap_u64 is_sliding;
 	ap_u64 finds_policers;
 };
 
-/* How ProbeBW probes: a gain in parts of IBBR_UNIT, the most that it sends, and whether probes go on while BtlBw grows. */
+/* Bandwidth probes: gain in units of 1/IBBR_UNIT, maximum rate, and whether probes continue while BtlBw grows. */
 struct ibbr_probe {
 	ap_u64 gain;
 	ap_u64 cap;
 	ap_u64 while_growing;
 };
 
-/* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
+/* Members that every ACK uses come first: a cache miss takes longer than the arithmetic. */
 struct ibbr {
 	ap_u64 mss;
 	ap_u64 state;
@@ -81,9 +84,9 @@ struct ibbr {
 	/* AP_NONE before the first sample */
 	ap_u64 rtprop;
 	ap_u64 rtprop_at;
-	/* if it is sliding */
+	/* used if `is_sliding` */
 	struct ap_window least;
-	/* bunches of ACKs */
+	/* ACK aggregation */
 	ap_u64 epoch;
 	ap_u64 epoch_acked;
 	ap_u64 buckets[2];
@@ -92,28 +95,30 @@ struct ibbr {
 	ap_u32 conserving;
 	ap_u32 recovery_began;
 	/*
-	 * The phases in which the next cycles begin, less one if above zero: digits to base IBBR_PHASES - 1, the next one
-	 * last; and how many began.
+	 * Start phases of the next cycles, minus one if above zero: digits to base IBBR_PHASES - 1, least significant digit
+	 * first. `draws`: number of digits used.
 	 */
 	ap_u64 random;
 	ap_u64 draws;
-	/* The policer: its rate, and for how many rounds that was obeyed; AP_NONE: it has seen none, obeys none */
+	/* The policer's rate, and the number of rounds for which it was obeyed; AP_NONE: none detected, none obeyed */
 	ap_u64 lt_rate;
 	ap_u64 lt_obeyed;
 	struct ibbr_tuning tuning;
 
-	/* From here on, while it controls. The answer: bytes, and bit/s. */
+	/*
+	 * The members below are used only while BBR controls the flow. The decision: window in bytes, pacing rate in bit/s.
+	 */
 	ap_u64 cwnd;
 	ap_u64 pacing;
 	ap_u64 phase;
 	ap_u64 phase_since;
-	/* BtlBw when the last probe began */
+	/* BtlBw at the start of the last probe */
 	ap_u64 probed_from;
 	struct ibbr_probe probe;
 	ap_u64 is_full;
 	/* the window */
 	ap_u64 prior_cwnd;
-	/* It has recovered when so many recoveries are over; AP_NONE: it has. */
+	/* Recovery ends when this many of the transport's recoveries are complete; AP_NONE: not in recovery. */
 	ap_u64 recovery_end;
 	ap_u64 lost;
 	ap_u64 lost_at_last_ack;
@@ -127,7 +132,7 @@ struct ibbr {
 	/* the end of Startup */
 	ap_u64 baseline;
 	ap_u64 flat_rounds;
-	/* the policer; AP_NONE: it samples none */
+	/* policer detection; AP_NONE: no interval is being sampled */
 	ap_u64 lt_since;
 	ap_u64 lt_delivered;
 	ap_u64 lt_lost;

@@ -4,15 +4,15 @@
  *
  *   STARTUP ──▶ BISCAY ──▶ FALLBACK (BBR: fallback.h)
  *
- * The rules are those of biscay.h. This file takes the kernel's numbers to them, and their answers to the kernel. What
- * the radio grants is read from the mapped array `feed`, with every ACK and before every send. If it is older than
- * 100 ms, BBR controls at once.
+ * The rules are in biscay.h. This file passes the kernel's measurements to them, and applies their decisions in the kernel.
+ * The radio's bandwidth is read from the mapped array `feed`, with every ACK and before every send. If the record is older
+ * than 100 ms, BBR controls the flow at once.
  *
- * The flows that share it are those that the host sends (count.h). If nobody counts them, or they do not leave the host,
- * those that use BISCAY.
+ * The bandwidth is shared by all flows that the host sends (count.h). If the flows are not counted, or do not leave the
+ * host, it is shared by the flows that use BISCAY.
  *
- * Amounts are those of IP packets, as a radio's grants are: headers count. The kernel paces payload, so the rate is
- * scaled down by the share of headers.
+ * Byte counts are those of IP packets including headers, as in a radio's grants. The kernel paces payload, so the rate is
+ * reduced by the fraction of the headers.
  */
 #include "fallback.h"
 #include "biscay.h"
@@ -34,12 +34,12 @@ int count_egress(struct __sk_buff *skb)
 
 struct flow {
 	struct counted counted;
-	/* What the radio said when the answer was last computed. */
+	/* State of the radio when the decision was last computed. */
 	struct biscay_radio radio;
 	ap_u64 delivered;
 	ap_u64 bytes_sent;
 	struct recoveries recoveries;
-	/* The answer that the kernel has, and the size of packets in it. */
+	/* The decision applied in the kernel, and its packet size in bytes. */
 	ap_u64 cwnd;
 	ap_u64 part;
 	ap_u32 packets;
@@ -60,10 +60,10 @@ AP_FN enum who who_controls(const struct flow *f)
 }
 
 /*
- * The flow's part of the bandwidth. Notes that this one sends.
+ * The flow's part of the bandwidth. Records that this flow sends.
  *
- * Differs: the registry counts a flow for itself even while it is silent. Here it counts from its first bytes on, which left
- * before it asks.
+ * Differs: the registry counts a flow for itself even while it is idle. Here a flow counts from its first sent bytes on,
+ * and these precede the query.
  */
 AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_u64 now)
 {
@@ -74,7 +74,7 @@ AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_
 	part->den = count_flows(&f->counted);
 }
 
-/* What the radio says: what was told, if that `is_heard`, for this part of it. */
+/* Computes the radio's state from the record `told`, if `is_heard`, and the flow's part of the bandwidth. */
 AP_FN void hear_radio(struct biscay_radio *r, int is_heard, const struct ap_told *told, const struct split_part *part)
 {
 	r->bandwidth = AP_NONE;
@@ -96,7 +96,7 @@ AP_FN ap_u64 biscay_rtt(const struct biscay *b)
 	return b->least.seen ? b->least.value[0] : AP_NONE;
 }
 
-/* Gives the answer to the kernel. In FALLBACK, BBR does. */
+/* Applies the decision in the kernel. In FALLBACK, BBR applies its own. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
 {
 	if (AP_RARE(f->b.state == BISCAY_FALLBACK)) {
@@ -119,7 +119,7 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 		f->cwnd = f->b.cwnd;
 		f->packets = ap_max(f->b.cwnd / wire, 2);
 	}
-	/* The kernel changes the window too: after an idle time, for one. */
+	/* The kernel changes the window too, for example after an idle period. */
 	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
 	if (f->wire != wire)
 		f->part = payload_part(tp, wire);
@@ -128,7 +128,7 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 	f->wire = wire;
 }
 
-/* The bytes that left since the last look. */
+/* Records the bytes sent since the last call. */
 AP_FN void note_sent(struct flow *f, struct tcp_sock *tp, ap_u64 now, ap_u64 wire)
 {
 	ap_u64 sent = tp->bytes_sent, bytes = sent - f->bytes_sent;
@@ -149,14 +149,14 @@ int biscay_init_flow(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *f;
 
-	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
+	/* State of an earlier period under this control is no longer valid; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
 		bare_init(sk);
 		return 0;
 	}
-	/* It also gives the rate of the first window. */
+	/* This call also sets the pacing rate of the first window. */
 	fallback_init(sk, &f->own, wire_bytes(sk, tp));
 	tp->snd_cwnd_cnt = 0;
 	biscay_init(&f->b, options(), wire_bytes(sk, tp));
@@ -168,7 +168,7 @@ int biscay_init_flow(ap_u64 *ctx)
 	return 0;
 }
 
-/* BBR receives the ACK too. Rounds are counted by what had been delivered when a packet left. */
+/* Passes the ACK to BBR too. Rounds are counted by the packets that had been delivered when a packet was sent. */
 AP_FN void fall_back(struct sock *sk, struct flow *f, const struct rate_sample *rs, const struct biscay_ack *a,
 		     ap_u64 wire)
 {
@@ -246,7 +246,7 @@ int biscay_cong_control(ap_u64 *ctx)
 	return 0;
 }
 
-/* What a send needs to know, beside MARK. In FALLBACK, the kernel's BBR has its state where these words are. */
+/* Data that a send needs, in addition to MARK. In FALLBACK, the kernel's BBR has its state in these words. */
 struct noted {
 	ap_u64 bandwidth;
 	ap_u64 until;
@@ -263,19 +263,19 @@ AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f, ap_u64 now)
 	struct noted *noted = noted_of(tp);
 
 	tp->snd_cwnd_cnt = 0;
-	/* In STARTUP, what is sent counts. A radio that tells shares is rare. */
+	/* In STARTUP, sent bytes must be counted, so no send may be skipped. Feeds with shares are rare, and never skip. */
 	if (f->b.state != BISCAY_BISCAY)
 		return;
 	noted->bandwidth = f->radio.bandwidth;
 	noted->until = f->counted.until;
-	/* A part that does not hang on the number of flows alone is looked at again after a millisecond. */
+	/* A part that depends on more than the number of flows is recomputed after a millisecond. */
 	if (options()->split != AP_SPLIT_EQUAL)
 		noted->until = ap_min(noted->until, now + AP_MS);
 	noted->host = *(volatile ap_u64 *)&host.flows;
 	tp->snd_cwnd_cnt = MARK;
 }
 
-/* Whether the radio says what it said when the answer was computed. */
+/* Whether the radio's record is unchanged since the decision was computed. */
 AP_FN int is_as_noted(struct tcp_sock *tp, ap_u64 now)
 {
 	struct noted *noted = noted_of(tp);
@@ -339,7 +339,7 @@ void biscay_set_state(ap_u64 *ctx)
 	} else if (f->b.state == BISCAY_FALLBACK) {
 		fallback_set_state(sk, &f->own, state, f->recoveries.over, wire_bytes(sk, tp));
 	} else if (state == TCP_CA_Loss) {
-		/* Everything outstanding counts as lost: nothing is known until the next ACK. */
+		/* All outstanding packets count as lost: the radio is treated as unknown until the next ACK. */
 		biscay_on_loss(&f->b, 0, 1, &none);
 		apply(sk, tp, f, wire_bytes(sk, tp));
 	}

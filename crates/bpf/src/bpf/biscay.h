@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BISCAY's sender in whole numbers: the twin of crates/cc/src/biscay/sender.rs, which says why each rule is what it is.
- * The kernel's program and the host's tests compile the same file.
+ * BISCAY's sender in integer arithmetic: the C port of crates/cc/src/biscay/sender.rs, which documents the reason of each
+ * rule. The kernel's program and the host's tests compile this file.
  *
  * Source: BISCAY §A.5.1; BISCAY §3.2.4
  *
- * Differs from the Rust twin:
- * - Rounds are counted by delivered bytes and not by packet numbers, which TCP does not have.
- * - The most that was sent in a tenth of a second is counted in slots of a millisecond.
- * - In FALLBACK this only watches: the kernel's BBR controls.
- * - The options of §A.5.3 (marks, losses, delay gradient, queue) are absent. They are off by default.
+ * Differs from the Rust controller:
+ * - Rounds are counted by delivered bytes instead of packet numbers, which TCP does not have.
+ * - The maximum number of bytes sent within 100 ms is counted in slots of 1 ms.
+ * - In FALLBACK this code only observes the ACKs: the kernel's BBR controls the flow.
+ * - The options of §A.5.3 (ECN marks, losses, delay gradient, queue) are absent. They are off by default.
  */
 #ifndef AIRPACE_BISCAY_H
 #define AIRPACE_BISCAY_H
@@ -41,7 +41,7 @@ AP_FN void biscay_init(struct biscay *b, const struct ap_tuning *t, ap_u64 mss)
 	b->since = AP_NONE;
 }
 
-/* What is older than a tenth of a second leaves the sum of sent bytes. */
+/* Removes bytes sent more than 100 ms before `slot` from the sum of sent bytes. */
 AP_CALL int biscay_forget_sent(struct biscay *b, ap_u64 slot)
 {
 	ap_u64 oldest = ap_less(slot, BISCAY_SPAN_SLOTS - 1), at;
@@ -67,7 +67,10 @@ AP_CALL int biscay_forget_sent(struct biscay *b, ap_u64 slot)
 	return 0;
 }
 
-/* Packets leave. `is_first` says that nothing else is outstanding. */
+/*
+ * Records sent packets. `is_first`: no other packet is outstanding. `app_limited`: the application has no more data to
+ * send.
+ */
 AP_FN void biscay_on_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, int is_first, int app_limited)
 {
 	ap_u64 slot = now / AP_MS;
@@ -86,7 +89,7 @@ AP_FN void biscay_on_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, int is_fir
 	b->most_sent = ap_max(b->most_sent, b->sent_bytes);
 }
 
-/* To be called when the bandwidth in use, or the part of it, may have changed. */
+/* Recomputes the flow's share. Called when the bandwidth in use or the flow's fraction of it may have changed. */
 AP_FN void biscay_divide(struct biscay *b)
 {
 	if (AP_USUAL(b->cellular == b->share_of[0] && b->share_num == b->share_of[1] && b->share_den == b->share_of[2]))
@@ -104,7 +107,7 @@ AP_FN ap_u64 biscay_flow_share(const struct biscay *b)
 	return b->cellular == AP_NONE ? AP_NONE : b->share;
 }
 
-/* This flow's part of the rate at which a burst was carried; zero if it is not to be used. */
+/* This flow's part of the burst rate (r->burst); zero unless the option startup is 2 (bursts). */
 AP_FN ap_u64 biscay_burst(const struct biscay *b, const struct biscay_radio *r)
 {
 	if (biscay_options(b)->startup != 2)
@@ -136,7 +139,7 @@ AP_FN int biscay_has_queue(const struct biscay *b)
 	return b->least.seen && standing != AP_NONE && standing > least + biscay_queue_threshold(least);
 }
 
-/* What may be in flight while the path is drained. */
+/* Inflight limit during a drain: half the path's BDP, at least 4 packets. */
 AP_FN ap_u64 biscay_drained(const struct biscay *b)
 {
 	ap_u64 rate = ap_min(b->share, b->delivery_rate);
@@ -151,7 +154,7 @@ AP_FN ap_u64 biscay_extra_acked(const struct biscay *b)
 	return ap_min(ap_max(b->buckets[0], b->buckets[1]), most);
 }
 
-/* cwnd = split(bw) * (RTT + slack) + what the path acknowledges in one go + packets */
+/* cwnd = split(bw) * (RTT + slack) + bytes acknowledged in one ACK bunch + packets */
 AP_FN ap_u64 biscay_window(const struct biscay *b)
 {
 	ap_u64 share = b->share;
@@ -164,7 +167,7 @@ AP_FN ap_u64 biscay_window(const struct biscay *b)
 	return ap_max(ap_bytes_in(share, biscay_least(b)) + extra, biscay_floor(b));
 }
 
-/* Counts rounds. Returns whether the ACK began one. */
+/* Counts rounds. Returns whether the ACK starts a new round. */
 AP_FN int biscay_count_rounds(struct biscay *b, const struct biscay_ack *a)
 {
 	int begins = a->prior_delivered >= b->next_round;
@@ -231,7 +234,7 @@ AP_FN void biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap_
 	}
 }
 
-/* Watches slow start: what the path carries while every packet meets a queue. */
+/* Observes slow start: measures the rate that the path delivers while every packet meets a queue. */
 AP_FN void biscay_watch_start(struct biscay *b, const struct biscay_ack *a)
 {
 	ap_u64 least = biscay_least(b);
@@ -251,7 +254,7 @@ AP_FN void biscay_watch_start(struct biscay *b, const struct biscay_ack *a)
 	}
 }
 
-/* BBR's model of the path: the greatest delivery rate of ten rounds, and bunches of ACKs. */
+/* BBR's model of the path: the maximum delivery rate of ten rounds, and ACK aggregation. */
 AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int round_began, ap_u64 carried)
 {
 	ap_u64 known, rate, expected, extra;
@@ -272,12 +275,15 @@ AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int roun
 		expected = 0;
 	}
 	b->epoch_acked += a->acked;
-	/* In FALLBACK the window is BBR's; otherwise BBR would know only that what was in flight was within it. */
+	/*
+	 * Limit of the extra bytes: in FALLBACK, BBR's window; in the other states, the bytes in flight, because BBR's own
+	 * window is not in use.
+	 */
 	extra = ap_min(ap_less(b->epoch_acked, expected), b->state == BISCAY_FALLBACK ? a->cwnd : a->prior_inflight);
 	b->buckets[b->bucket & 1] = ap_max(b->buckets[b->bucket & 1], extra);
 }
 
-/* Updates the bandwidth in use. It falls only while there is a queue: without one, low grants are low demand. */
+/* Updates the bandwidth in use. It decreases only while there is a queue: without a queue, low grants mean low demand. */
 AP_FN void biscay_update_cellular(struct biscay *b, ap_u64 now, const struct biscay_radio *r)
 {
 	ap_u64 sampled;
@@ -411,7 +417,7 @@ AP_FN void biscay_update_control(struct biscay *b, const struct biscay_radio *r)
 	b->pacing = ap_max(ap_over_100(pacing * ap_min(gain, 400) + 50), 1000);
 }
 
-/* An ACK of new packets. The losses that it shows come first. */
+/* Processes an ACK of new packets. The losses that the ACK reveals are reported before it (biscay_on_loss). */
 AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 			 const struct biscay_radio *r)
 {
@@ -459,7 +465,7 @@ AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 	biscay_update_control(b, r);
 }
 
-/* Packets were declared lost. `is_silence` says that all that was outstanding is. */
+/* Processes losses. `is_silence`: all outstanding packets were declared lost. */
 AP_FN void biscay_on_loss(struct biscay *b, ap_u64 lost, int is_silence,
 			  const struct biscay_radio *r)
 {
@@ -473,9 +479,9 @@ AP_FN void biscay_on_loss(struct biscay *b, ap_u64 lost, int is_silence,
 }
 
 /*
- * Before a send, between two ACKs: a new bandwidth counts at once, and so does its absence.
+ * Called before a send, between two ACKs: a new bandwidth takes effect at once, and so does a missing one.
  *
- * Differs: the Rust twin waits for the next ACK. At 10 Mbit/s that is more than a millisecond away.
+ * Differs: the Rust controller waits for the next ACK. At 10 Mbit/s, the next ACK is more than a millisecond away.
  */
 AP_FN void biscay_before_send(struct biscay *b, ap_u64 now,
 			      const struct biscay_radio *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What BISCAY's twin knows and hears, and its constants. biscay.h has the rules. */
+/* State, inputs and constants of BISCAY's C port. biscay.h contains the rules. */
 #ifndef AIRPACE_BISCAY_STATE_H
 #define AIRPACE_BISCAY_STATE_H
 
@@ -15,28 +15,28 @@ enum biscay_state { BISCAY_STARTUP, BISCAY_BISCAY, BISCAY_FALLBACK };
 #define BISCAY_RTT_SAMPLES 8
 #define BISCAY_LONGEST_DRAIN AP_SECOND
 #define BISCAY_BTLBW_ROUNDS 10
-/* The window's extra is counted in parts of this. */
+/* The window's extra is multiplied by a factor in units of 1/BISCAY_ONE. */
 #define BISCAY_ONE (1ULL << 30)
 
-/* What one ACK says. Amounts are those of whole packets, with their headers. */
+/* Contents of one ACK. Byte counts include the packets' headers. */
 struct biscay_ack {
 	ap_u64 now;
 	ap_u64 acked;
 	ap_u64 prior_inflight;
 	ap_u64 inflight;
 	ap_u64 delivered;
-	/* delivered when the newest acknowledged packet left */
+	/* value of `delivered` when the newest acknowledged packet was sent */
 	ap_u64 prior_delivered;
-	/* AP_NONE if the ACK gives no sample */
+	/* AP_NONE if the ACK yields no sample */
 	ap_u64 rtt;
 	ap_u64 smoothed;
 	ap_u64 rate;
 	ap_u64 app_limited;
-	/* the window in force before this ACK */
+	/* the window in force before this ACK, bytes */
 	ap_u64 cwnd;
 };
 
-/* What the radio says at this moment, as far as it is known; read from struct ap_feed. */
+/* The radio's current state, as far as it is known; read from struct ap_feed. */
 struct biscay_radio {
 	/* AP_NONE if unknown or too old */
 	ap_u64 bandwidth;
@@ -45,7 +45,7 @@ struct biscay_radio {
 	ap_u64 share_den;
 };
 
-/* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
+/* Members that every ACK uses come first: a cache miss takes longer than the arithmetic. */
 struct biscay {
 #ifndef __bpf__
 	struct ap_tuning tuning;
@@ -59,11 +59,11 @@ struct biscay {
 	ap_u32 was_idle;
 	ap_u32 rounds;
 	ap_u32 round_samples;
-	/* of those below, for bunches of ACKs */
+	/* index of the current element of `buckets` below, and the rounds since it became current */
 	ap_u32 bucket;
 	ap_u32 bucket_rounds;
 	ap_u32 reserved;
-	/* The answer: bytes, and bit/s. */
+	/* The decision: window in bytes, BISCAY's own window in bytes, pacing rate in bit/s. */
 	ap_u64 cwnd;
 	ap_u64 own_cwnd;
 	ap_u64 pacing;
@@ -71,7 +71,7 @@ struct biscay {
 	ap_u64 cellular;
 	ap_u64 share_num;
 	ap_u64 share_den;
-	/* This flow's part of `cellular`, zero if that is unknown; and of what it was computed. */
+	/* This flow's part of `cellular` (zero if that is unknown), and the three inputs from which the part was computed. */
 	ap_u64 share;
 	ap_u64 share_of[3];
 	ap_u64 unsettled_until;
@@ -88,28 +88,31 @@ struct biscay {
 	ap_u64 last_round_least;
 	struct ap_window btlbw;
 
-	/* the least RTT, and drains */
+	/* minimum RTT, and drains */
 	struct ap_window least;
 	ap_u64 drained_at;
-	/* The end of the period that `period_of` lies in. */
+	/* `period_end` is the end of the period that contains the time `period_of`. */
 	ap_u64 period_of;
 	ap_u64 period_end;
 
-	/* bunches of ACKs */
+	/* ACK aggregation */
 	ap_u64 epoch;
 	ap_u64 epoch_acked;
 	ap_u64 buckets[2];
 
-	/* since when the bottleneck seems to be elsewhere; AP_NONE if it does not */
+	/*
+	 * time since which the bottleneck seems to be elsewhere (or, in FALLBACK, to be the radio again); AP_NONE if it
+	 * does not
+	 */
 	ap_u64 since;
 
-	/* a drain */
+	/* state of a drain */
 	ap_u64 drain_until;
 	ap_u64 drain_ends_with;
 	ap_u64 drain_least;
 	ap_u64 last_shown;
 
-	/* the end of STARTUP */
+	/* end of STARTUP */
 	ap_u64 lost_in_startup;
 	ap_u64 baseline;
 	ap_u64 flat_rounds;
@@ -124,7 +127,7 @@ struct biscay {
 	ap_u32 slots[BISCAY_SLOTS];
 };
 
-/* The options: in the kernel, all flows read the same, which the verifier knows. */
+/* The options. In the kernel, all flows read the same read-only copy, whose values the verifier knows. */
 #ifdef __bpf__
 AP_FN const struct ap_tuning *options(void);
 #define biscay_options(b) ((void)(b), options())

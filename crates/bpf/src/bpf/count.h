@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Counts what this host sends, or what it receives: a program at the root of its control groups, which sees each packet of
- * each socket as it leaves, before it is cut up, or as it arrives. Its flows are told apart by addresses, ports and protocol. TCP and UDP count if they carry
- * bytes: ACKs alone do not. What goes to this host itself does not count.
+ * Counts the flows that this host sends, or those that it receives. The program is attached to the root control group and
+ * processes each packet of each socket: a sent packet before segmentation, a received packet on arrival. Flows are
+ * distinguished by addresses, ports and protocol. TCP and UDP packets count if they carry payload: pure ACKs do not.
+ * Packets to this host itself do not count.
  *
- * An application is the process that made the socket; a socket that a server accepts belongs to the maker of the one that
- * it listens on. Of a socket that is older than this program, only the user is known, and all of a user's are one
- * application then. `options()` is that of BISCAY.
+ * An application is the process that created the socket. A socket that a server accepts belongs to the creator of its
+ * listening socket. For a socket older than this program, only the user is known, and all such sockets of a user form one
+ * application. `options()` is that of BISCAY.
  *
- * Chosen: the process, as BISCAY §A.5.2 says, and not the user: the programs of a Linux desktop have the same. On Android,
- * where each app is a user, an app of several processes with sockets counts once for each.
+ * Chosen: the process, as in BISCAY §A.5.2, instead of the user, because all programs of a Linux desktop have the same
+ * user. On Android, where each app is a user, an app of several processes with sockets counts once for each process.
  */
 #ifndef AIRPACE_COUNT_H
 #define AIRPACE_COUNT_H
@@ -21,22 +22,22 @@
 struct ap_host host SEC(".data.host");
 struct ap_shares shares SEC(".data.shares");
 
-/* The programs let every packet and every socket pass. */
+/* Return value: the programs accept every packet and every socket. */
 enum { PASS = 1 };
 
-/* What tells flows apart. */
+/* Fields that distinguish flows. */
 struct flow_key {
 	ap_u32 local[4];
 	ap_u32 remote[4];
-	/* Both, as they lie in the packet. */
+	/* Source and destination ports, in the byte order of the packet. */
 	ap_u32 ports;
 	ap_u32 protocol;
 };
 
 /*
- * If it is full, the flow that was silent longest makes room.
+ * If the map is full, the flow that was idle longest is evicted.
  *
- * Chosen: twice what is counted, as the kernel finds only roughly which one that is.
+ * Chosen: twice the maximum number of counted flows, because the kernel finds the oldest entry only approximately.
  */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
@@ -45,7 +46,7 @@ struct {
 	MAP_TYPE(value, struct active_flow);
 } device_flows SEC(".maps");
 
-/* Applications by their names: the number of a process, or OF_A_USER and a user's. */
+/* Applications by name: a process number, or OF_A_USER with a user number. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
 	MAP_INT(max_entries, AP_MOST_FLOWS);
@@ -55,14 +56,14 @@ struct {
 
 #define OF_A_USER (1ULL << 32)
 
-/* What is known of a socket. */
+/* State of a socket. */
 struct owned {
-	/* Its application; zero if that was not asked for. */
+	/* Its application; zero if not yet determined. */
 	ap_u64 app;
 	struct ap_use use;
 };
 
-/* A socket that is accepted gets what its listener has. */
+/* An accepted socket inherits its listener's entry. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE);
 	MAP_INT(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
@@ -86,7 +87,7 @@ struct __sk_buff {
 _Static_assert(__builtin_offsetof(struct __sk_buff, data_end) == 80, "as the kernel has it");
 _Static_assert(__builtin_offsetof(struct __sk_buff, sk) == 168, "as the kernel has it");
 
-/* A process makes a socket. */
+/* Records the process that creates a socket. */
 SEC("cgroup/sock_create")
 int count_owner(void *sk)
 {
@@ -97,7 +98,7 @@ int count_owner(void *sk)
 	return PASS;
 }
 
-/* What is known of the socket of a packet, which may have none. */
+/* The state of a packet's socket; null if the packet has no socket. */
 AP_FN struct owned *owned_by(struct __sk_buff *skb)
 {
 	void *sk = skb->sk;
@@ -105,7 +106,7 @@ AP_FN struct owned *owned_by(struct __sk_buff *skb)
 	return sk ? bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 }
 
-/* The flow's application is active. */
+/* Counts the flow's application as active. */
 AP_FN void count_app(struct __sk_buff *skb, struct active_flow *flow, ap_u64 was, ap_u64 now)
 {
 	struct owned *owned = owned_by(skb);
@@ -128,12 +129,12 @@ AP_FN void count_app(struct __sk_buff *skb, struct active_flow *flow, ap_u64 was
 		active_app_sends(&shares.apps, flow, name, app, before, was, now);
 }
 
-/* The loopback has this number in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
+/* Interface index of the loopback device in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
 enum { LOOPBACK = 1 };
 
 enum { PROTOCOL_TCP = 6, PROTOCOL_UDP = 17 };
 
-/* Headers: where what counts lies in them. Source: RFC 791 §3.1; RFC 8200 §3; RFC 9293 §3.1; RFC 768 */
+/* Header lengths in bytes. Source: RFC 791 §3.1; RFC 8200 §3; RFC 9293 §3.1; RFC 768 */
 enum { IPV4_LEAST = 20, IPV6_BYTES = 40, TCP_LEAST = 20, UDP_BYTES = 8 };
 
 /* Counts a packet. */
@@ -182,7 +183,7 @@ AP_FN int count_packet(struct __sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	flow = bpf_map_lookup_elem(&device_flows, &key);
 	if (!flow) {
-		/* Another processor may have been first: then this finds its entry. */
+		/* If another processor has inserted the entry first, this lookup finds it. */
 		bpf_map_update_elem(&device_flows, &key, &none, BPF_NOEXIST);
 		flow = bpf_map_lookup_elem(&device_flows, &key);
 	}
@@ -201,8 +202,8 @@ AP_FN int count_packet(struct __sk_buff *skb)
 }
 
 /*
- * The part of the bandwidth for a flow, where the host's flows are counted. Returns whether they are, and anything moved
- * lately.
+ * Computes a flow's part of the bandwidth from the host's flows. Returns whether flows are counted and at least one was
+ * active recently.
  */
 AP_FN int host_part(struct sock *sk, struct split_part *part, ap_u64 now)
 {

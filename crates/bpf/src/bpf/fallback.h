@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What controls a flow of BISCAY in FALLBACK: the kernel's own BBR if programs can call it, and otherwise that of bbr.h.
- * The loader says which (`kernel.has_bbr`), so that the verifier never sees the other.
+ * Controller of a BISCAY flow in FALLBACK: the kernel's own BBR if programs can call it, otherwise bbr.h. The loader sets
+ * `kernel.has_bbr` before the programs load, so that the verifier checks only the selected one.
  */
 #ifndef AIRPACE_FALLBACK_H
 #define AIRPACE_FALLBACK_H
@@ -9,7 +9,7 @@
 #include "scheme.h"
 #include "bbr.h"
 
-/* In icsk_ca_priv, the kernel's BBR has its state. What is known of the path goes there when it takes over. */
+/* The kernel's BBR has its state in icsk_ca_priv. This function writes the known bandwidth there when BBR takes over. */
 AP_FN void tell_kernel_bbr(struct tcp_sock *tp, ap_u64 btlbw, ap_u64 wire)
 {
 	char *priv = (char *)tp->inet_conn.icsk_ca_priv;
@@ -26,14 +26,14 @@ AP_FN void tell_kernel_bbr(struct tcp_sock *tp, ap_u64 btlbw, ap_u64 wire)
 	*(ap_u32 *)(priv + FIELD_BYTE_OFFSET(bbr->full_bw_reached)) |= 1U << (shift & 31);
 }
 
-/* Gives our own BBR's answer to the kernel. */
+/* Applies the decision of bbr.h in the kernel. */
 AP_FN void apply_own_bbr(struct sock *sk, struct tcp_sock *tp, const struct ibbr *b, ap_u64 wire)
 {
 	tp->snd_cwnd = ap_min(ap_max(b->cwnd / wire, 1), tp->snd_cwnd_clamp);
 	pace(sk, ap_max(b->pacing, ibbr_least_rate(b)), payload_part(tp, wire));
 }
 
-/* A flow begins. */
+/* Initializes the fallback of a new flow. */
 AP_FN void fallback_init(struct sock *sk, struct ibbr *b, ap_u64 wire)
 {
 	if (kernel.has_bbr) {
@@ -46,7 +46,7 @@ AP_FN void fallback_init(struct sock *sk, struct ibbr *b, ap_u64 wire)
 	pace(sk, b->pacing, payload_part((struct tcp_sock *)sk, wire));
 }
 
-/* It takes over, with what is known of the path: a bandwidth, and whether that filled the path; a round-trip time. */
+/* BBR takes over with the known path values: bandwidth, whether that bandwidth filled the path, and round-trip time. */
 AP_FN void fallback_enter(struct sock *sk, struct ibbr *b, ap_u64 btlbw, ap_u64 rtt, int is_full, ap_u64 wire)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -61,7 +61,7 @@ AP_FN void fallback_enter(struct sock *sk, struct ibbr *b, ap_u64 btlbw, ap_u64 
 	ibbr_take_over(b, now_of(tp), btlbw, rtt, tp->snd_cwnd * wire, btlbw && is_full);
 }
 
-/* An ACK while it controls; `a` is absent if it acknowledged nothing new. */
+/* Processes an ACK while BBR controls the flow; `a` is null if the ACK acknowledged nothing new. */
 AP_FN void fallback_ack(struct sock *sk, struct ibbr *b, const struct rate_sample *rs, const struct ibbr_ack *a,
 			ap_u64 recovered, ap_u64 wire)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What a feeder told last. */
+/* Reader of the feeder's last record. */
 #ifndef AIRPACE_FEED_H
 #define AIRPACE_FEED_H
 
 #include "intf.h"
 
-/* Copies it once. Returns whether nobody wrote meanwhile. */
+/* Copies the valid record once. Returns whether no writer changed it meanwhile. */
 AP_FN int copy_told(volatile struct ap_feed *feed, struct ap_told *out)
 {
 	ap_u64 before = feed->sequence;
@@ -19,15 +19,15 @@ AP_FN int copy_told(volatile struct ap_feed *feed, struct ap_told *out)
 	return feed->sequence == before;
 }
 
-/* Reads it. Returns whether there is anything, and it is not too old. */
+/* Reads the valid record. Returns whether a record exists and is not too old. */
 AP_FN int read_told(struct ap_feed *feed, ap_u64 now, struct ap_told *out)
 {
-	/* A feeder writes every millisecond, and a copy takes some nanoseconds. */
+	/* A feeder writes once per millisecond, and a copy takes a few nanoseconds. */
 	if (AP_RARE(!copy_told(feed, out)) && !copy_told(feed, out) && !copy_told(feed, out))
 		return 0;
 	/*
-	 * A time in the future is of a feeder that has no clock, and is not believed. But `now` is when the kernel began with
-	 * an ACK, or to send, and a process may be held up meanwhile.
+	 * A time in the future is rejected: it comes from a feeder with a wrong clock. The tolerance is needed because
+	 * `now` is the time when the kernel started to process an ACK or a send, and a process may be delayed after it.
 	 */
 	return out->time && out->time <= now + AP_FEED_MAX_AGE && now <= out->time + AP_FEED_MAX_AGE;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Arithmetic of the controllers in whole numbers: rates in bit/s, amounts in bytes, times in ns, all unsigned 64-bit.
+ * Integer arithmetic of the controllers: rates in bit/s, amounts in bytes, times in ns, all unsigned 64-bit.
  *
- * The compiler for BPF has no floating point, no signed 64-bit division and no 128-bit product. So rates and amounts
- * are bounded, and products are taken in parts. The host compiles the same file for the tests.
+ * The compiler for BPF has no floating point, no signed 64-bit division and no 128-bit product. Rates and amounts are
+ * therefore bounded, and products are computed in parts. The host compiles this file for the tests.
  *
  * Error against crates/core/src/units.rs: none in ap_bytes_in and ap_rate_of within the bounds; at most 1 in ap_scaled,
  * where a double rounds a tie the other way.
@@ -17,17 +17,18 @@ typedef unsigned int ap_u32;
 #define AP_FN static inline __attribute__((always_inline, unused))
 
 /*
- * What nearly every ACK finds, and what hardly any does: the compiler lays the code of the former in one line, without jumps.
- * Between two ACKs a processor has forgotten what it knew of jumps, and each one that it guesses wrong costs as much as a
- * division.
+ * Branch hints: AP_USUAL for conditions that hold for nearly every ACK, AP_RARE for conditions that almost never hold. The
+ * compiler then lays out the usual path in sequence, without jumps. Between two ACKs the processor's branch predictor loses
+ * its state, and each misprediction costs as much as a division.
  */
 #define AP_USUAL(x) __builtin_expect(!!(x), 1)
 #define AP_RARE(x) __builtin_expect(!!(x), 0)
 
 /*
- * A function that the kernel's verifier sees once, and not anew for each call. Its pointers may be null for all it knows.
+ * A function that the kernel's verifier checks once instead of at each call. For the verifier, its pointer arguments may be
+ * null.
  *
- * Not for what every ACK does: a call of one takes some 40 ns, where returns are guarded against speculation.
+ * Not for the path of every ACK: a call takes about 40 ns on machines whose returns are protected against speculation.
  */
 #ifdef __bpf__
 #define AP_CALL __attribute__((noinline))
@@ -44,13 +45,13 @@ typedef unsigned int ap_u32;
 /* A byte is 8 bits, and a bit takes 10^9 ns at 1 bit/s. */
 #define AP_BIT_NS_PER_BYTE 8000000000ULL
 
-/* No rate is above this: 17 Gbit/s. Its product with a second in ns fits. */
+/* Maximum rate: 17 Gbit/s. Its product with a second in ns fits into 64 bits. */
 #define AP_MOST_RATE ((1ULL << 34) - 1)
 
-/* No amount is above this: 2 GiB. Its product with AP_BIT_NS_PER_BYTE fits. */
+/* Maximum amount: 2 GiB. Its product with AP_BIT_NS_PER_BYTE fits into 64 bits. */
 #define AP_MOST_BYTES ((1ULL << 31) - 1)
 
-/* No time span is above this: 17 minutes. */
+/* Maximum time span: 2^40 ns, about 18 minutes. */
 #define AP_MOST_SPAN (1ULL << 40)
 
 AP_FN ap_u64 ap_min(ap_u64 a, ap_u64 b)
@@ -63,7 +64,7 @@ AP_FN ap_u64 ap_max(ap_u64 a, ap_u64 b)
 	return a > b ? a : b;
 }
 
-/* a, which is hardly ever above `most`, and never more than that. */
+/* The minimum of a and `most`, where a is almost never above `most`. */
 AP_FN ap_u64 ap_at_most(ap_u64 a, ap_u64 most)
 {
 	if (AP_RARE(a > most))
@@ -71,17 +72,17 @@ AP_FN ap_u64 ap_at_most(ap_u64 a, ap_u64 most)
 	return a;
 }
 
-/* a - b, and zero if b is greater. */
+/* a - b, or zero if b is greater. */
 AP_FN ap_u64 ap_less(ap_u64 a, ap_u64 b)
 {
 	return a > b ? a - b : 0;
 }
 
 /*
- * x / AP_BIT_NS_PER_BYTE, rounded down, by products: a division takes as long as all the rest of an ACK's arithmetic.
+ * x / AP_BIT_NS_PER_BYTE, rounded down, by multiplications: a division takes as long as the rest of an ACK's arithmetic.
  *
- * 8 * 10^9 is 2^12 * 5^9, and 2305843009 is 2^52 / 5^9 rounded down. What is cut off makes the estimate at most 1.76
- * too small, so that one correction is enough: by a borrow, as it is needed or not by chance.
+ * 8 * 10^9 is 2^12 * 5^9, and 2305843009 is 2^52 / 5^9 rounded down. Truncation makes the estimate at most 1.76 too small,
+ * so that one correction is enough. The correction uses a borrow instead of a branch, because it is needed unpredictably.
  */
 AP_FN ap_u64 ap_over_bit_ns(ap_u64 x)
 {
@@ -90,7 +91,7 @@ AP_FN ap_u64 ap_over_bit_ns(ap_u64 x)
 	return estimate + ((1953124 - (part - estimate * 1953125)) >> 63);
 }
 
-/* x / 7812500, rounded down, in the same way: that is 2^2 * 5^9. Beyond 2^54, by a division. */
+/* x / 7812500, rounded down, in the same way: 7812500 is 2^2 * 5^9. For x of 2^54 or more, by a division. */
 AP_FN ap_u64 ap_over_7812500(ap_u64 x)
 {
 	ap_u64 part = x >> 2, estimate;
@@ -102,8 +103,8 @@ AP_FN ap_u64 ap_over_7812500(ap_u64 x)
 }
 
 /*
- * x / 100, rounded down, for x below 2^44, by products: 2748779069 is 2^38 / 100 rounded down, so the estimate is at most 71
- * too small; and a rest below 43,699 divided by 100 is 5243 / 2^19 of it.
+ * x / 100, rounded down, for x below 2^44, by multiplications. 2748779069 is 2^38 / 100 rounded down, so the estimate is at
+ * most 71 too small. For a remainder below 43,699, the division by 100 is a multiplication by 5243 / 2^19.
  */
 AP_FN ap_u64 ap_over_100(ap_u64 x)
 {
@@ -112,7 +113,7 @@ AP_FN ap_u64 ap_over_100(ap_u64 x)
 	return estimate + (((x - estimate * 100) * 5243) >> 19);
 }
 
-/* What `rate` carries in a `span` of a second or more, rounded down. */
+/* Bytes that `rate` carries in a `span` of a second or more, rounded down. */
 AP_CALL ap_u64 ap_bytes_in_long(ap_u64 rate, ap_u64 span)
 {
 	ap_u64 seconds, rest, whole;
@@ -124,7 +125,7 @@ AP_CALL ap_u64 ap_bytes_in_long(ap_u64 rate, ap_u64 span)
 	return whole / 8 + ((whole % 8) * AP_SECOND + rate * rest) / AP_BIT_NS_PER_BYTE;
 }
 
-/* What `rate` carries in `span`, rounded down. */
+/* Bytes that `rate` carries in `span`, rounded down. */
 AP_FN ap_u64 ap_bytes_in(ap_u64 rate, ap_u64 span)
 {
 	rate = ap_at_most(rate, AP_MOST_RATE);
@@ -148,8 +149,9 @@ AP_FN ap_u64 ap_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 }
 
 /*
- * The logarithm to base 2 of `x`, at least 1, times 2^24: the place of the highest bit, and then a bit of the fraction for
- * each squaring of what is left. Without branches, so that the verifier sees one path. The error is below 2^-23.
+ * The logarithm to base 2 of `x`, at least 1, times 2^24: the position of the highest bit, followed by one bit of the
+ * fraction for each squaring of the remaining factor. The code has no branches, so that the verifier sees one path. The
+ * error is below 2^-23.
  */
 AP_FN ap_u64 ap_log2(ap_u64 x)
 {
@@ -157,12 +159,12 @@ AP_FN ap_u64 ap_log2(ap_u64 x)
 	int i;
 
 	for (i = 5; i >= 0; i--) {
-		/* 2^i if more bits than that are left, and zero if not. */
+		/* 2^i if more than 2^i bits are left, otherwise zero. */
 		shift = (((1ULL << (1U << i)) - 1 - bits) >> 63) << i;
 		log += shift;
 		bits >>= shift;
 	}
-	/* From 1 to below 2, with 31 bits after the point. */
+	/* The factor in [1, 2), with 31 fractional bits. */
 	rest = (rest << (62 - (log & 63))) >> 31;
 	for (i = 0; i < 24; i++) {
 		rest = (rest * rest) >> 31;
@@ -174,8 +176,8 @@ AP_FN ap_u64 ap_log2(ap_u64 x)
 }
 
 /*
- * The best value of a sliding window by Kathleen Nichols' algorithm: the best one, the best after it, and the best after
- * that. crates/cc/src/filter.rs says more.
+ * The best value of a sliding window by Kathleen Nichols' algorithm: the best value, the best value after it, and the best
+ * value after the second. crates/cc/src/filter.rs documents the algorithm.
  */
 struct ap_window {
 	ap_u64 at[3];
@@ -190,7 +192,7 @@ AP_FN void ap_window_all(struct ap_window *w, ap_u64 now, ap_u64 value)
 	w->seen = 1;
 }
 
-/* The best value, and AP_NONE before the first. */
+/* The best value; AP_NONE before the first sample. */
 AP_FN ap_u64 ap_window_best(const struct ap_window *w)
 {
 	return w->seen ? w->value[0] : AP_NONE;
@@ -243,7 +245,7 @@ AP_CALL int ap_window_change(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u
 	return 0;
 }
 
-/* Whether a value that is worse than all three changes nothing: none of them is too old, or stands for another one. */
+/* Whether a value worse than all three leaves the window unchanged: none of the three is too old or a copy of another one. */
 AP_FN int ap_window_stays(const struct ap_window *w, ap_u64 now, ap_u64 length)
 {
 	ap_u64 age = ap_less(now, w->at[0]);
@@ -253,7 +255,7 @@ AP_FN int ap_window_stays(const struct ap_window *w, ap_u64 now, ap_u64 length)
 	return age <= length && w->at[1] != w->at[0] && (age <= length / 2 || w->at[2] != w->at[1]);
 }
 
-/* Takes in a value. Most change nothing, and the call of a function costs more than to see that. */
+/* Adds a value. Most values change nothing, and this check costs less than the call of a function. */
 AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
 {
 	if (AP_USUAL(w->seen && !ap_as_good(value, w->value[2], greatest) && ap_window_stays(w, now, length)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The twins as functions of the host: what the tests call. */
+/* The C ports of the controllers as functions of the host, for the tests. */
 #include "active.h"
 #include "bbr.h"
 #include "biscay.h"
@@ -64,7 +64,7 @@ void ap_host_morc_sent(struct morc *m, ap_u64 now, const struct pcc_packets *sen
 	morc_on_sent(m, now, sent, app_limited);
 }
 
-/* The ACK itself; then come its packets, and with `ack` again its end. */
+/* Processes the ACK itself. The caller then passes its packets, and finally `ack` again. */
 void ap_host_morc_ack(struct morc *m, const struct morc_ack *a)
 {
 	morc_on_ack(m, a);
@@ -93,7 +93,7 @@ void ap_host_morc_after_loss(struct morc *m)
 	morc_report(m);
 }
 
-/* Phase, window in bytes, pacing rate in bit/s, and whether it competes. */
+/* Phase, window in bytes, pacing rate in bit/s, and whether the flow competes. */
 void ap_host_morc_answer(const struct morc *m, ap_u64 out[4])
 {
 	out[0] = m->phase;
@@ -112,7 +112,7 @@ void ap_host_bbr_init(struct ibbr *b, ap_u64 mss)
 	ibbr_init(b, mss);
 }
 
-/* The next number of the caller's generator; returns how many were used. */
+/* Sets the next number of the caller's generator; returns the count of numbers used. */
 ap_u64 ap_host_bbr_random(struct ibbr *b, ap_u64 random)
 {
 	b->random = random;
@@ -152,7 +152,7 @@ void ap_host_pbe_init(struct pbe *p, const struct ap_pbe_tuning *t, ap_u64 mss)
 	pbe_init(p, t, mss);
 }
 
-/* The next numbers of the caller's generator, as struct ibbr has them; returns how many were used. */
+/* Sets the next numbers of the caller's generator, encoded as in struct ibbr; returns the count of numbers used. */
 ap_u64 ap_host_pbe_random(struct pbe *p, ap_u64 random)
 {
 	p->bbr.random = random;
@@ -214,7 +214,7 @@ void ap_host_pbe_receiver_init(struct pbe_receiver *r, const struct ap_pbe_tunin
 	pbe_receiver_init(r, t, mss);
 }
 
-/* What is told last counts. */
+/* The last record written is valid. */
 AP_FN struct pbe_cell ap_host_pbe_cell(const struct ap_pbe_feed *f, ap_u64 flows)
 {
 	struct pbe_cell c = { .told = f->told[f->sequence & 1], .flows = flows };
@@ -261,7 +261,7 @@ ap_u64 ap_host_active_sends(struct ap_host *h, ap_u64 last, ap_u64 now)
 	return last;
 }
 
-/* A flow, and so its application, sends bytes. `before` is what the flow was of until now, if it is to be `app` then. */
+/* A flow, and thereby its application, sends bytes. `before`: the flow's previous application; `is_same`: it equals `app`. */
 void ap_host_apps_sends(struct ap_host *h, struct ap_host *apps, struct active_flow *flow, ap_u64 name,
 			struct active_app *app, struct active_app *before, ap_u32 is_same, ap_u64 now)
 {
@@ -307,7 +307,7 @@ ap_u64 ap_host_window(struct window *w, const struct ap_tuning *t, ap_u64 now, a
 	return window_of(w, t, now, mss, sampled, part);
 }
 
-/* The active flows, and until when that is so. */
+/* Number of active flows, and the time until which it is valid. */
 void ap_host_active(const struct ap_host *h, ap_u64 out[2])
 {
 	out[0] = h->flows;
@@ -334,7 +334,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 	return ap_scaled(value, num, den);
 }
 
-/* Sizes and offsets of what is shared, for a test. */
+/* Sizes and offsets of the shared layouts, for a test. */
 void ap_host_layout(ap_u64 out[33])
 {
 	out[0] = AP_LAYOUT;

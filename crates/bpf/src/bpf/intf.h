@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What user space and the programs in the kernel share: the mapped arrays. Both sides compile this file; the Rust side
- * has the same layouts in feed.rs and twin.rs, and a test compares sizes and offsets.
+ * Memory that user space and the programs in the kernel share: the mapped arrays. C and Rust use the same layouts: C
+ * compiles this file, the Rust layouts are in feed.rs and twin.rs, and a test compares sizes and offsets.
  */
 #ifndef AIRPACE_INTF_H
 #define AIRPACE_INTF_H
 
 #include "fixed.h"
 
-/* No loader writes into programs of another layout. */
+/* Version of the layout. A loader refuses programs of another version. */
 #define AP_LAYOUT 2
 
-/* A radio's bandwidth that is older than this is not used: FALLBACK at once. */
+/* Maximum age of a radio's bandwidth. After this time the state is FALLBACK at once. */
 #define AP_FEED_MAX_AGE (100 * AP_MS)
 
-/* Flows count as active if they sent bytes in the last interval of this length. */
+/* Length of the counting interval. A flow counts as active if it sent bytes in the last interval. */
 #define AP_COUNT_EVERY (100 * AP_MS)
 
-/* What the feeder tells at one time. */
+/* One record of the feeder. */
 struct ap_told {
-	/* CLOCK_MONOTONIC at the time of writing; zero: never written. */
+	/* CLOCK_MONOTONIC at the time of writing, ns; zero: never written. */
 	ap_u64 time;
 	/* Bandwidth of the device's uplink in bit/s; AP_NONE if unknown. */
 	ap_u64 bandwidth;
-	/* The rate of the most that was granted in a frame of 10 ms, in bit/s; zero if unknown. */
+	/* Maximum rate granted over a frame of 10 ms, in bit/s; zero if unknown. */
 	ap_u64 burst;
-	/* Each flow's part of it is share_num / share_den, both below 2^24. share_num = 0: the programs count flows. */
+	/*
+	 * Each flow's part of the bandwidth is share_num / share_den, both below 2^24. share_num = 0: the programs count
+	 * flows.
+	 */
 	ap_u32 share_num;
 	ap_u32 share_den;
 };
 
 /*
- * The mapped array `feed`. What is valid lies in told[sequence % 2]. The writer fills the other one and then
- * adds one to the sequence, so that a writer that is interrupted, or dies, leaves what was valid before. A reader that
- * finds another sequence afterwards reads again.
+ * The mapped array `feed`. The valid record is told[sequence % 2]. The writer fills the other record and then increments
+ * the sequence, so that a writer that is interrupted or dies leaves the previous record valid. A reader that finds another
+ * sequence after reading reads again.
  */
 struct ap_feed {
 	ap_u64 sequence;
@@ -41,131 +44,131 @@ struct ap_feed {
 	struct ap_told told[2];
 };
 
-/* How the cell is, in `flags` of what is told to PBE-CC's receiver: */
-/* so many PRBs are idle that the cell has no queue for the device, */
+/* State of the cell, in `flags` of struct ap_pbe_told: */
+/* enough PRBs are idle that the cell holds no queue for the device, */
 #define AP_PBE_IDLE 1
-/* a queue cannot be in the cell, for that reason or another, */
+/* the cell cannot hold a queue, for that reason or another, */
 #define AP_PBE_ELSEWHERE 2
-/* and full subframes explain a delay. */
+/* full subframes explain a delay. */
 #define AP_PBE_EXPLAINS 4
 
-/* What user space tells PBE-CC's receiver at one time: what the cell could give the device, all its flows together. */
+/* One record for PBE-CC's receiver: the rates that the cell could give to the device, all its flows together. */
 struct ap_pbe_told {
-	/* CLOCK_MONOTONIC, ns: when this was written, and when the last report came; zero: never. */
+	/* CLOCK_MONOTONIC, ns: time of writing, and arrival time of the last radio report; zero: never. */
 	ap_u64 time;
 	ap_u64 heard;
 	/* Ct and Cf in bit/s; AP_NONE if unknown. */
 	ap_u64 capacity;
 	ap_u64 fair_share;
-	/* The number of the last subframe in `full`. */
+	/* Number of the last subframe in `full`. */
 	ap_u64 newest;
 	ap_u32 flags;
-	/* Active carriers, and their activations so far, modulo 256. */
+	/* Number of active carriers, and total number of their activations, modulo 256. */
 	unsigned char carriers;
 	unsigned char activations;
 	unsigned char reserved[2];
 };
 
-/* The subframes whose state is remembered. */
+/* Number of subframes whose state is stored. */
 #define AP_SUBFRAMES 1024
 
-/* The mapped array `feed` of PBE-CC: `told` is as in struct ap_feed. */
+/* The mapped array `feed` of PBE-CC. `told` is used as in struct ap_feed. */
 struct ap_pbe_feed {
 	ap_u64 sequence;
-	/* Written by the programs: RTprop of the sender that told it last, ns; zero before that. */
+	/* Written by the programs: the most recently reported RTprop of a sender, ns; zero before the first report. */
 	ap_u64 rtprop;
 	struct ap_pbe_told told[2];
-	/* A bit for each subframe by its number: whether the cell had nothing left to give. Written in place. */
+	/* One bit per subframe, by its number: set if the cell had no free resources left. Updated in place. */
 	ap_u64 full[AP_SUBFRAMES / 64];
 };
 
-/* What the loader found out about the kernel. */
+/* Properties of the kernel that the loader found. */
 struct ap_kernel {
-	/* Which argument of cong_control is the rate sample: 3, and 1 before Linux 6.10. */
+	/* Index of cong_control's argument that is the rate sample: 3, or 1 before Linux 6.10. */
 	ap_u32 sample_argument;
 	/* Whether programs can call the kernel's own BBR. */
 	ap_u32 has_bbr;
 };
 
-/* What all flows of a scheme count together: `totals`. */
+/* Counters over all flows of a scheme: `totals`. */
 struct ap_totals {
 	ap_u64 interval;
-	/* Flows that sent in an interval, by its number modulo 4. */
+	/* Number of flows that sent in an interval, indexed by the interval's number modulo 4. */
 	ap_u64 active[4];
 	ap_u64 flows;
 	ap_u64 acks;
 	ap_u64 sends;
 	ap_u64 fallbacks;
 	ap_u64 returns;
-	/* Of the fallbacks, those because the radio fell silent. */
+	/* Number of the fallbacks that happened because the radio stopped reporting. */
 	ap_u64 silences;
-	/* Flows of PBE-CC whose peer confirmed that it tells what its radio measures. */
+	/* Flows of PBE-CC whose peer confirmed that it reports its radio's measurements. */
 	ap_u64 confirmed;
-	/* ACKs on which PBE-CC's option took the place of a SACK block. */
+	/* ACKs on which PBE-CC's option replaced a SACK block. */
 	ap_u64 rooms;
-	/* Times that a receiver of PBE-CC found the bottleneck elsewhere than in its cell. */
+	/* Number of times that a PBE-CC receiver located the bottleneck outside its cell. */
 	ap_u64 elsewhere;
 };
 
-/* How one flow is, as a program tells of each: `flows`. */
+/* State of one flow, as a program writes it for each flow: `flows`. */
 struct ap_shown {
-	/* Addresses in network order, ports in the host's. */
+	/* Addresses in network byte order, ports in host byte order. */
 	unsigned char local[16];
 	unsigned char remote[16];
-	/* Of the control that its socket has now: what another has left says nothing. */
+	/* Name of the socket's current congestion control. A flow that has changed to another scheme is stale. */
 	char scheme[16];
-	/* The inode of its network namespace. */
+	/* Inode number of the flow's network namespace. */
 	ap_u32 netns;
 	ap_u32 family;
 	unsigned short local_port;
 	unsigned short remote_port;
-	/* The number of the scheme's state. */
+	/* Number of the scheme's state. */
 	ap_u32 state;
-	/* Payload that leaves, in bytes per second; of a download that is bounded, packets in bit/s. AP_NONE if unknown. */
+	/* Payload pacing rate in bytes per second; for a bounded download, packet rate in bit/s. AP_NONE if unknown. */
 	ap_u64 rate;
-	/* Bytes. AP_NONE if none is set. */
+	/* Window in bytes; AP_NONE if no window is set. */
 	ap_u64 window;
-	/* The least round-trip time in ns; AP_NONE if unknown. */
+	/* Minimum round-trip time in ns; AP_NONE if unknown. */
 	ap_u64 rtt;
 };
 
-/* No more flows of a device count. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
+/* Maximum number of flows of a device that are counted. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
 #define AP_MOST_FLOWS 4096
 
 #define AP_HOST_RING 16
 
-/* The active flows of the whole host: `host`. active.h says how they are counted. */
+/* Active flows of the whole host: `host`. active.h documents how they are counted. */
 struct ap_host {
-	/* By the slot of a flow's last packet, modulo the ring: the slot, and flows. */
+	/* Indexed by the slot of a flow's last packet, modulo the ring size: the slot and the number of flows. */
 	ap_u64 ring[AP_HOST_RING];
-	/* Their number, and until when it says something: CLOCK_MONOTONIC. */
+	/* Number of active flows, and the time until which it is valid (CLOCK_MONOTONIC, ns). */
 	ap_u64 flows;
 	ap_u64 until;
 };
 
-/* What a host's flows moved lately: bytes by slots, as active.h has them. */
+/* Bytes that a host's flows moved recently, by slots; see active.h. */
 struct ap_use {
 	ap_u64 slots[2];
 };
 
-/* Beside `host`, what policies other than equality need: `shares`. */
+/* Data for the split policies other than AP_SPLIT_EQUAL, in addition to `host`: `shares`. */
 struct ap_shares {
-	/* The active applications, counted as flows are. */
+	/* Active applications, counted in the same way as flows. */
 	struct ap_host apps;
 	struct ap_use all;
 };
 
-/* How a device's flows share. Source: crates/cc/src/biscay/split.rs */
+/* Policy that divides the bandwidth among a device's flows. Source: crates/cc/src/biscay/split.rs */
 enum { AP_SPLIT_EQUAL, AP_SPLIT_APP, AP_SPLIT_PROPORTIONAL };
 
-/* BISCAY's options, `tuning`; the meanings and defaults are those of crates/cc/src/biscay.rs. */
+/* BISCAY's options, `tuning`; crates/cc/src/biscay.rs documents meanings and defaults. */
 struct ap_tuning {
 	/* ns */
 	ap_u64 slack;
 	ap_u64 lag;
 	ap_u64 stale_after;
 	ap_u64 rtt_window;
-	/* Packets in the window beyond those of the slack. */
+	/* Packets in the window in addition to the slack. */
 	ap_u32 packets;
 	ap_u32 bunching;
 	ap_u32 hold;
@@ -181,15 +184,15 @@ struct ap_tuning {
 	ap_u32 reserved;
 };
 
-/* MORC's options, `tuning` of its programs; the meanings and defaults are those of crates/cc/src/morc.rs. */
+/* MORC's options, `tuning` of its programs; crates/cc/src/morc.rs documents meanings and defaults. */
 struct ap_morc_tuning {
-	/* ns; drain: zero for never */
+	/* ns; drain: zero disables drains */
 	ap_u64 target;
 	ap_u64 octave;
 	ap_u64 drain;
-	/* in thousandths */
+	/* maximum factor by which dry queues increase the target, in thousandths */
 	ap_u32 dry_most;
-	/* With 16 bits after the point; window_targets and drain_above: zero for not at all. */
+	/* Fixed point with 16 fractional bits. window_targets and drain_above: zero disables the rule. */
 	ap_u32 ahead_loops;
 	ap_u32 window_targets;
 	ap_u32 memory_loops;
@@ -199,29 +202,35 @@ struct ap_morc_tuning {
 	ap_u32 rival;
 };
 
-/* PBE-CC's options; the meanings and defaults are those of crates/cc/src/pbe.rs. */
+/* PBE-CC's options; crates/cc/src/pbe.rs documents meanings and defaults. */
 struct ap_pbe_tuning {
-	/* ns; slack: AP_NONE for what the receiver measures, and then unmeasured until it has, and in the Internet state */
+	/*
+	 * ns. slack: AP_NONE selects the receiver's measurement; `unmeasured` applies before the first one, and in the
+	 * Internet state
+	 */
 	ap_u64 slack;
 	ap_u64 unmeasured;
-	/* The receiver's, in ns: late packets agree over at least, and few packets over, this time; span: zero for never. */
+	/*
+	 * Receiver options, ns: minimum time over which late packets must agree; time over which a few packets must (zero:
+	 * never).
+	 */
 	ap_u64 least_span;
 	ap_u64 span;
-	/* Packets in the window beyond those of the slack. */
+	/* Packets in the window in addition to the slack. */
 	ap_u32 packets;
 	ap_u32 bunching;
 	ap_u32 btlbw_reset;
 	ap_u32 from_zero;
 	ap_u32 request_start;
 	ap_u32 guard;
-	/* In thousandths: a probe's gain, and of the Internet state the window and what of BtlBw is sent. */
+	/* In thousandths: gain of a probe; in the Internet state, window gain and fraction of BtlBw that is sent. */
 	ap_u32 probe_gain;
 	ap_u32 window;
 	ap_u32 sent;
-	/* The receiver's. */
+	/* Receiver options. */
 	ap_u32 return_needs_rate;
 	ap_u32 device_split;
-	/* The queue to keep in the base station, in µs; AP_PBE_ADAPTIVE: as much as the capacity varies. */
+	/* Target queue in the base station, in µs; AP_PBE_ADAPTIVE: proportional to the variation of the capacity. */
 	ap_u32 buffer;
 };
 

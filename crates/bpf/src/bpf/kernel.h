@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's types and calls that the programs use, and no more of them. The loader relocates every member to where
- * the running kernel has it (CO-RE), so only names and types count here.
+ * The kernel's types and functions that the programs use. The loader relocates every member to its offset in the running
+ * kernel (CO-RE), so only names and types matter here.
  *
  * Source: Linux include/uapi/linux/bpf.h; Linux include/net/tcp.h; Linux include/linux/tcp.h
  */
@@ -39,7 +39,7 @@ static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 
 const volatile struct ap_kernel kernel SEC(".rodata.kernel") = { .sample_argument = 3, .has_bbr = 1 };
 
-/* What the compiler tells the loader about a member (enum bpf_core_relo_kind). */
+/* Relocations that the compiler records for a member (enum bpf_core_relo_kind). */
 #define FIELD_BYTE_OFFSET(field) __builtin_preserve_field_info(field, 0)
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
 #define FIELD_LSHIFT_U64(field) __builtin_preserve_field_info(field, 4)
@@ -90,7 +90,7 @@ struct tcp_sock {
 	ap_u64 bytes_sent;
 	ap_u64 tcp_clock_cache;
 	ap_u32 data_segs_out;
-	/* What a receiver knows. */
+	/* Receiver's fields. */
 	ap_u32 rcv_nxt;
 	ap_u32 window_clamp;
 	ap_u64 bytes_received;
@@ -98,7 +98,7 @@ struct tcp_sock {
 	struct {
 		ap_u32 rtt_us;
 	} rcv_rtt_est;
-	/* from Linux 6.7 on */
+	/* since Linux 6.7 */
 	ap_u8 tcp_usec_ts : 1;
 } CORE;
 
@@ -114,7 +114,7 @@ struct rate_sample {
 	unsigned char is_app_limited;
 } CORE;
 
-/* BBR's private state. Only what is set when BISCAY hands over. */
+/* BBR's private state: only the members that are set when BISCAY hands over. */
 struct minmax_sample {
 	ap_u32 t;
 	ap_u32 v;
@@ -154,7 +154,7 @@ AP_FN const struct rate_sample *sample_of(ap_u64 *ctx)
 {
 	const struct rate_sample *rs;
 
-	/* By hand: the compiler would compute the argument's address, which the verifier refuses. */
+	/* Inline assembly: the compiler would compute the argument's address, which the verifier rejects. */
 	if (kernel.sample_argument == 3)
 		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
 	else
@@ -162,7 +162,7 @@ AP_FN const struct rate_sample *sample_of(ap_u64 *ctx)
 	return rs;
 }
 
-/* The kernel's own BBR; absent where it is a module that is not loaded. Source: Linux net/ipv4/tcp_bbr.c */
+/* The kernel's own BBR; absent if it is a module that is not loaded. Source: Linux net/ipv4/tcp_bbr.c */
 extern void bbr_init(struct sock *sk) KFUNC;
 extern void bbr_main(struct sock *sk, ap_u32 ack, int flag, const struct rate_sample *rs) KFUNC;
 /* before Linux 6.10 */

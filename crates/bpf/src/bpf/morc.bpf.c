@@ -2,12 +2,12 @@
 /*
  * MORC as a congestion control of the Linux kernel.
  *
- * The rules are those of morc.h, which needs a number for every transmission and the fate of each. The kernel counts
- * transmissions (data_segs_out) and what of them is in flight. The difference is what was delivered or lost so far, and
- * counts as the oldest transmissions. With SACK that is their order, but for packets that overtake a hole: they count
- * for an interval some packets too early. A retransmission is a transmission with a number of its own.
+ * The rules are in morc.h, which requires a number and the fate of every transmission. The kernel counts transmissions
+ * (data_segs_out) and packets in flight. The difference is the number of packets delivered or lost, and is assigned
+ * to the oldest transmissions. With SACK this is their order, except for packets that overtake a hole: they count for an
+ * interval some packets too early. A retransmission is a transmission with its own number.
  *
- * Amounts are those of IP packets, headers included, as in the simulator.
+ * Byte counts are those of IP packets including headers, as in the simulator.
  */
 #include "scheme.h"
 #include "morc.h"
@@ -19,12 +19,12 @@ AP_OPTIONS(ap_morc_tuning)
 
 struct flow {
 	struct counted counted;
-	/* Transmissions so far, and those whose fate is known. */
+	/* Total number of transmissions, and number of those that are delivered or lost. */
 	ap_u64 sent;
 	ap_u64 settled;
 	ap_u32 last_sent;
 	ap_u32 last_delivered;
-	/* The answer that the kernel has, and the size of packets in it. */
+	/* The decision applied in the kernel, and its packet size in bytes. */
 	ap_u64 cwnd;
 	ap_u64 part;
 	ap_u32 packets;
@@ -39,12 +39,12 @@ AP_FN enum who who_controls(const struct flow *f)
 	return f ? OWN : BARE;
 }
 
-/* Gives the answer to the kernel. */
+/* Applies the decision in the kernel. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
 {
 	if (f->m.cwnd != f->cwnd || f->wire != wire) {
 		f->cwnd = f->m.cwnd;
-		/* The ACK of a packet alone may be held back: that is no queue. */
+		/* Minimum of two packets: the ACK of a single packet may be delayed, which is no queue. */
 		f->packets = ap_max(f->m.cwnd / wire, 2);
 	}
 	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
@@ -55,7 +55,7 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 	f->wire = wire;
 }
 
-/* The transmissions since the last look. */
+/* Records the transmissions since the last call. */
 AP_FN void note_sent(struct flow *f, const struct tcp_sock *tp, ap_u64 now, ap_u64 wire)
 {
 	ap_u32 count = tp->data_segs_out - f->last_sent;
@@ -68,12 +68,12 @@ AP_FN void note_sent(struct flow *f, const struct tcp_sock *tp, ap_u64 now, ap_u
 	morc_on_sent(&f->m, now, &sent, tp->app_limited != 0);
 }
 
-/* The transmissions whose fate is known since the last look: first what was lost, then what was delivered. */
+/* Determines the transmissions whose fate became known since the last call: first the lost ones, then the delivered ones. */
 AP_FN void settle(struct flow *f, const struct tcp_sock *tp, ap_u64 wire, struct pcc_packets *lost,
 		  struct pcc_packets *acked)
 {
 	ap_u32 delivered = tp->delivered - f->last_delivered;
-	/* Losses that were none may be in flight again: they are settled already. */
+	/* Packets declared lost by mistake may be in flight again: their fate is already recorded. */
 	ap_u64 count = ap_less(ap_less(f->sent, in_flight(tp)), f->settled);
 
 	f->last_delivered = tp->delivered;
@@ -85,10 +85,10 @@ AP_FN void settle(struct flow *f, const struct tcp_sock *tp, ap_u64 wire, struct
 	f->settled += count;
 }
 
-/* Until when no interval can end, beside MARK. What leaves until then is counted with the next ACK. */
+/* Time before which no interval can end, in addition to MARK. Packets sent before it are counted with the next ACK. */
 struct noted {
 	ap_u64 due;
-	/* From then on, an application that had nothing to send has paused. */
+	/* From this time on, an application without data to send counts as paused. */
 	ap_u64 pause;
 };
 
@@ -113,7 +113,7 @@ int morc_init_flow(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *f;
 
-	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
+	/* State of an earlier period under this control is no longer valid; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
@@ -126,7 +126,7 @@ int morc_init_flow(ap_u64 *ctx)
 	morc_init(&f->m, options(), wire_bytes(sk, tp));
 	f->last_sent = tp->data_segs_out;
 	f->last_delivered = tp->delivered;
-	/* What is in flight was sent under another control, and counts for no interval. */
+	/* Packets in flight were sent under another control and belong to no interval. */
 	f->sent = in_flight(tp);
 	__sync_fetch_and_add(&totals.flows, 1);
 	return 0;
@@ -209,7 +209,10 @@ void morc_set_state(ap_u64 *ctx)
 	ap_u8 state = ctx[1];
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-	/* A timeout lowers the window to a packet. Here, the rate decides, and what is lost counts with the next ACK. */
+	/*
+	 * A timeout reduces the kernel's window to one packet. MORC's rate decides instead; the losses count with the next
+	 * ACK.
+	 */
 	if (!f)
 		bare_set_state(sk, state);
 	else if (state == TCP_CA_Loss)

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * MORC in whole numbers: the twin of crates/cc/src/morc/ahead.rs and of crates/cc/src/pcc.rs around it, which say why each
- * rule is what it is. The kernel's program and the host's tests compile the same file.
+ * MORC in integer arithmetic: the C port of crates/cc/src/morc/ahead.rs and of crates/cc/src/pcc.rs around it, which
+ * document the reason of each rule. The kernel's program and the host's tests compile this file.
  *
  *              q > target             q > 2 targets, an overflow, or 2 s without an empty queue
  *  SlowStart ─────────────▶ Drain ◀──────────────────────────────── RateAdjusting
  *                             └───────────── empty ────────────────────▶
  *                             └─ not empty, twice ─▶ Competing ── empty ─▶
  *
- * The rule is that of the greatest utility a time H ahead, r = C * (1 + (target - q) / H).
+ * The rate rule maximizes the utility a time H ahead: r = C * (1 + (target - q) / H).
  *
  * Source: MORC §3.1 Utility
  *
- * Differs from the Rust twin: rates are whole bit/s, times whole ns, parts have 28 or 30 bits, and no rate is above
- * AP_MOST_RATE.
+ * Differs from the Rust controller: rates are integers in bit/s, times integers in ns, fractions have 28 or 30 bits, and
+ * the maximum rate is AP_MOST_RATE.
  */
 #ifndef AIRPACE_MORC_H
 #define AIRPACE_MORC_H
 
 #include "morc_state.h"
 
-/* value times a number with 16 bits after the point. */
+/* value times a factor with 16 fractional bits. */
 AP_FN ap_u64 morc_times(ap_u64 value, ap_u32 times)
 {
 	return (ap_min(value, AP_MOST_SPAN) * times) >> 16;
@@ -36,7 +36,7 @@ AP_FN ap_u64 morc_loop(const struct morc *m)
 	return morc_rtt_min(m) + m->target;
 }
 
-/* The rate of some full packets in a time. */
+/* The rate of a number of full packets in a time. */
 AP_FN ap_u64 morc_rate_of(const struct morc *m, ap_u64 packets, ap_u64 span)
 {
 	return ap_rate_of(packets * m->mss, ap_max(span, MORC_LEAST_RTT));
@@ -58,7 +58,8 @@ AP_FN ap_u64 morc_span(const struct morc *m)
 }
 
 /*
- * What `rate` carries in `span`, in MORC_PART of a byte. Beyond 67 Mbit/s, whole bytes are as good: they are many.
+ * Bytes that `rate` carries in `span`, in units of 1/MORC_PART of a byte. Above 67 Mbit/s, whole bytes are precise enough,
+ * because there are many.
  */
 AP_FN ap_u64 morc_parts_in(ap_u64 rate, ap_u64 span)
 {
@@ -67,7 +68,7 @@ AP_FN ap_u64 morc_parts_in(ap_u64 rate, ap_u64 span)
 	return ap_bytes_in(rate * MORC_PART, span);
 }
 
-/* The rate that carries parts of a byte in `span`. */
+/* The rate that carries `parts` (units of 1/MORC_PART of a byte) in `span`. */
 AP_FN ap_u64 morc_rate_of_parts(ap_u64 parts, ap_u64 span)
 {
 	if (parts > AP_MOST_BYTES)
@@ -75,7 +76,7 @@ AP_FN ap_u64 morc_rate_of_parts(ap_u64 parts, ap_u64 span)
 	return ap_rate_of(parts, ap_min(span, AP_MOST_SPAN) * MORC_PART);
 }
 
-/* The time of the fewest packets of an interval. */
+/* The send time of an interval's minimum number of packets. */
 AP_FN ap_u64 morc_packets_span(const struct morc *m, ap_u64 rate)
 {
 	return MORC_LEAST_PACKETS * m->mss * AP_BIT_NS_PER_BYTE / ap_max(rate, MORC_LEAST_RATE);
@@ -94,7 +95,7 @@ AP_FN ap_u64 morc_target_of(const struct morc *m, ap_u64 rate)
 	return m->full == AP_NONE ? of_rate : ap_min(of_rate, ap_max(m->full / 2, MORC_LEAST_FULL));
 }
 
-/* A queue did not overflow for a time. */
+/* The queue has not overflowed for the time `since`: raises the estimate of the buffer's size. */
 AP_FN void morc_held(struct morc *m, ap_u64 since, ap_u64 queue)
 {
 	if (m->full == AP_NONE)
@@ -108,7 +109,7 @@ AP_FN int morc_is_held(const struct morc *m)
 	return m->phase == MORC_DRAINING && m->rate < morc_least_rate(m);
 }
 
-/* The queue was empty: nobody fills it. */
+/* The queue was empty: no other flow fills it. */
 AP_FN void morc_empty(struct morc *m)
 {
 	if (m->failed)
@@ -117,7 +118,7 @@ AP_FN void morc_empty(struct morc *m)
 	m->rival = AP_NONE;
 }
 
-/* Bytes to send for each byte that is to arrive, times MORC_GAIN: what is lost by chance is made up for. */
+/* Bytes to send for each byte that should arrive, times MORC_GAIN: compensates random loss. */
 AP_FN ap_u64 morc_sent_per_arrived(const struct morc *m)
 {
 	return MORC_GAIN * PCC_ONE / (PCC_ONE - ap_min(m->mean_loss, PCC_ONE * 11 / 100));
@@ -144,7 +145,7 @@ AP_FN void morc_drain(struct morc *m, ap_u64 received)
 	m->overflowed = 0;
 }
 
-/* A drain has lasted as long as it may. */
+/* Ends a drain that has reached its maximum duration. */
 AP_FN void morc_end_drain(struct morc *m)
 {
 	int is_held = morc_is_held(m);
@@ -178,13 +179,13 @@ AP_FN int morc_must_drain(const struct morc *m)
 	return !has_rival && since > 2 * rtt_min && (is_long || m->overflowed);
 }
 
-/* The square root of 2 to this power, times MORC_GAIN. */
+/* The square root of 2 to the power of `steps`, times MORC_GAIN. */
 AP_FN ap_u64 morc_boost(ap_u64 steps)
 {
 	return (steps & 1 ? 379625062ULL : MORC_GAIN) << (steps / 2 & 7);
 }
 
-/* The rate that is best a time H ahead. */
+/* The rate with the best utility a time H ahead. */
 AP_FN ap_u64 morc_rule(struct morc *m, ap_u64 received, ap_u64 queue, int is_silent)
 {
 	ap_u64 loop = morc_loop(m), ahead, gain, rate;
@@ -209,7 +210,7 @@ AP_FN ap_u64 morc_rule(struct morc *m, ap_u64 received, ap_u64 queue, int is_sil
 	return m->is_limited && queue < m->target ? ap_max(rate, m->rate) : rate;
 }
 
-/* What ACKs say, twice per round trip. Returns whether the rate changes now. */
+/* Evaluates the ACKs, twice per round trip. Returns whether the rate changes now. */
 AP_CALL int morc_look(struct morc *m)
 {
 	ap_u64 since, received, queue, rate;
@@ -239,7 +240,7 @@ AP_CALL int morc_look(struct morc *m)
 	if (m->rival == AP_NONE) {
 		rate = morc_rule(m, received, queue, is_silent);
 	} else {
-		/* It grows by a packet in 40 ms. */
+		/* The window grows by one packet per 40 ms. */
 		m->rival += m->mss * MORC_PART * ap_min(since, AP_MOST_SPAN >> 8) / (40 * AP_MS);
 		m->rival = ap_min(m->rival, AP_MOST_BYTES * MORC_PART);
 		m->base = received;
@@ -249,7 +250,7 @@ AP_CALL int morc_look(struct morc *m)
 	return 1;
 }
 
-/* Hears an ACK. Returns whether the current interval must end now. */
+/* Processes an ACK. Returns whether the current interval must end now. */
 AP_FN int morc_hear(struct morc *m, const struct morc_ack *a)
 {
 	ap_u64 received;
@@ -303,7 +304,7 @@ AP_FN int morc_hear(struct morc *m, const struct morc_ack *a)
 	return is_empty || is_over;
 }
 
-/* Takes in an interval of slow start. Returns whether it ends. */
+/* Processes the report of a slow-start interval. Returns whether slow start ends. */
 AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 queue)
 {
 	ap_u64 received = r->received_rate == AP_NONE ? r->acked_rate : r->received_rate;
@@ -321,14 +322,14 @@ AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 qu
 }
 
 /*
- * Whether an interval lost more than chance explains, at a queue that may be a full buffer. Keeps the mean loss by chance,
- * which is lost at other queues too.
+ * Whether an interval lost more than random loss explains, at a queue that may be a full buffer. Updates the mean random
+ * loss, which also occurs at shorter queues.
  */
 AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queue, int is_near_crest)
 {
 	ap_u64 bound = PCC_ONE / 50 + m->mean_loss + m->mean_loss / 2, is_first = !m->mean_of;
 	int is_many = r->packets > 4096;
-	/* Squares fit into 64 bits: of a packet, there are 2^19 parts, or 2^11 where packets are many. */
+	/* Scaling keeps the squares within 64 bits: 2^19 units per packet, or 2^11 if the interval has many packets. */
 	ap_u64 sent = ap_min(r->packets, 1ULL << 20), expected = sent * m->mean_loss;
 	ap_u64 beyond = ap_less(ap_min(r->lost, sent) * PCC_ONE, sent * bound) >> (is_many ? 19 : 11);
 	ap_u64 chance = is_many ? expected >> 6 : expected << 10;
@@ -341,7 +342,7 @@ AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queu
 	return !is_first && r->lost >= MORC_OVERFLOW_PACKETS && r->loss > bound && beyond * beyond > chance && may_be_full;
 }
 
-/* Takes in the report of an interval. Returns whether the current one must end now. */
+/* Processes the report of an interval. Returns whether the current interval must end now. */
 AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
 {
 	ap_u64 queue;
@@ -373,7 +374,7 @@ AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
 	return m->phase == MORC_STARTING && morc_learn_start(m, r, queue);
 }
 
-/* The learner's window. */
+/* The window that the rate rule requires. */
 AP_FN ap_u64 morc_wanted(const struct morc *m)
 {
 	ap_u64 least = morc_least_rate(m), rate = m->rate, bytes;
@@ -403,7 +404,7 @@ AP_FN ap_u64 morc_window(const struct morc *m)
 	return ap_min(ap_max(morc_wanted(m), m->mss), most);
 }
 
-/* The rate of the next interval; `role` says whether slow start waits for its report. */
+/* The rate of the next interval. `role`: whether slow start waits for the interval's report. */
 AP_FN ap_u64 morc_next(struct morc *m, ap_u64 *role)
 {
 	int is_held = m->start_rate && m->start_unknown >= MORC_MOST_UNKNOWN;
@@ -443,7 +444,7 @@ AP_FN void morc_init(struct morc *m, const struct ap_morc_tuning *t, ap_u64 mss)
 	m->pacing = morc_bounded(m, morc_next(m, &role));
 }
 
-/* Gives the learner the reports of intervals whose packets are all accounted for. */
+/* Passes the reports of completed intervals to the rate rule. */
 AP_CALL int morc_report_all(struct morc *m)
 {
 	struct pcc *p = &m->intervals;
@@ -465,7 +466,7 @@ AP_CALL int morc_report_all(struct morc *m)
 	return 0;
 }
 
-/* The same; with most ACKs, there is none. */
+/* Reports completed intervals. For most ACKs, no interval is complete. */
 AP_FN void morc_report(struct morc *m)
 {
 	struct pcc *p = &m->intervals;
@@ -474,7 +475,7 @@ AP_FN void morc_report(struct morc *m)
 		morc_report_all(m);
 }
 
-/* The packet `number` is about to leave: it may begin an interval. */
+/* Called before the packet `number` is sent: the packet may start an interval. */
 AP_CALL int morc_before_send(struct morc *m, ap_u64 now, ap_u64 number)
 {
 	struct pcc *p = &m->intervals;
@@ -514,7 +515,7 @@ AP_CALL int morc_before_send(struct morc *m, ap_u64 now, ap_u64 number)
 	return 0;
 }
 
-/* Packets left. `app_limited`: the application had no more to send after them. */
+/* Records sent packets. `app_limited`: the application had no more data to send after them. */
 AP_FN void morc_on_sent(struct morc *m, ap_u64 now, const struct pcc_packets *sent,
 			int app_limited)
 {
@@ -525,7 +526,7 @@ AP_FN void morc_on_sent(struct morc *m, ap_u64 now, const struct pcc_packets *se
 	morc_report(m);
 }
 
-/* Packets were lost. */
+/* Records lost packets. */
 AP_CALL int morc_on_lost(struct morc *m, const struct pcc_packets *lost)
 {
 	struct pcc *p = &m->intervals;
@@ -544,8 +545,8 @@ AP_CALL int morc_on_lost(struct morc *m, const struct pcc_packets *lost)
 }
 
 /*
- * An ACK that morc_on_ack has heard: packets that it acknowledges, and, if it acknowledges packets that were never lost, the
- * newest one and its round-trip time, or AP_NONE.
+ * The packets that an ACK acknowledges, after morc_on_ack. If the ACK acknowledges packets that were never declared lost:
+ * the newest of them and its round-trip time; otherwise AP_NONE.
  */
 AP_FN void morc_on_acked(struct morc *m, const struct pcc_packets *acked, int were_lost, ap_u64 newest, ap_u64 rtt)
 {
@@ -563,7 +564,7 @@ AP_FN void morc_on_acked(struct morc *m, const struct pcc_packets *acked, int we
 	}
 }
 
-/* Hears an ACK. Then come its packets, by morc_on_acked, and morc_report. */
+/* Processes an ACK. The caller then reports its packets (morc_on_acked) and calls morc_report. */
 AP_FN void morc_on_ack(struct morc *m, const struct morc_ack *a)
 {
 	m->realign |= !m->is_known;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What MORC's twin knows, and its constants. morc.h has the rules. */
+/* State and constants of MORC's C port. morc.h contains the rules. */
 #ifndef AIRPACE_MORC_STATE_H
 #define AIRPACE_MORC_STATE_H
 
@@ -7,7 +7,7 @@
 
 enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 
-/* The names of what follows are those of ahead.rs, look.rs, losses.rs, rival.rs and target.rs. */
+/* The constants below have the same names as in ahead.rs, look.rs, losses.rs, rival.rs and target.rs. */
 #define MORC_FIRST_PACKETS 10
 #define MORC_LEAST_PACKETS 5
 #define MORC_SLOW_PACKETS 4
@@ -30,45 +30,45 @@ enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 #define MORC_LEAST_TARGET (15 * AP_MS)
 #define MORC_MOST_TARGET (80 * AP_MS)
 #define MORC_LEAST_FULL (5 * AP_MS)
-/* Beyond this, a buffer is longer than any target. */
+/* Maximum estimate of the buffer's size: a longer buffer exceeds any target. */
 #define MORC_MOST_FULL (8 * AP_SECOND)
-/* No rate is below this where packets are spread over time. */
+/* Minimum rate (bit/s) in the computation of a packet's send time. */
 #define MORC_LEAST_RATE 1000
 /* log2 of 10 Mbit/s, times 2^24 */
 #define MORC_LOG2_REFERENCE 390128936
 #define MORC_LONGEST_INTERVAL (60 * AP_SECOND)
-/* A gain, in parts of 2^28. */
+/* Unit of gains: 2^-28. */
 #define MORC_GAIN (1ULL << 28)
-/* A rival's window, in parts of a byte. */
+/* Unit of the competing flow's window: 1/256 byte. */
 #define MORC_PART 256
 
 struct morc_ack {
 	ap_u64 now;
 	/* bytes */
 	ap_u64 acked;
-	/* AP_NONE if the ACK gives no sample */
+	/* AP_NONE if the ACK yields no sample */
 	ap_u64 rtt;
 	ap_u64 smoothed;
 	ap_u64 variation;
-	/* The least of the connection. */
+	/* The minimum round-trip time of the connection. */
 	ap_u64 least;
-	/* Delivery rate, AP_NONE if the ACK gives no sample. */
+	/* Delivery rate, AP_NONE if the ACK yields no sample. */
 	ap_u64 rate;
-	/* The newest packet, and when it left. */
+	/* The newest packet, and its send time. */
 	ap_u64 newest;
 	ap_u64 newest_sent;
-	/* Whether the application had no more to send when one of the packets left. */
+	/* Whether the application had no more data to send when one of the packets was sent. */
 	ap_u64 app_limited;
 };
 
-/* What every ACK needs comes first, as what is not in a processor's cache takes longer than the arithmetic. */
+/* Members that every ACK uses come first: a cache miss takes longer than the arithmetic. */
 struct morc {
-	/* The answer: bytes, and bit/s. */
+	/* The decision: window in bytes, pacing rate in bit/s. */
 	ap_u64 cwnd;
 	ap_u64 pacing;
 	ap_u64 phase;
 
-	/* The path, and the frame. */
+	/* State of the path and of the monitor intervals' sender. */
 	ap_u64 mss;
 	ap_u64 rtt;
 	ap_u64 rtt_min;
@@ -79,7 +79,7 @@ struct morc {
 	ap_u64 last_bytes;
 	ap_u64 last_limited;
 
-	/* the ear; AP_NONE before the first ACK */
+	/* evaluation of ACKs; AP_NONE before the first ACK */
 	ap_u64 now;
 	ap_u64 emptied;
 	ap_u64 last_look;
@@ -95,27 +95,30 @@ struct morc {
 	ap_u64 target;
 	struct ap_window rtts;
 	ap_u64 rtts_length;
-	/* the rival; its window in MORC_PART of a byte, AP_NONE without one */
+	/* competing with a rival: window in units of 1/MORC_PART of a byte, AP_NONE without a rival */
 	ap_u64 rival;
 	ap_u64 failed;
 	ap_u64 overflowed;
 	struct ap_morc_tuning tuning;
 	struct pcc intervals;
 
-	/* From here on, what intervals and looks need. Slow start; start_rate is zero before its first interval. */
+	/*
+	 * The members below are used per interval or evaluation only. Slow start; start_rate is zero before its first
+	 * interval.
+	 */
 	ap_u64 start_rate;
 	ap_u64 start_unknown;
 	ap_u64 start_short;
-	/* a drain */
+	/* state of a drain */
 	ap_u64 until;
 	ap_u64 since;
 	ap_u64 drain_from;
 	ap_u64 drain_least;
-	/* looks */
+	/* evaluations */
 	ap_u64 heard_before;
 	ap_u64 span_before;
 	ap_u64 was_silent;
-	/* The target; `dry` in thousandths, `full` AP_NONE if no buffer overflowed. */
+	/* The target; `dry` in thousandths; `full` is AP_NONE if no buffer has overflowed. */
 	ap_u64 dry;
 	ap_u64 full;
 	ap_u64 last_cut;
@@ -128,7 +131,7 @@ struct morc {
 	ap_u64 arrived;
 	ap_u64 is_limited;
 	ap_u64 mean_loss;
-	/* Reports so far, up to MORC_MEAN_OF. */
+	/* Number of reports received, up to MORC_MEAN_OF. */
 	ap_u64 mean_of;
 };
 

@@ -6,9 +6,9 @@
  *      ▲                                                            │
  *   `heard` ◀── pbe_options ◀── option on pure ACKs ── pbe_options ─┴── `feed`, by a feeder
  *
- * pbe_exchange.h has the programs that write and read the option. Without it, flows are BBR's: that of bbr.h.
+ * pbe_exchange.h contains the programs that write and read the option. Flows without the option run bbr.h's BBR.
  *
- * The rules are those of pbe.h. Amounts are those of IP packets, headers included, as Ct is.
+ * The rules are in pbe.h. Byte counts are those of IP packets including headers, as for Ct.
  *
  * Source: RFC 6994; Linux include/uapi/linux/bpf.h
  */
@@ -22,12 +22,15 @@ struct ap_pbe_feed feed SEC(".data.feed");
 AP_OPTIONS(ap_pbe_tuning)
 
 /*
- * It is there if the peer of a connection confirmed the option, and has what that told before PBE-CC sent here: afterwards, it
- * is in `flows`, so that an ACK has to look for one only.
+ * Exists if the peer of a connection confirmed the option. Contains the feedback that arrived before PBE-CC became the
+ * control of this socket. Later feedback is stored in `flows`, so that an ACK needs only one lookup.
  */
 struct heard {
 	ap_u32 count;
-	/* Whether PBE-CC sends here: then its data has the option, once all before `first` is acknowledged. */
+	/*
+	 * PBE-CC is the sender here. Its data carries the option once all data before sequence number `first` is
+	 * acknowledged.
+	 */
 	ap_u32 is_sender;
 	ap_u32 first;
 	ap_u32 reserved;
@@ -42,18 +45,18 @@ struct flow {
 	ap_u64 least;
 	struct recoveries recoveries;
 	ap_u32 last_delivered;
-	/* How often the peer has told, and had told when that was last used. */
+	/* Number of the peer's feedback messages, and its value when the last message was used. */
 	ap_u32 count;
 	ap_u32 used;
-	/* Of the option on its data; and whether its time stamps are in microseconds. */
+	/* Length of the option on the flow's data; and whether its time stamps are in microseconds. */
 	ap_u32 option_bytes;
 	ap_u32 has_us;
-	/* The answer that the kernel has, and the size of packets in it. */
+	/* The decision applied in the kernel (packets, and bytes below), and its packet size in bytes. */
 	ap_u32 packets;
 	ap_u32 wire;
 	ap_u64 cwnd;
 	ap_u64 part;
-	/* What it told last. */
+	/* The peer's last feedback. */
 	struct pbe_fed told;
 	struct pbe p;
 };
@@ -65,7 +68,7 @@ AP_FN enum who who_controls(const struct flow *f)
 	return f ? OWN : BARE;
 }
 
-/* What the sender tells on its data. */
+/* Writes the sender's state for the option on data. */
 AP_FN void write_header(const struct flow *f, unsigned char *contents)
 {
 	ap_u64 pacing = pbe_is_steered_by_bbr(&f->p) ? pbe_bbr_pacing(&f->p) : f->p.pacing;
@@ -76,7 +79,7 @@ AP_FN void write_header(const struct flow *f, unsigned char *contents)
 #include "pbe_exchange.h"
 #include "shown.h"
 
-/* Gives the answer to the kernel, and counts who steers. */
+/* Applies the decision to the kernel's socket, and counts fallbacks and returns. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire, ap_u32 before)
 {
 	int is_bbr = pbe_is_steered_by_bbr(&f->p);
@@ -108,7 +111,7 @@ int pbe_init_flow(ap_u64 *ctx)
 	struct heard *h = bpf_sk_storage_get(&heard, sk, 0, 0);
 	struct flow *f;
 
-	/* What is left of an earlier time under this control says nothing now; new storage is zero. */
+	/* State of an earlier period under this control is no longer valid; new storage is zero. */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
@@ -124,7 +127,7 @@ int pbe_init_flow(ap_u64 *ctx)
 	f->p.bbr.next_round = f->delivered * f->p.mss;
 	__sync_fetch_and_add(&totals.flows, 1);
 	if (!h) {
-		/* Its peer tells nothing, and never will. */
+		/* The peer sends no feedback, now or later. */
 		pbe_fall_back(&f->p, now_of(tp));
 		apply(sk, tp, f, f->p.mss, PBE_FALLBACK);
 		return 0;
@@ -134,7 +137,7 @@ int pbe_init_flow(ap_u64 *ctx)
 	f->has_us = stamps_are_microseconds(tp);
 	h->first = tp->write_seq;
 	h->is_sender = 1;
-	/* The ACK that made the connection may have told. */
+	/* The ACK that completed the handshake may have carried feedback. */
 	if (h->count)
 		pbe_on_feedback(&f->p, now_of(tp), &h->fed);
 	f->told = h->fed;
@@ -169,7 +172,7 @@ int pbe_cong_control(ap_u64 *ctx)
 	f->delivered += (ap_u32)(tp->delivered - f->last_delivered);
 	f->last_delivered = tp->delivered;
 	if (AP_USUAL(rs->acked_sacked > 0)) {
-		/* Rounds are counted by what had been delivered when a packet left. */
+		/* Rounds are counted by the bytes that had been delivered when a packet was sent. */
 		before = rs->prior_mstamp ? f->delivered - (ap_u32)(tp->delivered - rs->prior_delivered) : 0;
 		a.bbr.acked = rs->acked_sacked * wire;
 		a.bbr.prior_inflight = rs->prior_in_flight * wire;
@@ -191,7 +194,7 @@ int pbe_cong_control(ap_u64 *ctx)
 			fed = f->told;
 			f->used = f->count;
 		}
-		/* Where a cycle begins should differ between flows, and no more: the time in ns says enough. */
+		/* The start of a cycle only has to differ between flows: the time in ns is random enough. */
 		f->p.bbr.random = (a.bbr.now * 0x9e3779b97f4a7c15ULL) >> 32;
 		pbe_on_ack(&f->p, &a, &fed);
 	}
@@ -209,7 +212,7 @@ int pbe_min_tso_segs(ap_u64 *ctx)
 	if (!f)
 		return bare_min_tso_segs(sk);
 	f->counted.sends++;
-	/* A start rises also between two ACKs. */
+	/* The rate of a start also increases between two ACKs. */
 	if (f->p.phase == PBE_START) {
 		pbe_before_send(&f->p, now_of(tp));
 		apply(sk, tp, f, wire_bytes(sk, tp), PBE_START);
@@ -254,7 +257,7 @@ void pbe_cwnd_event(ap_u64 *ctx)
 	apply(sk, tp, f, wire_bytes(sk, tp), f->p.phase);
 }
 
-/* The connection ends, or another control takes over. */
+/* The connection closes, or another congestion control takes over. */
 SEC("struct_ops/pbe_release")
 void pbe_release(ap_u64 *ctx)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * PBE-CC's sender in whole numbers: the twin of crates/cc/src/pbe/sender.rs, which says why each rule is what it is.
+ * PBE-CC's sender in integer arithmetic: the C port of crates/cc/src/pbe/sender.rs, which documents the reason of each
+ * rule.
  *
  *  Start ──3 RTTs──▶ Wireless ──bottleneck bit──▶ Drain ──1 RTprop──▶ Internet
  *    ▲                │    ▲                                             │
  *    └─new carrier────┘    └─────────────────bottleneck bit gone─────────┘
  *  any ──no fresh telemetry for some RTTs──▶ Fallback ──telemetry──▶ Start
- *  Start, Wireless ──less delivered than reported──▶ Check ──it is a lie──▶ Held
+ *  Start, Wireless ──less delivered than reported──▶ Check ──the report was false──▶ Held
  *
  * Source: PBE-CC §4; PBE-CC §5
  *
- * Differs from the Rust twin: `delay_drain` is absent. It is off by default.
+ * Differs from the Rust controller: `delay_drain` is absent. It is off by default.
  */
 #ifndef AIRPACE_PBE_H
 #define AIRPACE_PBE_H
@@ -29,7 +30,7 @@ AP_FN int pbe_is_steered_by_bbr(const struct pbe *p)
 	return p->phase == PBE_INTERNET || p->phase == PBE_FALLBACK || p->phase == PBE_HELD;
 }
 
-/* BBR's answer. */
+/* BBR's window and pacing rate. */
 AP_FN ap_u64 pbe_bbr_cwnd(const struct pbe *p)
 {
 	return ap_max(p->bbr.cwnd, p->bbr.mss);
@@ -40,7 +41,7 @@ AP_FN ap_u64 pbe_bbr_pacing(const struct pbe *p)
 	return ap_max(p->bbr.pacing, ibbr_least_rate(&p->bbr));
 }
 
-/* `num / den` of what `rate` carries in RTprop and `slack`; AP_NONE before RTprop is known. */
+/* `num / den` of the bytes that `rate` carries in RTprop + `slack`; AP_NONE before RTprop is known. */
 AP_FN ap_u64 pbe_bdp(const struct pbe *p, ap_u64 rate, ap_u64 slack, ap_u64 num, ap_u64 den)
 {
 	if (p->bbr.rtprop == AP_NONE)
@@ -66,14 +67,14 @@ AP_FN void pbe_start(struct pbe *p, ap_u64 from, ap_u64 began, ap_u64 smoothed)
 	p->ramp_span = ap_min(smoothed, AP_MOST_SPAN) * PBE_RAMP_ROUND_TRIPS;
 }
 
-/* A rate that rises on a straight line. */
+/* The rate of the linear start at `now`. */
 AP_FN ap_u64 pbe_ramp(const struct pbe *p, ap_u64 now)
 {
 	ap_u64 goal = pbe_start_goal(p), span, part;
 
 	if (p->ramp_began == AP_NONE)
 		return ap_max(p->ramp_from, PBE_FIRST_RATE);
-	/* Below 2^35, in ns or in units of 128 ns, so that a part of it in 2^28 fits. */
+	/* The span is kept below 2^35, in ns or in units of 128 ns, so that a fraction with 28 bits fits into 64 bits. */
 	span = ap_max(p->ramp_span, AP_US);
 	part = ap_min(ap_less(now, p->ramp_began), span);
 	if (span >= 1ULL << 35) {
@@ -84,7 +85,7 @@ AP_FN ap_u64 pbe_ramp(const struct pbe *p, ap_u64 now)
 	return ap_max(p->ramp_from + (((goal - p->ramp_from) * part + (1 << 27)) >> 28), ap_min(PBE_FIRST_RATE, goal));
 }
 
-/* cwnd = C * (RTprop + slack) + what the path acknowledges in one go + packets */
+/* cwnd = C * (RTprop + slack) + bytes acknowledged in one ACK bunch + packets */
 AP_FN ap_u64 pbe_wireless_window(const struct pbe *p)
 {
 	ap_u64 window = AP_NONE, slack = p->tuning.slack;
@@ -139,11 +140,11 @@ AP_FN void pbe_control(struct pbe *p)
 		p->cwnd = pbe_wireless_window(p);
 		p->pacing = p->rate;
 	}
-	/* A rate is never zero: one packet every 100 ms keeps asking for feedback. */
+	/* The rate is never zero: one packet per 100 ms keeps requesting feedback. */
 	p->pacing = ap_max(p->pacing, p->mss * 8 * 10);
 }
 
-/* The same, between two ACKs. */
+/* Updates the decision between two ACKs. */
 AP_CALL int pbe_update_control(struct pbe *p)
 {
 	if (p)
@@ -190,13 +191,13 @@ AP_FN void pbe_remember(struct pbe *p, const struct pbe_fed *told)
 		p->fed.radio_delay = ap_min(told->radio_delay, AP_SECOND);
 }
 
-/* The receiver steers again, and BBR no more. */
+/* The receiver's feedback controls the flow again, instead of BBR. */
 AP_FN void pbe_resume(struct pbe *p, const struct ibbr_ack *a)
 {
 	pbe_start(p, ap_min(pbe_bbr_pacing(p), ibbr_bandwidth(&p->bbr)), a->now, a->smoothed);
 }
 
-/* The drain is over. BtlBw is what was delivered lately. */
+/* Ends the drain. BtlBw becomes the recent delivery rate. */
 AP_FN void pbe_enter_internet(struct pbe *p, ap_u64 now)
 {
 	if (p->tuning.btlbw_reset && p->delivery_rate)
@@ -207,14 +208,16 @@ AP_FN void pbe_enter_internet(struct pbe *p, ap_u64 now)
 
 AP_FN void pbe_fall_back(struct pbe *p, ap_u64 now)
 {
-	/* A start without any feedback goes on with BBR's own start. After a longer phase, BBR's model is good. */
+	/*
+	 * After a start without any feedback, BBR continues with its own start. After a longer phase, BBR's model is valid.
+	 */
 	if (p->phase != PBE_START)
 		ibbr_enter_probe_bw(&p->bbr, now, AP_NONE);
 	ibbr_forget_probe(&p->bbr);
 	p->phase = PBE_FALLBACK;
 }
 
-/* Fresh feedback came. */
+/* Processes fresh feedback. */
 AP_FN void pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed *told)
 {
 	ap_u64 now = a->bbr.now, reported;
@@ -240,14 +243,14 @@ AP_FN void pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed
 	} else if (p->phase == PBE_INTERNET && !told->internet) {
 		p->phase = PBE_WIRELESS;
 	} else if (p->phase == PBE_HELD) {
-		/* A receiver that says that the bottleneck is elsewhere asks for no more than BBR gives. */
+		/* A receiver that reports the bottleneck in the Internet requests no more than BBR's rate. */
 		reported = told->internet ? 0 : pbe_or_zero(p->fed.capacity);
 		if (pbe_guard_held(&p->guard, now, reported, ibbr_btlbw(&p->bbr)))
 			pbe_resume(p, &a->bbr);
 	}
 }
 
-/* The receiver hears nothing just now. What it told last is believed as far as the path delivers it. */
+/* The receiver currently receives no radio reports. Its last capacity is limited to the rate that the path delivers. */
 AP_FN void pbe_doubt_capacity(struct pbe *p)
 {
 	ap_u64 delivered = ibbr_btlbw(&p->bbr);
@@ -256,7 +259,7 @@ AP_FN void pbe_doubt_capacity(struct pbe *p)
 		p->fed.capacity = ap_min(p->fed.capacity, delivered);
 }
 
-/* Compares what the receiver reports with what the path delivers. */
+/* Compares the receiver's reports with the delivery rate. */
 AP_FN void pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
 {
 	ap_u64 reported = pbe_or_zero(p->fed.capacity);
@@ -285,7 +288,7 @@ AP_FN void pbe_watch(struct pbe *p, const struct pbe_ack *a, int round_start)
 	}
 }
 
-/* Sets the limits of probes from what the receiver reports. */
+/* Sets the limits of bandwidth probes from the receiver's report. */
 AP_FN void pbe_update_probe(struct pbe *p)
 {
 	int is_fast = p->fed.clear && p->tuning.probe_gain > IBBR_PROBE;
@@ -297,7 +300,7 @@ AP_FN void pbe_update_probe(struct pbe *p)
 	p->bbr.probe.while_growing = is_fast;
 }
 
-/* What BBR hears of an ACK, whoever steers. Returns whether it began a round of another's. */
+/* Passes an ACK to BBR, whichever controller is active. Returns whether the ACK starts a round, while BBR only observes. */
 AP_FN int pbe_tell_bbr(struct pbe *p, const struct ibbr_ack *a)
 {
 	if (p->phase == PBE_INTERNET)
@@ -314,13 +317,13 @@ AP_FN int pbe_is_lost(const struct pbe *p, const struct ibbr_ack *a, const struc
 
 	if (p->phase == PBE_FALLBACK || p->phase == PBE_HELD)
 		return 0;
-	/* Between two carriers there is no telemetry for a moment: that alone is no end. */
+	/* Between two carriers there is no telemetry for a moment. That alone does not cause the fallback. */
 	if (p->fed.is_told && told->is_told && !told->fresh && told->carriers > 0)
 		return 1;
 	return p->heard != AP_NONE && ap_less(a->now, p->heard) > longest;
 }
 
-/* An ACK of new packets, and what its receiver told with it. The losses that it shows come first. */
+/* Processes an ACK of new packets, and the feedback on it. The losses that the ACK reveals are reported before it. */
 AP_FN void pbe_on_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed *told)
 {
 	int round_start;
@@ -342,7 +345,7 @@ AP_FN void pbe_on_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_f
 	pbe_control(p);
 }
 
-/* Feedback that no packet caused: the request of a download brings it. */
+/* Processes feedback on a packet that acknowledges no data: the request of a download carries it. */
 AP_FN void pbe_on_feedback(struct pbe *p, ap_u64 now, const struct pbe_fed *told)
 {
 	if (!told->is_told || !told->fresh || !p->tuning.request_start)
@@ -354,7 +357,7 @@ AP_FN void pbe_on_feedback(struct pbe *p, ap_u64 now, const struct pbe_fed *told
 	pbe_update_control(p);
 }
 
-/* Packets were declared lost; see ibbr_on_loss. */
+/* Processes losses; see ibbr_on_loss. */
 AP_FN void pbe_on_loss(struct pbe *p, ap_u64 lost, int is_silence, ap_u64 recovered)
 {
 	ibbr_on_loss(&p->bbr, lost, is_silence, recovered);
@@ -362,7 +365,7 @@ AP_FN void pbe_on_loss(struct pbe *p, ap_u64 lost, int is_silence, ap_u64 recove
 	pbe_update_control(p);
 }
 
-/* Between two ACKs: a start rises. */
+/* Between two ACKs: the rate of a start increases. */
 AP_FN void pbe_before_send(struct pbe *p, ap_u64 now)
 {
 	pbe_update_rate(p, now);

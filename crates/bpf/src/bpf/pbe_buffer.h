@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How much of a queue the flow keeps in the base station: the twin of crates/cc/src/pbe/buffer.rs, which says why each rule is
- * what it is.
+ * Size of the queue that the flow keeps in the base station: the C port of crates/cc/src/pbe/buffer.rs, which documents the
+ * reason of each rule.
  *
  * Source: PBE-CC §7
  */
@@ -10,7 +10,7 @@
 
 #include "pbe_state.h"
 
-/* What it aims at, where `goal` is that of the options. */
+/* The target queueing delay in ns. `goal` is the option `buffer`. */
 AP_FN ap_u64 pbe_buffer_target(const struct pbe_buffer *b, ap_u32 goal)
 {
 	ap_u64 span = ap_min(b->span, PBE_BUFFER_MOST_SPAN);
@@ -26,7 +26,7 @@ AP_FN void pbe_buffer_init(struct pbe_buffer *b, ap_u32 goal)
 	b->target = pbe_buffer_target(b, goal);
 }
 
-/* As many rounds are over as make up a span. */
+/* Ends a span: enough rounds have passed. */
 AP_FN void pbe_buffer_span(struct pbe_buffer *b, ap_u32 goal, ap_u64 span)
 {
 	ap_u64 mean = b->sum / ap_max(b->count, 1), rise;
@@ -41,7 +41,7 @@ AP_FN void pbe_buffer_span(struct pbe_buffer *b, ap_u32 goal, ap_u64 span)
 	b->target = pbe_buffer_target(b, goal);
 }
 
-/* A round is over. */
+/* Ends a round. */
 AP_CALL int pbe_buffer_round(struct pbe_buffer *b, ap_u32 goal, ap_u64 rtprop)
 {
 	ap_u64 span;
@@ -58,7 +58,7 @@ AP_CALL int pbe_buffer_round(struct pbe_buffer *b, ap_u32 goal, ap_u64 rtprop)
 	return 0;
 }
 
-/* An ACK with the capacity that it reports. */
+/* Processes an ACK with the capacity that it reports. */
 AP_FN void pbe_buffer_ack(struct pbe_buffer *b, ap_u32 goal, int round_start, ap_u64 capacity, ap_u64 rtt, ap_u64 rtprop)
 {
 	if (round_start)
@@ -68,14 +68,14 @@ AP_FN void pbe_buffer_ack(struct pbe_buffer *b, ap_u32 goal, int round_start, ap
 	b->least_rtt = ap_min(b->least_rtt, rtt);
 }
 
-/* The rate that fills the queue up to the target, at this capacity: at most a quarter more. */
+/* The rate that fills the queue up to the target, at this capacity: at most a quarter above the capacity. */
 AP_FN ap_u64 pbe_buffer_fill(const struct pbe_buffer *b, ap_u64 capacity)
 {
 	ap_u64 missing = ap_less(b->target, b->queue);
 
 	if (!missing || !b->rtprop)
 		return capacity;
-	/* In parts of 2^24. */
+	/* In units of 2^-24. */
 	missing = ap_min((missing << 24) / b->rtprop, 1 << 22);
 	return capacity + ((capacity * missing + (1 << 23)) >> 24);
 }

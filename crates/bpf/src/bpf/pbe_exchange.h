@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How PBE-CC's halves come together in the kernel: programs that belong to a control group or to a network device, and are the
- * same on both sides.
+ * Exchange of feedback between PBE-CC's sender and receiver in the kernel: programs that are attached to a control group or
+ * to a network device. Both endpoints run the same programs.
  *
- *  pbe_options     offers the option in the SYN. If the peer confirms it: on data, writes what a sender of PBE-CC does, and
- *                  reads it; on pure ACKs, writes what the receiver measures, and reads it
- *  pbe_downloads   counts the sockets to which data comes: they share the radio
- *  pbe_room        at a device: where three SACK blocks leave the option no room, gives it that of the last one
+ *  pbe_options     offers the option in the SYN. If the peer confirms it: on data, writes the sender's state, and reads it;
+ *                  on pure ACKs, writes the receiver's measurements, and reads them
+ *  pbe_downloads   counts the sockets that receive data: they share the radio
+ *  pbe_room        at a device: if SACK blocks leave no space for the option, replaces the last SACK block by it
  *
  * Source: RFC 6994; Linux include/uapi/linux/bpf.h
  */
@@ -17,12 +17,12 @@
 #include "pbe_option.h"
 #include "sockops.h"
 
-/* What the receiving flows of this machine are counted in. */
+/* Counter of this machine's receiving flows. */
 struct ap_host host SEC(".data.host");
 
-/* What the packets of a connection showed. */
+/* Receiver state of a connection. */
 struct received {
-	/* The time stamp that came last, and the ticks up to it. */
+	/* The last time stamp received, and the sender's clock in ticks. */
 	ap_u64 ticks;
 	ap_u32 stamp;
 	ap_u32 has_stamp;
@@ -31,10 +31,10 @@ struct received {
 
 AP_AT_SOCKETS(receivers, struct received);
 
-/* The slot of time in which data came last to a socket. */
+/* Slot of time in which a socket last received data. */
 AP_AT_SOCKETS(downloads, ap_u64);
 
-/* The context of the programs that see packets. */
+/* The context of the programs that process packets. */
 struct __sk_buff {
 	ap_u32 len;
 	ap_u32 before_ifindex[9];
@@ -51,7 +51,7 @@ _Static_assert(__builtin_offsetof(struct __sk_buff, sk) == 168, "as the kernel h
 
 enum { TCP_LEAST = 20, IPV4_LEAST = 20, IPV6_BYTES = 40 };
 enum { PROTOCOL_TCP = 6 };
-/* The loopback has this number in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
+/* Interface index of the loopback device in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
 enum { LOOPBACK = 1 };
 enum { PASS = 1 };
 
@@ -60,7 +60,7 @@ static long (*const bpf_l4_csum_replace)(void *skb, ap_u32 at, ap_u64 from, ap_u
 static long (*const bpf_skb_load_bytes_relative)(const void *skb, ap_u32 at, void *to, ap_u32 length,
 						 ap_u32 from) = (void *)68;
 
-/* Begins an option. */
+/* Writes the first four bytes of an option. */
 AP_FN void begin_option(unsigned char *option, unsigned char length)
 {
 	option[0] = PBE_OPTION_KIND;
@@ -69,14 +69,14 @@ AP_FN void begin_option(unsigned char *option, unsigned char length)
 	option[3] = PBE_OPTION_EXID_LOW;
 }
 
-/* Finds the option in what was received, or in the SYN. Returns its length, and zero or less if it is not there. */
+/* Finds the option in the received packet, or in the SYN. Returns its length, or a value <= 0 if it is absent. */
 AP_FN long find_option(struct bpf_sock_ops *ctx, unsigned char *option, ap_u64 where)
 {
 	begin_option(option, PBE_OPTION_OFFER);
 	return bpf_load_hdr_opt(ctx, option, PBE_OPTION_LONG, where);
 }
 
-/* The bytes of the TCP header of the packet at hand; zero if they are not known. */
+/* Length of the current packet's TCP header in bytes; zero if unknown. */
 AP_FN ap_u32 header_bytes(struct bpf_sock_ops *ctx)
 {
 	unsigned char *tcp = ctx->skb_data, *end = ctx->skb_data_end;
@@ -84,13 +84,13 @@ AP_FN ap_u32 header_bytes(struct bpf_sock_ops *ctx)
 	return tcp + TCP_LEAST > end ? 0 : (tcp[12] >> 4) * 4;
 }
 
-/* Whether a radio here ever told anything. */
+/* Whether a feeder on this machine has ever written a record. */
 AP_FN int is_fed(void)
 {
 	return feed.told[0].time || feed.told[1].time;
 }
 
-/* What a radio here tells. A writer that is interrupted has changed nothing yet. */
+/* Reads the feeder's last record. A writer that is interrupted has not changed the valid record. */
 AP_CALL int read_cell(struct pbe_cell *c, ap_u64 now)
 {
 	volatile struct ap_pbe_feed *seen = &feed;
@@ -118,7 +118,7 @@ AP_CALL int read_cell(struct pbe_cell *c, ap_u64 now)
 	return 0;
 }
 
-/* The contents of the option on an ACK that leaves now. */
+/* Writes the contents of the option on an ACK that is sent now. */
 AP_FN void tell(struct sock *sk, unsigned char *contents)
 {
 	struct received *r = bpf_sk_storage_get(&receivers, sk, 0, 0);
@@ -131,7 +131,7 @@ AP_FN void tell(struct sock *sk, unsigned char *contents)
 	pbe_option_write(&fed, contents);
 }
 
-/* Data came. Its sender says in the option how it sends, and in the time stamp when that was. */
+/* Processes received data. The option contains the sender's state, and the time stamp contains the send time. */
 AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned char *contents, ap_u32 headers)
 {
 	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -150,7 +150,7 @@ AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned cha
 	stamp = tp->rx_opt.rcv_tsval;
 	if (!r->has_stamp) {
 		pbe_receiver_init(&r->r, options(), tp->advmss + TCP_LEAST + ip);
-		/* Far from zero, so that packets that overtook the first are not before it. */
+		/* The clock starts far from zero, so that packets that overtook the first packet have no negative time. */
 		r->ticks = 1ULL << 32;
 		r->has_stamp = 1;
 	} else {
@@ -171,7 +171,7 @@ AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned cha
 		__sync_fetch_and_add(&totals.elsewhere, 1);
 }
 
-/* An option came: on data, what its sender does; on an ACK, what its receiver measures. */
+/* Processes a received option: on data the sender's state, on an ACK the receiver's measurements. */
 AP_FN void hear(struct bpf_sock_ops *ctx, struct sock *sk)
 {
 	unsigned char option[PBE_OPTION_LONG] = {};
@@ -199,18 +199,18 @@ AP_FN void hear(struct bpf_sock_ops *ctx, struct sock *sk)
 	}
 }
 
-/* A connection is made. Both sides have the option if the peer's SYN had it. */
+/* A connection is established. Both endpoints use the option if the peer's SYN or SYN-ACK contained it. */
 AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
 {
 	unsigned char option[PBE_OPTION_LONG] = {};
 	struct sock *sk = ctx->sk;
 	struct heard *h = 0;
 
-	/* The SYN-ACK that came is the packet at hand, and the SYN that came was kept. */
+	/* Active side: the received SYN-ACK is the current packet. Passive side: the kernel saved the received SYN. */
 	if (find_option(ctx, option, is_passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) > 0 && sk)
 		h = bpf_sk_storage_get(&heard, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h) {
-		/* Another program that follows the connection has asked for the same, or may have. */
+		/* If another program follows the connection, it may have set the same flags: leave them. */
 		if (!(ctx->bpf_sock_ops_cb_flags & ~(PARSE_UNKNOWN | WRITE)))
 			bpf_sock_ops_cb_flags_set(ctx, 0);
 		return;
@@ -221,7 +221,7 @@ AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
 		hear(ctx, sk);
 }
 
-/* The bytes of the option on the packet that is about to be made; zero: none. */
+/* Length in bytes of the option for the packet that is being built; zero: no option. */
 AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
 {
 	unsigned char option[PBE_OPTION_LONG] = {};
@@ -229,26 +229,29 @@ AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
 	struct heard *h;
 
 	if (ctx->skb_tcp_flags & FLAG_SYN) {
-		/* The SYN-ACK of a cookie: nobody remembers what the SYN offered. */
+		/* The SYN-ACK of a SYN cookie: no state of the SYN's offer is stored. */
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
 			return 0;
 		if (ctx->skb_tcp_flags & FLAG_ACK && find_option(ctx, option, BPF_LOAD_HDR_OPT_TCP_SYN) <= 0)
 			return 0;
 		return PBE_OPTION_OFFER;
 	}
-	/* Other programs may have asked for the packets of a connection whose peer does not know the option. */
+	/* Another program may have requested the packets of a connection whose peer does not support the option. */
 	h = sk ? bpf_sk_storage_get(&heard, sk, 0, 0) : 0;
 	if (!h)
 		return 0;
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ctx->skb_len) {
 		if (!h->is_sender)
 			return 0;
-		/* All data leaves room for it, but not what was cut before. */
+		/*
+		 * The MSS always leaves space for the option. Segments built before PBE-CC became the control may lack this
+		 * space.
+		 */
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || (int)(ctx->snd_una - h->first) >= 0)
 			return PBE_OPTION_SHORT;
 		return 0;
 	}
-	/* A last one, too: else a flow would end in want of feedback. */
+	/* An ACK with FIN carries the option too: otherwise the end of a flow would lack feedback. */
 	return (ctx->skb_tcp_flags & ~FLAG_FIN) == FLAG_ACK && is_fed() ? PBE_OPTION_LONG : 0;
 }
 
@@ -339,7 +342,7 @@ int pbe_downloads(struct __sk_buff *skb)
 		if (at + TCP_LEAST > end)
 			return PASS;
 		headers += (at[12] >> 4) * 4;
-		/* ACKs alone do not count. */
+		/* Pure ACKs do not count as downloads. */
 		if (skb->len <= headers)
 			return PASS;
 	}
@@ -349,12 +352,12 @@ int pbe_downloads(struct __sk_buff *skb)
 	return PASS;
 }
 
-/* Other programs at the device may look, too: TCX_NEXT, and TC_ACT_UNSPEC. */
+/* Continue with other programs at the device: TCX_NEXT, and TC_ACT_UNSPEC. */
 #define ROOM_NEXT (-1)
 /* BPF_HDR_START_NET */
 #define ROOM_FROM_NET 1
 
-/* The TCP headers that Linux writes where SACK blocks fill all room: with time stamps, three, and four without. */
+/* TCP headers that Linux writes when SACK blocks fill all option space: three blocks with time stamps, four without. */
 #define ROOM_STAMPED_BYTES 60
 #define ROOM_STAMPED_SACK 32
 #define ROOM_PLAIN_BYTES 56
@@ -366,7 +369,10 @@ struct ap_room {
 	unsigned char tcp[ROOM_STAMPED_BYTES];
 };
 
-/* Puts the option where the last SACK block was. `at` is where TCP begins, and `sack` the option of SACK blocks in it. */
+/*
+ * Writes the option in place of the last SACK block. `at`: offset of the TCP header; `sack`: offset of the SACK option in
+ * it.
+ */
 AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char *tcp, ap_u32 at, ap_u32 sack, ap_u32 bytes)
 {
 	ap_u32 last = bytes - SACK_BLOCK, before[3], after[3];
@@ -384,7 +390,7 @@ AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char
 	__builtin_memcpy(&after[2], option + 4, 4);
 	if (bpf_skb_store_bytes(skb, at + sack, length, 4, 0) || bpf_skb_store_bytes(skb, at + last, option, SACK_BLOCK, 0))
 		return;
-	/* It changes nothing where the device computes the sum. */
+	/* Has no effect on the checksum if the device computes it. */
 	bpf_l4_csum_replace(skb, at + 16, before[0], after[0], 4);
 	bpf_l4_csum_replace(skb, at + 16, before[1], after[1], 4);
 	bpf_l4_csum_replace(skb, at + 16, before[2], after[2], 4);
@@ -392,8 +398,8 @@ AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char
 }
 
 /*
- * The first block says what came last, and the others repeat what ACKs before said. So the last of them is the one whose
- * absence says least.
+ * The first SACK block reports the data received last; the other blocks repeat those of earlier ACKs. The last block
+ * therefore carries the least new information.
  *
  * Source: RFC 2018 §4
  */
@@ -405,7 +411,7 @@ int pbe_room(struct __sk_buff *skb)
 	struct ap_room room;
 	const unsigned char *tcp = room.tcp;
 
-	/* An ACK without data, with all options, and what devices put before it. */
+	/* Maximum length of an ACK without data: headers with all options, and the link-layer header. */
 	if (skb->len > 2 * IPV6_BYTES + ROOM_STAMPED_BYTES || !sk || !is_fed())
 		return ROOM_NEXT;
 	if (bpf_skb_load_bytes_relative(skb, 0, room.ip, IPV4_LEAST, ROOM_FROM_NET))
@@ -427,10 +433,10 @@ int pbe_room(struct __sk_buff *skb)
 		return ROOM_NEXT;
 	if (bpf_skb_load_bytes_relative(skb, ip, room.tcp, ROOM_PLAIN_BYTES, ROOM_FROM_NET))
 		return ROOM_NEXT;
-	/* No data, and no flags but that of an ACK. */
+	/* No data, and no flag except ACK. */
 	if ((tcp[12] >> 4) * 4 != (int)bytes || tcp[13] != FLAG_ACK || !bpf_sk_storage_get(&heard, sk, 0, 0))
 		return ROOM_NEXT;
-	/* What lies before the headers is as long as the packet is longer. */
+	/* The link-layer header has as many bytes as the packet is longer than its IP packet. */
 	from = skb->len - length + ip;
 	if (bytes == ROOM_PLAIN_BYTES) {
 		if (tcp[ROOM_PLAIN_SACK + 2] == 5 && tcp[ROOM_PLAIN_SACK + 3] == 2 + 4 * SACK_BLOCK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whether the path delivers what the receiver reports: the twin of crates/cc/src/pbe/guard.rs, which says why each rule is
- * what it is.
+ * Checks whether the path delivers the reported capacity: the C port of crates/cc/src/pbe/guard.rs, which documents the
+ * reason of each rule.
  *
  * Source: PBE-CC §7
  */
@@ -28,7 +28,7 @@ AP_FN void pbe_guard_init(struct pbe_guard *g)
 	g->counted = g->evidence = g->is_checking = g->pause = g->next_pause = 0;
 }
 
-/* The flow has ceased to obey its receiver, for another reason: what the present round shows is void. */
+/* The flow has stopped following its receiver's reports, for another reason: discards the data of the current round. */
 AP_FN void pbe_guard_interrupt(struct pbe_guard *g)
 {
 	pbe_guard_round(g, AP_NONE);
@@ -36,7 +36,7 @@ AP_FN void pbe_guard_interrupt(struct pbe_guard *g)
 	g->is_checking = 0;
 }
 
-/* A flagged receiver reports a capacity, and the path delivers at most `delivered`. Whether it is believed again. */
+/* Whether a flagged receiver is accepted again. It reports the capacity `reported`; the path delivers at most `delivered`. */
 AP_FN int pbe_guard_held(struct pbe_guard *g, ap_u64 now, ap_u64 reported, ap_u64 delivered)
 {
 	if (g->lied == AP_NONE)
@@ -49,7 +49,7 @@ AP_FN int pbe_guard_held(struct pbe_guard *g, ap_u64 now, ap_u64 reported, ap_u6
 	return 1;
 }
 
-/* What `rate` carries in `span`, in parts of PBE_BYTE. */
+/* Bytes that `rate` carries in `span`, in units of 1/PBE_BYTE of a byte. */
 AP_FN ap_u64 pbe_promised(ap_u64 rate, ap_u64 span)
 {
 	if (span < AP_SECOND)
@@ -57,7 +57,7 @@ AP_FN ap_u64 pbe_promised(ap_u64 rate, ap_u64 span)
 	return ap_bytes_in_long(rate, span) * PBE_BYTE;
 }
 
-/* More was reported than the round delivered, and than the path delivered at any time lately. */
+/* Whether the reports exceed the round's delivery rate and also the recent maximum delivery rate. */
 AP_FN int pbe_guard_is_too_much(const struct pbe_guard *g, ap_u64 span)
 {
 	ap_u64 mean = ap_rate_of(g->reported / PBE_BYTE, span);
@@ -80,7 +80,7 @@ AP_FN int pbe_guard_end_check(struct pbe_guard *g, int is_emptied, ap_u64 now)
 	return PBE_RELEASE;
 }
 
-/* A round is over. With PBE_DO_CHECK, `found` is the rate at which the path delivered it. */
+/* Evaluates a completed round. With PBE_DO_CHECK, `found` is the round's delivery rate. */
 AP_CALL int pbe_guard_judge(struct pbe_guard *g, ap_u64 now, ap_u64 rtprop)
 {
 	ap_u64 span;
@@ -115,7 +115,7 @@ AP_CALL int pbe_guard_judge(struct pbe_guard *g, ap_u64 now, ap_u64 rtprop)
 	return PBE_DO_CHECK;
 }
 
-/* An ACK of a flow that obeys its receiver, or that checks it. */
+/* Processes an ACK of a flow that follows its receiver's reports, or checks them. */
 AP_FN int pbe_guard_ack(struct pbe_guard *g, const struct ibbr_ack *a, int round_start, ap_u64 rtprop, ap_u64 reported)
 {
 	int verdict = PBE_NOTHING;

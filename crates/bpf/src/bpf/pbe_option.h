@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What PBE-CC's halves tell each other in TCP's headers: an experimental option, offered in the SYN and confirmed in the
- * SYN-ACK by the option without contents. On pure ACKs it is the receiver's feedback, and on data what its sender does.
+ * Exchange between PBE-CC's sender and receiver in TCP headers: an experimental option, offered in the SYN and confirmed in
+ * the SYN-ACK by the option without contents. On pure ACKs it carries the receiver's feedback, on data the sender's state.
  *
  *  0     254                              4…7   bit 31: the bottleneck is in the Internet
  *  1     length: 4, 8 or 12                     bit 30: the telemetry is fresh
- *  2…3   0xA19B, who uses it                    bit 29: the last Npkt packets met no queue
+ *  2…3   0xA19B, the identifier                 bit 29: the last Npkt packets met no queue
  *                                               bits 14 to 27: the capacity Ct; bits 0 to 13: the fair share Cf
  *        on ACKs                          8     active carriers
- *                                         9     activations of carriers so far, modulo 256
+ *                                         9     total activations of carriers, modulo 256
  *                                         10…11 delay of the radio, 10 µs; all ones unknown
  *
  *        on data, length 8                4…7   bit 31: in the linear start
@@ -16,12 +16,13 @@
  *                                               bits 14 to 29: RTprop in 2^15 ns; zero unknown
  *                                               bits 0 to 13: the pacing rate
  *
- * A rate is (512 + the low 9 bits) * 2^(the high 5 bits) bit/s, and all ones is none: right to a thousandth. All numbers
- * are big-endian. Beside two SACK blocks and time stamps there is room for 8 bytes only: the last four are left out, and
- * what they said last holds.
+ * A rate is (512 + the low 9 bits) * 2^(the high 5 bits) bit/s, exact to a thousandth; all ones means no rate. All numbers
+ * are big-endian. With two SACK blocks and time stamps there is space for 8 bytes only: the last four bytes are omitted,
+ * and their previous values remain valid.
  *
  * Source: RFC 6994 §3; PBE-CC §5
- * Chosen: the identifier, which is not registered; and the shape, as the paper's interval alone fills all the room.
+ * Chosen: the identifier, which is not registered; and the encoding, because the paper's interval alone fills the available
+ * space.
  */
 #ifndef AIRPACE_PBE_OPTION_H
 #define AIRPACE_PBE_OPTION_H
@@ -31,7 +32,7 @@
 #define PBE_OPTION_KIND 254
 #define PBE_OPTION_EXID_HIGH 0xA1
 #define PBE_OPTION_EXID_LOW 0x9B
-/* Lengths: an offer, without what seldom changes, and with it. */
+/* Lengths in bytes: the offer, the option without its rarely changing fields, and the complete option. */
 #define PBE_OPTION_OFFER 4
 #define PBE_OPTION_SHORT 8
 #define PBE_OPTION_LONG 12
@@ -47,7 +48,7 @@ AP_FN ap_u64 pbe_option_rate(ap_u32 code)
 	return ap_min((ap_u64)(512 + (code & 511)) << (code >> 9 & 31), AP_MOST_RATE);
 }
 
-/* The rates below 512 bit/s are none. A fraction that is rounded up to a whole makes the exponent one more. */
+/* Rates below 512 bit/s are encoded as none. A mantissa that is rounded up to 1024 increments the exponent. */
 AP_CALL ap_u32 pbe_option_code(ap_u64 rate)
 {
 	ap_u64 rest = ap_min(rate, AP_MOST_RATE), exponent = 0;
@@ -56,7 +57,7 @@ AP_CALL ap_u32 pbe_option_code(ap_u64 rate)
 	if (rate == AP_NONE || rate < 512)
 		return PBE_RATE_NONE;
 	for (i = 4; i >= 0; i--) {
-		/* Whether the rate has more than ten bits behind so many. */
+		/* Whether the rate has more than ten bits after a shift by 2^i. */
 		if (rest >> (9 + (1 << i))) {
 			rest >>= 1 << i;
 			exponent += 1 << i;
@@ -74,7 +75,7 @@ AP_FN void pbe_option_put(unsigned char *to, ap_u32 word)
 	to[3] = word;
 }
 
-/* The contents of the option on an ACK. */
+/* Writes the contents of the option on an ACK. */
 AP_FN void pbe_option_write(const struct pbe_fed *fed, unsigned char *to)
 {
 	ap_u64 delay = fed->radio_delay == AP_NONE ? 0xffff : ap_min(fed->radio_delay / (10 * AP_US), 0xfffe);
@@ -87,7 +88,7 @@ AP_FN void pbe_option_write(const struct pbe_fed *fed, unsigned char *to)
 	to[7] = delay;
 }
 
-/* The contents of the option on data. */
+/* Writes the contents of the option on data. */
 AP_FN void pbe_header_write(int starting, int has_us, ap_u64 rtprop, ap_u64 pacing, unsigned char *to)
 {
 	ap_u32 units = rtprop == AP_NONE ? 0 : ap_min(ap_max(rtprop >> PBE_RTPROP_SHIFT, 1), PBE_RTPROP_MOST);
@@ -95,7 +96,7 @@ AP_FN void pbe_header_write(int starting, int has_us, ap_u64 rtprop, ap_u64 paci
 	pbe_option_put(to, (ap_u32)!!starting << 31 | (ap_u32)!!has_us << 30 | units << 14 | pbe_option_code(pacing));
 }
 
-/* Reads it into an arrival. */
+/* Reads the contents of the option on data into an arrival. */
 AP_FN void pbe_header_read(struct pbe_arrival *a, const unsigned char *from)
 {
 	ap_u32 word = (ap_u32)from[0] << 24 | (ap_u32)from[1] << 16 | (ap_u32)from[2] << 8 | from[3];
@@ -108,7 +109,7 @@ AP_FN void pbe_header_read(struct pbe_arrival *a, const unsigned char *from)
 	a->pacing = pbe_option_rate(word & PBE_RATE_NONE);
 }
 
-/* Reads the contents of an option of `length` bytes, of which the first four are not given. */
+/* Reads the contents of an option of `length` bytes. `from` starts after its first four bytes. */
 AP_FN void pbe_option_read(struct pbe_fed *fed, const unsigned char *from, int length)
 {
 	ap_u32 word = (ap_u32)from[0] << 24 | (ap_u32)from[1] << 16 | (ap_u32)from[2] << 8 | from[3];

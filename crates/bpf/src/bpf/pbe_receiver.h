@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What one flow's packets show at PBE-CC's receiver, in whole numbers: the delay of the path, and whether its bottleneck is
- * elsewhere. The twin of crates/cc/src/pbe/receiver.rs, delay.rs, bottleneck.rs, growth.rs and explained.rs, which say why
- * each rule is what it is. What the cell could give is measured in user space, and stands in the feed.
+ * PBE-CC's receiver for one flow, in integer arithmetic: the delay of the path, and whether the bottleneck is outside the
+ * cell. It is the C port of crates/cc/src/pbe/receiver.rs, delay.rs, bottleneck.rs, growth.rs and explained.rs, which
+ * document the reason of each rule. User space measures the capacity of the cell and writes it into the feed.
  *
  * Source: PBE-CC §4.1; PBE-CC §4.2.2; PBE-CC §4.2.3; PBE-CC §5
  */
@@ -17,37 +17,37 @@
 #define PBE_AGREEING_SUBFRAMES 6
 #define PBE_STALE_LEAST (50 * AP_MS)
 #define PBE_STALE_MOST (100 * AP_MS)
-/* The mean delay of the radio is over 2^8 arrivals, and has as many bits after the point, and some more. */
+/* The mean radio delay averages over 2^8 arrivals. It has 16 fractional bits: the 8 of the averaging, and 8 more. */
 #define PBE_MEAN_BITS 8
 #define PBE_MEAN_POINT 16
 #define PBE_GROWTH_PARTS 4
 #define PBE_GROWTH_LEAST (11 * AP_MS)
-/* One-way delays are differences of two clocks: with this, they are above zero. */
+/* One-way delays are differences of two clocks: this offset keeps them above zero. */
 #define PBE_CLOCKS (1ULL << 62)
 
-/* A packet that came, or some at once, and what its sender told on it. */
+/* A received packet, or several at once, and the header option of their sender. */
 struct pbe_arrival {
 	/* ns by the receiver's clock */
 	ap_u64 now;
-	/* ns by the sender's clock, which shows whole multiples of `tick` */
+	/* ns by the sender's clock, which has a resolution of `tick` */
 	ap_u64 sent;
 	ap_u64 tick;
 	ap_u64 bytes;
 	ap_u64 packets;
-	/* With `has_header`: ns and bit/s; AP_NONE for none */
+	/* Valid if `has_header` is set: ns and bit/s; AP_NONE if absent */
 	ap_u64 rtprop;
 	ap_u64 pacing;
 	ap_u32 starting;
 	ap_u32 has_header;
 };
 
-/* The cell at one time, as the feed has it, and how many of the device's flows receive. */
+/* State of the cell at one time, from the feed, and the number of the device's receiving flows. */
 struct pbe_cell {
 	struct ap_pbe_told told;
 	ap_u64 flows;
 };
 
-/* Packets in a row. */
+/* Consecutive packets with the same result. */
 struct pbe_run {
 	ap_u64 packets;
 	ap_u64 since;
@@ -56,25 +56,25 @@ struct pbe_run {
 struct pbe_receiver {
 	ap_u64 mss;
 	ap_u64 least_span;
-	/* Zero for none. */
+	/* Time over which a few packets must agree; zero disables the rule. */
 	ap_u64 span;
 	ap_u32 return_needs_rate;
 	ap_u32 device_split;
-	/* What the sender told last: ns, bit/s, AP_NONE for none. */
+	/* Last values of the sender's option: ns, bit/s, AP_NONE if absent. */
 	ap_u64 rtprop;
 	ap_u64 pacing;
 	ap_u32 starting;
 	ap_u32 internet;
 	ap_u32 clear;
 	ap_u32 reserved;
-	/* ns beyond PBE_CLOCKS */
+	/* ns, offset by PBE_CLOCKS */
 	ap_u64 latest;
 	struct ap_window dprop;
 	struct pbe_run late;
 	struct pbe_run timely;
 	/* 2^-16 ns; AP_NONE before the first sample */
 	ap_u64 radio_delay;
-	/* A start: AP_NONE before its first packet, for a part without packets, and before the first rate. */
+	/* A start. AP_NONE marks: no packet yet (`began`), a part without packets (`least`), no rate yet (`previous`). */
 	ap_u64 began;
 	ap_u64 bytes;
 	ap_u64 least[PBE_GROWTH_PARTS];
@@ -107,7 +107,7 @@ AP_FN ap_u64 pbe_of_flow(const struct pbe_receiver *r, ap_u64 rate, ap_u64 flows
 	return rate == AP_NONE ? AP_NONE : (ap_min(rate, AP_MOST_RATE) + flows / 2) / flows;
 }
 
-/* Whether reports have come lately. */
+/* Whether the last radio report is recent enough. */
 AP_FN int pbe_is_fresh(ap_u64 rtprop, const struct ap_pbe_told *told, ap_u64 now)
 {
 	ap_u64 stale;
@@ -117,13 +117,13 @@ AP_FN int pbe_is_fresh(ap_u64 rtprop, const struct ap_pbe_told *told, ap_u64 now
 	return told->heard != 0 && told->carriers > 0 && ap_less(now, told->heard) <= stale;
 }
 
-/* Delay of the last packet beyond the least. */
+/* Delay of the last packet above the minimum delay. */
 AP_FN ap_u64 pbe_excess(const struct pbe_receiver *r)
 {
 	return ap_less(r->latest, ap_min(ap_window_best(&r->dprop), r->latest));
 }
 
-/* The bits that are set in `word`. */
+/* Number of bits set in `word`. */
 AP_FN ap_u64 pbe_ones(ap_u64 word)
 {
 	word -= (word >> 1) & 0x5555555555555555ULL;
@@ -133,8 +133,8 @@ AP_FN ap_u64 pbe_ones(ap_u64 word)
 }
 
 /*
- * How many of the last `count` subframes up to `newest` were full. The ring has a bit for each of the last 1024: the bits of a
- * word are taken from the top. Without branches, so that the verifier sees one path.
+ * Number of full subframes among the last `count` ones up to `newest`. The ring has one bit for each of the last 1024
+ * subframes. The bits of a word are read from the top. The code has no branches, so that the verifier sees one path.
  */
 AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap_u64 count)
 {
@@ -146,14 +146,14 @@ AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap
 		return 0;
 	count = ap_min(ap_min(count, AP_SUBFRAMES), newest + 1);
 	for (i = 0; i <= AP_SUBFRAMES / 64; i++) {
-		/* So many bits of this word lie in the past; of them, no more than are left are taken. */
+		/* `past` bits of this word are not newer than `newest`. At most `count` of them are read. */
 		past = (newest & 63) + 1;
 		missing = count - past;
 		asm volatile("" : "+r"(missing));
 		taken = past + (missing & (missing >> 63));
 		word = *(volatile const ap_u64 *)&f->full[(newest >> 6) & (AP_SUBFRAMES / 64 - 1)];
 		word <<= 64 - past;
-		/* By all 64 if none is taken, which is too far for one shift. */
+		/* The shift is 64 if no bit is read, which is too much for one shift instruction. */
 		word = word >> ((64 - taken) / 2) >> ((65 - taken) / 2);
 		ones += pbe_ones(word);
 		count -= taken;
@@ -162,7 +162,7 @@ AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap
 	return ones;
 }
 
-/* Whether the last packet met a queue outside of the cell, as far as its delay shows in the subframes that are remembered. */
+/* Whether the last packet met a queue outside the cell, as far as the stored subframes explain its delay. */
 AP_FN int pbe_is_late(const struct ap_pbe_feed *f, const struct ap_pbe_told *told, ap_u64 excess)
 {
 	ap_u64 full;
@@ -238,7 +238,7 @@ AP_FN int pbe_delay_rose(const struct pbe_receiver *r)
 	       r->least[2] < r->least[3] && r->least[3] > r->least[0] + PBE_GROWTH_LEAST;
 }
 
-/* A packet of a start: whether that grows no more. */
+/* Processes a packet of a start. Returns whether the start's rate has stopped growing. */
 AP_FN int pbe_growth(struct pbe_receiver *r, const struct pbe_arrival *a, ap_u64 excess)
 {
 	ap_u64 span = ap_min(r->rtprop, AP_MOST_SPAN), elapsed, rate, part;
@@ -274,8 +274,8 @@ AP_FN void pbe_measure_radio_delay(struct pbe_receiver *r, ap_u64 excess)
 }
 
 /*
- * A packet came. A clock of the sender that shows whole ticks makes delays longer by up to one, and half of one on average;
- * the least delay is nearly right.
+ * Processes a received packet. A sender's clock with a coarse tick makes delays longer by up to one tick, and half a tick
+ * on average; the minimum delay is nearly exact.
  */
 AP_CALL int pbe_receiver_packet(struct pbe_receiver *r, const struct pbe_arrival *a, const struct pbe_cell *c,
 				const struct ap_pbe_feed *f)
@@ -304,7 +304,7 @@ AP_CALL int pbe_receiver_packet(struct pbe_receiver *r, const struct pbe_arrival
 	return 0;
 }
 
-/* What an ACK that leaves now tells. A flow without packets has `r` = 0. */
+/* Computes the feedback of an ACK that is sent now. A flow without packets has `r` = 0. */
 AP_FN void pbe_receiver_tell(const struct pbe_receiver *r, const struct pbe_cell *c, ap_u64 now, int splits,
 			     struct pbe_fed *fed)
 {

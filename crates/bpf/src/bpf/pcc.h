@@ -1,50 +1,53 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Monitor intervals in whole numbers: the twin of crates/cc/src/pcc/interval.rs, and of what crates/cc/src/pcc.rs keeps of
- * them.
+ * Monitor intervals in integer arithmetic: the C port of crates/cc/src/pcc/interval.rs, and of the intervals' state in
+ * crates/cc/src/pcc.rs.
  *
- * Every transmission has a number, one more than that of the one before. What happens to it counts for the interval in
- * which it was sent. Of the round-trip times, only the mean is kept, as MORC's learner asks for no more.
+ * Transmissions are numbered consecutively. The fate of a transmission counts for the interval in which it was sent. Only
+ * the mean of the round-trip times is stored, because MORC needs no more.
  */
 #ifndef AIRPACE_PCC_H
 #define AIRPACE_PCC_H
 
 #include "intf.h"
 
-/* The most intervals that wait for ACKs at once. */
+/* Maximum number of intervals that wait for ACKs at the same time. */
 #define PCC_INTERVALS 32
 #define PCC_AT(n) ((n) & (PCC_INTERVALS - 1))
 
-/* A gap between packets up to this is no pause of the application. */
+/* Maximum gap between packets that does not count as a pause of the application. */
 #define PCC_NO_PAUSE (2 * AP_MS)
 
-/* Parts of losses are counted in this. */
+/* Unit of loss fractions: 2^-30. */
 #define PCC_ONE (1ULL << 30)
 
 enum pcc_role { PCC_WAITING, PCC_STEP };
 
-/* Two lines of a processor's cache: an ACK looks at those of each interval that waits for it. */
+/* The size is two cache lines: an ACK accesses the lines of each interval that waits for it. */
 struct pcc_interval {
-	/* Its packets are those from `first` to before `end`. */
+	/* The interval's packets have numbers from `first` up to, but not including, `end`. */
 	ap_u64 first;
 	ap_u64 end;
 	ap_u64 acked;
 	ap_u64 acked_bytes;
-	/* When ACKs came, AP_NONE if none did; and the bytes after the first instant. */
+	/*
+	 * Times of the first and last ACK (AP_NONE if there was none), and bytes acknowledged after the time of the first
+	 * ACK.
+	 */
 	ap_u64 first_ack;
 	ap_u64 last_ack;
 	ap_u64 after_first;
 	ap_u64 rtt_sum;
 	ap_u32 rtts;
-	/* The trial: whether slow start waits for it, and its rate. */
+	/* Whether slow start waits for the interval's report; the trial's rate is `rate`. */
 	ap_u32 role;
 	ap_u64 lost;
-	/* AP_NONE while it is being sent */
+	/* AP_NONE while the interval is being sent */
 	ap_u64 closed;
 	ap_u64 sent;
 	ap_u64 sent_bytes;
 	ap_u64 begin;
-	/* When it is long enough. */
+	/* Time at which the interval has its full length. */
 	ap_u64 due;
 	ap_u64 rate;
 };
@@ -56,13 +59,13 @@ struct pcc {
 	struct pcc_interval at[PCC_INTERVALS];
 };
 
-/* What happened to an interval. Rates in bit/s, parts in PCC_ONE, times in ns. */
+/* Results of an interval. Rates in bit/s, fractions in units of 1/PCC_ONE, times in ns. */
 struct pcc_report {
 	ap_u64 rate;
 	ap_u64 role;
 	ap_u64 sent_rate;
 	ap_u64 acked_rate;
-	/* AP_NONE if its ACKs have no spacing */
+	/* AP_NONE if all its ACKs came at the same time */
 	ap_u64 received_rate;
 	ap_u64 packets;
 	ap_u64 lost;
@@ -70,11 +73,11 @@ struct pcc_report {
 	ap_u64 rtt;
 };
 
-/* Packets with following numbers. */
+/* Packets with consecutive numbers. */
 struct pcc_packets {
 	ap_u64 number;
 	ap_u64 count;
-	/* of each */
+	/* of each packet */
 	ap_u64 bytes;
 };
 
@@ -105,7 +108,7 @@ AP_FN void pcc_count_sent(struct pcc *p, const struct pcc_packets *sent)
 	it->sent_bytes += sent->count * sent->bytes;
 }
 
-/* How many of the packets belong to the interval. */
+/* Number of the packets that belong to the interval. */
 AP_FN ap_u64 pcc_share(const struct pcc_interval *it, const struct pcc_packets *of)
 {
 	return ap_less(ap_min(of->number + of->count, it->end), ap_max(of->number, it->first));

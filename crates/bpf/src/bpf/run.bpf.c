@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Chooses a congestion control for the connections of the programs in a control group: for those that they open, before
- * the first packet, and for those that they accept, when they are made.
+ * Selects a congestion control for the connections of the programs in a control group: for outgoing connections before the
+ * first packet, for accepted connections when they are established.
  */
 #include "sockops.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* The name; the loader sets it. */
+/* Name of the congestion control; the loader sets it. */
 const volatile char scheme[16] SEC(".rodata.scheme") = "reno";
 
 SEC("sockops")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the programs of all schemes have in common: their options, the memory of their flows, what they let the kernel
- * decide, and what becomes of a flow whose socket has no room for that memory.
+ * Code that the programs of all schemes share: options, per-flow storage, decisions that are left to the kernel, and the
+ * control of a flow whose socket has no per-flow storage.
  */
 #ifndef AIRPACE_SCHEME_H
 #define AIRPACE_SCHEME_H
@@ -9,10 +9,10 @@
 #include "sock.h"
 
 /*
- * Options of a type, and `options()` to read them.
+ * Defines options of a type, and `options()` to read them.
  *
- * The loader freezes them before the programs load, so that the verifier knows them. The compiler must not know: it would
- * take the zeros for them that stand here.
+ * The loader freezes the options before the programs load, so that the verifier knows their values. The compiler must not
+ * assume the zeros in this definition.
  */
 #define AP_OPTIONS(type) \
 	const volatile struct type tuning SEC(".rodata.tuning"); \
@@ -23,7 +23,7 @@
 		return t; \
 	}
 
-/* Memory at sockets. */
+/* Storage attached to sockets. */
 #define AP_AT_SOCKETS(map, what) \
 	struct { \
 		MAP_INT(type, BPF_MAP_TYPE_SK_STORAGE); \
@@ -33,17 +33,18 @@
 	} map SEC(".maps")
 
 /*
- * In snd_cwnd_cnt, which no other control reads meanwhile: what lies in icsk_ca_priv is the scheme's, and not BBR's. To find
- * a flow's memory takes longer than all the rest of a send that changes nothing, so what such a send needs lies there.
+ * Value of snd_cwnd_cnt that marks icsk_ca_priv as the scheme's data instead of BBR's. No other control reads snd_cwnd_cnt
+ * meanwhile. The lookup of a flow's storage takes longer than the rest of a send that changes nothing, so the data of such
+ * a send is stored in icsk_ca_priv.
  */
 #define MARK 0xb15ca000U
 
-/* Who controls a flow: the scheme, BBR in its place, or, without room for the flow's memory, what needs none. */
+/* Controller of a flow: the scheme, BBR in its place, or, without per-flow storage, a control that needs none. */
 enum who { OWN, FALLBACK, BARE };
 
 /*
- * A flow without room is the kernel's BBR, and Reno where there is none. Reno needs to know the state that the kernel told
- * last.
+ * Without per-flow storage, the kernel's BBR controls the flow, or Reno if BBR is not available. Reno stores the last state
+ * that the kernel reported.
  */
 AP_FN ap_u32 *bare_state(struct tcp_sock *tp)
 {
@@ -60,7 +61,7 @@ AP_FN void bare_init(struct sock *sk)
 		return;
 	}
 	*bare_state(tp) = TCP_CA_Open;
-	/* Its window alone bounds it, and whatever the program asked for. */
+	/* Only the window and the application's own limit bound the rate. */
 	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 }
 
@@ -69,7 +70,7 @@ AP_FN void bare_init(struct sock *sk)
  *
  * Source: RFC 5681 §3.1; RFC 5681 §3.2
  *
- * Chosen: the window grows if half of it was in use, as RFC 7661 §4.3 counts.
+ * Chosen: the window grows if at least half of it was in use, as in RFC 7661 §4.3.
  */
 AP_FN void reno_ack(struct tcp_sock *tp, const struct rate_sample *rs)
 {
@@ -106,7 +107,7 @@ AP_FN ap_u32 bare_min_tso_segs(struct sock *sk)
 	return kernel.has_bbr ? bbr_min_tso_segs(sk) : 2;
 }
 
-/* Recoveries of the transport that are over, and whether the transport is in one. */
+/* Number of the transport's completed recoveries, and whether the transport is in recovery. */
 struct recoveries {
 	ap_u64 over;
 	ap_u32 is_in_one;
@@ -133,7 +134,7 @@ AP_FN void bare_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		bbr_cwnd_event(sk, event);
 }
 
-/* The threshold of slow start after a loss. The window of a scheme, and of BBR, is not for the loss to decide. */
+/* The slow-start threshold after a loss. A loss does not decide the window of a scheme or of BBR. */
 AP_FN ap_u32 threshold_after_loss(struct sock *sk, enum who who)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -143,7 +144,7 @@ AP_FN ap_u32 threshold_after_loss(struct sock *sk, enum who who)
 	return who == BARE ? ap_max(tp->snd_cwnd / 2, 2) : tp->snd_ssthresh;
 }
 
-/* The window once a loss turns out to be none. */
+/* The window after a loss was found to be spurious. */
 AP_FN ap_u32 window_without_loss(struct sock *sk, enum who who)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -153,7 +154,10 @@ AP_FN ap_u32 window_without_loss(struct sock *sk, enum who who)
 	return who == BARE ? ap_max(tp->snd_cwnd, tp->prior_cwnd) : tp->snd_cwnd;
 }
 
-/* A scheme's programs that ask only who controls the flow: `who_controls` says it of its memory, which may be absent. */
+/*
+ * A scheme's programs that depend only on the flow's controller: `who_controls` returns it from the flow's storage, or
+ * null.
+ */
 #define AP_COMMON_PROGRAMS(scheme) \
 	SEC("struct_ops/" #scheme "_ssthresh") \
 	int scheme##_ssthresh(ap_u64 *ctx) \

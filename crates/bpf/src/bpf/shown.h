@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Goes through all sockets with a scheme's memory, whatever their network namespace, and says how each flow is. Nobody pays
- * for it but who asks.
+ * Iterates over all sockets that have a scheme's storage, in all network namespaces, and writes the state of each flow. The
+ * program costs CPU time only when a reader runs it.
  *
  * Source: Linux net/core/bpf_sk_storage.c (struct bpf_iter__bpf_sk_storage_map); Linux include/linux/bpf.h (struct
  * bpf_iter_meta)
@@ -24,7 +24,7 @@ struct bpf_iter__bpf_sk_storage_map {
 	void *value;
 };
 
-/* What a socket says of its ends. */
+/* A socket's fields for its endpoints. */
 struct ns_common {
 	ap_u32 inum;
 } CORE;
@@ -50,7 +50,7 @@ struct sock_common___ends {
 } CORE;
 
 struct sock___owner {
-	/* Absent once no program has it any more. */
+	/* Null once no process owns the socket any more. */
 	void *sk_socket;
 } CORE;
 
@@ -62,7 +62,7 @@ struct inet_connection_sock___ops {
 	struct tcp_congestion_ops___name *icsk_ca_ops;
 } CORE;
 
-/* The addresses, as the packets have them: of IPv4, the first four bytes. */
+/* Copies the addresses in network byte order. IPv4 addresses use the first four bytes. */
 AP_FN void show_ends(struct ap_shown *shown, const struct sock_common___ends *ends, ap_u16 family)
 {
 	ap_u32 bytes = family == AF_INET6 ? 16 : 4;
@@ -80,7 +80,7 @@ AP_FN void show_ends(struct ap_shown *shown, const struct sock_common___ends *en
 	*(ap_u32 *)shown->remote = ends->skc_daddr;
 }
 
-/* One flow, if a program still has it. */
+/* Writes one flow, if a process still owns its socket. */
 AP_FN int show_flow(struct bpf_iter__bpf_sk_storage_map *ctx, const struct tcp_sock *tp, ap_u32 state, ap_u64 rate,
 		    ap_u64 window, ap_u64 rtt)
 {
@@ -96,7 +96,7 @@ AP_FN int show_flow(struct bpf_iter__bpf_sk_storage_map *ctx, const struct tcp_s
 	return 0;
 }
 
-/* One that sends, by what the kernel has of it. */
+/* Writes a sender's flow from the kernel's state of its socket. */
 AP_FN int show_sender(struct bpf_iter__bpf_sk_storage_map *ctx, ap_u32 state, ap_u64 rtt)
 {
 	struct sock *sk = ctx->sk;
@@ -105,7 +105,7 @@ AP_FN int show_sender(struct bpf_iter__bpf_sk_storage_map *ctx, ap_u32 state, ap
 
 	if (!tp)
 		return 0;
-	/* Nothing is paced before the first answer of its peer, nor of an end that has sent nothing. */
+	/* A socket has no pacing rate before its peer's first ACK, or if it has sent nothing. */
 	if (tp->srtt_us && tp->bytes_sent)
 		rate = ((const struct sock *)tp)->sk_pacing_rate;
 	return show_flow(ctx, tp, state, rate, (ap_u64)tp->snd_cwnd * tp->mss_cache, rtt);

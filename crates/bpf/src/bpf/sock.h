@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What all programs ask of a socket, and what its flows count together.
+ * Functions for sockets that all programs use, and the counters of all flows.
  *
- * Nothing here reads a clock: the kernel took the time when the ACK came, and when it began to send.
+ * No function here reads a clock: the kernel has read it when the ACK arrived, or when it started to send.
  */
 #ifndef AIRPACE_SOCK_H
 #define AIRPACE_SOCK_H
@@ -12,40 +12,40 @@
 struct ap_totals totals SEC(".data.totals");
 
 /*
- * Below this, in bytes per second, packets leave one by one.
+ * Pacing rate in bytes per second below which packets are sent one by one.
  *
  * Source: Linux net/ipv4/tcp_bbr.c (bbr_min_tso_segs: 1.2 Mbit/s)
  */
 #define SLOW_RATE 150000
 
-/* What a flow has counted and not yet added to the totals, and what it knows of the other flows. */
+/* A flow's counters that are not yet added to the totals, and its last counting interval. */
 struct counted {
-	/* The end of the interval in which it last sent. */
+	/* The end of the interval in which the flow last sent. */
 	ap_u64 until;
 	ap_u64 interval;
 	ap_u32 acks;
 	ap_u32 sends;
 };
 
-/* When the kernel began with this ACK, or to send. CLOCK_MONOTONIC, in nanoseconds. */
+/* Time at which the kernel started to process this ACK or this send. CLOCK_MONOTONIC, in nanoseconds. */
 AP_FN ap_u64 now_of(const struct tcp_sock *tp)
 {
 	return tp->tcp_clock_cache;
 }
 
-/* The bytes of an IP header. */
+/* Length of an IP header in bytes. */
 AP_FN ap_u64 ip_header(const struct sock *sk)
 {
 	return sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
 }
 
-/* A full packet with its headers. */
+/* Length of a full packet with its headers, in bytes. */
 AP_FN ap_u64 wire_bytes(const struct sock *sk, const struct tcp_sock *tp)
 {
 	return (ap_u64)tp->mss_cache + tp->tcp_header_len + ip_header(sk);
 }
 
-/* Whether the connection's time stamps count microseconds, and not milliseconds: a route may ask for that. */
+/* Whether the connection's time stamps count microseconds instead of milliseconds: a route may set this. */
 AP_FN int stamps_are_microseconds(const struct tcp_sock *tp)
 {
 	ap_u64 word = 0;
@@ -61,22 +61,23 @@ AP_FN ap_u32 in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
-/* The payload in whole packets of `wire` bytes, in parts of 2^16. */
+/* The payload's fraction of full packets of `wire` bytes, in units of 2^-16. */
 AP_FN ap_u64 payload_part(const struct tcp_sock *tp, ap_u64 wire)
 {
 	return ((ap_u64)tp->mss_cache << 16) / ap_max(wire, 1);
 }
 
 /*
- * `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. No more than the program that
- * has the socket allows (SO_MAX_PACING_RATE), which may change at any time: to be called with each answer.
+ * Sets the pacing rate. `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. The
+ * application's limit (SO_MAX_PACING_RATE) applies and may change at any time, so this function is called with each
+ * decision.
  */
 AP_FN void pace(struct sock *sk, ap_u64 rate, ap_u64 part)
 {
 	sk->sk_pacing_rate = ap_min(ap_max(((rate >> 3) * part) >> 16, 1), sk->sk_max_pacing_rate);
 }
 
-/* Adds what the flow counted to the totals: not with every ACK, as all processors share them. */
+/* Adds the flow's counters to the totals. All processors share the totals, so this is not done with every ACK. */
 AP_FN void tell_totals(struct counted *c)
 {
 	if (c->acks)
@@ -86,7 +87,7 @@ AP_FN void tell_totals(struct counted *c)
 	c->acks = c->sends = 0;
 }
 
-/* A new interval begins for this flow, and perhaps for all. */
+/* Starts a new interval for this flow, and if necessary for all flows. */
 static __attribute__((noinline, unused)) int begin_interval(struct counted *c, ap_u64 now)
 {
 	ap_u64 interval = now / AP_COUNT_EVERY, before = totals.interval;
@@ -107,17 +108,17 @@ static __attribute__((noinline, unused)) int begin_interval(struct counted *c, a
 	return 0;
 }
 
-/* Notes that this flow sends. */
+/* Records that this flow sends. */
 AP_FN void note_flow(struct counted *c, ap_u64 now)
 {
 	if (AP_RARE(now >= c->until))
 		begin_interval(c, now);
 }
 
-/* The flows that sent in the last interval, this one included. */
+/* Number of flows that sent in the last interval, including this one. */
 AP_FN ap_u64 count_flows(const struct counted *c)
 {
-	/* Flows that have just begun are seen at once, those that ended, after an interval. */
+	/* New flows count at once, ended flows stop counting after one interval. */
 	return ap_max(ap_max(totals.active[(c->interval - 1) & 3], totals.active[c->interval & 3]), 1);
 }
 

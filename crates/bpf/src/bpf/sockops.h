@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the kernel tells, and lets do, programs of a control group at the events of its TCP sockets.
+ * Kernel interface of programs that a control group attaches to the events of its TCP sockets.
  *
  * Source: Linux include/uapi/linux/bpf.h; Linux include/uapi/linux/tcp.h
  */
@@ -47,8 +47,9 @@ enum { SOL_TCP = 6, TCP_WINDOW_CLAMP = 10, TCP_CONGESTION = 13, TCP_SAVE_SYN = 2
 enum { FLAG_FIN = 1, FLAG_SYN = 2, FLAG_ACK = 16 };
 
 /*
- * What a program asks of a connection ends for all when one of them takes the flag back. So a program that follows a
- * connection asks for its changes of state too, which are few, and says by that that it is there.
+ * All programs share the callback flags of a connection: if one program clears a flag, all of them lose the callback. A
+ * program that follows a connection therefore also sets STATE, whose callbacks are rare. This flag shows other programs
+ * that it is present.
  */
 #define FOLLOWS STATE
 

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * How a device's bandwidth is divided among its flows: the twin of crates/cc/src/biscay/split.rs.
+ * Division of a device's bandwidth among its flows: the C port of crates/cc/src/biscay/split.rs.
  *
- * Error: a part is a fraction of whole numbers. That of an application is exact up to a denominator of 2^24, and that of
- * recent use is right to 2^-26.
+ * Error: a flow's part is a fraction of integers. The part of an application is exact up to a denominator of 2^24. The part
+ * by recent use is exact to 2^-26.
  */
 #ifndef AIRPACE_SPLIT_H
 #define AIRPACE_SPLIT_H
 
 #include "intf.h"
 
-/* The denominator of a part by recent use. Its product with a rate fits. */
+/* Denominator of a part by recent use. Its product with a rate fits into 64 bits. */
 #define SPLIT_WHOLE (1ULL << 27)
 
-/* No denominator is above this. */
+/* Maximum denominator of the other policies. */
 #define SPLIT_MOST ((1ULL << 24) - 1)
 
-/* Of a part by recent use, a quarter does not depend on use. */
+/* A quarter (1/SPLIT_EQUALITY) of a part by recent use does not depend on use. */
 #define SPLIT_EQUALITY 4
 
-/* What a device knows about its flows, for one of them. */
+/* The device's view of its flows, from one of them. */
 struct split_view {
 	ap_u64 flows;
 	ap_u64 apps;
 	ap_u64 app_flows;
-	/* Bytes that it moved lately, and that all moved. */
+	/* Bytes that this flow, and that all flows, moved within the last 250 to 500 ms. */
 	ap_u64 used;
 	ap_u64 moved;
 };

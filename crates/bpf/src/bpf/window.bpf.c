@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BISCAY for downloads from senders that know nothing of it: this host's receivers advertise what its radio grants.
+ * BISCAY for downloads from senders without BISCAY: this host's receivers advertise a window that matches the radio's
+ * grants.
  *
  *   `feed` ──▶ window_relay: with each packet that a receiver sends ──▶ TCP_WINDOW_CLAMP ──▶ the window on that packet
  *
- * The rules are those of window.h. The kernel calls the program before it computes the window of a packet. It never takes
- * back what it offered, so a lower window closes as data arrives. A feed that is older than 100 ms lifts the bound with the
- * next ACK. Those that share the bandwidth are the flows that the host receives (count.h).
+ * The rules are in window.h. The kernel calls the program before it computes the window of a packet. The kernel never
+ * withdraws an offered window, so a lower window closes as data arrives. If the feed is older than 100 ms, the next ACK
+ * removes the bound. The bandwidth is shared by the flows that the host receives (count.h).
  *
- * A receiver knows its round-trip time from time stamps: from an ACK to the data that echoes its stamp. Stamps are
- * milliseconds, so a sample may be too long by less than one; the least of some is not. Without time stamps it is the kernel's
- * own estimate: how long a window's worth of data takes.
+ * A receiver measures its round-trip time by time stamps: from an ACK to the data that echoes its stamp. Stamps are in
+ * milliseconds, so a sample may be up to 1 ms too long; the minimum of several samples is accurate. Without time stamps,
+ * the kernel's estimate is used: the time in which one window of data arrives.
  *
  * Source: BISCAY §3.2.4; RFC 7323 §4.1; Linux net/ipv4/tcp_input.c (tcp_rcv_rtt_measure_ts); Linux net/ipv4/tcp_output.c
  * (tcp_select_window)
@@ -36,18 +37,21 @@ int count_ingress(struct __sk_buff *skb)
 
 struct download {
 	struct window w;
-	/* Data that had arrived when a packet last left. */
+	/* Sequence number up to which data had arrived when the last packet was sent. */
 	ap_u32 rcv_nxt;
-	/* The bound that the kernel has; zero: none of ours. */
+	/* The bound set in the kernel; zero: this program has set none. */
 	ap_u32 clamp;
 };
 
 AP_AT_SOCKETS(downloads, struct download);
 
-/* No bound. Source: Linux include/net/tcp.h (MAX_TCP_WINDOW), Linux net/ipv4/tcp_output.c (U16_MAX << TCP_MAX_WSCALE) */
+/*
+ * Value that removes the bound. Source: Linux include/net/tcp.h (MAX_TCP_WINDOW), Linux net/ipv4/tcp_output.c (U16_MAX <<
+ * TCP_MAX_WSCALE)
+ */
 #define UNBOUNDED (65535U << 14)
 
-/* What the receiver of this data says of its round trip; AP_NONE if nothing. */
+/* The receiver's round-trip time sample; AP_NONE if there is none. */
 AP_FN ap_u64 round_trip(const struct tcp_sock *tp)
 {
 	ap_u64 now = now_of(tp), unit = stamps_are_microseconds(tp) ? AP_US : AP_MS, stamp = now / unit;
@@ -58,7 +62,7 @@ AP_FN ap_u64 round_trip(const struct tcp_sock *tp)
 	return estimate ? estimate * AP_US : AP_NONE;
 }
 
-/* What the radio says. */
+/* The radio's bandwidth from the feed, and the flow's part of it if the feed contains one. */
 AP_FN ap_u64 granted(ap_u64 now, struct split_part *part)
 {
 	struct ap_told told;
@@ -89,7 +93,7 @@ AP_FN void bound(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct download 
 	d->clamp = clamp;
 }
 
-/* A packet is about to leave. */
+/* Called before a packet is sent. */
 AP_FN void relay(struct bpf_sock_ops *ctx)
 {
 	struct sock *sk = ctx->sk;
@@ -98,7 +102,7 @@ AP_FN void relay(struct bpf_sock_ops *ctx)
 	ap_u64 now, rtt, mss, wire, window, sampled;
 	struct download *d;
 
-	/* The loopback has no radio, and a sender receives nothing. */
+	/* Loopback traffic uses no radio, and a pure sender receives no data. */
 	if (!tp || ((struct sock *)tp)->sk_rx_dst_ifindex == LOOPBACK || !tp->bytes_received)
 		return;
 	d = bpf_sk_storage_get(&downloads, tp, 0, 0);
@@ -121,7 +125,7 @@ AP_FN void relay(struct bpf_sock_ops *ctx)
 	mss = ap_max(tp->inet_conn.icsk_ack.rcv_mss, 1);
 	wire = mss + tp->tcp_header_len + ip_header((struct sock *)tp);
 	window = window_of(&d->w, options(), now_of(tp), wire, sampled, &part);
-	/* The grants are of whole packets, and the window of payload. */
+	/* The grants count whole packets, the window counts payload. */
 	if (window != AP_NONE)
 		window = ap_min(ap_max(ap_min(window, AP_MOST_BYTES) * mss / wire, mss), UNBOUNDED);
 	bound(ctx, tp, d, window == AP_NONE ? 0 : window);
@@ -133,7 +137,7 @@ int window_relay(struct bpf_sock_ops *ctx)
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		/* To be called with each packet that leaves. */
+		/* Request a call for each packet that is sent. */
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | WRITE | FOLLOWS);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
@@ -144,7 +148,7 @@ int window_relay(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* How a download is. */
+/* State of a download. */
 enum { DOWNLOAD_FREE, DOWNLOAD_BOUND };
 
 SEC("iter/bpf_sk_storage_map")
@@ -166,7 +170,7 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
-/* Takes back every bound of ours in a network namespace, when the program above is gone. */
+/* Removes every bound of this program in a network namespace, after the program above is gone. */
 SEC("iter/tcp")
 int window_lift(struct bpf_iter__tcp *ctx)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The window that a device advertises to a sender that knows nothing of BISCAY: the twin of crates/cc/src/biscay/receiver.rs
- * and echo.rs, which say why each rule is what it is. The kernel's program and the host's tests compile the same file.
+ * The window that a device advertises to a sender without BISCAY: the C port of crates/cc/src/biscay/receiver.rs and
+ * echo.rs, which document the reason of each rule. The kernel's program and the host's tests compile this file.
  *
  * Source: BISCAY §3.2.4; BISCAY §5.4
  *
- * Error against the Rust twin: a byte or two, where a part of a rate or half of a product rounds the other way.
+ * Error against the Rust controller: one or two bytes, where a fraction of a rate or half of a product is rounded the other
+ * way.
  */
 #ifndef AIRPACE_WINDOW_H
 #define AIRPACE_WINDOW_H
@@ -13,21 +14,24 @@
 #include "biscay.h"
 #include "split.h"
 
-/* Round trips that a drain takes. */
+/* Duration of a drain in round trips. */
 #define WINDOW_DRAIN_ROUNDS 2
 
-/* What is known of one download. */
+/* State of one download. */
 struct window {
-	/* The least round-trip time, and the least of the present round and of the last one; AP_NONE before the first. */
+	/*
+	 * Minimum round-trip time; then start and minimum of the current round, and minimum of the last round (AP_NONE
+	 * before the first).
+	 */
 	struct ap_window least;
 	ap_u64 round_began;
 	ap_u64 round_least;
 	ap_u64 standing;
-	/* The downlink's bandwidth that is in use. */
+	/* The downlink bandwidth in use, bit/s. */
 	ap_u64 held;
-	/* There has been a queue on the path. */
+	/* Flag: the path has had a queue. */
 	ap_u64 has_begun;
-	/* The path is drained until this time, or was last drained until it. */
+	/* End of the current drain, or of the last one. */
 	ap_u64 drain;
 };
 
@@ -36,7 +40,7 @@ AP_FN void window_init(struct window *w)
 	w->round_least = w->standing = AP_NONE;
 }
 
-/* Data arrives that echoes when an ACK left, a round trip ago. */
+/* Data arrived that echoes an ACK's timestamp. The ACK left one round trip ago. */
 AP_FN void window_on_echo(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 rtt)
 {
 	ap_window_update(&w->least, now, rtt, t->rtt_window, 0);
@@ -49,8 +53,8 @@ AP_FN void window_on_echo(struct window *w, const struct ap_tuning *t, ap_u64 no
 }
 
 /*
- * The window in bytes of packets of `mss` bytes, for this part of the `sampled` bandwidth of the device. AP_NONE: the sender
- * is not limited, as nothing is known of the radio (AP_NONE), or of the path, or the sender has not filled it yet.
+ * The window in bytes of packets of `mss` bytes, for this part of the device's `sampled` bandwidth. AP_NONE: the sender is
+ * not limited, because the bandwidth is unknown (AP_NONE), the path is unknown, or the sender has not filled the path yet.
  */
 AP_FN ap_u64 window_of(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 mss, ap_u64 sampled,
 		       const struct split_part *part)

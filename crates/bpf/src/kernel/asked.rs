@@ -1,4 +1,4 @@
-//! What this machine's kernel can do.
+//! Capabilities of this machine's kernel.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use rustix::thread::CapabilitySet;
 
 use super::{BISCAY, BTF, LOCKDOWN, LoadError, PINS_ROOT, has_programs, refused};
 
-/// Whether this build has programs, and this kernel may take and keep them from somebody with privileges. It loads nothing.
+/// Whether this build has programs, and whether this kernel can load and keep them for a privileged user. Loads nothing.
 ///
 /// # Errors
-/// What is missing.
+/// The requirement that is missing.
 pub fn readiness() -> Result<(), LoadError> {
     if !has_programs() {
         return Err(LoadError::NoPrograms);
@@ -31,7 +31,8 @@ pub fn readiness() -> Result<(), LoadError> {
     sample_argument(&types).map(drop)
 }
 
-/// Whether the kernel lets this process load programs and attach them. In a user namespace, its rights count for nothing.
+/// Whether the kernel lets this process load and attach programs. In a user namespace, the process's capabilities do not
+/// count.
 ///
 /// Source: man-pages capabilities(7) (CAP_BPF); Linux kernel/bpf/syscall.c (bpf_prog_load)
 pub fn may_load() -> bool {
@@ -44,8 +45,8 @@ pub fn may_load() -> bool {
     is_first && has_all(CapabilitySet::NET_ADMIN) && (has_all(CapabilitySet::SYS_ADMIN) || has_all(may_run))
 }
 
-/// Waits until no other process loads or unloads a scheme. As long as the result lives, none does. `None` if the file system for
-/// them is nowhere, or this user may not: then nothing can be loaded anyhow.
+/// Waits until no other process loads or unloads a scheme, and locks them out for the lifetime of the result. `None` if the
+/// file system is not mounted, or this user has no access: then nothing can be loaded anyway.
 pub fn turn() -> Option<File> {
     let root = File::open(pins()?.parent()?).ok()?;
     flock(&root, FlockOperation::LockExclusive).is_ok().then_some(root)
@@ -54,8 +55,8 @@ pub fn turn() -> Option<File> {
 /// Source: Linux include/uapi/linux/magic.h (BPF_FS_MAGIC)
 const BPF_FS: u32 = 0xCAFE_4A11;
 
-/// The folder of what stays in the kernel; `None` if the file system for it is nowhere. `ip netns exec` hides that, but not from
-/// the process that called it: what is seen by the nearest process above this one counts.
+/// The folder of pinned schemes; `None` if the BPF file system is not mounted. `ip netns exec` hides the mount from this
+/// process, but not from its caller: the mount of the nearest ancestor process is used.
 pub(super) fn pins() -> Option<PathBuf> {
     let own = PathBuf::from(PINS_ROOT);
     let seen = ancestors().map(|pid| PathBuf::from(format!("/proc/{pid}/root{PINS_ROOT}")));
@@ -63,11 +64,11 @@ pub(super) fn pins() -> Option<PathBuf> {
     std::iter::once(own).chain(seen).find(is_there).map(|root| root.join("airpace"))
 }
 
-/// The folder of a scheme that stays in the kernel; `None` if it has none. It and the folder above it must be this user's
-/// alone: whoever could write there could have this process open or remove something else.
+/// The folder of a pinned scheme; `None` if it has none. Only this user may have write access to this folder and its
+/// parent: another user with access could make this process open or remove other files.
 ///
 /// # Errors
-/// [`LoadError::Foreign`] if others can write there, or a link has that name.
+/// [`LoadError::Foreign`] if others can write there, or the path is a symbolic link.
 pub(super) fn own_pins(scheme: &str) -> Result<Option<PathBuf>, LoadError> {
     let Some(pins) = pins() else { return Ok(None) };
     let folder = pins.join(scheme);
@@ -75,7 +76,7 @@ pub(super) fn own_pins(scheme: &str) -> Result<Option<PathBuf>, LoadError> {
         match airpace_files::is_own_folder(path) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
-            // Without the right to search the folder above, nothing is known of this one.
+            // Without search permission on the parent folder, nothing is known about this folder.
             Err(error) if error.raw_os_error().is_some() => return Err(LoadError::Privileges),
             Err(error) => return Err(LoadError::Foreign { path: path.clone(), error }),
         }
@@ -83,7 +84,7 @@ pub(super) fn own_pins(scheme: &str) -> Result<Option<PathBuf>, LoadError> {
     Ok(Some(folder))
 }
 
-/// The processes above this one, the nearest first.
+/// The ancestors of this process, nearest first.
 ///
 /// Source: man-pages proc_pid_status(5)
 fn ancestors() -> impl Iterator<Item = u32> {
@@ -95,14 +96,14 @@ fn ancestors() -> impl Iterator<Item = u32> {
     std::iter::successors(parent("self"), move |pid| parent(&pid.to_string()))
 }
 
-/// Whether the kernel keeps its memory even from root.
+/// Whether the kernel's memory is protected even from root (lockdown mode `confidentiality`).
 ///
 /// Source: Linux security/lockdown/lockdown.c
 pub(super) fn is_locked() -> bool {
     fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
 }
 
-/// Which argument of `cong_control` is the rate sample: the last one, of two or, from Linux 6.10 on, of four.
+/// Index of `cong_control`'s argument that is the rate sample: the last one, of two or, since Linux 6.10, of four.
 pub(super) fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
     let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops");
     let operations = operations.ok_or(LoadError::TooOld("struct tcp_congestion_ops"))?;

@@ -1,37 +1,37 @@
-//! What the flows of a loaded scheme counted, and what its programs cost.
+//! Counters of a loaded scheme's flows, and CPU cost of its programs.
 
-/// What all flows of a scheme counted since it was loaded.
+/// Counters over all flows of a scheme since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Flows that began.
+    /// Flows started.
     pub flows: u64,
     /// ACKs.
     pub acks: u64,
-    /// Times that the kernel was about to send.
+    /// Calls before a send.
     pub sends: u64,
-    /// Times that a flow went to FALLBACK.
+    /// Transitions of a flow to FALLBACK.
     pub fallbacks: u64,
-    /// Times that a flow returned from FALLBACK.
+    /// Returns of a flow from FALLBACK.
     pub returns: u64,
-    /// Times that a flow went to FALLBACK because the feed was older than 100 ms, or unknown.
+    /// Transitions to FALLBACK because the feed was older than 100 ms, or unknown.
     pub silences: u64,
-    /// Flows of PBE-CC whose peer confirmed that it tells what its radio measures.
+    /// Flows of PBE-CC whose peer confirmed that it reports its radio's measurements.
     pub confirmed: u64,
-    /// ACKs on which PBE-CC's option took the place of a SACK block.
+    /// ACKs on which PBE-CC's option replaced a SACK block.
     pub rooms: u64,
-    /// Times that a receiver of PBE-CC found the bottleneck elsewhere than in its cell.
+    /// Number of times that a PBE-CC receiver located the bottleneck outside its cell.
     pub elsewhere: u64,
 }
 
-/// What a program costs.
+/// CPU cost of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Its name.
     pub name: String,
-    /// Instructions that the kernel's verifier went through.
+    /// Number of instructions that the kernel's verifier processed.
     pub verified: u64,
-    /// Calls, and nanoseconds in them, while `kernel.bpf_stats_enabled` was 1.
+    /// Number of calls while `kernel.bpf_stats_enabled` was 1.
     pub calls: u64,
-    /// See above.
+    /// Time in these calls, in nanoseconds.
     pub nanos: u64,
 }

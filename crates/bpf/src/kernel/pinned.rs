@@ -1,4 +1,4 @@
-//! Schemes that stay in the kernel when the program that loaded them is gone.
+//! Schemes that stay in the kernel after the process that loaded them has ended.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,7 +20,7 @@ use crate::layout::{HostWords, SharesWords, TotalsWords};
 use crate::mapped::Mapped;
 use crate::room::Room;
 
-/// A scheme that was pinned.
+/// A pinned scheme.
 pub struct Pinned {
     scheme: &'static str,
     folder: PathBuf,
@@ -32,10 +32,10 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Opens it; `None` if there is none.
+    /// Opens a pinned scheme; `None` if it is not pinned.
     ///
     /// # Errors
-    /// If the caller may not.
+    /// If the caller lacks privileges.
     pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
         let Some(folder) = own_pins(scheme)? else { return Ok(None) };
         match fs::read_dir(&folder) {
@@ -64,10 +64,10 @@ impl Pinned {
         self.feed.as_ref().map(|feed| CellFeed::map(feed.as_fd())).transpose()
     }
 
-    /// What makes room for PBE-CC's option at network devices; `None` if the scheme has no option.
+    /// The program that makes space for PBE-CC's option at network devices; `None` if the scheme has no option.
     ///
     /// # Errors
-    /// If the caller may not.
+    /// If the caller lacks privileges.
     pub fn room(&self) -> Result<Option<Room>, LoadError> {
         let path = self.folder.join("room");
         if !path.exists() {
@@ -78,13 +78,14 @@ impl Pinned {
         Ok(Some(Room::of(program)))
     }
 
-    /// Whether it has not been unloaded since, nor loaded anew.
+    /// Whether the scheme is still the one that was opened: neither unloaded nor reloaded since.
     pub fn is_there(&self) -> bool {
         let [opened, present] = [self.opened.metadata(), fs::metadata(&self.folder)];
         opened.is_ok_and(|opened| present.is_ok_and(|present| present.ino() == opened.ino()))
     }
 
-    /// Makes this process its only feeder for as long as this value lives. Returns whether there was no other.
+    /// Makes this process the scheme's only feeder for the lifetime of this value. Returns whether there was no other
+    /// feeder.
     ///
     /// # Errors
     /// If the system refuses.
@@ -96,10 +97,10 @@ impl Pinned {
         }
     }
 
-    /// How each of its flows is, in every network namespace.
+    /// The state of each of its flows, in every network namespace.
     ///
     /// # Errors
-    /// If the caller may not.
+    /// If the caller lacks privileges.
     pub fn flows(&self) -> io::Result<Vec<Shown>> {
         shown::read(&self.folder.join(FLOWS), self.scheme)
     }
@@ -112,7 +113,7 @@ impl Pinned {
         self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
     }
 
-    /// The host's active flows; `None` if nobody counts them.
+    /// The number of the host's active flows; `None` if they are not counted.
     ///
     /// # Errors
     /// If the system does not map the array.
@@ -121,7 +122,7 @@ impl Pinned {
         Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
     }
 
-    /// The host's active applications; `None` if nobody counts them.
+    /// The number of the host's active applications; `None` if they are not counted.
     ///
     /// # Errors
     /// If the system does not map the array.
@@ -131,7 +132,7 @@ impl Pinned {
         Ok(Some(active(&shares.apps).unwrap_or(0)))
     }
 
-    /// What its flows counted.
+    /// The counters of its flows.
     ///
     /// # Errors
     /// If the system does not map the array.
@@ -143,7 +144,7 @@ impl Pinned {
 /// Removes a pinned scheme. Returns whether there was one.
 ///
 /// # Errors
-/// If the caller may not.
+/// If the caller lacks privileges.
 pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
     let (Some(pins), Some(folder)) = (pins(), own_pins(scheme)?) else { return Ok(false) };
     let failed = |path: &Path| {
@@ -170,7 +171,7 @@ pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
         fs::remove_file(&path).map_err(failed(&path))?;
     }
     fs::remove_dir(&folder).map_err(failed(&folder))?;
-    // Other schemes may lie there still.
+    // The folder may still contain other schemes.
     match fs::remove_dir(&pins) {
         Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(failed(&pins)(error)),
         _ => Ok(true),
@@ -192,7 +193,7 @@ pub(super) fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
     })
 }
 
-/// The active flows, if that says something.
+/// The number of active flows, if it is valid.
 pub(super) fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     let host: Mapped<HostWords> = Mapped::new(fd, false)?;
     Ok(active(&host))

@@ -1,7 +1,7 @@
-//! The windows that a device bounds for its downloads, and how the bounds are taken back.
+//! Bounds of the windows of a device's downloads, and their removal.
 //!
-//! The program that bounds them runs with each packet of a socket. Once it is gone, nobody would lift a bound. So another
-//! program then goes through all TCP sockets of each network namespace.
+//! The program that sets the bounds runs with each packet of a socket. After its removal, nothing would remove the bounds.
+//! Another program therefore iterates over all TCP sockets of each network namespace and removes them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::{Iter, Link};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The namespaces that have names.
+/// Directory of the named network namespaces.
 const NAMED: &str = "/run/netns";
 
-/// Bounds windows as long as it lives, or, once it is pinned, as long as its file is there.
+/// Bounds windows for the lifetime of this value, or, once it is pinned, while its file exists.
 pub(super) struct Relay {
     pub(super) link: Option<Link>,
     pub(super) lift: Option<Link>,
 }
 
 impl Relay {
-    /// Ends it, and takes all bounds back.
+    /// Detaches the program and removes all bounds.
     pub(super) fn end(&mut self) -> libbpf_rs::Result<()> {
         let (Some(link), Some(lift)) = (self.link.take(), self.lift.take()) else { return Ok(()) };
         link.detach()?;
@@ -31,14 +31,14 @@ impl Relay {
         lift_everywhere(lift)
     }
 
-    /// Leaves it in the kernel.
+    /// Leaves the program and its bounds in the kernel.
     pub(super) fn stay(&mut self) {
         (self.link, self.lift) = (None, None);
     }
 }
 
 impl Drop for Relay {
-    /// Flows go on whatever happens: a bound that stays is that of a bandwidth which was there.
+    /// A failure is ignored, because flows continue anyway: a remaining bound matches an earlier bandwidth.
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -46,10 +46,10 @@ impl Drop for Relay {
 
 /// Runs a program over the TCP sockets of every network namespace that has a process or a name.
 fn lift_everywhere(lift: Link) -> libbpf_rs::Result<()> {
-    // A thread may enter another namespace and end there.
+    // A separate thread enters the other namespaces and ends there.
     let enter = move || {
         for namespace in namespaces() {
-            // It may have gone meanwhile, and its sockets with it.
+            // The namespace and its sockets may have been removed meanwhile.
             let Ok(file) = File::open(&namespace) else { continue };
             if move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).is_ok() {
                 lift_here(&lift)?;
@@ -67,7 +67,7 @@ fn lift_here(lift: &Link) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-/// One file of each.
+/// One path of each network namespace.
 fn namespaces() -> Vec<PathBuf> {
     let listed =
         |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,4 +1,4 @@
-//! How each flow of a pinned scheme is.
+//! State of each flow of a pinned scheme.
 
 use std::fs;
 use std::io;
@@ -12,26 +12,27 @@ use super::{BISCAY, MORC, PBE, SCHEMES};
 use crate::layout::ShownWords;
 use crate::twin::NONE;
 
-/// One flow of a scheme, or one download that the relay knows.
+/// One flow of a scheme, or one download of the relay.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shown {
-    /// The number of its network namespace, as `/proc/PID/ns/net` has it.
+    /// Inode number of its network namespace, as in `/proc/PID/ns/net`.
     pub netns: u32,
-    /// Its end on this machine.
+    /// Its address and port on this machine.
     pub local: SocketAddr,
-    /// Its other end.
+    /// Its peer's address and port.
     pub remote: SocketAddr,
-    /// What the scheme does with it.
+    /// The scheme's state for this flow.
     pub state: &'static str,
-    /// Payload as the kernel paces it; of a download, the bandwidth of the device that bounds it. `None` if there is none.
+    /// Pacing rate of the payload; for a download, the device's bandwidth that bounds it. `None` if there is none.
     pub rate: Option<Rate>,
-    /// Payload that may be in flight; of a download, the window that is advertised at most. `None` if there is no bound.
+    /// Congestion window in payload bytes; for a download, the maximum window that is advertised. `None` if there is no
+    /// bound.
     pub window: Option<Bytes>,
-    /// The least round-trip time, if one is known.
+    /// The minimum round-trip time, if known.
     pub rtt: Option<Duration>,
 }
 
-/// The states of a scheme, as its programs number them.
+/// The names of a scheme's states, indexed by the programs' numbers.
 fn states(scheme: &str) -> &'static [&'static str] {
     match scheme {
         BISCAY => &["STARTUP", "BISCAY", "FALLBACK"],
@@ -41,10 +42,10 @@ fn states(scheme: &str) -> &'static [&'static str] {
     }
 }
 
-/// Reads the file that goes through a scheme's flows. Flows that have changed to another scheme are left out.
+/// Reads a scheme's flows from its iterator file. Flows that have changed to another scheme are omitted.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub(super) fn read(path: &Path, scheme: &str) -> io::Result<Vec<Shown>> {
     let bytes = fs::read(path)?;
     let flows = bytes.chunks_exact(size_of::<ShownWords>()).map(words);
@@ -53,7 +54,7 @@ pub(super) fn read(path: &Path, scheme: &str) -> io::Result<Vec<Shown>> {
     Ok(shown)
 }
 
-/// What a program has written of one flow.
+/// Decodes one record of a program.
 fn words(bytes: &[u8]) -> ShownWords {
     let mut rest = Rest(bytes);
     ShownWords {
@@ -71,11 +72,11 @@ fn words(bytes: &[u8]) -> ShownWords {
     }
 }
 
-/// What was not read yet.
+/// The bytes not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    /// The next bytes; zeros behind the end.
+    /// The next bytes; zeros beyond the end.
     fn take<const LENGTH: usize>(&mut self) -> [u8; LENGTH] {
         let (taken, rest) = self.0.split_first_chunk().unwrap_or((&[0; LENGTH], &[]));
         self.0 = rest;
@@ -83,9 +84,9 @@ impl Rest<'_> {
     }
 }
 
-/// `None` if its socket has another scheme by now.
+/// Converts a record. `None` if its socket has changed to another scheme.
 fn flow(words: &ShownWords, scheme: &str) -> Option<Shown> {
-    // The sockets of what the relay bounds choose no scheme of ours, and its rate is that of packets.
+    // Sockets of bounded downloads use none of our schemes, and their rate is that of whole packets.
     let is_chosen = SCHEMES.contains(&scheme);
     if is_chosen && text(&words.scheme) != scheme.as_bytes() {
         return None;
@@ -104,7 +105,7 @@ fn flow(words: &ShownWords, scheme: &str) -> Option<Shown> {
     })
 }
 
-/// What comes before the first zero.
+/// The bytes before the first zero.
 fn text(name: &[u8; 16]) -> &[u8] {
     name.split(|byte| *byte == 0).next().unwrap_or_default()
 }

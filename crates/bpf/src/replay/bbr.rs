@@ -1,4 +1,4 @@
-//! An ACK trace through BBR's twin.
+//! Replay of an ACK trace through BBR's C port.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ pub struct BbrReplay {
     transport: Transport,
 }
 
-/// What BBR hears of its transport beside the trace.
+/// BBR's inputs from the transport that the trace does not contain.
 #[derive(Debug, Default)]
 pub(super) struct Transport {
-    /// When the packets left that are not acknowledged, and whether they were declared lost.
+    /// For each unacknowledged packet: send time, and whether it was declared lost.
     sent: BTreeMap<u64, (Time, bool)>,
     holes: Holes,
 }
 
 impl BbrReplay {
-    /// Begins the replay of a trace. `rng` is as new as that of the trace's controller was.
+    /// Starts the replay of a trace. `rng` has the initial state of the generator of the trace's controller.
     pub fn new(mss: Bytes, rng: Rng) -> BbrReplay {
         BbrReplay { twin: Bbr::new(mss, rng), transport: Transport::default() }
     }
 
-    /// Tells the twin what the controller of the trace was told. Returns its answer.
+    /// Passes the entry's event to the C port. Returns the port's decision.
     pub fn tell(&mut self, entry: &Entry) -> Answer {
         let now = entry.time;
         match &entry.told {
@@ -62,17 +62,17 @@ impl Transport {
         }
     }
 
-    /// How many recoveries are over.
+    /// The number of completed recoveries.
     pub(super) fn recovered(&self) -> u64 {
         self.holes.recovered()
     }
 
-    /// When a packet left that is not acknowledged.
+    /// The send time of an unacknowledged packet.
     pub(super) fn sent(&self, number: u64) -> Option<Time> {
         self.sent.get(&number).map(|(sent, _)| *sent)
     }
 
-    /// What BBR hears of an ACK.
+    /// BBR's input for an ACK.
     pub(super) fn on_ack(&mut self, now: Time, acked: &Acked) -> BbrAck {
         let newest = acked.numbers.newest().unwrap_or(0);
         let newest_sent = self.sent(newest).map_or(0, Time::as_nanos);

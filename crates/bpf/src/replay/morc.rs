@@ -1,4 +1,4 @@
-//! An ACK trace through MORC's twin.
+//! Replay of an ACK trace through MORC's C port.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::nanos;
 use crate::twin::NONE;
 use crate::twin::morc::{Answer, Morc, MorcAck, MorcTuning, Packets};
 
-/// What is remembered of a packet until it is acknowledged.
+/// State of a packet until it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     bytes: Bytes,
@@ -24,12 +24,12 @@ pub struct MorcReplay {
 }
 
 impl MorcReplay {
-    /// Begins the replay of a trace.
+    /// Starts the replay of a trace.
     pub fn new(tuning: MorcTuning, mss: Bytes) -> MorcReplay {
         MorcReplay { twin: Morc::new(tuning, mss), flying: BTreeMap::new() }
     }
 
-    /// Tells the twin what the controller of the trace was told. Returns its answer.
+    /// Passes the entry's event to the C port. Returns the port's decision.
     pub fn tell(&mut self, entry: &Entry) -> Answer {
         let now = entry.time;
         match &entry.told {

@@ -1,4 +1,4 @@
-//! An ACK trace through the twin of PBE-CC's sender.
+//! Replay of an ACK trace through the C port of PBE-CC's sender.
 
 use airpace_cc::ack_trace::{Acked, Entry, Told};
 use airpace_cc::controller::LossCause;
@@ -16,12 +16,12 @@ pub struct PbeReplay {
 }
 
 impl PbeReplay {
-    /// Begins the replay of a trace. `rng` is as new as that of the trace's controller was.
+    /// Starts the replay of a trace. `rng` has the initial state of the generator of the trace's controller.
     pub fn new(tuning: &PbeTuning, mss: Bytes, rng: Rng) -> PbeReplay {
         PbeReplay { twin: Pbe::new(tuning, mss, rng), transport: Transport::default() }
     }
 
-    /// Tells the twin what the controller of the trace was told. Returns its answer.
+    /// Passes the entry's event to the C port. Returns the port's decision.
     pub fn tell(&mut self, entry: &Entry) -> Answer {
         let now = entry.time;
         match &entry.told {
@@ -51,7 +51,7 @@ impl PbeReplay {
     }
 }
 
-/// What a receiver's bytes say.
+/// Decodes a receiver's feedback.
 fn fed(bytes: &[u8]) -> PbeFed {
     let told = Feedback::read(bytes);
     let fed = told.unwrap_or_default();

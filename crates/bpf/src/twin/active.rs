@@ -1,4 +1,4 @@
-//! The count of a host's active flows and applications, and how they share, as in the kernel.
+//! Count of a host's active flows and applications, and their shares of the bandwidth, as in the kernel.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use airpace_core::{Bytes, Time};
 
 use super::sys;
 
-/// How much longer than [`airpace_cc::registry::ACTIVE_FOR`] a flow may count as active: a slot of `active.h`.
+/// Maximum time beyond [`airpace_cc::registry::ACTIVE_FOR`] for which a flow counts as active: a slot of `active.h`.
 pub const SLOT: Duration = Duration::from_micros(12_500);
 
 /// `struct ap_host` of `intf.h`.
@@ -16,7 +16,7 @@ pub struct Active {
     words: Box<[u64]>,
 }
 
-/// What a flow keeps: the slot of its last packet.
+/// A flow's state: the slot of its last packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Last(u64);
 
@@ -32,7 +32,7 @@ impl Active {
         last.0 = sys::active_sends(&mut self.words, last.0, now.as_nanos());
     }
 
-    /// The active flows as of the last packet; `None` if that was so long ago that none is active.
+    /// The number of active flows as of the last packet; `None` if that count has expired.
     pub fn flows(&self, now: Time) -> Option<u64> {
         active(&self.words, now)
     }
@@ -43,7 +43,7 @@ fn active(words: &[u64], now: Time) -> Option<u64> {
     (now.as_nanos() < until).then_some(flows)
 }
 
-/// `struct active_flow` of `active.h`: what a flow keeps if applications count.
+/// `struct active_flow` of `active.h`: a flow's state if applications are counted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppFlow {
@@ -51,7 +51,7 @@ pub struct AppFlow {
     pub(super) app: u64,
 }
 
-/// A host whose applications count. Their names are above zero.
+/// A host that counts applications. Their names are greater than zero.
 #[derive(Default)]
 pub struct Apps {
     host: Active,
@@ -71,7 +71,7 @@ impl Apps {
         self.each.insert(name, app);
     }
 
-    /// The active flows, applications, and flows of the application `name`, as the kernel tells them to one of these.
+    /// The number of active flows, of active applications, and of active flows of the application `name`.
     pub fn seen(&self, name: u64, now: Time) -> [u64; 3] {
         // The first word is the application's own last slot.
         let own = self.each.get(&name).and_then(|app| active(&app[1..], now));
@@ -79,23 +79,23 @@ impl Apps {
     }
 }
 
-/// `struct ap_use` of `intf.h`: bytes that moved in the last quarter of a second to half of one.
+/// `struct ap_use` of `intf.h`: bytes moved within the last 250 to 500 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use([u64; 2]);
 
 impl Use {
-    /// Bytes move.
+    /// Records moved bytes.
     pub fn add(&mut self, now: Time, bytes: Bytes) {
         sys::add_use(&mut self.0, now.as_nanos(), bytes.0);
     }
 
-    /// Those that moved lately.
+    /// Bytes moved within the last 250 to 500 ms.
     pub fn sum(&self, now: Time) -> Bytes {
         Bytes(sys::used(&self.0, now.as_nanos()))
     }
 }
 
-/// `struct split_view` of `split.h`: what a device knows about its flows, for one of them.
+/// `struct split_view` of `split.h`: the device's view of its flows, from one of them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -105,13 +105,13 @@ pub struct Seen {
     pub apps: u64,
     /// Active flows of the flow's own application.
     pub app_flows: u64,
-    /// Bytes that the flow moved lately.
+    /// Bytes that the flow moved within the last 250 to 500 ms.
     pub used: u64,
-    /// Bytes that all moved.
+    /// Bytes that all flows moved in the same time.
     pub moved: u64,
 }
 
-/// The number of a policy in `intf.h`.
+/// A policy's number in `intf.h`.
 pub(super) fn number(split: Split) -> u32 {
     match split {
         Split::Equal => 0,

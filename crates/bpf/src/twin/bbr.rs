@@ -4,21 +4,21 @@ use airpace_core::{Bytes, Rate, Rng, Time};
 
 use super::sys;
 
-/// `struct ibbr_ack`: what one ACK says. [`NONE`](super::NONE) stands for what it does not say.
+/// `struct ibbr_ack`: contents of one ACK. [`NONE`](super::NONE) stands for missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BbrAck {
-    /// Nanoseconds.
+    /// Arrival time in nanoseconds.
     pub now: u64,
     /// Bytes newly acknowledged.
     pub acked: u64,
-    /// Bytes outstanding before.
+    /// Bytes outstanding before the ACK.
     pub prior_inflight: u64,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after the ACK.
     pub inflight: u64,
-    /// Bytes delivered so far.
+    /// Total bytes delivered.
     pub delivered: u64,
-    /// The same when the newest acknowledged packet left.
+    /// Bytes that had been delivered when the newest acknowledged packet was sent.
     pub prior_delivered: u64,
     /// Round-trip time in nanoseconds.
     pub rtt: u64,
@@ -26,24 +26,24 @@ pub struct BbrAck {
     pub smoothed: u64,
     /// Delivery rate in bit/s.
     pub rate: u64,
-    /// 1 if the sender was application limited when the newest packet left.
+    /// 1 if the sender was application-limited when the newest packet was sent.
     pub app_limited: u64,
-    /// When the newest packet left, in nanoseconds.
+    /// Send time of the newest packet in nanoseconds.
     pub newest_sent: u64,
-    /// Recoveries of the transport that are over.
+    /// Number of the transport's completed recoveries.
     pub recovered: u64,
 }
 
 /// The states of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The rate doubles.
+    /// The rate doubles per round trip.
     Startup,
     /// The queue of the start is drained.
     Drain,
-    /// It cruises and probes.
+    /// BBR cruises at the bandwidth and probes for more.
     ProbeBw,
-    /// It measures the least round-trip time.
+    /// BBR measures the minimum round-trip time.
     ProbeRtt,
 }
 
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-/// What the controller answers.
+/// The controller's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The state.
@@ -74,16 +74,16 @@ pub struct Bbr {
     /// `struct ibbr`.
     words: Box<[u64]>,
     rng: Rng,
-    /// The phase in which the next cycle begins.
+    /// The start phase of the next cycle.
     next: u64,
     draws: u64,
 }
 
-/// The phases in which a cycle may begin.
+/// Number of phases in which a cycle may start.
 pub(super) const PHASES: u64 = 7;
 
 impl Bbr {
-    /// A new flow. `rng` draws the phases in which its cycles begin.
+    /// A new flow. `rng` draws the start phases of its cycles.
     pub fn new(mss: Bytes, mut rng: Rng) -> Bbr {
         let next = rng.below(PHASES);
         let mut bbr = Bbr { words: sys::bbr(mss.0), rng, next, draws: 0 };
@@ -91,25 +91,26 @@ impl Bbr {
         bbr
     }
 
-    /// A packet leaves. `is_first` says that nothing else is outstanding; `app_limited`, that the application has no
-    /// more to send after it.
+    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
+    /// to send after it.
     pub fn on_sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
         sys::bbr_sent(&mut self.words, now.as_nanos(), is_first, app_limited);
         self.draw();
     }
 
-    /// An acknowledgement of new packets.
+    /// Processes an ACK of new packets.
     pub fn on_ack(&mut self, ack: &BbrAck) {
         sys::bbr_ack(&mut self.words, ack);
         self.draw();
     }
 
-    /// Packets were declared lost; with `is_silence`, all that were outstanding. `recovered` recoveries were over before.
+    /// Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of recoveries
+    /// completed before.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
         sys::bbr_loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
-    /// No call uses more than one number, so one that lies ready is enough.
+    /// Replaces a used number. No call uses more than one number, so one number in reserve is enough.
     fn draw(&mut self) {
         let used = sys::bbr_random(&mut self.words, self.next);
         if used != self.draws {
@@ -118,7 +119,7 @@ impl Bbr {
         }
     }
 
-    /// What it answers now.
+    /// The current decision.
     pub fn answer(&self) -> Answer {
         let [state, cwnd, pacing] = sys::bbr_answer(&self.words);
         Answer { state: State::of(state), cwnd: Bytes(cwnd), pacing_rate: Rate::from_bps(pacing) }

@@ -22,7 +22,7 @@ pub struct MorcTuning {
     pub(super) rival: u32,
 }
 
-/// The longest time and the greatest multiple that the kernel's arithmetic takes: 10 s, and 64.
+/// Maximum time (ns) and maximum factor that the kernel's arithmetic supports: 10 s, and 64.
 const MOST_NANOS: f64 = 1e10;
 const MOST_TIMES: f64 = 64.0;
 
@@ -30,7 +30,7 @@ impl MorcTuning {
     /// The kernel's options for `profile`.
     ///
     /// # Errors
-    /// An option is greater than the kernel's arithmetic takes.
+    /// An option exceeds the kernel's arithmetic.
     pub fn new(profile: &Profile) -> Result<MorcTuning, Unsupported> {
         let ms = |option, ms: f64| match ms * 1e6 {
             nanos if nanos <= MOST_NANOS => Ok((nanos + 0.5) as u64),
@@ -66,11 +66,11 @@ impl MorcTuning {
     }
 }
 
-/// `struct morc_ack`: what one ACK says. [`NONE`](super::NONE) stands for what it does not say.
+/// `struct morc_ack`: contents of one ACK. [`NONE`](super::NONE) stands for missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MorcAck {
-    /// Nanoseconds.
+    /// Arrival time in nanoseconds.
     pub now: u64,
     /// Bytes newly acknowledged.
     pub acked: u64,
@@ -78,29 +78,29 @@ pub struct MorcAck {
     pub rtt: u64,
     /// Smoothed round-trip time in nanoseconds.
     pub smoothed: u64,
-    /// Mean deviation in nanoseconds.
+    /// Mean deviation of the round-trip time in nanoseconds.
     pub variation: u64,
-    /// Least round-trip time of the connection in nanoseconds.
+    /// Minimum round-trip time of the connection in nanoseconds.
     pub least: u64,
     /// Delivery rate in bit/s.
     pub rate: u64,
     /// Number of the newest packet.
     pub newest: u64,
-    /// When it left, in nanoseconds.
+    /// Send time of the newest packet in nanoseconds.
     pub newest_sent: u64,
-    /// 1 if the application had no more to send when one of the packets left.
+    /// 1 if the application had no more data to send when one of the packets was sent.
     pub app_limited: u64,
 }
 
-/// `struct pcc_packets`: packets with following numbers.
+/// `struct pcc_packets`: packets with consecutive numbers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packets {
     /// The first number.
     pub number: u64,
-    /// How many.
+    /// Number of packets.
     pub count: u64,
-    /// Bytes of each.
+    /// Bytes of each packet.
     pub bytes: u64,
 }
 
@@ -109,15 +109,15 @@ pub struct Packets {
 pub enum Phase {
     /// The rate doubles.
     SlowStart,
-    /// It takes the rate that is best a while ahead.
+    /// The rate follows MORC's rule: the best rate a few round trips ahead.
     Adjusting,
-    /// The same, beside somebody who fills the queue.
+    /// The window competes with a flow that keeps the queue filled.
     Competing,
-    /// It empties the queue.
+    /// The queue is drained.
     Drain,
 }
 
-/// What the controller answers.
+/// The controller's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The phase.
@@ -140,12 +140,12 @@ impl Morc {
         Morc { words: sys::morc(&tuning, mss.0) }
     }
 
-    /// Packets leave. `app_limited`: the application has no more to send after them.
+    /// Records sent packets. `app_limited`: the application has no more data to send after them.
     pub fn on_sent(&mut self, now: Time, sent: &Packets, app_limited: bool) {
         sys::morc_sent(&mut self.words, now.as_nanos(), sent, app_limited);
     }
 
-    /// An acknowledgement of `packets`; the second of each says whether those were declared lost before.
+    /// Processes an ACK of `packets`. The flag of each item: these packets were declared lost before.
     pub fn on_ack(&mut self, ack: &MorcAck, packets: impl Iterator<Item = (Packets, bool)>) {
         sys::morc_ack(&mut self.words, ack);
         for (acked, were_lost) in packets {
@@ -154,13 +154,13 @@ impl Morc {
         sys::morc_after_ack(&mut self.words, ack);
     }
 
-    /// Packets were declared lost.
+    /// Processes losses.
     pub fn on_loss(&mut self, packets: impl Iterator<Item = Packets>) {
         packets.for_each(|lost| sys::morc_lost(&mut self.words, &lost));
         sys::morc_after_loss(&mut self.words);
     }
 
-    /// What it answers now.
+    /// The current decision.
     pub fn answer(&self) -> Answer {
         let [phase, cwnd, pacing, competes] = sys::morc_answer(&self.words);
         let phase = match (phase, competes) {

@@ -1,4 +1,4 @@
-//! PBE-CC's sender, compiled for the host, and what it and the receiver tell each other.
+//! PBE-CC's sender, compiled for the host, and the messages between sender and receiver.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,21 +32,21 @@ pub struct PbeTuning {
     buffer: u32,
 }
 
-/// The greatest gain, number of packets, and slack in nanoseconds that the kernel's arithmetic takes.
+/// Maximum gain, number of packets, and slack (ns) that the kernel's arithmetic supports.
 const MOST_GAIN: f64 = 16.0;
 const MOST_PACKETS: u64 = 1_000;
 const MOST_SLACK: u64 = 1_000_000_000;
 
-/// The longest queue that the kernel keeps in the base station.
+/// Maximum queue that the kernel keeps in the base station.
 const MOST_BUFFER: Duration = Duration::from_secs(1);
 /// `AP_PBE_ADAPTIVE` of `intf.h`.
 const ADAPTIVE: u32 = u32::MAX;
 
 impl PbeTuning {
-    /// The options that the kernel's PBE-CC shares with `tuning`. What the receiver makes of reports is not among them.
+    /// The kernel's options for `tuning`. The receiver's processing of radio reports has no options in the kernel.
     ///
     /// # Errors
-    /// An option has a value that the kernel's PBE-CC does not know.
+    /// An option has a value that the kernel's PBE-CC does not support.
     pub fn new(tuning: &Tuning) -> Result<PbeTuning, Unsupported> {
         let refuse = |option, known| Err(Unsupported::one(option, known));
         let thousandths = |option, part: f64| {
@@ -97,19 +97,19 @@ impl PbeTuning {
     }
 }
 
-/// `struct pbe_ack`: what one ACK says. [`NONE`] stands for what it does not say.
+/// `struct pbe_ack`: contents of one ACK. [`NONE`] stands for missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PbeAck {
-    /// What BBR hears, too.
+    /// BBR's input.
     pub bbr: BbrAck,
-    /// Least round-trip time of the connection in nanoseconds.
+    /// Minimum round-trip time of the connection in nanoseconds.
     pub least: u64,
-    /// When the first packet that it acknowledges left, in nanoseconds.
+    /// Send time of the first packet that the ACK acknowledges, in nanoseconds.
     pub oldest_sent: u64,
 }
 
-/// `struct pbe_fed`: what the receiver told. [`NONE`] stands for what it did not say; flags are 0 or 1.
+/// `struct pbe_fed`: contents of the receiver's feedback. [`NONE`] stands for missing values; flags are 0 or 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PbeFed {
@@ -119,22 +119,22 @@ pub struct PbeFed {
     pub fair_share: u64,
     /// Delay of the radio without a queue in nanoseconds.
     pub radio_delay: u64,
-    /// Whether it told anything.
+    /// Whether the feedback contained anything.
     pub is_told: u32,
     /// Whether the bottleneck is in the Internet.
     pub internet: u32,
     /// Whether the telemetry is fresh.
     pub fresh: u32,
-    /// Whether the last packets met no queue.
+    /// Whether the last Npkt packets met no queue outside the cell.
     pub clear: u32,
     /// Active carriers.
     pub carriers: u32,
-    /// Activations of carriers so far, modulo 256.
+    /// Total activations of carriers, modulo 256.
     pub activations: u32,
 }
 
 impl PbeFed {
-    /// Nothing was told.
+    /// No feedback.
     pub const NOTHING: PbeFed = PbeFed {
         capacity: NONE,
         fair_share: NONE,
@@ -148,52 +148,52 @@ impl PbeFed {
     };
 }
 
-/// What the kernel reads from the contents of an option that has `length` bytes with its head, where nothing was told
-/// before.
+/// Reads the contents of an option as the kernel does, without earlier feedback. `length` includes the option's first four
+/// bytes.
 pub fn read_option(contents: &[u8; 8], length: u32) -> PbeFed {
     let mut fed = PbeFed::NOTHING;
     sys::pbe_option(&mut fed, contents, length);
     fed
 }
 
-/// The contents of an option that tells this. Rates are right to a thousandth; those below 512 bit/s are none, and those
-/// above 17 Gbit/s are 17 Gbit/s.
+/// The contents of an option with this feedback. Rates are exact to a thousandth. Rates below 512 bit/s are encoded as
+/// none, rates above 17 Gbit/s as 17 Gbit/s.
 pub fn write_option(fed: &PbeFed) -> [u8; 8] {
     sys::pbe_option_write(fed)
 }
 
-/// Who steers a flow.
+/// The sender's phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The rate rises to the fair share.
+    /// The rate rises linearly to the fair share.
     Start,
-    /// The rate is what the receiver measures.
+    /// The rate follows the receiver's measurement.
     Wireless,
-    /// The queue of a bottleneck elsewhere is drained.
+    /// The queue of a bottleneck in the Internet is drained.
     Drain,
-    /// BBR, as the bottleneck is elsewhere.
+    /// BBR controls the flow, because the bottleneck is in the Internet.
     Internet,
-    /// BBR, as there is no feedback.
+    /// BBR controls the flow, because there is no feedback.
     Fallback,
-    /// The path is emptied to learn whether the receiver lies.
+    /// The path is emptied to check whether the receiver's reports are true.
     Check,
-    /// BBR, as the receiver lies.
+    /// BBR controls the flow, because the receiver's reports were false.
     Held,
 }
 
 impl Phase {
-    /// Whether BBR steers.
+    /// Whether BBR controls the flow.
     pub fn is_bbr(self) -> bool {
         matches!(self, Phase::Internet | Phase::Fallback | Phase::Held)
     }
 }
 
-/// What the controller answers.
+/// The controller's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The phase.
     pub phase: Phase,
-    /// The state of its BBR, which counts while that steers.
+    /// The state of the sender's BBR; relevant while BBR controls the flow.
     pub bbr: bbr::State,
     /// Congestion window.
     pub cwnd: Bytes,
@@ -206,51 +206,52 @@ pub struct Pbe {
     /// `struct pbe`.
     words: Box<[u64]>,
     rng: Rng,
-    /// The phases in which the next cycles begin.
+    /// The start phases of the next cycles.
     next: VecDeque<u64>,
     draws: u64,
 }
 
-/// More numbers than one call uses.
+/// Numbers kept ready: more than one call uses.
 const READY: usize = 4;
 
 impl Pbe {
-    /// A new flow. `rng` draws the phases in which BBR's cycles begin.
+    /// A new flow. `rng` draws the start phases of BBR's cycles.
     pub fn new(tuning: &PbeTuning, mss: Bytes, rng: Rng) -> Pbe {
         let mut pbe = Pbe { words: sys::pbe(tuning, mss.0), rng, next: VecDeque::new(), draws: 0 };
         pbe.draw();
         pbe
     }
 
-    /// A packet leaves. `is_first` says that nothing else is outstanding; `app_limited`, that the application has no
-    /// more to send after it.
+    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
+    /// to send after it.
     pub fn on_sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
         sys::pbe_sent(&mut self.words, now.as_nanos(), is_first, app_limited);
         self.draw();
     }
 
-    /// An acknowledgement of new packets, and what the receiver told with it.
+    /// Processes an ACK of new packets, and the receiver's feedback on it.
     pub fn on_ack(&mut self, ack: &PbeAck, told: &PbeFed) {
         sys::pbe_ack(&mut self.words, ack, told);
         self.draw();
     }
 
-    /// Feedback that no packet caused.
+    /// Processes feedback on a packet that acknowledges no data.
     pub fn on_feedback(&mut self, now: Time, told: &PbeFed) {
         sys::pbe_feedback(&mut self.words, now.as_nanos(), told);
     }
 
-    /// Packets were declared lost; with `is_silence`, all that were outstanding. `recovered` recoveries were over before.
+    /// Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of recoveries
+    /// completed before.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
         sys::pbe_loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
-    /// The kernel is about to send.
+    /// Called before the kernel sends.
     pub fn before_send(&mut self, now: Time) {
         sys::pbe_before_send(&mut self.words, now.as_nanos());
     }
 
-    /// Replaces the numbers that the last call used.
+    /// Draws new numbers in place of those that the last call used.
     fn draw(&mut self) {
         let used = sys::pbe_random(&mut self.words, 0);
         self.next.drain(..(used - self.draws) as usize);
@@ -262,7 +263,7 @@ impl Pbe {
         sys::pbe_random(&mut self.words, random);
     }
 
-    /// What it answers now.
+    /// The current decision.
     pub fn answer(&self) -> Answer {
         let [phase, bbr, cwnd, pacing] = sys::pbe_answer(&self.words);
         let phase = match phase {
@@ -317,7 +318,7 @@ mod tests {
             radio_delay: 8_259_999,
             ..told(1_024_000, NONE)
         };
-        // 1,024,000 = 1000 · 2^10: the exponent 10, and 488 beyond 512.
+        // 1,024,000 = 1000 · 2^10: the exponent is 10, the mantissa is 512 + 488.
         let word = 1_u32 << 31 | (10 << 9 | 488) << 14 | 0x3FFF;
         let [a, b, c, d] = word.to_be_bytes();
         assert_eq!(write_option(&told), [a, b, c, d, 2, 7, 3, 57]);

@@ -7,19 +7,19 @@ use airpace_core::{Bytes, Rate, Time};
 use super::pbe::{PbeFed, PbeTuning};
 use super::{NONE, sys};
 
-/// `struct pbe_arrival`: a packet that came. [`NONE`] stands for what its sender did not tell.
+/// `struct pbe_arrival`: a received packet. [`NONE`] stands for values missing in the sender's option.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PbeArrival {
-    /// When, in nanoseconds of the receiver's clock.
+    /// Arrival time in nanoseconds of the receiver's clock.
     pub now: u64,
-    /// When it left, in nanoseconds of the sender's clock.
+    /// Send time in nanoseconds of the sender's clock.
     pub sent: u64,
-    /// That clock shows whole multiples of this, in nanoseconds.
+    /// Resolution of the sender's clock in nanoseconds.
     pub tick: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// The packets that came at once.
+    /// Number of packets received at once.
     pub packets: u64,
     /// RTprop in nanoseconds.
     pub rtprop: u64,
@@ -27,16 +27,16 @@ pub struct PbeArrival {
     pub pacing: u64,
     /// Whether the sender is in its linear start.
     pub starting: u32,
-    /// Whether the sender told anything.
+    /// Whether the packet carried the sender's option.
     pub has_header: u32,
 }
 
-/// What the feeder knows of the cell at one time: `struct ap_pbe_told` of `intf.h`, and the subframes that were full.
+/// State of the cell at one time: `struct ap_pbe_told` of `intf.h`, and the full subframes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// The words of what is told; the first, the time of writing, is zero.
+    /// The words of `struct ap_pbe_told`; the first word, the time of writing, is zero.
     pub told: [u64; 6],
-    /// A bit for each of the last subframes.
+    /// One bit for each of the last subframes.
     pub full: [u64; LONGEST as usize / 64],
 }
 
@@ -46,7 +46,7 @@ const ELSEWHERE: u64 = 2;
 const EXPLAINS: u64 = 4;
 
 impl Cell {
-    /// `heard` is when the last report came, in nanoseconds of the receiver's clock; zero: never.
+    /// The last argument is the arrival time of the last radio report, in nanoseconds of the receiver's clock; zero: none.
     pub fn new(measured: &Measured, explained: &Explained, heard: u64) -> Cell {
         let (newest, full) = explained.full_subframes();
         let flags =
@@ -58,20 +58,20 @@ impl Cell {
         Cell { told: [0, heard, rates[0], rates[1], newest, state], full }
     }
 
-    /// A cell of one carrier that gives this rate all the time. Nothing is idle, so that each queue may be its own.
+    /// A cell of one carrier with a constant rate. No PRBs are idle, so that each queue may be the cell's own.
     pub fn constant(rate: Rate, heard: u64) -> Cell {
         let told = [0, heard, rate.as_bps(), rate.as_bps(), 0, 1 << 32];
         Cell { told, full: [0; LONGEST as usize / 64] }
     }
 
-    /// The same where the cell has idle PRBs all the time, so that no queue is its own.
+    /// A cell with a constant rate and idle PRBs, so that no queue is the cell's own.
     pub fn idle(rate: Rate, heard: u64) -> Cell {
         let mut cell = Cell::constant(rate, heard);
         cell.told[5] |= IDLE | ELSEWHERE;
         cell
     }
 
-    /// The whole array.
+    /// The complete array.
     fn feed(&self) -> sys::PbeFeed {
         let mut words = [0; 30];
         words[2..8].copy_from_slice(&self.told);
@@ -92,19 +92,20 @@ impl PbeReceiver {
         PbeReceiver { words: sys::pbe_receiver(tuning, mss.0) }
     }
 
-    /// A packet came. `flows` are those of the device that receive.
+    /// Processes a received packet. `flows`: number of the device's receiving flows.
     pub fn on_packet(&mut self, arrival: &PbeArrival, cell: &Cell, flows: u64) {
         sys::pbe_receiver_packet(&mut self.words, arrival, &cell.feed(), flows);
     }
 
-    /// What an ACK that leaves now tells.
+    /// The feedback of an ACK that is sent now.
     pub fn tell(&self, cell: &Cell, flows: u64, now: Time) -> PbeFed {
         sys::pbe_receiver_tell(&self.words, &cell.feed(), flows, now.as_nanos())
     }
 }
 
-/// What the sender's kernel writes on data, as the receiver's reads it: whether it starts, RTprop in nanoseconds and the
-/// pacing rate in bit/s, or [`NONE`]; `has_us`: its time stamps are in microseconds.
+/// Writes the option on data as the sender's kernel does, and reads it as the receiver's kernel does: whether the sender is
+/// in its start, RTprop in nanoseconds and the pacing rate in bit/s, or [`NONE`]. `has_us`: the time stamps are in
+/// microseconds.
 pub fn header(starting: bool, has_us: bool, rtprop: u64, pacing: u64) -> PbeArrival {
     let mut arrival = PbeArrival { rtprop: NONE, pacing: NONE, ..PbeArrival::default() };
     sys::pbe_header_read(&mut arrival, sys::pbe_header_write(starting, has_us, rtprop, pacing));
@@ -142,7 +143,7 @@ mod tests {
             for (subframe, &idle) in idle.iter().enumerate() {
                 explained.on_report(subframe as u64, f64::from(idle), 100);
             }
-            // A sender, and a cell that is elsewhere: one late packet in a row, over a span of nothing, is enough.
+            // A scheme without a minimum time, and a bottleneck outside the cell: a single late packet is enough.
             let spec = SchemeSpec::parse("pbe:npkt_least_ms=0").unwrap();
             let eager = PbeTuning::new(&Tuning::read(spec.options()).unwrap()).unwrap();
             let mut twin = PbeReceiver::new(&eager, Bytes(1500));

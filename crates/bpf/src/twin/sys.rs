@@ -1,4 +1,4 @@
-//! The calls of C.
+//! Bindings of the C functions in `host.c`.
 #![allow(unsafe_code)]
 
 use super::active::{AppFlow, Seen};
@@ -95,7 +95,7 @@ pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
     unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
 }
 
-/// `struct ap_host` in which no flow is active yet.
+/// `struct ap_host` without active flows.
 pub fn active() -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_active_words() };
@@ -108,12 +108,12 @@ pub fn active_sends(state: &mut [u64], last: u64, now: u64) -> u64 {
     unsafe { ap_host_active_sends(state.as_mut_ptr(), last, now) }
 }
 
-/// `struct active_app` in which no flow is active yet.
+/// `struct active_app` without active flows.
 pub fn app() -> Box<[u64]> {
     vec![0; active().len() + 1].into_boxed_slice()
 }
 
-/// `active_sends` and `active_app_sends`. `before` is what the flow was of, if that is not `app` and is known.
+/// `active_sends` and `active_app_sends`. `before`: the flow's previous application, if it is known and is not `app`.
 pub fn apps_sends(
     [host, apps]: [&mut [u64]; 2],
     flow: &mut AppFlow,
@@ -124,7 +124,7 @@ pub fn apps_sends(
     let is_same = flow.app == name;
     let before = before.map_or(std::ptr::null_mut(), <[u64]>::as_mut_ptr);
     // SAFETY: `host` and `apps` are from `active`, `app` and `before` from `app`; `flow` has the layout of C (a test
-    // compares them). All are borrowed for this call only, and C takes an absent `before`.
+    // compares them). All are borrowed for this call only, and C accepts a null `before`.
     unsafe {
         ap_host_apps_sends(
             host.as_mut_ptr(),
@@ -159,12 +159,12 @@ pub fn split(policy: u32, seen: &Seen) -> [u64; 2] {
     out
 }
 
-/// `struct window` of a new download. The next two functions take what this one returned.
+/// `struct window` of a new download, for the next two functions.
 pub fn window() -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_window_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
-    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
     unsafe { ap_host_window_init(state.as_mut_ptr()) };
     state
 }
@@ -187,7 +187,7 @@ pub fn window_of(
     unsafe { ap_host_window(state.as_mut_ptr(), tuning, now, mss, sampled, part.as_ptr()) }
 }
 
-/// The active flows, and until when that is so.
+/// The number of active flows, and the time until which it is valid.
 pub fn active_flows(state: &[u64]) -> [u64; 2] {
     let mut out = [0; 2];
     // SAFETY: `state` is from `active`; C writes two words.
@@ -195,12 +195,12 @@ pub fn active_flows(state: &[u64]) -> [u64; 2] {
     out
 }
 
-/// `struct biscay` of a new flow. Every other function takes what this one returned.
+/// `struct biscay` of a new flow, for the other functions of BISCAY.
 pub fn biscay(tuning: &KernelTuning, mss: u64) -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_biscay_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
-    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
     unsafe { ap_host_biscay_init(state.as_mut_ptr(), tuning, mss) };
     state
 }
@@ -244,12 +244,12 @@ pub fn bytes_of_morc(tuning: &MorcTuning) -> &[u8] {
     unsafe { std::slice::from_raw_parts(bytes, size_of::<MorcTuning>()) }
 }
 
-/// `struct morc` of a new flow. Every other function takes what this one returned.
+/// `struct morc` of a new flow, for the other functions of MORC.
 pub fn morc(tuning: &MorcTuning, mss: u64) -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_morc_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
-    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
     unsafe { ap_host_morc_init(state.as_mut_ptr(), tuning, mss) };
     state
 }
@@ -290,7 +290,7 @@ pub fn morc_after_loss(state: &mut [u64]) {
     unsafe { ap_host_morc_after_loss(state.as_mut_ptr()) };
 }
 
-/// Phase, window, pacing rate, and whether it competes.
+/// Phase, window, pacing rate, and whether the flow competes.
 pub fn morc_answer(state: &[u64]) -> [u64; 4] {
     let mut out = [0; 4];
     // SAFETY: `state` is from `morc`; C writes four numbers.
@@ -298,17 +298,17 @@ pub fn morc_answer(state: &[u64]) -> [u64; 4] {
     out
 }
 
-/// `struct ibbr` of a new flow. Every other function takes what this one returned.
+/// `struct ibbr` of a new flow, for the other functions of BBR.
 pub fn bbr(mss: u64) -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_bbr_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
-    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
     unsafe { ap_host_bbr_init(state.as_mut_ptr(), mss) };
     state
 }
 
-/// Sets the number that the next cycle begins with. Returns how many were used.
+/// Sets the start phase of the next cycle. Returns the total number of phases used.
 pub fn bbr_random(state: &mut [u64], random: u64) -> u64 {
     // SAFETY: `state` is from `bbr`, and borrowed for this call only.
     unsafe { ap_host_bbr_random(state.as_mut_ptr(), random) }
@@ -340,17 +340,17 @@ pub fn bbr_answer(state: &[u64]) -> [u64; 3] {
     out
 }
 
-/// `struct pbe` of a new flow. Every other function takes what this one returned.
+/// `struct pbe` of a new flow, for the other functions of PBE-CC's sender.
 pub fn pbe(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_pbe_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
-    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
     unsafe { ap_host_pbe_init(state.as_mut_ptr(), tuning, mss) };
     state
 }
 
-/// Sets the numbers that the next cycles begin with. Returns how many were used.
+/// Sets the start phases of the next cycles. Returns the total number of phases used.
 pub fn pbe_random(state: &mut [u64], random: u64) -> u64 {
     // SAFETY: `state` is from `pbe`, and borrowed for this call only.
     unsafe { ap_host_pbe_random(state.as_mut_ptr(), random) }
@@ -416,12 +416,12 @@ pub fn pbe_header_read(arrival: &mut PbeArrival, contents: [u8; 4]) {
     unsafe { ap_host_pbe_header_read(arrival, contents.as_ptr()) };
 }
 
-/// `struct pbe_receiver` of a new flow. The other functions of receivers take what this one returned.
+/// `struct pbe_receiver` of a new flow, for the other functions of the receiver.
 pub fn pbe_receiver(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
     // SAFETY: it takes nothing and returns a number.
     let words = unsafe { ap_host_pbe_receiver_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
-    // SAFETY: the memory is as large as C says, zero, and aligned for its 64-bit members.
+    // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
     unsafe { ap_host_pbe_receiver_init(state.as_mut_ptr(), tuning, mss) };
     state
 }
@@ -486,7 +486,7 @@ pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
     unsafe { ap_host_scaled(value, num, den) }
 }
 
-/// Sizes and offsets of what both sides share.
+/// Sizes and offsets of the layouts that C and Rust share.
 #[cfg(test)]
 pub fn layout() -> [u64; 33] {
     let mut out = [0; 33];

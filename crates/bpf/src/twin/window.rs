@@ -1,4 +1,4 @@
-//! The window that a device advertises to a sender that knows nothing of BISCAY, as the kernel computes it.
+//! The window that a device advertises to a sender without BISCAY, as the kernel computes it.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ impl Window {
         Window { words: sys::window(), tuning }
     }
 
-    /// Data arrives that answers an ACK of a round trip ago.
+    /// Data arrived that echoes the time stamp of an ACK, sent one round trip ago.
     pub fn on_echo(&mut self, now: Time, rtt: Duration) {
         sys::window_echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
     }
 
-    /// The window, in bytes of packets of `mss`, for this part of the device's bandwidth: numerator and denominator. `None`:
-    /// the sender is not limited.
+    /// The window, in bytes of packets of `mss`, for this part (numerator and denominator) of the device's bandwidth.
+    /// `None`: the sender is not limited.
     pub fn get(&mut self, now: Time, mss: Bytes, sampled: Option<Rate>, part: [u64; 2]) -> Option<Bytes> {
         let sampled = sampled.map_or(NONE, Rate::as_bps);
         let window = sys::window_of(&mut self.words, &self.tuning, (now.as_nanos(), mss.0), sampled, part);

@@ -1,5 +1,5 @@
-//! What the tests of the twins share: traces of built-in scenarios, and of arbitrary paths.
-// Each test uses what it needs.
+//! Helpers for tests of the C ports: traces of built-in scenarios, and of arbitrary paths.
+// Each test uses only some of them.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use airpace_core::{Bytes, Rate, Rider, Streams, Time};
 use airpace_sim::{Scenario, ScenarioError};
 use proptest::prelude::*;
 
-/// Collects what a controller is told.
+/// Records the events of a controller.
 fn tape() -> (Arc<Mutex<Vec<Entry>>>, Tape) {
     let entries = Arc::new(Mutex::new(vec![]));
     let kept = Arc::clone(&entries);
@@ -27,7 +27,7 @@ fn taken(entries: &Mutex<Vec<Entry>>) -> Vec<Entry> {
     std::mem::take(&mut *entries.lock().unwrap())
 }
 
-/// A scenario with a given length, or with its own if that is too short for it.
+/// A scenario with a given length, or with its own length if the given one is too short for it.
 pub fn load(name: &str, text: &str, seconds: &str) -> Scenario {
     changed(name, text, &[("duration_s", seconds)]).or_else(|_| Scenario::load(text, name, &[])).unwrap()
 }
@@ -40,11 +40,11 @@ pub fn changed(name: &str, text: &str, sets: &[(&str, &str)]) -> Result<Scenario
 
 /// The trace of one flow.
 pub struct Trace {
-    /// The flow's place in its scenario.
+    /// The flow's index in its scenario.
     pub flow: usize,
     /// The size of its packets.
     pub mss: Bytes,
-    /// What its controller was told, and answered.
+    /// Its controller's events and decisions.
     pub entries: Vec<Entry>,
 }
 
@@ -53,12 +53,12 @@ pub fn traced(name: &str, text: &str, scheme: &str, seconds: &str) -> Option<Tra
     trace_of(&load(name, text, seconds), scheme)
 }
 
-/// The last flow of a scenario that gets the scheme under test.
+/// Index of the last flow in a scenario that uses the scheme under test.
 pub fn their_flow(scenario: &Scenario, spec: &SchemeSpec) -> Option<usize> {
     (0..scenario.flow.len()).rev().find(|&flow| scenario.scheme_of(flow, spec).text() == spec.text())
 }
 
-/// The same of a scenario that is read already.
+/// The trace of the last flow of a scenario under `scheme`.
 pub fn trace_of(scenario: &Scenario, scheme: &str) -> Option<Trace> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let prepared = scenario.prepare().unwrap();
@@ -83,12 +83,12 @@ pub struct Step {
     lost: bool,
     silence: bool,
     app_limited: bool,
-    /// What PBE-CC's receiver says: no capacity, internet, not fresh, clear, a new carrier, nothing.
+    /// Flags of PBE-CC's feedback: no capacity, internet, not fresh, clear, a new carrier, no feedback.
     says: [bool; 6],
 }
 
 impl Step {
-    /// What BISCAY's receiver tells.
+    /// Feedback of BISCAY's receiver.
     fn biscay(&self) -> Rider {
         let feedback = biscay::feedback::Feedback {
             timestamp: 0,
@@ -99,7 +99,7 @@ impl Step {
         feedback.write()
     }
 
-    /// What PBE-CC's receiver tells; `activations` counts those of the steps before.
+    /// Feedback of PBE-CC's receiver; `activations` counts the activations of previous steps.
     fn pbe(&self, activations: &mut u8) -> Rider {
         let [no_capacity, internet, is_stale, clear, activated, nothing] = self.says;
         if nothing {
@@ -121,7 +121,9 @@ impl Step {
     }
 }
 
-/// Times are in nanoseconds, so that none is exactly a threshold, where doubles fall to either side. Rates of up to 90 Mbit/s and shares from a tenth: the device's bandwidth that follows is below the kernel's bound.
+/// Times are in nanoseconds, so that they rarely equal a threshold, where doubles may be rounded to either side of it.
+/// Rates are up to 90 Mbit/s and shares at least a tenth: the resulting bandwidth of the device is below the kernel's
+/// bound.
 pub fn step() -> impl Strategy<Value = Step> {
     let amounts = (0u64..40_000_000, 0u64..12, 1u64..9);
     let path = (
@@ -157,11 +159,11 @@ pub fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// The flags of a step in its text, in the order of [`Step::says`] from the fourth on.
+/// The flags of a step in its text; those of [`Step::says`] start at the fourth.
 const FLAGS: [char; 9] = ['l', 's', 'a', 'C', 'I', 'F', 'K', 'N', 'E'];
 
-/// Steps that were drawn once, and the size of packets, from their text in `tests/drawn`: [`to_text`] writes it. A line
-/// without the last three cells reports nothing of a radio.
+/// Reads randomly drawn steps and the packet size from a text in `tests/drawn`, in the format of [`to_text`]. A line
+/// without the last three cells contains no radio report.
 pub fn drawn(text: &str) -> (Vec<Step>, Bytes) {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let mss = lines.next().and_then(|line| line.strip_prefix("mss ")).expect("the first line has the mss");
@@ -191,7 +193,7 @@ pub fn drawn(text: &str) -> (Vec<Step>, Bytes) {
     (lines.map(step).collect(), Bytes(number(mss)))
 }
 
-/// The text of steps: for a file in `tests/drawn`.
+/// The text of steps, for a file in `tests/drawn`.
 pub fn to_text(steps: &[Step], mss: Bytes) -> String {
     let mut text = format!("mss {}\n", mss.0);
     for step in steps {
@@ -217,12 +219,12 @@ pub fn to_text(steps: &[Step], mss: Bytes) -> String {
     text
 }
 
-/// Shifts of times that decide a tie otherwise, in ns.
+/// Time shifts that resolve a tie, in ns.
 const NUDGES_NS: [u64; 5] = [101, 211, 307, 401, 503];
 
-/// Compares the twins over steps. A difference that is gone when every step is some hundred nanoseconds longer is a tie: an
-/// ACK came within a few nanoseconds of a threshold that follows from a rate, which is a double in Rust and whole bit/s in
-/// C. Either answer is right then.
+/// Compares the Rust controller with its C port over steps. A difference that disappears when every step is a few hundred
+/// nanoseconds longer is a tie: an ACK arrived within a few nanoseconds of a threshold that depends on a rate, which is a
+/// double in Rust and an integer (bit/s) in C. Either decision is then correct.
 pub fn unless_tie<T>(
     steps: &[Step],
     mss: Bytes,
@@ -243,7 +245,7 @@ pub fn unless_tie<T>(
     agreed.ok_or_else(|| unlike.clone())
 }
 
-/// A controller in Rust, told these steps.
+/// A controller in Rust, driven by these steps.
 pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let setup = Setup { mss, rng: Streams::new(1).stream("twins") };
@@ -292,7 +294,7 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
         let Some(&(_, prior_delivered)) = taken.last() else { continue };
         let acked = Bytes(mss.0 * taken.len() as u64);
         (inflight, delivered) = (inflight - acked, delivered + acked);
-        // The first ACK of a connection always has one.
+        // The first ACK of a connection always has a round-trip time.
         let latest =
             step.rtt_ns.or((prior_delivered == Bytes::ZERO).then_some(50_000_000)).map(Duration::from_nanos);
         least = least.min(latest.unwrap_or(least));

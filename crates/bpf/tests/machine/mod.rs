@@ -1,5 +1,5 @@
-//! What the tests of the programs in this machine's kernel share.
-// Each test uses what it needs.
+//! Helpers for tests of the programs in this machine's kernel.
+// Each test uses only some of them.
 #![allow(dead_code)]
 
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Names of congestion controls belong to the whole machine, so the tests of a file take turns.
+/// Names of congestion controls are global to the machine, so the tests of a file run one after another.
 static TURN: Mutex<()> = Mutex::new(());
 
 pub fn biscay() -> Part {
@@ -39,7 +39,7 @@ pub fn biscay() -> Part {
     Part::Biscay(tuning.expect("the kernel knows the defaults"))
 }
 
-/// BISCAY for downloads, with these options beside its own.
+/// BISCAY for downloads, with these options in addition to its own.
 pub fn relay(options: &str) -> Part {
     let spec = SchemeSpec::parse(&format!("biscay@window{options}")).unwrap();
     let tuning = KernelTuning::new(&Tuning::read(spec.options()).unwrap());
@@ -58,18 +58,18 @@ pub fn pbe() -> Part {
     Part::Pbe(tuning.expect("the kernel knows the defaults"))
 }
 
-/// Loads a scheme, if this machine takes it.
+/// Loads a scheme, if this machine supports it.
 pub fn loaded(part: &Part) -> Option<(Kernel, MutexGuard<'static, ()>)> {
     let turn = turn();
     load(part).map(|kernel| (kernel, turn))
 }
 
-/// Nobody else of this file loads anything while the result lives.
+/// Locks out the other tests of this file for the lifetime of the result.
 pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Loads a scheme in one's turn, if this machine takes it.
+/// Loads a scheme while the caller holds the lock, if this machine supports it.
 pub fn load(part: &Part) -> Option<Kernel> {
     match Kernel::load(part) {
         Ok(kernel) => Some(kernel),
@@ -104,7 +104,7 @@ mod sys {
     }
 }
 
-/// Has the kernel pace a socket at `most` and no faster, whatever its congestion control says: in payload.
+/// Limits the kernel's pacing of a socket to the payload rate `most`, independent of its congestion control.
 #[allow(unsafe_code)]
 pub fn pace_at_most(socket: &impl AsRawFd, most: Rate) -> std::io::Result<()> {
     let bytes = u32::try_from(most.as_bps() / 8).map_err(std::io::Error::other)?;
@@ -113,7 +113,7 @@ pub fn pace_at_most(socket: &impl AsRawFd, most: Rate) -> std::io::Result<()> {
     if code == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// A flow over the loopback that goes on until it is dropped.
+/// A flow over the loopback that sends until it is dropped.
 pub struct Flow {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -134,16 +134,16 @@ impl Flow {
     }
 
     pub fn of(sender: TcpStream, receiver: TcpStream) -> Flow {
-        // Far less than a loopback carries: other tests run at the same time.
+        // Far below the loopback's capacity: other tests run at the same time.
         Flow::paced(sender, receiver, 20_000)
     }
 
-    /// Some more than a millisecond lies between two of these many bytes.
+    /// Sends pieces of this many bytes, with slightly more than a millisecond between two pieces.
     pub fn paced(sender: TcpStream, receiver: TcpStream, bytes: usize) -> Flow {
         Flow::paused(sender, receiver, bytes, Duration::from_millis(1))
     }
 
-    /// A flow that sends all that its congestion control lets it.
+    /// A flow that sends as much as its congestion control allows.
     pub fn greedy(sender: TcpStream, receiver: TcpStream) -> Flow {
         Flow::paused(sender, receiver, 20_000, Duration::ZERO)
     }
@@ -167,7 +167,7 @@ impl Flow {
         Flow { stop, threads: vec![std::thread::spawn(writes), std::thread::spawn(reads)], received }
     }
 
-    /// Waits until a megabyte more has arrived.
+    /// Waits until another megabyte has arrived.
     pub fn goes_on(&self) {
         let before = *self.received.lock().unwrap();
         wait_until("a flow goes on", || *self.received.lock().unwrap() >= before + 1_000_000);
@@ -181,8 +181,8 @@ impl Drop for Flow {
     }
 }
 
-/// Asks again and again, and says what never came: a test that hangs says nothing. So many times are minutes, which is far
-/// more than a busy machine needs.
+/// Polls a condition, and panics with `what` if it never holds, because a hanging test reports nothing. The limit is
+/// several minutes, far more than a busy machine needs.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..200_000 {
         if is_so() {
@@ -197,7 +197,7 @@ pub fn mbps(mbps: f64) -> Told {
     Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None }
 }
 
-/// Feeds until the totals are as wanted.
+/// Writes the feed until the totals meet the condition.
 pub fn feed_until(kernel: &Kernel, mut feed: Option<(&mut Feed, Told)>, is_enough: impl Fn(&Totals) -> bool) {
     wait_until("totals as wanted", || {
         feed.iter_mut().for_each(|(feed, told)| feed.tell(told));
@@ -205,7 +205,7 @@ pub fn feed_until(kernel: &Kernel, mut feed: Option<(&mut Feed, Told)>, is_enoug
     });
 }
 
-/// Tells the same all the time, until it is dropped.
+/// Writes the same record all the time, until it is dropped.
 pub struct Feeding {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -233,7 +233,7 @@ impl Drop for Feeding {
     }
 }
 
-/// What the kernel holds of ours, whoever loaded it.
+/// Objects of this crate in the kernel, whichever process loaded them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InKernel {
     pub maps: usize,
@@ -242,7 +242,7 @@ pub struct InKernel {
 }
 
 impl InKernel {
-    /// What it holds when it has freed what other tests left: nothing has changed for half a second.
+    /// The objects after the kernel has freed those of other tests: their number has not changed for half a second.
     pub fn settled() -> InKernel {
         let (mut seen, mut same) = (InKernel::count(), 0);
         while same < 10 {
@@ -255,7 +255,7 @@ impl InKernel {
     }
 
     pub fn count() -> InKernel {
-        // What the schemes consist of, as they were compiled.
+        // Names of the schemes' programs and maps, as compiled.
         let [mut programs, mut maps] = [vec![], vec![]];
         for part in [biscay(), relay(""), morc(), pbe()] {
             let [more_programs, more_maps] = part.names().expect("they were compiled");
@@ -276,7 +276,8 @@ impl InKernel {
         }
     }
 
-    /// Waits until it holds no more than it did. The kernel frees what the last flow held some time after it has ended.
+    /// Waits until the kernel holds no more objects than before. The kernel frees the last flow's objects some time after
+    /// its end.
     pub fn comes_again(&self) {
         let mut seen = InKernel::count();
         for _ in 0..6_000 {
@@ -290,7 +291,7 @@ impl InKernel {
     }
 }
 
-/// A control group with this process in it, for as long as this value lives.
+/// A control group that contains this process, for the lifetime of this value.
 pub struct Group {
     mounted: PathBuf,
     before: PathBuf,
@@ -331,7 +332,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one, if this user may. `what` tells it from others of this program.
+    /// Creates a namespace, if this user may. `what` distinguishes it from others of this process.
     pub fn new(what: &str) -> Option<Namespace> {
         let name = format!("airpace-{what}-{}", std::process::id());
         if let Err(said) = ip(&["netns", "add", &name]) {
@@ -347,7 +348,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Does something in a thread that has entered it. Sockets that are made there stay in it.
+    /// Runs `work` in a thread that has entered the namespace. Sockets that it creates stay in the namespace.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let file = File::open(format!("/run/netns/{}", self.name)).unwrap();
         std::thread::scope(|scope| {
@@ -360,7 +361,7 @@ impl Namespace {
         })
     }
 
-    /// Removes it: the kernel keeps it as long as sockets are in it.
+    /// Removes the namespace: the kernel keeps it as long as it contains sockets.
     pub fn remove(&mut self) {
         if std::mem::take(&mut self.is_there) {
             ip(&["netns", "del", &self.name]).unwrap();
@@ -388,7 +389,7 @@ pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
     Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Two namespaces with a wire between them.
+/// Two namespaces with a link between them.
 pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
     let ends = [Namespace::new("here")?, Namespace::new("there")?];
     let names = ends.each_ref().map(Namespace::name);
@@ -401,13 +402,13 @@ pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
     Some(ends)
 }
 
-/// What each of many flows sends in one go, in bytes: more than its first window.
+/// Bytes that each of many flows sends at once: more than its first window.
 pub const PIECE: usize = 20_000;
 
-/// A flow that says nothing for so long stands still.
+/// Time without data after which a flow counts as stalled.
 pub const STILL: Duration = Duration::from_secs(60);
 
-/// Whether this program may have so many files open.
+/// Whether this process may have this many files open.
 pub fn may_open(files: u64) -> bool {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= files) {
@@ -430,7 +431,7 @@ pub fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStre
     (sender, receiver)
 }
 
-/// Each sender sends a piece, and each receiver gets it.
+/// Each sender sends a piece, and each receiver receives it.
 pub fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
     let mut piece = vec![7; PIECE];
     for (sender, _) in &mut *pairs {
