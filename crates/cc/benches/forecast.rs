@@ -1,4 +1,4 @@
-//! What one tick of Sprout's receiver costs: the model moves, takes in a count, and makes a forecast.
+//! Cost of one tick of Sprout's receiver: the model moves, processes a count, and makes a forecast.
 //!
 //! `cargo bench -p airpace-cc --bench forecast`
 

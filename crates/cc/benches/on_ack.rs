@@ -1,8 +1,7 @@
-//! What one ACK costs, on a flow that fills a 100 Mbit/s link.
+//! Cost of one ACK, on a flow that fills a 100 Mbit/s link.
 //!
-//! `controller`: what the scheme itself does per ACK, including the packet that the ACK releases (`on_sent`,
-//! `on_ack`, `control`, `next_timer`; `on_timer` where due). `endpoint`: the same, with all that the transport does
-//! around it.
+//! `controller`: cost of the scheme itself per ACK, including the packet that the ACK releases (`on_sent`, `on_ack`,
+//! `control`, `next_timer`; `on_timer` if due). `endpoint`: the same including the transport.
 //!
 //! `cargo bench -p airpace-cc --bench on_ack`
 
@@ -26,9 +25,9 @@ const RATE: Rate = Rate::from_bps(100_000_000);
 const DELAY: Duration = Duration::from_millis(40);
 /// The delay of a full queue.
 const BUFFER: Duration = Duration::from_millis(40);
-/// ACKs per measurement: a few, so that reading the clock does not count.
+/// Number of ACKs per measurement: a few, so that reading the clock is negligible.
 const BATCH: usize = 32;
-/// An ACK waits no longer than this to be measured with others: the sender may need it to continue.
+/// Maximum time for which an ACK waits to be measured together with others: the sender may need it to continue.
 const PATIENCE: Duration = Duration::from_millis(4);
 
 fn ends(scheme: &str) -> Ends {
@@ -113,7 +112,7 @@ impl Flow {
         }
     }
 
-    /// Takes in the ACKs that have arrived.
+    /// Processes the ACKs that have arrived.
     fn acknowledge(&mut self) {
         for (now, frame) in &self.frames {
             black_box(self.sender.on_ack(*now, frame)).expect("a proper ACK");
@@ -131,7 +130,7 @@ enum Event {
     Timer(Time),
 }
 
-/// A controller that records its calls, so that they can be repeated for its twin.
+/// A controller that records its calls, so that they can be repeated for a second instance.
 struct Scribe {
     controller: Box<dyn Controller>,
     told: Arc<Mutex<Vec<Event>>>,
@@ -188,7 +187,7 @@ impl Controller for Scribe {
     }
 }
 
-/// Repeats the controller's calls for its twin. Returns how many ACKs were among them.
+/// Repeats the recorded calls for a second instance. Returns the number of ACKs among them.
 fn tell(twin: &mut dyn Controller, told: &[Event]) -> u64 {
     let mut acks = 0;
     for told in told {
@@ -234,7 +233,7 @@ fn bench<S>(
     });
 }
 
-/// Whether the scheme does something on an ACK. An Oracle does not.
+/// Whether the scheme reacts to ACKs. An Oracle does not.
 fn works_from_acks(scheme: &Scheme) -> bool {
     ends(scheme.name).controller.sees() != Sees::Truth
 }

@@ -1,4 +1,4 @@
-//! ACK traces: all that the controller of one flow was told, and what it answered. One line of text for each event.
+//! ACK traces: all events that the controller of one flow receives, and its outputs. One line of text per event.
 //!
 //! ```text
 //! airpace-ack-trace 1 biscay 1500                  format, version, scheme, MSS in bytes
@@ -12,12 +12,12 @@
 //! … = 30000 12000000 Startup                       cwnd in bytes, pacing rate in bit/s, state
 //! ```
 //!
-//! A line begins with the time in nanoseconds. It ends with `=` and the controller's answer if that has changed; the
-//! answer of a line without `=` is the last one. `-` stands for what is not known. Times, amounts and rates are whole
-//! numbers, so that a reader in C needs no floating point.
+//! A line starts with the time in nanoseconds. It ends with `=` and the controller's output if that has changed;
+//! without `=`, the output is unchanged. `-` stands for an unknown value. Times, amounts and rates are integers, so
+//! that a reader in C needs no floating point.
 //!
-//! The bandwidth on a `radio` line is what BISCAY's device computes from its radio's reports
-//! ([`CellularBandwidth`]): a controller in a kernel does not see reports, but this value in shared memory.
+//! The bandwidth on a `radio` line is the one that BISCAY's device computes from its radio's reports
+//! ([`CellularBandwidth`]). A controller in a kernel does not receive reports; it reads this value from shared memory.
 //!
 //! Chosen: the layout.
 
@@ -39,68 +39,68 @@ pub use text::{Header, ParseError, Reader};
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When, by the controller's clock.
+    /// Time of the event by the controller's clock.
     pub time: Time,
-    /// What the controller was told.
+    /// The event that the controller received.
     pub told: Told,
-    /// What it answered, if that differs from its last answer.
+    /// The controller's output, if it differs from its last output.
     pub answer: Option<Answer>,
 }
 
-/// What a controller was told.
+/// An event that a controller received.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
-    /// A packet left.
+    /// A packet was sent.
     Sent {
-        /// Its number.
+        /// The packet number.
         number: u64,
-        /// Its size.
+        /// The packet's size on the wire.
         bytes: Bytes,
         /// Bytes outstanding, this packet included.
         inflight: Bytes,
-        /// Whether the application had no more to send after it.
+        /// Whether the application had no more data to send after it.
         app_limited: bool,
     },
     /// An acknowledgement of new packets.
     Acked(Acked),
     /// Packets were declared lost.
     Lost {
-        /// Their numbers.
+        /// Numbers of the lost packets.
         numbers: Numbers,
-        /// Their bytes.
+        /// Bytes declared lost.
         lost: Bytes,
         /// Bytes outstanding before the loss was detected.
         prior_inflight: Bytes,
-        /// Bytes outstanding afterwards.
+        /// Bytes outstanding after the loss.
         inflight: Bytes,
         /// Next packet number to be sent.
         next_number: u64,
-        /// How it was detected.
+        /// How the loss was detected.
         cause: LossCause,
     },
-    /// The sender's own radio reported.
+    /// The radio of the sender's device sent a report.
     Radio {
         /// The device's bandwidth; `None` if it is unknown.
         bandwidth: Option<Rate>,
-        /// The rate of the most that was granted in a frame of 10 ms so far.
+        /// The maximum rate granted in a frame of 10 ms up to now.
         burst: Rate,
-        /// What waits in the device.
+        /// Bytes queued in the device.
         queue: Bytes,
     },
-    /// What the sender's device knows about its flows has changed.
+    /// The sender's device reported a change in its flows.
     Device(DeviceFlows),
-    /// Feedback on an acknowledgement of nothing new.
+    /// Feedback on an acknowledgement that acknowledged no new packet.
     Feedback(Rider),
-    /// The instant that the controller had asked for.
+    /// The time that the controller had requested was reached.
     Timer,
 }
 
-/// Numbers of packets: ranges with both ends, by rising number.
+/// Packet numbers as ranges with both ends included, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(Vec<(u64, u64)>);
 
 impl Numbers {
-    /// The numbers of `packets`, which come by rising number.
+    /// The numbers of `packets`, which are in ascending order.
     fn of(packets: &[SentPacket]) -> Numbers {
         let mut ranges: Vec<(u64, u64)> = vec![];
         for &SentPacket { number, .. } in packets {
@@ -126,13 +126,13 @@ impl Numbers {
 /// An acknowledgement, as in [`Ack`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acked {
-    /// The packets.
+    /// The acknowledged packets.
     pub numbers: Numbers,
-    /// Their bytes.
+    /// Bytes newly acknowledged.
     pub acked: Bytes,
-    /// Bytes outstanding before.
+    /// Bytes outstanding before the ACK.
     pub prior_inflight: Bytes,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after the ACK.
     pub inflight: Bytes,
     /// Next packet number to be sent.
     pub next_number: u64,
@@ -142,11 +142,11 @@ pub struct Acked {
     pub smoothed: Duration,
     /// Mean deviation of round-trip times.
     pub variation: Duration,
-    /// Least round-trip time of the connection.
+    /// Minimum round-trip time of the connection.
     pub least: Duration,
     /// Delivery rate.
     pub rate: Option<Rate>,
-    /// Bytes delivered so far.
+    /// Bytes delivered since the start of the flow.
     pub delivered: Bytes,
     /// Bytes delivered when the newest packet left.
     pub prior_delivered: Bytes,
@@ -154,15 +154,15 @@ pub struct Acked {
     pub interval: Duration,
     /// Whether the sender was application limited when the newest packet left.
     pub app_limited: bool,
-    /// The same of any of its packets.
+    /// Whether the sender was application limited when any of the ACK's packets left.
     pub any_app_limited: bool,
     /// Bytes declared lost since the sample's packet left.
     pub lost: Bytes,
-    /// Whether the congestion window was what last stopped the sender.
+    /// Whether the congestion window last stopped the sender.
     pub cwnd_limited: bool,
     /// Packets newly reported as marked.
     pub ce: u64,
-    /// What the receiver half said; empty if nothing.
+    /// Feedback of the scheme's receiver; empty if there is none.
     pub feedback: Rider,
 }
 
@@ -192,7 +192,7 @@ impl Acked {
     }
 }
 
-/// What a controller answered.
+/// The output of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Congestion window.
@@ -203,15 +203,15 @@ pub struct Answer {
     pub state: String,
 }
 
-/// Where entries go.
+/// The consumer of trace entries.
 pub type Tape = Box<dyn FnMut(&Entry) + Send>;
 
-/// A controller that writes down what it is told and what it answers. It does not change either.
+/// A controller that records the events and outputs of another one. It changes neither.
 pub struct Traced {
     inner: Box<dyn Controller>,
     tape: Tape,
     feed: CellularBandwidth,
-    /// The latest instant that it was told of.
+    /// The latest time among the events.
     now: Time,
     device: Option<DeviceFlows>,
     inspect: Inspect,
@@ -248,7 +248,8 @@ impl Traced {
     }
 }
 
-/// How BISCAY's device computes the bandwidth under the options of `spec`; by default under those of another scheme.
+/// The settings with which BISCAY's device computes the bandwidth under the options of `spec`; for other schemes, the
+/// default settings.
 fn determination(spec: &SchemeSpec) -> Determination {
     let own = Some(spec.options()).filter(|_| std::ptr::eq(spec.scheme(), &crate::biscay::SCHEME));
     let defaults = Options::defaults(&crate::biscay::SCHEME);

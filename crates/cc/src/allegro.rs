@@ -1,15 +1,14 @@
-//! PCC Allegro: it tries rates and moves to those that its utility function rates higher.
+//! PCC Allegro: it tries rates and moves to those for which its utility function is higher.
 //!
-//! Its first utility counts throughput while less than 5 % is lost, and loss beyond that. Random loss therefore does
-//! not lower the rate, but a full queue does. This utility does not contain the delay, so the flow fills any buffer.
-//! Two other utilities contain it.
+//! Its first utility rewards throughput while the loss rate is below 5 %, and penalises higher loss rates. Random loss
+//! therefore does not lower the rate, but a full queue does. This utility does not contain the delay, so the flow fills
+//! any buffer. Two other utilities contain it.
 //!
 //! The learner is [`Climb`].
 //!
 //! Source: Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015
 //!
-//! Differs: a report is exact, because packets carry numbers. No interval after a change of rate needs to be left
-//! out.
+//! Differs: reports are exact, because packets have numbers. No interval after a change of rate needs to be left out.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::pcc::interval::Report;
 use crate::pcc::{Learner, PathView, Pcc, Trial};
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
-/// `allegro`.
+/// The scheme `allegro`.
 pub static SCHEME: Scheme = Scheme {
     name: "allegro",
     summary: "tries a higher and a lower rate and takes the one with more utility; ignores loss below 5 %",
@@ -104,13 +103,13 @@ pub enum Utility {
     ///
     /// Source: Dong et al., NSDI 2015, §4.4.1
     Latency,
-    /// The same with a sigmoid of the ratio of round-trip times.
+    /// As above, with a sigmoid of the ratio of round-trip times.
     ///
     /// Chosen: this reproduces the observed behaviour of the program that Pantheon runs as `pcc`.
     Pantheon,
 }
 
-/// How long intervals are.
+/// Lengths of intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spans {
     /// The time of ten packets, or 1.7 to 2.2 round trips drawn at random.
@@ -128,16 +127,16 @@ pub struct DelayProfile {
     pub utility: Utility,
     /// Steepness at the tolerated loss.
     pub alpha: f64,
-    /// Share of packets that may be lost.
+    /// Share of lost packets that is tolerated.
     pub tolerated_loss: f64,
-    /// How long intervals are.
+    /// Lengths of intervals.
     pub spans: Spans,
-    /// How far the requested rate may be above the sent rate.
+    /// Maximum excess of the requested rate over the sent rate.
     pub cut_back_mbps: Option<f64>,
 }
 
 impl DelayProfile {
-    /// The utility of an interval. If nothing of it arrived, a faster interval has a lower utility.
+    /// The utility of an interval. If nothing arrived, a faster interval has a lower utility.
     pub fn utility(&self, report: &Report) -> f64 {
         let Report { acked_mbps, sent_mbps, loss, rtt_s, previous_rtt_s, .. } = *report;
         let rtt_s = rtt_s.max(1e-4);
@@ -156,12 +155,12 @@ fn sigmoid(y: f64) -> f64 {
     1.0 / (1.0 + libm::exp(y))
 }
 
-/// Allegro's controller.
+/// The controller of Allegro.
 pub fn new(mss: Bytes, rng: Rng, profile: DelayProfile) -> Pcc<Allegro> {
     Pcc::new(mss, Allegro { profile, climb: Climb::new(rng) })
 }
 
-/// Allegro's learner.
+/// The learner of Allegro.
 #[derive(Clone, Debug)]
 pub struct Allegro {
     profile: DelayProfile,

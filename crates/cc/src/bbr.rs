@@ -5,13 +5,13 @@
 //! Startup ──pipe full──▶ Drain ──queue gone──▶ ProbeBW ◀──▶ ProbeRTT (RTprop not renewed for 10 s)
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`model`] | BtlBw, RTprop, rounds |
 //! | [`cycle`] | ProbeBW's phases |
 //! | [`full_pipe`] | the end of Startup |
 //! | [`window`] | the congestion window and recovery |
-//! | [`aggregation`] | room for bunched ACKs |
+//! | [`aggregation`] | window allowance for ACK aggregation |
 //! | [`policer`] | detects token buckets by their loss |
 //!
 //! PBE-CC uses the same [`Bbr`] in its Internet state, with its own [`Tuning`].
@@ -40,7 +40,7 @@ use model::{Ageing, Model, Observed};
 use policer::{Policer, Progress};
 use window::{Target, Window};
 
-/// `bbr`.
+/// The scheme `bbr`.
 pub static SCHEME: Scheme = Scheme {
     name: "bbr",
     summary: "BBRv1 as in Linux: paces at the measured bottleneck bandwidth and probes in an eight-phase cycle",
@@ -62,34 +62,35 @@ fn build(setup: &Setup, _: &Options) -> Result<Ends, SchemeError> {
 /// Source: Linux tcp_bbr.c
 pub const STARTUP_GAIN: f64 = 2.885;
 
-/// Packets of the first window.
+/// Initial window in packets.
 ///
 /// Source: RFC 6928 §2
 const INITIAL_PACKETS: u64 = 10;
 
-/// How long ProbeRTT holds the window at its floor.
+/// Time for which ProbeRTT keeps the window at its minimum.
 ///
 /// Source: Linux tcp_bbr.c
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 
-/// The slack of the window is no more than this many RTprop.
+/// Maximum slack of the window, in multiples of RTprop.
 ///
-/// Chosen: a path with a radio has an RTprop of milliseconds. Where it takes microseconds, bunched ACKs show rates far above
-/// what the path carries, and a slack of milliseconds at such a rate would be a window that overflows any queue.
+/// Chosen: a path with a radio has an RTprop of milliseconds. On a path of microseconds, ACK aggregation yields rate
+/// samples far above the path's capacity. At such a rate, a slack of milliseconds would be a window that overflows any
+/// queue.
 const SLACK_RTPROPS: u32 = 4;
 
-/// What a BBR is made with. The defaults are Linux's.
+/// Parameters of a BBR. The defaults are those of Linux.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// Window in ProbeBW, in bandwidth-delay products.
     pub cwnd_gain: f64,
     /// Time added to RTprop in the window of ProbeBW: delay of the path that is not a queue. At most four times RTprop.
     pub cwnd_slack: Duration,
-    /// Part of BtlBw that is not sent, so that queues vanish in the long run.
+    /// Fraction of BtlBw by which BBR paces slower, so that queues drain in the long run.
     pub pacing_margin: f64,
-    /// How RTprop expires.
+    /// Expiry rule of RTprop.
     pub rtprop: Ageing,
-    /// Whether it looks for a token-bucket policer.
+    /// Whether BBR detects token-bucket policers.
     pub finds_policers: bool,
 }
 
@@ -106,14 +107,14 @@ impl Default for Tuning {
     }
 }
 
-/// How ProbeBW probes; the default is Linux's.
+/// Parameters of ProbeBW's probes; the default is Linux's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// How far above BtlBw a probe tries to go.
+    /// Pacing gain of a probe, relative to BtlBw.
     pub gain: f64,
-    /// The most that it sends.
+    /// Maximum rate of a probe.
     pub cap: Option<Rate>,
-    /// Whether probes go on as long as BtlBw grows by a quarter in each one, as in Startup.
+    /// Whether probes continue as long as BtlBw grows by a quarter in each one, as in Startup.
     pub while_growing: bool,
 }
 
@@ -128,20 +129,20 @@ impl Default for Probe {
 pub enum State {
     /// Searching for the bandwidth, doubling the rate every round.
     Startup,
-    /// Draining what Startup queued.
+    /// Draining the queue that Startup built.
     Drain,
     /// Cruising, with a probe every eight phases.
     ProbeBw(Cycle),
     /// Nearly nothing in flight, to measure RTprop.
     ProbeRtt {
-        /// When the hold ends; `None` until the window has drained.
+        /// End of the hold time; `None` until the window has drained.
         until: Option<Time>,
         /// Whether a round has passed during the hold.
         round_done: bool,
     },
 }
 
-/// The sender's half of BBR.
+/// The controller of BBR.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     tuning: Tuning,
@@ -156,9 +157,9 @@ pub struct Bbr {
     holes: Holes,
     pacing_rate: Rate,
     probe: Probe,
-    /// BtlBw when the last probe began.
+    /// BtlBw at the start of the last probe.
     probed_from: Rate,
-    /// When ProbeRTT last ended.
+    /// End of the last ProbeRTT.
     rtt_probed: Time,
     lost: Bytes,
     lost_at_last_ack: Bytes,
@@ -168,7 +169,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// BBR at the start of a connection.
+    /// The state at the start of a connection.
     pub fn new(mss: Bytes, rng: Rng, tuning: Tuning) -> Bbr {
         let initial = Bytes(INITIAL_PACKETS * mss.0);
         Bbr {
@@ -200,7 +201,7 @@ impl Bbr {
         &self.model
     }
 
-    /// The state.
+    /// The current state.
     pub fn state(&self) -> State {
         self.state
     }
@@ -215,29 +216,29 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth at which it sends: BtlBw, or the policer's rate.
+    /// The bandwidth at which BBR sends: BtlBw, or the policer's rate.
     pub fn bandwidth(&self) -> Rate {
         self.policer.rate().unwrap_or_else(|| self.model.btlbw())
     }
 
-    /// Bytes that the path acknowledges in one go, beyond what BtlBw explains.
+    /// Bytes that the path acknowledges in one burst, beyond those that BtlBw explains.
     pub fn extra_acked(&self) -> Bytes {
         self.aggregation.allowance(self.bandwidth())
     }
 
-    /// How ProbeBW probes from now on.
+    /// Sets the parameters of ProbeBW's probes.
     pub fn set_probe(&mut self, probe: Probe) {
         self.probe = probe;
     }
 
-    /// Takes in one ACK without steering. This keeps the model up to date while another control sends at `rate`.
+    /// Processes one ACK while another controller sends at `rate`. This only keeps the model up to date.
     pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) -> Observed {
-        // The other control's window is not known, but what was in flight was within it.
+        // The other controller's window is not known, but the bytes in flight were within it.
         self.learn(ack, rate, ack.prior_inflight)
     }
 
-    /// Updates the model. The expected delivery rate is the rate at which BBR sends, or `least` if that is more.
-    /// `cwnd` is the most that can be acknowledged at once.
+    /// Updates the model. The expected delivery rate is BBR's bandwidth, or `least` if that is higher. `cwnd` is the
+    /// maximum number of bytes that can be acknowledged at once.
     fn learn(&mut self, ack: &Ack<'_>, least: Rate, cwnd: Bytes) -> Observed {
         self.holes.on_ack(ack);
         let seen = self.model.on_ack(ack);
@@ -249,7 +250,7 @@ impl Bbr {
         seen
     }
 
-    /// Takes over from another control, in ProbeBW at once. `recent`, if given, replaces all earlier samples of
+    /// Takes over from another controller and enters ProbeBW. `recent`, if given, replaces all earlier samples of
     /// BtlBw.
     pub fn enter_probe_bw(&mut self, now: Time, recent: Option<Rate>) {
         if let Some(rate) = recent {
@@ -265,18 +266,20 @@ impl Bbr {
         self.window.set(self.window_target().cwnd);
     }
 
-    /// Takes over from another control to empty the path and measure RTprop, as ProbeRTT does; then it is in ProbeBW.
+    /// Takes over from another controller to drain the path and measure RTprop, as in ProbeRTT; afterwards BBR enters
+    /// ProbeBW.
     pub fn enter_probe_rtt(&mut self, now: Time) {
         self.enter_probe_bw(now, None);
         self.begin_probe_rtt(now);
     }
 
-    /// `recent` replaces all earlier samples of BtlBw: the path has no more.
+    /// Replaces all earlier samples of BtlBw by `recent`, because the path has no more bandwidth.
     pub fn reset_btlbw(&mut self, recent: Rate) {
         self.model.reset_btlbw(recent);
     }
 
-    /// Whether RTprop must be measured again: it was not renewed for the whole window, nor looked for in this time.
+    /// Whether RTprop must be measured again: it was not renewed for the whole window, and there was no ProbeRTT in
+    /// this time.
     pub fn is_rtprop_due(&self, now: Time, seen: Observed) -> bool {
         seen.rtprop_expired && now - self.rtt_probed > model::RTPROP_WINDOW
     }
@@ -341,7 +344,8 @@ impl Bbr {
     }
 
     fn step_cycle(&mut self, before: Cycle, ack: &Ack<'_>, rtprop: Duration, drained: Bytes, lost: bool) {
-        // If the window is smaller than the probe, the probe can never fill the path.
+        // A probe cannot exceed the window, so the window minus one packet suffices as evidence that it has filled the
+        // path.
         let probed = self.inflight_at(self.probe_rate(), 1.0).min(self.window.cwnd() - self.mss);
         let mut cycle = before;
         cycle.advance(&PhaseEnd {
@@ -447,7 +451,7 @@ impl Bbr {
         bandwidth.scaled(gain * (1.0 - self.tuning.pacing_margin)).max(self.least_rate())
     }
 
-    /// One packet in ten seconds, so that a rate is never zero.
+    /// Minimum rate, so that the rate is never zero: one packet in ten seconds.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_secs(10))
     }
@@ -470,8 +474,8 @@ impl Bbr {
         self.with_quanta(self.model.bdp(rate, gain, Duration::ZERO).unwrap_or(Bytes::ZERO))
     }
 
-    /// Room for three bursts of the sender, an even number of packets, and two more while probing, so that small
-    /// windows probe too.
+    /// Adds three bursts of the sender, rounds up to an even number of packets, and adds two more packets while
+    /// probing, so that small windows probe too.
     ///
     /// Source: Linux tcp_bbr.c
     fn with_quanta(&self, bytes: Bytes) -> Bytes {
@@ -481,7 +485,7 @@ impl Bbr {
         Bytes((even + if probing { 2 } else { 0 }) * self.mss.0)
     }
 
-    /// Packets that the sender releases at once: those of one millisecond.
+    /// Number of packets that the sender releases at once: those of one millisecond.
     ///
     /// Source: Linux tcp_bbr.c (TSO autosizing)
     fn quantum_packets(&self) -> u64 {
@@ -499,7 +503,7 @@ impl Controller for Bbr {
             self.restarting_from_idle = true;
             self.aggregation.restart(sent.now);
             match self.state {
-                // Nothing is queued, so the flow need not wait for ACKs at a gain that was meant for a queue.
+                // There is no queue, so the flow need not wait for ACKs at a gain that was chosen for a queue.
                 State::ProbeBw(_) => self.pacing_rate = self.paced(self.bandwidth(), 1.0),
                 State::ProbeRtt { until: Some(until), .. } if sent.now > until => {
                     self.leave_probe_rtt(sent.now)

@@ -1,23 +1,23 @@
-//! BBR version 3: a model of the path's bandwidth and propagation time, as in version 1. The losses that probes cause
-//! bound what is sent, so that other flows keep their share.
+//! BBR version 3: a model of the path's bandwidth and propagation time, as in version 1. The losses caused by probes
+//! bound the data in flight, so that other flows keep their share.
 //!
 //! ```text
 //! Startup ─▶ Drain ─▶ DOWN ─▶ CRUISE ─▶ REFILL ─▶ UP ─▶ DOWN …          any ─▶ ProbeRTT (every 5 s) ─▶ CRUISE
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | [`sample`] | what an ACK shows; rounds; the greatest bandwidth of two cycles |
+//! | [`sample`] | values of an ACK; rounds; maximum bandwidth of two cycles |
 //! | [`signals`] | loss and marks, round by round |
-//! | [`bounds`] | what is safe: long-term and short-term bounds |
-//! | [`cycle`] | when to probe for bandwidth |
+//! | [`bounds`] | long-term and short-term bounds |
+//! | [`cycle`] | the times of probes |
 //! | [`full_pipe`], [`startup`] | the end of Startup and of each probe |
 //! | [`min_rtt`] | the propagation time and ProbeRTT |
 //! | [`machine`] | the states and their order |
 //! | [`control`], [`window`], [`aggregation`] | pacing rate and congestion window |
-//! | [`undo`] | recovery from losses that were none |
+//! | [`undo`] | undoes the reaction to spurious losses |
 //! | [`marks`] | ECN |
-//! | [`profile`] | where the draft and Google's program differ |
+//! | [`profile`] | differences between the draft and Google's program |
 //!
 //! Source: draft-ietf-ccwg-bbr-06 (6 July 2026); google/bbr v3 net/ipv4/tcp_bbr.c
 
@@ -58,7 +58,7 @@ use startup::StartupLoss;
 use undo::Undo;
 use window::Window;
 
-/// `bbr3`.
+/// The scheme `bbr3`.
 pub static SCHEME: Scheme = Scheme {
     name: "bbr3",
     summary: "BBRv3: paces at the measured bandwidth; probes every few seconds; losses of a probe set bounds",
@@ -107,18 +107,18 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
 pub enum State {
     /// Searching for the bandwidth, doubling the rate every round.
     Startup,
-    /// Draining what Startup queued.
+    /// Draining the queue that Startup built.
     Drain {
-        /// The round in which it began.
+        /// The round in which it started.
         since_round: u64,
     },
-    /// ProbeBW: sending less than the path carries, until the path holds no queue of this flow.
+    /// ProbeBW: sending below the capacity of the path, until the path holds no queue of this flow.
     Down,
-    /// ProbeBW: sending what the path carries, with headroom for others.
+    /// ProbeBW: sending at the capacity of the path, with headroom for other flows.
     Cruise,
     /// ProbeBW: filling the pipe, for a round, before probing.
     Refill,
-    /// ProbeBW: sending more than the path seems to carry.
+    /// ProbeBW: sending above the estimated capacity of the path.
     Up,
     /// Half of the bandwidth-delay product in flight, to measure the propagation time.
     ProbeRtt,
@@ -142,13 +142,13 @@ impl State {
         matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
     }
 
-    /// Whether the flow accelerates. Losses are then expected, and the long-term model judges them.
+    /// Whether the flow accelerates. Losses are then expected, and the long-term model evaluates them.
     fn is_accelerating(self) -> bool {
         matches!(self, State::Startup | State::Refill | State::Up)
     }
 }
 
-/// The sender's half of BBRv3.
+/// The controller of BBRv3.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     profile: DelayProfile,
@@ -160,7 +160,7 @@ pub struct Bbr3 {
 
     rounds: Rounds,
     max_bw: MaxBandwidth,
-    /// The bandwidth at which it sends: the greatest bandwidth within the short-term bound.
+    /// The bandwidth at which BBR sends: the maximum bandwidth within the short-term bound.
     bw: Rate,
     min_rtt: MinRtt,
     aggregation: Aggregation,
@@ -184,7 +184,7 @@ pub struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// BBR at the start of a connection, without ECN.
+    /// The state at the start of a connection, without ECN.
     pub fn new(mss: Bytes, rng: Rng, profile: DelayProfile) -> Bbr3 {
         let initial = initial_window(mss);
         Bbr3 {

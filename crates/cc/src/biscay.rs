@@ -1,5 +1,5 @@
-//! BISCAY: the device reads what its modem was granted, divides it among its flows, and sends exactly that. If the
-//! bottleneck is in the wired part of the path, BISCAY sends as BBR.
+//! BISCAY: the device reads its grants from its modem, divides the granted bandwidth among its flows, and sends at
+//! exactly that rate. If the bottleneck is in the wired part of the path, BISCAY sends as BBR.
 //!
 //! ```text
 //!  uplink    own grants ──────────────▶ Biscay                      the radio is the sender's
@@ -7,25 +7,25 @@
 //!                                         ──advertised window──▶ any sender (`biscay@window`)
 //! ```
 //!
-//! | module | what it is | where |
+//! | module | content | section of the paper |
 //! | --- | --- | --- |
-//! | [`sender`] | STARTUP, BISCAY, FALLBACK | §A.5 |
-//! | [`grants`] | bits granted; Eq. 1 | §3.2.2 |
+//! | [`sender`] | the controller with STARTUP, BISCAY, FALLBACK | §A.5 |
+//! | [`grants`] | granted bits; Eq. 1 | §3.2.2 |
 //! | [`bandwidth`] | windows, carriers, sampling | §3.2.2, §5.2 |
-//! | [`split`] | how a device's flows share its bandwidth; [`crate::registry`] counts the flows | §A.5.2 |
-//! | [`bottleneck`] | in the cell or in the wired part | §3.2.4 |
-//! | [`signals`] | marks, losses, delay gradient | §A.5.3 |
-//! | [`rounds`] | rounds, the least RTT | §A.5 |
-//! | [`receiver`], [`feedback`] | the downlink's half and its bytes | §3.2.4, §5.4 |
-//! | [`echo`], [`unmodified`] | RTT at a receiver; a sender that is only slowed down | §3.2.4 |
+//! | [`split`] | division of a device's bandwidth among its flows; [`crate::registry`] counts the flows | §A.5.2 |
+//! | [`bottleneck`] | whether the bottleneck is in the cell or in the wired part | §3.2.4 |
+//! | [`signals`] | ECN marks, losses, delay gradient | §A.5.3 |
+//! | [`rounds`] | rounds, the minimum RTT | §A.5 |
+//! | [`receiver`], [`feedback`] | the receiver of the downlink and its feedback bytes | §3.2.4, §5.4 |
+//! | [`echo`], [`unmodified`] | RTT at a receiver; a sender without BISCAY, limited by the receive window | §3.2.4 |
 //!
-//! `biscay@paper` follows the pseudo-code of §A.5. `biscay` departs from it by the named options of [`SCHEME`]. The
-//! reason for each is in a `Differs:` line next to the code; `docs/papers/biscay-departures.md` has the measurements.
+//! `biscay@paper` follows the pseudo-code of §A.5. `biscay` departs from it by the named options of [`SCHEME`]. A
+//! `Differs:` line next to the code states each reason; `docs/papers/biscay-departures.md` has the measurements.
 //!
-//! Chosen: both compare a flow's share of the cell's bandwidth with its end-to-end bandwidth, and two bandwidths that
-//! differ by less than a twentieth are equal. The pseudo-code compares the bandwidth of the whole device, which would
-//! keep each of several flows in FALLBACK for good (against §5.3.5). And it compares two measured numbers by `==`,
-//! which never holds.
+//! Chosen: both presets compare a flow's share of the cell's bandwidth with its end-to-end bandwidth, and treat two
+//! bandwidths that differ by less than a twentieth as equal. The pseudo-code compares the bandwidth of the whole
+//! device, which would keep each of several flows in FALLBACK for good (contrary to §5.3.5). It also compares two
+//! measured numbers by `==`, which never holds.
 
 pub mod bandwidth;
 pub mod bottleneck;
@@ -56,7 +56,7 @@ use signals::Heeded;
 use split::Split;
 use unmodified::Unmodified;
 
-/// `biscay`.
+/// The scheme `biscay`.
 pub static SCHEME: Scheme = Scheme {
     name: "biscay",
     summary: "BISCAY: its window follows the grants of the device's own modem, shared among flows; else BBR",
@@ -67,9 +67,9 @@ pub static SCHEME: Scheme = Scheme {
         Preset {
             name: "window",
             summary: "download from an unmodified sender: the receiver advertises bandwidth × RTT as its window",
-            // Chosen: what a radio adds to the least delay without any queue, as PBE-CC has it (§4.2.2): three
-            // retransmissions of eight subframes, and 3 ms. Below that a receiver tells no queue from the radio, and it does
-            // not see how its ACKs are bunched on their way.
+            // Chosen: the delay that a radio adds without any queue, as in PBE-CC (§4.2.2): three retransmissions of
+            // eight subframes and 3 ms. Below it, a receiver cannot distinguish a queue from the radio's delay. A
+            // receiver also does not see the aggregation of its ACKs.
             set: &[("relay", "window"), ("cwnd_slack_ms", "27")],
         },
     ],
@@ -218,12 +218,12 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// What controls the rate while the bottleneck is in the wired part.
+/// The controller used while the bottleneck is in the wired part.
 ///
 /// Source: BISCAY §A.5.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wired {
-    /// BBR, as the paper ships.
+    /// BBR, as in the paper's implementation.
     Bbr,
     /// CUBIC.
     Cubic,
@@ -231,54 +231,55 @@ pub enum Wired {
     Reno,
 }
 
-/// How STARTUP grows, and what ends it.
+/// How STARTUP grows, and the condition that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Startup {
-    /// It doubles until a first bandwidth is known.
+    /// The window doubles until a first bandwidth is known.
     ///
     /// Source: BISCAY §A.5.1 (`SlowStart`)
     First,
-    /// It doubles until the path is full, or the cell grants more than the flow asks for.
+    /// The window doubles until the path is full, or the cell grants more than the flow requests.
     Full,
-    /// The same, and it grows faster as long as the grants of its bursts show that the path carries more.
+    /// As [`Startup::Full`], but the window grows faster as long as the grants of its bursts show that the path carries
+    /// more.
     Bursts,
 }
 
-/// The values of all options, for both halves.
+/// The values of all options, for controller and receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// How the cellular bandwidth is determined.
+    /// Settings for determining the cellular bandwidth.
     pub determination: Determination,
-    /// How flows share it.
+    /// Division of the bandwidth among flows.
     pub split: Split,
-    /// Time beyond the least RTT in the window.
+    /// Time beyond the minimum RTT that the window covers.
     pub slack: Duration,
-    /// Packets added to the window besides that time.
+    /// Packets added to the window, besides that time.
     pub packets: u64,
-    /// Whether the window grows by what the path acknowledges in one go.
+    /// Whether the window also includes the bytes that the path acknowledges in one burst.
     pub bunching: bool,
     /// Whether packets are paced.
     pub pacing: bool,
-    /// Whether lower grants count only while there is a queue.
+    /// Whether lower grants reduce the bandwidth only while there is a queue.
     pub hold: bool,
-    /// How STARTUP grows, and what ends it.
+    /// How STARTUP grows, and the condition that ends it.
     pub startup: Startup,
-    /// How the least RTT is remembered.
+    /// Window of the minimum RTT.
     pub rtt_memory: RttMemory,
-    /// What controls the rate in FALLBACK.
+    /// The controller used in FALLBACK.
     pub wired: Wired,
-    /// How the bottleneck is judged.
+    /// Rules that locate the bottleneck.
     pub bottleneck: bottleneck::Rules,
-    /// After this time without a report, the bandwidth is unknown.
+    /// Time without a report after which the bandwidth is unknown.
     pub stale_after: Duration,
-    /// The further signals that count.
+    /// The additional signals that are used.
     pub signals: Heeded,
-    /// Whether the window shrinks by what waits in the device.
+    /// Whether the window is reduced by the bytes queued in the device.
     pub queue: bool,
 }
 
 impl Tuning {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     /// The value of an option cannot be read.
@@ -325,7 +326,7 @@ impl Tuning {
                 patience: if options.switch("patience")? { lag } else { Duration::ZERO },
                 needs_queue: options.switch("queue_test")?,
             },
-            // Reports come in every subframe, however seldom the bandwidth is sampled.
+            // Reports arrive in every subframe, even if the bandwidth is sampled rarely.
             stale_after: millis("stale_ms")?,
             signals: Heeded {
                 ecn: options.switch("ecn")?,
@@ -336,7 +337,7 @@ impl Tuning {
         })
     }
 
-    /// How old a sample of the bandwidth may be.
+    /// Maximum age of a bandwidth sample.
     pub fn lag(&self) -> Duration {
         Duration::from_millis(self.determination.lag_ms())
     }
@@ -353,7 +354,7 @@ fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
         "once" => Sampling::Once,
         _ => match options.number("sample_ms", 1.0) {
             // Source: BISCAY §5.2 Fig. 6
-            // Granted bytes that are read more often than they are updated would look like a finer sampling, and be none.
+            // If granted bytes are read more often than the modem updates them, the sampling only seems finer.
             Ok(ms) if ms < method.window() as f64 && method == Method::GrantedBytes => {
                 return Err(options.refuse(
                     "sample_ms",
@@ -383,7 +384,7 @@ fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
     })
 }
 
-/// A number from zero to `most`, so that its sum with a time or a window cannot overflow.
+/// A number from zero to `most`. The limit prevents overflow when a time or a window is added.
 fn below(options: &Options, name: &str, most: f64) -> Result<f64, SchemeError> {
     Ok(options.number(name, 0.0)?.min(most))
 }

@@ -1,4 +1,4 @@
-//! A constant rate, whatever happens: the competitor in controlled experiments.
+//! A constant rate, independent of the path: the competitor in controlled experiments.
 //!
 //! Source: PBE-CC §6.2.3 (a competitor of fixed offered load)
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Rate};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss};
 use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 
-/// The scheme as users choose it.
+/// The scheme `cbr`.
 pub static SCHEME: Scheme = Scheme {
     name: "cbr",
     summary: "sends at a constant rate and ignores all feedback",
@@ -23,9 +23,9 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-/// The most that it sends, in Mbit/s.
+/// Maximum rate, in Mbit/s.
 ///
-/// Chosen: what the fastest link of a scenario carries.
+/// Chosen: the rate of the fastest link of a scenario.
 const MOST_MBPS: f64 = 1e5;
 
 fn build(_: &Setup, options: &Options) -> Result<Ends, SchemeError> {

@@ -1,8 +1,9 @@
-//! The contract of every congestion control: one object-safe trait for the sender's half, one for the receiver's
-//! half.
+//! The contract of congestion controllers: the object-safe traits [`Controller`] (at the sender) and [`Receiver`] (at
+//! the receiver).
 //!
-//! A controller receives events, and drivers then ask it for [`Control`]. It never reads a clock. The order of the
-//! calls at one instant is: `on_loss` (the packets that this ACK showed to be lost), `on_ack`, then `control`.
+//! A controller receives events. After each event, the driver asks it for its [`Control`]. A controller never reads a
+//! clock. At one instant the driver calls, in this order: `on_loss` (the packets that this ACK showed to be lost),
+//! `on_ack`, `control`.
 
 use std::time::Duration;
 
@@ -11,34 +12,34 @@ use airpace_radio::RadioReport;
 
 use crate::registry::DeviceFlows;
 
-/// What a half of a scheme uses besides packets and ACKs. Drivers give it nothing that is not named here.
+/// Inputs that a controller or receiver uses besides packets and ACKs. Drivers provide only the inputs named here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sees {
-    /// Nothing else: any transport can carry it.
+    /// No other inputs: any transport can carry the scheme.
     #[default]
     Packets,
-    /// What a mobile device at the half's own end provides: the radio's reports and, for a controller, what the
-    /// device knows about its flows. The half also works without them, if its end is no device or the device provides
+    /// Inputs of the mobile device at this endpoint: radio reports and, for a controller, what the device knows about
+    /// its flows. The scheme also works without them: if the endpoint is not a mobile device, or if the device provides
     /// nothing.
     Device,
-    /// The same, but the half is of no use at an end that is no device.
+    /// As [`Sees::Device`], but the scheme is of no use at an endpoint that is not a mobile device.
     DeviceOnly,
-    /// What only a simulator can know ([`Controller::on_truth`]). No real transport can provide it. It is only for
-    /// controllers that show the best that the others can reach.
+    /// Ground truth that only a simulator has ([`Controller::on_truth`]). No real transport can provide it. It is for
+    /// controllers that show the upper bound of what the others can reach.
     Truth,
 }
 
 impl Sees {
-    /// Whether the half uses what a device at its end provides.
+    /// Whether the inputs include those of the device at this endpoint.
     pub fn is_device(self) -> bool {
         matches!(self, Sees::Device | Sees::DeviceOnly)
     }
 }
 
-/// The sender's half of a scheme.
+/// The part of a scheme that runs at the sender.
 pub trait Controller: Send {
-    /// What it uses besides packets and ACKs. Drivers ask once, before the flow begins. They do the work only for the
-    /// controllers that need it.
+    /// Inputs that the controller uses besides packets and ACKs. Drivers ask once, before the flow starts, and collect
+    /// an input only for the controllers that use it.
     fn sees(&self) -> Sees {
         Sees::Packets
     }
@@ -49,46 +50,49 @@ pub trait Controller: Send {
     /// An acknowledgement acknowledged at least one new packet.
     fn on_ack(&mut self, ack: &Ack<'_>);
 
-    /// An acknowledgement that acknowledged nothing new brought these bytes of the receiver half. They are newer than
-    /// any before. A receiver half sends them without a packet as the cause, see [`Receiver::on_timer`] and
-    /// [`Receiver::request`].
+    /// An acknowledgement arrived that acknowledged no new packet but contained feedback of the scheme's receiver. The
+    /// feedback is newer than all earlier feedback. A receiver sends such feedback without an arriving packet as the
+    /// cause; see [`Receiver::on_timer`] and [`Receiver::request`].
     fn on_feedback(&mut self, _now: Time, _feedback: &[u8]) {}
 
     /// Packets were declared lost.
     fn on_loss(&mut self, loss: &Loss<'_>);
 
-    /// The sender's own radio reported a subframe ([`Sees::Device`]: uplink schemes; most schemes have no radio at
-    /// the sender). The report has only the sender's own grants, in both directions.
+    /// The radio of the sender's device reported a subframe ([`Sees::Device`]: uplink schemes; most schemes have no
+    /// radio at the sender). The report contains only this device's grants, in both directions.
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// What the sender's own device knows about its flows. Called when the flow begins, and whenever that knowledge
+    /// The sender's device reported what it knows about its flows. Called when the flow starts, and when that knowledge
     /// may have changed ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
     fn on_device(&mut self, _now: Time, _flows: &DeviceFlows) {}
 
-    /// What only a simulator can know ([`Sees::Truth`]); real transports never call it.
+    /// A simulator reported the ground truth of the path ([`Sees::Truth`]). Real transports never call it.
     fn on_truth(&mut self, _truth: &Truth) {}
 
-    /// The number of packets that must have left by now to leave exactly when they are needed ([`Sees::Truth`]). Called at
-    /// every such departure where a simulator has computed all of them beforehand, and never elsewhere.
+    /// The number of packets that must have left by now so that each packet arrives exactly when the link needs it
+    /// ([`Sees::Truth`]). A simulator that has computed all departures in advance calls it at each of them; nothing
+    /// else calls it.
     fn on_due(&mut self, _packets: u64) {}
 
-    /// The instant asked for by [`Controller::next_timer`] has come.
+    /// The time returned by [`Controller::next_timer`] has been reached.
     fn on_timer(&mut self, _now: Time) {}
 
-    /// When to call [`Controller::on_timer`]; asked after every event.
+    /// The time of the next call of [`Controller::on_timer`]. Drivers ask after every event.
     fn next_timer(&self) -> Option<Time> {
         None
     }
 
-    /// How much may be in flight, and how fast it may leave. Asked after every event.
+    /// The congestion window and the pacing rate. Drivers ask after every event.
     fn control(&self) -> Control;
 
-    /// Bytes for the receiver half. They travel on the data packet of the last call of [`Controller::on_sent`].
+    /// Header bytes for the scheme's receiver. They travel on the data packet of the last call of
+    /// [`Controller::on_sent`].
     fn header(&self) -> Rider {
         Rider::EMPTY
     }
 
-    /// Whether queues may mark its packets instead of dropping them. Asked once, before the first packet.
+    /// Whether queues may mark the flow's packets (ECN) instead of dropping them. Drivers ask once, before the first
+    /// packet.
     ///
     /// Source: RFC 3168 §6.1.1
     fn is_ecn_capable(&self) -> bool {
@@ -99,10 +103,11 @@ pub trait Controller: Send {
     fn inspect(&self, out: &mut Inspect);
 }
 
-/// The receiver's half of a scheme, for schemes that have one. It turns packets and radio reports into feedback.
+/// The part of a scheme that runs at the receiver, for schemes that have one. It computes feedback from packets and
+/// radio reports.
 pub trait Receiver: Send {
-    /// What it uses besides packets. Drivers ask once, before the flow begins. They do the work only for the halves
-    /// that need it. A scheme whose receiver half uses [`Sees::DeviceOnly`] works only for downloads.
+    /// Inputs that the receiver uses besides packets. Drivers ask once, before the flow starts, and collect an input
+    /// only for the receivers that use it. A scheme whose receiver uses [`Sees::DeviceOnly`] works only for downloads.
     fn sees(&self) -> Sees {
         Sees::Packets
     }
@@ -113,28 +118,30 @@ pub trait Receiver: Send {
     /// The device's radio reported a subframe of one carrier ([`Sees::Device`]).
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// The instant asked for by [`Receiver::next_timer`] has come. Returns whether an ACK must leave now although no
-    /// packet arrived.
+    /// The time returned by [`Receiver::next_timer`] has been reached. Returns whether an ACK must leave now although
+    /// no packet arrived.
     fn on_timer(&mut self, _now: Time) -> bool {
         false
     }
 
-    /// When to call [`Receiver::on_timer`], by the receiver's clock; asked after every packet and every timer.
+    /// The time of the next call of [`Receiver::on_timer`], by the receiver's clock. Drivers ask after every packet and
+    /// every timer.
     fn next_timer(&self) -> Option<Time> {
         None
     }
 
-    /// Bytes for the controller, on the ACK that leaves at `now` (the receiver's clock).
+    /// Feedback bytes for the controller, sent on the ACK that leaves at `now` (the receiver's clock).
     fn feedback(&mut self, now: Time) -> Rider;
 
-    /// Bytes for the controller, on the client's request that leaves at `now`. No packet of the connection may have
-    /// arrived yet. A half says nothing here unless its controller can use it ([`Controller::on_feedback`]).
+    /// Feedback bytes for the controller, sent on the client's request that leaves at `now`. It is possible that no
+    /// packet of the connection has arrived yet. A receiver returns bytes only if its controller can use them
+    /// ([`Controller::on_feedback`]).
     fn request(&mut self, _now: Time) -> Rider {
         Rider::EMPTY
     }
 
-    /// The most bytes that the sender may have outstanding, from the ACK that leaves at `now` on; `None` for no
-    /// limit. This is the transport's flow control, which every sender obeys, whatever its scheme is.
+    /// The maximum number of bytes that the sender may have outstanding once it has received the ACK that leaves at
+    /// `now`; `None` for no limit. This is the transport's flow control. Every sender obeys it, with any scheme.
     ///
     /// Source: RFC 9293 §3.8.6 (the advertised window)
     fn window(&mut self, _now: Time) -> Option<Bytes> {
@@ -145,61 +152,61 @@ pub trait Receiver: Send {
     fn inspect(&self, out: &mut Inspect);
 }
 
-/// How much may be outstanding, and how fast it may leave.
+/// The outputs of a controller: congestion window and pacing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// Congestion window: the most bytes outstanding; at least one MSS.
+    /// Congestion window: the maximum number of outstanding bytes; at least one MSS.
     pub cwnd: Bytes,
-    /// Rate that the pacer obeys, never zero. With `None`, a packet leaves whenever the window has room.
+    /// Pacing rate, never zero. With `None`, a packet leaves as soon as the window permits it.
     pub pacing_rate: Option<Rate>,
 }
 
 /// A data packet left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When.
+    /// The time of the departure.
     pub now: Time,
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// Its size.
+    /// The packet's size on the wire.
     pub bytes: Bytes,
     /// Bytes outstanding, this packet included.
     pub inflight: Bytes,
-    /// Whether the application had no more to send after it.
+    /// Whether the application had no more data to send after this packet.
     pub app_limited: bool,
 }
 
-/// What the sender remembers of a packet that was acknowledged or lost.
+/// The sender's record of a packet that was acknowledged or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentPacket {
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// Its size.
+    /// The packet's size on the wire.
     pub bytes: Bytes,
-    /// When it left.
+    /// The time of the departure.
     pub sent: Time,
-    /// Bytes outstanding just after it left, itself included.
+    /// Bytes outstanding just after the packet left, this packet included.
     pub inflight_at_send: Bytes,
-    /// Bytes declared lost over the connection's life, up to the time when it left.
+    /// Bytes declared lost over the connection's life, up to the packet's departure.
     pub lost_at_send: Bytes,
-    /// Whether the sender was application limited when it left.
+    /// Whether the sender was application limited when the packet left.
     pub app_limited: bool,
-    /// Whether it was declared lost; among the packets of an ACK, such a loss was spurious.
+    /// Whether the packet was declared lost. If an ACK contains such a packet, the loss was spurious.
     pub declared_lost: bool,
 }
 
 /// An acknowledgement that acknowledged something new.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
-    /// When it was processed.
+    /// The time at which the sender processed the ACK.
     pub now: Time,
-    /// The packets newly acknowledged, by rising number; never empty.
+    /// The packets newly acknowledged, by rising number. There is at least one.
     pub packets: &'a [SentPacket],
-    /// Their bytes.
+    /// Bytes newly acknowledged.
     pub acked: Bytes,
-    /// Bytes outstanding before this ACK, and before the losses that it showed.
+    /// Bytes outstanding before this ACK and before the losses that were detected with it.
     pub prior_inflight: Bytes,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after this ACK.
     pub inflight: Bytes,
     /// Next packet number to be sent: a round ends when a packet of at least this number is acknowledged.
     pub next_number: u64,
@@ -207,12 +214,12 @@ pub struct Ack<'a> {
     pub rtt: Rtt,
     /// The delivery-rate sample of this ACK.
     pub rate: RateSample,
-    /// Whether the congestion window was what last kept the sender from sending, and not pacing, the application or
-    /// the receiver's window.
+    /// Whether the congestion window last stopped the sender, rather than pacing, the application or the receiver's
+    /// window.
     pub cwnd_limited: bool,
-    /// Packets that this ACK is the first to report as marked by a queue.
+    /// Packets that this ACK newly reports as marked by a queue (ECN CE).
     pub ce: u64,
-    /// Bytes that the receiver half put on the ACK; empty if it has none.
+    /// Feedback bytes of the scheme's receiver on this ACK; empty if there are none.
     pub feedback: &'a [u8],
 }
 
@@ -228,7 +235,7 @@ pub struct Rtt {
     pub smoothed: Duration,
     /// Mean deviation, gain 1/4.
     pub variation: Duration,
-    /// The least of the connection.
+    /// Minimum over the connection.
     pub min: Duration,
 }
 
@@ -237,13 +244,13 @@ pub struct Rtt {
 /// Source: draft-ietf-ccwg-delivery-rate §3
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
-    /// The rate. `None` if the interval is shorter than the least RTT, or if nothing was delivered.
+    /// The delivery rate. `None` if the interval is shorter than the minimum RTT, or if nothing was delivered.
     pub rate: Option<Rate>,
     /// Bytes delivered over the connection's life, this ACK included.
     pub delivered: Bytes,
     /// `delivered` when the sample's packet was sent: rounds are counted with it.
     pub prior_delivered: Bytes,
-    /// The interval over which the sample was taken.
+    /// Length of the interval over which the sample was taken.
     pub interval: Duration,
     /// Whether the sender was application limited when the sample's packet was sent.
     pub app_limited: bool,
@@ -258,20 +265,20 @@ pub struct RateSample {
 /// Packets were declared lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
-    /// When.
+    /// The time of the detection.
     pub now: Time,
-    /// The packets, by rising number; never empty.
+    /// The lost packets, by rising number. There is at least one.
     pub packets: &'a [SentPacket],
-    /// Their bytes.
+    /// Bytes newly declared lost.
     pub lost: Bytes,
     /// Bytes outstanding before the loss was detected.
     pub prior_inflight: Bytes,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after the loss.
     pub inflight: Bytes,
     /// Next packet number to be sent: an episode of recovery ends when a packet of at least this number is
     /// acknowledged.
     pub next_number: u64,
-    /// How it was detected.
+    /// How the loss was detected.
     pub cause: LossCause,
 }
 
@@ -282,69 +289,70 @@ pub enum LossCause {
     ///
     /// Source: RFC 9002 §6.1
     Threshold,
-    /// Nothing was acknowledged for so long that all outstanding packets count as lost.
+    /// Persistent congestion: no packet was acknowledged for a long period, so all outstanding packets count as lost.
     ///
     /// Source: RFC 9002 §7.6
     Persistent,
 }
 
-/// A data packet at the receiver. Its times come from two clocks: their difference has an unknown offset.
+/// A data packet at the receiver. Its two times come from different clocks, so their difference contains an unknown
+/// offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// When, by the receiver's clock.
+    /// Arrival time by the receiver's clock.
     pub now: Time,
-    /// When it left, by the sender's clock.
+    /// Departure time by the sender's clock.
     pub sent: Time,
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// Its size.
+    /// The packet's size on the wire.
     pub bytes: Bytes,
-    /// Whether a queue marked it.
+    /// The ECN field: whether a queue marked the packet.
     pub ecn: Ecn,
-    /// Bytes that the controller put on it.
+    /// Header bytes that the controller put on the packet.
     pub header: &'a [u8],
-    /// What this device knows about the flows that it receives data for.
+    /// What this device knows about the flows for which it receives data.
     pub device: DeviceFlows,
 }
 
-/// What a simulator knows about a flow's path, every millisecond.
+/// Ground truth of a flow's path, reported by a simulator every millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truth {
-    /// When.
+    /// The time for which the values hold.
     pub now: Time,
-    /// The capacity that the path's narrowest link can give this flow when a packet sent now gets there: its device's
-    /// capacity divided by the device's active flows.
+    /// Capacity of the path's narrowest link for this flow at the time when a packet sent now arrives there: the
+    /// device's capacity divided by the device's active flows.
     pub capacity: Rate,
-    /// How much of this flow must be in the queues when a packet sent now gets there, so that the link serves the flow as if
-    /// data without end waited. A scheduler that chooses among users gives less to who has less. Zero where the link
-    /// serves whatever comes.
+    /// Minimum amount of this flow's data that must be queued at the narrowest link when a packet sent now arrives
+    /// there, so that the link serves the flow like one with unlimited data. (A scheduler that chooses among users
+    /// gives less to a user with less data.) Zero if the link serves all data in order of arrival.
     pub enough: Bytes,
     /// This flow's bytes in the queues of the path's links.
     pub backlog: Bytes,
-    /// This flow's bytes that have left and have not yet reached the narrowest link.
+    /// This flow's bytes that were sent and have not yet reached the narrowest link.
     pub on_wire: Bytes,
-    /// Delay from the sender to the narrowest link, the longest of the recent ones, so that jitter does not starve
-    /// the link. It is zero for a sender that stands at the link, such as a device that sends over a cell.
+    /// Delay from the sender to the narrowest link: the maximum of the recent delays, so that jitter does not starve
+    /// the link. Zero for a sender that is itself at the link, such as a device that sends over a cell.
     pub forward_delay: Duration,
 }
 
-/// Names of a scheme's internals, for plots and logs.
+/// Named internal values of a scheme, for plots and logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inspect {
-    /// The state, in the words of the scheme's paper.
+    /// The name of the current state, as in the scheme's paper.
     pub state: &'static str,
-    /// Named values. A scheme gives the same names at every call. Each name ends in the unit; the value is NaN where
-    /// unknown.
+    /// Names and values. A scheme uses the same names at every call. Each name ends in the unit. An unknown value is
+    /// NaN.
     pub values: Vec<(&'static str, f64)>,
 }
 
 impl Inspect {
-    /// Adds one value.
+    /// Appends one named value.
     pub fn value(&mut self, name: &'static str, value: f64) {
         self.values.push((name, value));
     }
 
-    /// Removes all values, and keeps the memory allocated.
+    /// Removes all values but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.state = "";
         self.values.clear();

@@ -1,5 +1,5 @@
-//! Copa: it keeps 1/δ packets of its own in the queue, and lets the queue run empty so often that each flow can tell
-//! from it whether all other flows do the same.
+//! Copa: it keeps 1/δ packets of its own in the queue, and lets the queue run empty often. From this, each flow can
+//! detect whether all other flows do the same.
 //!
 //! ```text
 //!                         queue nearly empty within 5 RTTs
@@ -7,17 +7,17 @@
 //!                                          never
 //! ```
 //!
-//! | module | what it is | where |
+//! | module | content | section of the paper |
 //! | --- | --- | --- |
-//! | [`queue`] | RTTmin, RTTstanding; is the queue nearly empty? | §2.1, §2.2 |
+//! | [`queue`] | RTTmin, RTTstanding; whether the queue is nearly empty | §2.1, §2.2 |
 //! | [`velocity`] | steps per round | §2.1 |
 //! | [`mode`] | default or competitive, and δ | §2.2 |
-//! | [`heavy_loss`] | a loss rate that is no accident | genericCC |
-//! | [`sliding`] | exact extremes of a window | |
+//! | [`heavy_loss`] | cuts the window if the loss rate is too high to be random | genericCC |
+//! | [`sliding`] | exact minimum and maximum of a window | |
 //!
-//! `copa` is the paper's Copa. `copa@pantheon` is what Pantheon runs under this name: the program genericCC with
-//! `markovian do_ss:auto:0.1` (δ was 0.5 in its first years: `copa@pantheon:delta=0.5`). The options of [`SCHEME`]
-//! name the differences between them.
+//! `copa` is the paper's Copa. `copa@pantheon` is the program that Pantheon runs under this name: genericCC with
+//! `markovian do_ss:auto:0.1` (δ was 0.5 in its first years: `copa@pantheon:delta=0.5`). The options of [`SCHEME`] name
+//! the differences between them.
 //!
 //! Source: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018
 
@@ -40,7 +40,7 @@ use mode::{Aggressiveness, Competition, Mode};
 use queue::{EmptyTest, Filters, Queue};
 use velocity::{Rule, Velocity};
 
-/// The scheme as users choose it.
+/// The scheme `copa`.
 pub static SCHEME: Scheme = Scheme {
     name: "copa",
     summary: "keeps 1/delta packets in the queue; competes with flows that fill it",
@@ -133,22 +133,22 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// The least window, in packets.
+/// Minimum window, in packets.
 ///
 /// Source: genericCC markoviancc
 const LEAST_WINDOW: f64 = 2.0;
 
-/// The window that a flow begins with, in packets.
+/// The window at the start of a flow, in packets.
 ///
 /// Source: genericCC markoviancc (`num_probe_pkts`); Copa §2.1 (a larger one than before, as TCPs have)
 const FIRST_WINDOW: f64 = 10.0;
 
-/// Part of the window that remains after a heavy loss.
+/// Factor of the window that remains after a heavy loss.
 ///
 /// Source: genericCC markoviancc
 const HEAVY_LOSS_LEAVES: f64 = 0.7;
 
-/// Packets are paced at this many windows per RTTstanding, so that they do not leave in bursts.
+/// Pacing rate, in windows per RTTstanding, so that packets do not leave in bursts.
 ///
 /// Source: Copa §2.1
 const PACING_GAIN: f64 = 2.0;
@@ -164,28 +164,28 @@ pub struct Tuning {
     pub delta: f64,
     /// Whether the flow competes if the queue never empties.
     pub mode_switch: bool,
-    /// How RTTs are filtered.
+    /// Settings of the RTT filters.
     pub filters: Filters,
-    /// When the velocity doubles.
+    /// Rule for doubling the velocity.
     pub velocity: Rule,
     /// Whether the velocity stays below δ · cwnd.
     pub velocity_limit: bool,
-    /// How losses change δ.
+    /// Effect of losses on δ.
     pub competition: Competition,
-    /// Whether a gap in what is acknowledged counts as a loss at once.
+    /// Whether a gap in the acknowledged numbers counts as a loss at once.
     pub gaps: bool,
-    /// The share of packets lost beyond which the window is cut.
+    /// Share of lost packets above which the window is cut.
     pub heavy_loss: f64,
-    /// ACKs before the window moves.
+    /// Number of ACKs before the window changes.
     pub probe_acks: u64,
-    /// Whether a packet may leave while less than a window and a packet is in flight.
+    /// Whether a packet may leave while less than a window plus one packet is in flight.
     pub window_slack: bool,
-    /// The silence after which the flow begins anew.
+    /// The time without ACKs after which the flow restarts.
     pub restart: Duration,
 }
 
 impl Tuning {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     /// The value of an option cannot be read.
@@ -259,13 +259,14 @@ pub struct Copa {
     round_end: u64,
     pacing_rate: Option<Rate>,
     inflight: Bytes,
-    /// The number of the next packet to send.
+    /// The number of the next packet to be sent.
     next_number: u64,
-    /// When the last ACK came.
+    /// Arrival time of the last ACK.
     heard: Time,
     /// The packet after the highest acknowledged one.
     highest: u64,
-    /// Packets below this number were given up by the transport in a silence, and still count as in flight.
+    /// Packets below this number were declared lost by the transport after a time without ACKs, but still count as in
+    /// flight here.
     held: u64,
 }
 
@@ -299,7 +300,7 @@ impl Copa {
     fn move_window(&mut self, ack: &Ack<'_>) {
         let target = self.target_window();
         // Chosen: an application that sends little leaves the queue empty, which does not prove that a larger window
-        // would.
+        // would do so.
         let may_grow = !ack.rate.app_limited;
         for _ in ack.packets {
             if self.slow_start {
@@ -333,7 +334,7 @@ impl Copa {
         if delay_s == 0.0 { f64::INFINITY } else { standing_s / (self.aggressiveness.delta() * delay_s) }
     }
 
-    /// Packets that this ACK shows to be lost.
+    /// Number of packets that this ACK shows to be lost.
     fn count_losses(&mut self, ack: &Ack<'_>) -> u64 {
         let declared = std::mem::take(&mut self.declared_lost);
         if !self.tuning.gaps {
@@ -361,7 +362,7 @@ impl Copa {
 impl Controller for Copa {
     fn on_sent(&mut self, sent: &Sent) {
         if self.inflight == Bytes::ZERO && self.held == 0 {
-            // Silence while nothing was in flight says nothing.
+            // A time without ACKs while nothing was in flight does not count.
             self.heard = sent.now;
         }
         self.inflight = sent.inflight;
@@ -418,7 +419,8 @@ impl Controller for Copa {
                 return;
             }
             // Source: genericCC ctcp (2018; begins anew after the silence)
-            // Chosen: by default, when the transport says so. The paper leaves this open.
+            // Chosen: by default, the flow restarts when the transport declares persistent congestion. The paper leaves
+            // this open.
             let fresh = Copa::new(self.mss, self.tuning);
             let (inflight, next_number) = (self.inflight, self.next_number);
             let highest = loss.next_number;
@@ -436,7 +438,7 @@ impl Controller for Copa {
         let cwnd =
             if self.tuning.window_slack && self.acked > 0 { libm::ceil(self.cwnd) + 1.0 } else { self.cwnd };
         if self.held > 0 {
-            // As the program, which counts by numbers: everything above the highest acknowledged one is in flight.
+            // Like the program, count by numbers: everything above the highest acknowledged one is in flight.
             let outstanding = self.next_number.saturating_sub(self.highest) as f64;
             let cwnd = self.inflight + self.mss.scaled((cwnd - outstanding).max(0.0));
             return Control { cwnd: cwnd.max(self.mss), pacing_rate: self.pacing_rate };

@@ -24,7 +24,7 @@ use ack_train::AckTrain;
 use curve::{BETA, Epoch, Growth};
 use hystart::{Hystart, Phase};
 
-/// The scheme as users choose it.
+/// The scheme `cubic`.
 pub static SCHEME: Scheme = Scheme {
     name: "cubic",
     summary: "grows its window along a cubic function of the time since the last loss",
@@ -100,16 +100,16 @@ pub struct Cubic {
     start: Start,
     growth: Growth,
     paced: bool,
-    /// Whether queues may mark its packets.
+    /// Whether queues may mark the flow's packets (ECN).
     ecn: bool,
     srtt: Option<Duration>,
     recovery: Recovery,
-    /// What the last reduction changed.
+    /// The values before the last reduction.
     before: Option<Before>,
     idle: Idle,
 }
 
-/// What a reduction changes.
+/// The values that a reduction changes.
 ///
 /// Source: RFC 9438 §4.9.1
 #[derive(Clone, Debug)]
@@ -152,7 +152,7 @@ impl Cubic {
         }
     }
 
-    /// A flow that takes over a full path from another control, with `cwnd` in flight. It does not start with slow
+    /// A flow that takes over a full path from another controller, with `cwnd` in flight. It does not start with slow
     /// start.
     pub fn resumed(mss: Bytes, cwnd: Bytes, ecn: bool) -> Cubic {
         let cwnd = (cwnd.0 as f64 / mss.0 as f64).max(2.0);
@@ -171,7 +171,7 @@ impl Cubic {
         let mut growth = self.packets(ack.acked);
         let mut done = false;
         match &mut self.start {
-            // Only the first slow start is judged: a later one knows where to end. Source: RFC 9406 §4.3
+            // Only the first slow start is evaluated: a later one ends at `ssthresh`. Source: RFC 9406 §4.3
             Start::PlusPlus(hystart) if self.ssthresh.is_infinite() => {
                 done = hystart.on_ack(ack) == Phase::Done;
                 growth = growth.min(hystart::most_per_ack(self.paced)) * hystart.growth();
@@ -201,7 +201,7 @@ impl Cubic {
         self.cwnd = epoch.next_window(acked, cwnd, &ack.rtt);
     }
 
-    /// Remembers what a reduction changes.
+    /// Saves the values that a reduction changes.
     fn remember(&mut self) {
         self.before = Some(Before {
             cwnd: self.cwnd,
@@ -215,7 +215,7 @@ impl Cubic {
     /// Source: RFC 9438 §4.6, §4.7
     fn reduce(&mut self, prior_inflight: Bytes) {
         self.remember();
-        // RFC 9438 §4.7: a flow that did not return to its last maximum leaves room for others.
+        // RFC 9438 §4.7: a flow that did not return to its last maximum leaves capacity for others.
         let fast_convergence = self.w_max.is_some_and(|w_max| self.cwnd < w_max);
         self.w_max = Some(if fast_convergence { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd });
         self.set_threshold(prior_inflight);
@@ -224,7 +224,7 @@ impl Cubic {
         self.cwnd = self.ssthresh;
     }
 
-    /// The loss was none.
+    /// The loss was spurious.
     ///
     /// Source: RFC 9438 §4.9.1
     fn undo(&mut self) {

@@ -1,4 +1,4 @@
-//! How fast the path delivers: one sample per ACK, correct even if several ACKs arrive at once.
+//! The delivery rate of the path: one sample per ACK, correct even if several ACKs arrive at once.
 //!
 //! A sample takes the bytes that were delivered between the sending of a packet and its ACK. It divides them by the
 //! longer of two times: the time it took to send them and the time it took to acknowledge them. Data cannot be
@@ -12,22 +12,22 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::RateSample;
 
-/// What the estimator remembers with each packet that it sent.
+/// The estimator's record of a sent packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendState {
     /// Bytes delivered when the packet left.
     pub delivered: Bytes,
-    /// When that amount had been delivered.
+    /// The time at which that number of bytes had been delivered.
     pub delivered_time: Time,
-    /// When the packet left whose ACK began the current sending interval.
+    /// Departure time of the packet whose ACK started the current sending interval.
     pub first_sent: Time,
-    /// Whether the application limited the sender then.
+    /// Whether the application limited the sender when the packet left.
     pub app_limited: bool,
-    /// Bytes outstanding just after it left, itself included.
+    /// Bytes outstanding just after the packet left, this packet included.
     pub tx_in_flight: Bytes,
-    /// Bytes declared lost until then.
+    /// Bytes declared lost up to the packet's departure.
     pub lost: Bytes,
-    /// Packets reported as marked until then.
+    /// Packets reported as marked up to the packet's departure.
     pub ce: u64,
 }
 
@@ -41,22 +41,22 @@ pub struct DeliveryRate {
     ce: u64,
     /// While set, the flow is application limited until this many bytes are delivered.
     app_limited_until: Option<Bytes>,
-    /// The newest packet of the current ACK: its state, and when it was sent.
+    /// The newest packet of the current ACK: its state, and its departure time.
     newest: Option<(SendState, Time)>,
 }
 
 impl DeliveryRate {
-    /// Nothing delivered yet.
+    /// State before the first delivery.
     pub fn new() -> DeliveryRate {
         DeliveryRate::default()
     }
 
-    /// A packet leaves at `now`; `inflight` includes it.
+    /// Records a packet that leaves at `now`; `inflight` includes it.
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.2
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, inflight: Bytes) -> SendState {
         if inflight <= bytes {
-            // Nothing else was in flight. The interval begins here, so that it does not contain idle time.
+            // No other packet is in flight. The interval starts here, so that it does not contain idle time.
             self.first_sent = now;
             self.delivered_time = now;
         }
@@ -71,8 +71,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet sent at `sent` was newly acknowledged at `now`. Call this for every packet of an ACK, in the order of
-    /// their numbers, and then [`DeliveryRate::sample`].
+    /// Records that a packet sent at `sent` was newly acknowledged at `now`. Call this for every packet of an ACK, in
+    /// the order of their numbers, and then [`DeliveryRate::sample`].
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.3
     pub fn on_delivered(&mut self, now: Time, bytes: Bytes, sent: Time, state: &SendState) {
@@ -84,24 +84,24 @@ impl DeliveryRate {
         }
     }
 
-    /// `bytes` were declared lost.
+    /// Records that `bytes` were declared lost.
     pub fn on_lost(&mut self, bytes: Bytes) {
         self.lost += bytes;
     }
 
-    /// `packets` more packets were reported as marked.
+    /// Records that `packets` more packets were reported as marked.
     pub fn on_marked(&mut self, packets: u64) {
         self.ce += packets;
     }
 
-    /// The application has nothing to send, although window and pacer would allow it.
+    /// Records that the application has nothing to send, although window and pacer permit it.
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.4
     pub fn on_app_limited(&mut self, inflight: Bytes) {
         self.app_limited_until = Some((self.delivered + inflight).max(Bytes(1)));
     }
 
-    /// Whether what is sent now counts as application limited.
+    /// Whether packets sent now count as application limited.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
@@ -111,7 +111,7 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// The sample of the ACK whose packets were just reported. `min_rtt` is the least RTT, this ACK's included.
+    /// The sample of the ACK whose packets were just recorded. `min_rtt` is the minimum RTT, that of this ACK included.
     ///
     /// Source: draft-ietf-ccwg-delivery-rate §3.3
     pub fn sample(&mut self, min_rtt: Duration) -> RateSample {
@@ -125,7 +125,7 @@ impl DeliveryRate {
         let ack_elapsed = self.delivered_time - state.delivered_time;
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = self.delivered - state.delivered;
-        // An interval shorter than the least RTT comes from reordering, or from a packet wrongly declared lost.
+        // An interval shorter than the minimum RTT is caused by reordering, or by a packet wrongly declared lost.
         let valid = interval >= min_rtt && !interval.is_zero() && delivered > Bytes::ZERO;
         RateSample {
             rate: valid.then(|| Rate::from_bytes_per(delivered, interval)),

@@ -1,7 +1,8 @@
-//! The two ends of one transport flow, without sockets or clocks: packet numbers, ACKs, loss detection, RTT, pacing.
+//! The two endpoints of one transport flow, without sockets or clocks: packet numbers, ACKs, loss detection, RTT,
+//! pacing.
 //!
 //! ```text
-//!  Sender ── Transmit { number, bytes, ecn, header } ──▶ path ──▶ Acker ── Receiver half
+//!  Sender ── Transmit { number, bytes, ecn, header } ──▶ path ──▶ Acker ── Receiver
 //!    ▲                                                         │
 //!    └───────────────── AckFrame { ranges, ce, feedback } ◀────────┘
 //! ```
@@ -9,12 +10,12 @@
 //! A driver reports events to a [`Sender`] ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
 //! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It does the same with an [`Acker`]: it
 //! calls [`Acker::on_packet`] or [`Acker::on_timeout`], drains [`Acker::poll_ack`], and waits until [`Acker::next`].
-//! Lost bytes are sent again as new packets. A number is never used twice, so an ACK is never ambiguous.
+//! Lost bytes are retransmitted in new packets. A packet number is never used twice, so an ACK is never ambiguous.
 //!
-//! A sender counts bytes; it does not hold them. For a driver that only counts too ([`Backlog::Unlimited`],
+//! A [`Sender`] counts bytes but does not hold them. If the driver only counts bytes as well ([`Backlog::Unlimited`],
 //! [`Backlog::Limited`]), the sender adds lost bytes to the backlog itself. A transport that carries real bytes
-//! ([`Backlog::Carried`]) gets the numbers of the packets that were delivered or lost ([`Sender::poll_settled`]).
-//! [`Outbox`] assigns a stream of bytes to the numbers, and says how much more the application may hand over.
+//! ([`Backlog::Carried`]) receives the numbers of the packets that were delivered or lost ([`Sender::poll_settled`]).
+//! [`Outbox`] maps a stream of bytes to packet numbers, and reports how many more bytes the application may write.
 //!
 //! Source: RFC 9002, RFC 9000 §13; RFC 8985 (reordering)
 
@@ -45,7 +46,7 @@ pub use sender::Sender;
 
 use crate::pacer::PacerConfig;
 
-/// What a sender is made from, besides its controller.
+/// Parameters of a sender, besides its controller.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
     /// The flow's name in events.
@@ -54,22 +55,22 @@ pub struct SenderConfig {
     pub mss: Bytes,
     /// How packets are paced.
     pub pacer: PacerConfig,
-    /// How the other end acknowledges.
+    /// How the receiver acknowledges.
     pub ack: AckPolicy,
 }
 
-/// When a receiver acknowledges.
+/// When a receiver sends acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
-    /// Data packets per ACK. A packet out of order is acknowledged at once.
+    /// Number of data packets per ACK. A packet that arrives out of order is acknowledged at once.
     ///
     /// Source: RFC 9000 §13.2.1
     pub every: u32,
-    /// The longest time for which an ACK waits for more packets.
+    /// Maximum delay of an ACK that waits for more packets.
     pub max_delay: Duration,
 }
 
-/// Every packet is acknowledged at once; policies that wait use 25 ms.
+/// By default, every packet is acknowledged at once. The default for policies with `every` > 1 is a delay of 25 ms.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay`)
 impl Default for AckPolicy {
@@ -79,126 +80,126 @@ impl Default for AckPolicy {
 }
 
 impl AckPolicy {
-    /// How long an ACK may be delayed on purpose.
+    /// Maximum time for which the receiver delays an ACK on purpose.
     fn deliberate_delay(&self) -> Duration {
         if self.every > 1 { self.max_delay } else { Duration::ZERO }
     }
 }
 
-/// What the application has to send.
+/// The data that the application has to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backlog {
-    /// There is always more.
+    /// The application always has more data.
     Unlimited,
-    /// This many bytes, both first transmissions and bytes to be sent again. The sender adds lost bytes by itself.
+    /// This many bytes, first transmissions and retransmissions together. The sender adds lost bytes by itself.
     ///
-    /// The sender counts bytes and does not know which they are. If a loss was spurious and its bytes have left
-    /// again, other bytes are subtracted instead.
+    /// The sender only counts bytes and does not distinguish them. If a loss was spurious and its bytes were already
+    /// retransmitted, other bytes are subtracted instead.
     Limited(Bytes),
-    /// Bytes that the driver holds and puts on the packets. The driver learns what happened to each packet
-    /// ([`Sender::poll_settled`]). Before each [`Sender::poll_transmit`], it says what to send
+    /// Bytes that the driver holds and puts on the packets. [`Sender::poll_settled`] reports the outcome of each packet
+    /// to the driver. Before each [`Sender::poll_transmit`], the driver sets the data to send
     /// ([`Sender::set_backlog`]).
     Carried {
-        /// Size on the wire of the next packet. A size above a full-sized packet is reduced to that. Zero: there is
-        /// no next packet; the sender may repeat an old packet to provoke an ACK.
+        /// Size on the wire of the next packet; at most that of a full-sized packet, larger values are reduced to it.
+        /// Zero: there is no next packet; the sender may repeat an old packet to provoke an ACK.
         next: Bytes,
-        /// What comes after that packet. Zero: the application has no more.
+        /// Bytes to send after that packet. Zero: the application has no more data.
         rest: Bytes,
     },
 }
 
 impl Backlog {
-    /// For a driver that carries bytes and has none at present.
+    /// Backlog of a driver that carries bytes and has none to send at present.
     pub const NOTHING_CARRIED: Backlog = Backlog::Carried { next: Bytes::ZERO, rest: Bytes::ZERO };
 }
 
-/// A data packet to put on the path now.
+/// A data packet that the driver must send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Its number.
+    /// The packet number.
     pub number: u64,
-    /// Its size.
+    /// The packet's size on the wire.
     pub bytes: Bytes,
-    /// The packet whose bytes it repeats, if it is only sent to provoke an ACK. That packet was outstanding when this
-    /// one left. The sender accounts for the bytes under the original number: if a copy is lost, nothing is sent
-    /// again.
+    /// The number of the packet whose bytes this packet repeats, if its only purpose is to provoke an ACK. The original
+    /// was outstanding when the copy was sent. The sender accounts for the bytes under the original's number: if a copy
+    /// is lost, nothing is retransmitted.
     ///
     /// Source: RFC 9002 §6.2.4
     pub copy_of: Option<u64>,
-    /// Whether queues may mark it.
+    /// The ECN field of the packet: whether queues may mark it.
     pub ecn: Ecn,
-    /// Bytes for the receiver half.
+    /// Header bytes for the scheme's receiver.
     pub header: Rider,
 }
 
-/// An acknowledgement on the path back.
+/// An acknowledgement, sent by the receiver to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrame {
-    /// Its own number, which rises by one per ACK of the flow.
+    /// The ACK's own number, which rises by one per ACK of the flow.
     pub number: u64,
     /// The highest packet number received.
     pub largest: u64,
     /// The received packets, newest first.
     pub ranges: Ranges,
-    /// Marked packets that arrived over the connection's life, without duplicates.
+    /// Number of packets with a CE mark that arrived over the connection's life, without duplicates.
     ///
     /// Source: RFC 9000 §13.4.1, §19.3.2
     pub ce: u64,
-    /// Bytes from the receiver half to the controller.
+    /// Feedback bytes from the scheme's receiver to the controller.
     pub feedback: Rider,
-    /// The most bytes that the receiver allows outstanding; `None` for no limit.
+    /// Maximum number of outstanding bytes that the receiver permits; `None` for no limit.
     ///
     /// Source: RFC 9293 §3.8.6
     pub window: Option<Bytes>,
-    /// How long the ACK of `largest` was held back.
+    /// Time between the arrival of `largest` and the departure of this ACK.
     pub delay: Duration,
 }
 
-/// What happened to a packet. For each number, a delivery is reported at most once, and a loss at most once.
+/// The outcome of a packet. For each number, a delivery is reported at most once, and a loss at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It was acknowledged for the first time: its bytes have arrived.
+    /// The packet was acknowledged for the first time: its bytes have arrived.
     Delivered {
-        /// Its number.
+        /// The packet number.
         number: u64,
-        /// Whether it was reported lost before. The loss was spurious then: the packet or its ACK was late. Its bytes
-        /// need not be sent again, if that has not happened yet.
+        /// Whether the packet was reported as lost before. If so, the loss was spurious: the packet or its ACK was
+        /// late. Its bytes need no retransmission, unless that has already happened.
         declared_lost: bool,
     },
-    /// It counts as lost: its bytes must be sent again, unless it was a copy. It may still be reported as delivered
-    /// later, until [`Sender::remembered_from`] has passed its number.
+    /// The packet counts as lost. Its bytes must be retransmitted, unless it was a copy. The packet may still be
+    /// reported as delivered later, until [`Sender::remembered_from`] has passed its number.
     Lost {
-        /// Its number.
+        /// The packet number.
         number: u64,
     },
 }
 
-/// What an input showed, in the form that a driver records.
+/// The result of one input, in the form that a driver records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was newly acknowledged.
+    /// The packets newly acknowledged.
     pub acked: Option<Acked>,
-    /// What was declared lost.
+    /// The packets newly declared lost.
     pub lost: Option<Lost>,
 }
 
-/// Why an acknowledgement is not valid. The sender's state has not changed.
+/// The reason why an acknowledgement is not valid. The sender's state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckError {
-    /// It acknowledges a packet that was never sent.
+    /// The ACK acknowledges a packet that was never sent.
     Unsent {
-        /// The number acknowledged.
+        /// The acknowledged packet number.
         largest: u64,
-        /// The number that the sender will use next.
+        /// The next packet number that the sender will use.
         next_number: u64,
     },
-    /// Ranges that are empty, reversed, overlapping, out of order, or do not begin with `largest`.
+    /// The ranges are empty, reversed, overlapping or out of order, or the first one does not start with `largest`.
     Ranges,
-    /// It reports more marked packets than were ever sent.
+    /// The ACK reports more marked packets than were ever sent.
     Marks {
-        /// The marks reported.
+        /// The number of marks reported.
         ce: u64,
-        /// The number that the sender will use next.
+        /// The next packet number that the sender will use.
         next_number: u64,
     },
 }

@@ -1,12 +1,12 @@
-//! The best value of a sliding window. It remembers three samples.
+//! The maximum or minimum of a sliding window, approximated with three stored samples.
 //!
-//! The filter keeps the best sample of the window, the best after it and the best after that. Each stands for a part
-//! of the window, so that a good successor is known when the best one leaves. The result is always a value that was
-//! seen in the window, and it is at least as good as the newest one. It may not be the true best of the window,
-//! because only three samples are remembered.
+//! The filter stores the best sample of the window, the best after it and the best after that. Each represents a part
+//! of the window, so that a good successor is available when the best one expires. The result is always a value of the
+//! window, and at least as good as the newest one. It may not be the true extreme of the window, because only three
+//! samples are stored.
 //!
-//! A position is whatever the window is measured in: a [`Time`] with a window of [`Duration`], or a count of rounds
-//! (`u64`) with a window of rounds.
+//! A position is the quantity in which the window is measured: a [`Time`] with a window of [`Duration`], or a count of
+//! rounds (`u64`) with a window of rounds.
 //!
 //! Source: Linux lib/win_minmax.c (Kathleen Nichols' algorithm)
 
@@ -19,7 +19,7 @@ pub trait Position: Copy + PartialEq + std::fmt::Debug {
     /// The length of a window over such positions.
     type Span: Copy + std::fmt::Debug;
 
-    /// How many units `self` is after `earlier`; zero if it is not after it.
+    /// Number of units from `earlier` to `self`; zero if `self` is not after it.
     fn since(self, earlier: Self) -> u64;
 
     /// The units of a window.
@@ -39,7 +39,7 @@ impl Position for Time {
     }
 }
 
-/// Rounds, or any other count that never falls.
+/// Rounds, or any other count that never decreases.
 impl Position for u64 {
     type Span = u64;
 
@@ -52,11 +52,11 @@ impl Position for u64 {
     }
 }
 
-/// The greatest value of the last `window`.
+/// The maximum over the last `window`.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMax<V, P>(Windowed<V, P>);
 
-/// The least value of the last `window`.
+/// The minimum over the last `window`.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMin<V, P>(Windowed<V, P>);
 
@@ -66,22 +66,22 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMax<V, P> {
         WindowedMax(Windowed::new(window))
     }
 
-    /// Takes in `value` at `position` and returns the greatest value of the window. Positions never fall.
+    /// Adds `value` at `position` and returns the maximum of the window. Positions never decrease.
     pub fn update(&mut self, position: P, value: V) -> V {
         self.0.update(position, value, |new, old| new >= old)
     }
 
-    /// The greatest value as of the last update; `None` before the first.
+    /// The maximum as of the last update; `None` before the first.
     pub fn get(&self) -> Option<V> {
         self.0.best().map(|best| best.1)
     }
 
-    /// Where the greatest value was seen.
+    /// The position of the maximum.
     pub fn position(&self) -> Option<P> {
         self.0.best().map(|best| best.0)
     }
 
-    /// Forgets everything.
+    /// Discards all values.
     pub fn reset(&mut self) {
         self.0.samples = None;
     }
@@ -98,22 +98,22 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
         WindowedMin(Windowed::new(window))
     }
 
-    /// Takes in `value` at `position` and returns the least value of the window. Positions never fall.
+    /// Adds `value` at `position` and returns the minimum of the window. Positions never decrease.
     pub fn update(&mut self, position: P, value: V) -> V {
         self.0.update(position, value, |new, old| new <= old)
     }
 
-    /// The least value as of the last update; `None` before the first.
+    /// The minimum as of the last update; `None` before the first.
     pub fn get(&self) -> Option<V> {
         self.0.best().map(|best| best.1)
     }
 
-    /// Where the least value was seen.
+    /// The position of the minimum.
     pub fn position(&self) -> Option<P> {
         self.0.best().map(|best| best.0)
     }
 
-    /// Forgets everything.
+    /// Discards all values.
     pub fn reset(&mut self) {
         self.0.samples = None;
     }
@@ -128,7 +128,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
 struct Windowed<V, P> {
     /// In units of the position.
     window: u64,
-    /// Best, second and third best, each later than (or the same as) the one before.
+    /// Best, second and third best sample, each not earlier than the previous one.
     samples: Option<[(P, V); 3]>,
 }
 
@@ -163,7 +163,7 @@ impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
         }
         let age = now.since(samples[0].0);
         if age > self.window {
-            // The best sample has left the window, and the second may have left too.
+            // The best sample has expired, and the second may have expired too.
             *samples = [samples[1], samples[2], sample];
             if now.since(samples[0].0) > self.window {
                 *samples = [samples[1], samples[2], sample];

@@ -1,14 +1,14 @@
-//! LEDBAT: a background transport. It fills a path as long as its own queue is shorter than a target, and makes room
-//! for other flows before they notice it.
+//! LEDBAT: a background transport. It fills a path as long as the queue is shorter than a target, and yields to other
+//! flows before they notice it.
 //!
 //! ```text
 //!  data ──▶ DelayMeter: one-way delay of each packet ──feedback on ACKs──▶ Ledbat: cwnd ∝ (target − queueing delay)
 //! ```
 //!
-//! | module | what it is | where |
+//! | module | content | section of the RFC |
 //! | --- | --- | --- |
 //! | here | the controller of the RFC | §2.4.2 |
-//! | [`feedback`] | the receiver's half and its bytes | §2.4.1 |
+//! | [`feedback`] | the receiver of LEDBAT and its feedback bytes | §2.4.1 |
 //! | [`delays`] | base delay, current delay | §2.4.2 |
 //! | [`utp`] | `ledbat@utp`: libutp | libutp |
 //! | [`plusplus`] | `ledbat@plusplus`: LEDBAT++ | draft-irtf-iccrg-ledbat-plus-plus-01 |
@@ -33,7 +33,7 @@ use feedback::{DelayMeter, Feedback};
 use plusplus::PlusPlus;
 use utp::Utp;
 
-/// The scheme as users choose it.
+/// The scheme `ledbat`.
 pub static SCHEME: Scheme = Scheme {
     name: "ledbat",
     summary: "keeps its queue below 100 ms and yields to all others",
@@ -88,7 +88,7 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-/// The window that a flow begins with, in packets. Delays and losses do not reduce it below this.
+/// The window at the start of a flow, in packets. Delays and losses do not reduce it below this.
 ///
 /// Source: RFC 6817 §2.5 (`INIT_CWND`, `MIN_CWND`)
 const LEAST_WINDOW: f64 = 2.0;
@@ -103,50 +103,50 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller, receiver: receiver.map(|meter| Box::new(meter) as _) })
 }
 
-/// How the window moves.
+/// Rules by which the window changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// As the RFC says.
+    /// As in the RFC.
     Rfc6817,
-    /// As libutp does.
+    /// As in libutp.
     Utp,
-    /// As the draft of LEDBAT++ says.
+    /// As in the draft of LEDBAT++.
     PlusPlus,
 }
 
 /// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// How the window moves.
+    /// Rules by which the window changes.
     pub rules: Rules,
-    /// The queueing delay to aim at.
+    /// Target of the queueing delay.
     ///
     /// Source: RFC 6817 §2.5 (`TARGET`, at most 100 ms); draft-irtf-iccrg-ledbat-plus-plus-01 §4.1 (60 ms)
     pub target: Duration,
-    /// Packets per RTT that the window grows with an empty queue.
+    /// Growth of the window with an empty queue, in packets per RTT.
     ///
     /// Source: RFC 6817 §2.5 (`GAIN`, at most 1)
     pub gain: f64,
-    /// Packets that the window may have beyond what is in flight.
+    /// Number of packets by which the window may exceed the amount in flight.
     ///
     /// Source: RFC 6817 §2.5 (`ALLOWED_INCREASE`)
     pub allowed_increase_packets: f64,
-    /// The base delay is the least delay of this many minutes.
+    /// Window of the base delay (the minimum delay), in minutes.
     ///
     /// Source: RFC 6817 §2.5 (`BASE_HISTORY`); libutp `DELAY_BASE_HISTORY`
     pub base_history_minutes: usize,
-    /// The current delay is the least of this many delays.
+    /// Window of the current delay (the minimum delay), in number of delays.
     ///
     /// Source: RFC 6817 §2.5 (`CURRENT_FILTER`); libutp `CUR_DELAY_SIZE`
     pub current_filter: usize,
-    /// libutp's send buffer.
+    /// Size of libutp's send buffer.
     ///
     /// Source: libutp `opt_sndbuf`
     pub send_buffer: Bytes,
 }
 
 impl Tuning {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     /// The value of an option cannot be read.

@@ -1,21 +1,21 @@
-//! Congestion control as pure state machines: they take events and compute how much may be in flight, and how fast it
-//! may leave.
+//! Congestion control as pure state machines: they receive events and compute the congestion window and the pacing
+//! rate.
 //!
 //! ```text
 //!            header on data                     feedback on ACKs
-//! Controller ───────────────▶ path ▶ Receiver half ──────────────▶ Controller
+//! Controller ───────────────▶ path ▶ Receiver ───────────────────▶ Controller
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events that they receive |
 //! | [`scheme`] | the list of the schemes that users choose by name |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows about its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | [`pcc`] | monitor intervals, utilities and trials: the frame of [`allegro`], [`vivace`] and [`morc`] |
-//! | [`ack_trace`] | what the controller of one flow is told, and what it answers, as lines of text |
-//! | [`ran`] | `+ran`: delays without the time for which the radio repeats blocks |
+//! | [`pcc`] | monitor intervals, utilities and trials: the common base of [`allegro`], [`vivace`] and [`morc`] |
+//! | [`ack_trace`] | the events that the controller of one flow receives, and its outputs, as lines of text |
+//! | [`ran`] | `+ran`: subtracts the delay of HARQ and RLC retransmissions from the delays that a scheme sees |
 //! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]

@@ -1,21 +1,21 @@
 //! MORC: PCC for mobile networks. It aims at a queue that is neither empty nor long.
 //!
-//! A queue that is not empty uses a rise of the capacity before the sender can know of it. A short queue keeps the
-//! delay low. The utility is therefore greatest at a round-trip time of RTTmin + 60 ms.
+//! If the queue is not empty, the link uses a rise of the capacity before the sender can detect it. A short queue keeps
+//! the delay low. The utility is therefore maximal at a round-trip time of RTTmin + 60 ms.
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
-//! | [`target`] | the queueing delay at which it aims |
-//! | [`mod@profile`] | what users may set |
-//! | [`look`] | what ACKs say, twice per round trip |
-//! | [`losses`] | which losses show that a buffer overflowed |
-//! | `start` | how far slow start has come |
+//! | [`target`] | the target of the queueing delay |
+//! | [`mod@profile`] | options that users may set |
+//! | [`look`] | received rate and queueing delay from ACKs, twice per round trip |
+//! | [`losses`] | distinguishes buffer overflows from random losses |
+//! | `start` | progress of slow start |
 //! | [`rival`] | flows that do not drain a queue |
-//! | [`trials`] | the learner of the text (`morc@paper`): Allegro's, which leaves out useless trials |
-//! | [`avoidance`] | which trials are left out |
+//! | [`trials`] | the learner of the paper (`morc@paper`): Allegro's, without useless trials |
+//! | [`avoidance`] | the trials that are left out |
 //!
-//! `docs/papers/morc-departures.md` says why `morc` departs from the text, and what each departure gains.
+//! `docs/papers/morc-departures.md` gives the reason and the gain of each departure of `morc` from the paper.
 //!
 //! Source: MORC §3.1
 
@@ -39,7 +39,7 @@ use profile::Profile;
 use target::Shape;
 use trials::Utility;
 
-/// `morc`.
+/// The scheme `morc`.
 pub static SCHEME: Scheme = Scheme {
     name: "morc",
     summary: "MORC: PCC for mobile networks; keeps a short queue, tolerates loss, drains it so that flows agree",
@@ -131,10 +131,10 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-/// What the options say of the learner `ahead`.
+/// The profile of the learner `ahead`, read from the options.
 ///
 /// # Errors
-/// An option has a value that it cannot have.
+/// An option has an invalid value.
 pub fn profile(options: &Options) -> Result<Profile, SchemeError> {
     let unless_zero = |name| options.number(name, 0.0).map(|value| (value > 0.0).then_some(value));
     Ok(Profile {

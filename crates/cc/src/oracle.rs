@@ -1,27 +1,28 @@
-//! The Oracle: it knows what the narrowest link will do when a packet sent now gets there, and carries what a sender that
-//! always has data waiting there carries, with the least queue that this takes.
+//! The Oracle: it knows how the narrowest link will behave when a packet sent now arrives there. It reaches the
+//! throughput of a sender with unlimited data queued at that link, with the minimum queue for this.
 //!
-//! A sender without a queue is no bound where a scheduler chooses among users: it is given less than one that has data
-//! waiting in every subframe. So there are two quantities, both of which the truth holds: what the link will serve
-//! (`capacity`), and how much must wait so that it does (`enough`). Where the scheduler's decisions depend on what waits, the
-//! simulator takes both from a run before the run: the same world with the same seed, in which the Oracle stands at the link
-//! and always has more waiting than a subframe could take. Where what a wire does to a packet does not depend on when it leaves, the simulator computes from
-//! that run when each packet must leave ([`Controller::on_due`]). All packets then reach the link at the instants at which they
-//! left there in the run before, and nothing in the world can be different.
+//! If a scheduler chooses among users, a sender without a queue is no upper bound: it gets less than a sender with data
+//! queued in every subframe. Therefore the ground truth contains two quantities: the link's future capacity
+//! (`capacity`), and the minimum backlog for which the link provides it (`enough`). If the scheduler's decisions depend
+//! on the backlog, the simulator obtains both from a preliminary run. That run has the same world and seed, but the
+//! Oracle is at the link and always has more data queued than a subframe can carry. If the delay of the wired path does
+//! not depend on the departure time, the simulator computes from the preliminary run when each packet must leave
+//! ([`Controller::on_due`]). All packets then reach the link at the times at which they were sent there in the
+//! preliminary run, so the world behaves identically.
 //!
-//! Elsewhere the Oracle simulates the queue every millisecond until a packet sent now arrives, from what is on the wire and
-//! what the link will serve until then, and sends so that enough will be waiting. A sender at the link need not foresee anything: it
-//! fills up what is missing. HARQ, losses and other flows on the way show in the backlog, and are corrected over a few
-//! milliseconds.
+//! In other cases, the Oracle simulates the queue in steps of one millisecond until a packet sent now arrives, from the
+//! data on the wire and the link's future capacity. It sends so that `enough` data will be queued. A sender at the link
+//! needs no prediction: it adds the missing data. HARQ, losses and other flows on the path change the backlog, and are
+//! corrected over a few milliseconds.
 //!
-//! What is no bound: links that several flows fill first come, first served. There the Oracle takes an equal share, and a
-//! rival that fills the queue takes more from any sender that does not do the same.
+//! The Oracle is no upper bound on links that serve several flows first come, first served. There it takes an equal
+//! share, and a rival that fills the queue takes more from any sender that does not do the same.
 //!
-//! Rivals and schedulers have a memory, and answer each sender in another way. The Oracle carries what a sender with data without end
-//! carries, while the world answers to that sender: another scheme may find a world that leaves it more.
-//! `docs/guide/schemes.md` has the figures.
+//! Rivals and schedulers have a memory and react differently to each sender. The Oracle's throughput is that of a
+//! sender with unlimited data in a world that reacts to that sender. For another scheme, the world may react so that
+//! more capacity is left. `docs/guide/schemes.md` has the figures.
 //!
-//! Chosen: this scheme is ours. The others are compared with it.
+//! Chosen: this scheme is defined by this project. The others are compared with it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,15 +37,15 @@ use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style
 /// Chosen: four subframes. This is long enough not to react to the arrival of single packets.
 const HORIZON: Duration = Duration::from_millis(4);
 
-/// From one truth to the next.
+/// Interval between two reports of the ground truth.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// The rate while there is no capacity, so that the flow stays alive.
+/// Minimum rate while there is no capacity, so that the flow stays alive.
 ///
 /// Chosen: a full packet in 1.2 seconds.
 const FLOOR: Rate = Rate::from_bps(10_000);
 
-/// The scheme as users choose it.
+/// The scheme `oracle`.
 pub static SCHEME: Scheme = Scheme {
     name: "oracle",
     summary: "knows what its packets will find, and keeps just enough waiting; the bound for all others, in simulation only",
@@ -72,27 +73,27 @@ pub struct Oracle {
     slack: Duration,
     rate: Rate,
     capacity: Option<Rate>,
-    /// The queue when a packet sent now arrives there.
+    /// Predicted queue at the arrival of a packet sent now.
     expected: Bytes,
-    /// What is on the wire, by the millisecond in which it left.
+    /// Bytes on the wire, by the millisecond of departure.
     wire: VecDeque<Slot>,
-    /// How many packets must have left, where that is known; how many have left; and bytes in flight.
+    /// Number of packets that must have left, if known; number of packets sent; bytes in flight.
     due: Option<u64>,
     sent: u64,
     inflight: Bytes,
 }
 
-/// A millisecond, from one truth to the next.
+/// One millisecond, between two reports of the ground truth.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     from: Time,
-    /// What the link carries when this millisecond's packets arrive.
+    /// The capacity of the link when this millisecond's packets arrive.
     capacity: Rate,
     sent: Bytes,
 }
 
 impl Oracle {
-    /// Keeps `slack` of data waiting at the link.
+    /// An Oracle that keeps `slack` of data queued at the link.
     pub fn new(mss: Bytes, slack: Duration) -> Oracle {
         Oracle {
             mss,
@@ -168,7 +169,7 @@ impl Controller for Oracle {
 
     fn control(&self) -> Control {
         if let Some(due) = self.due {
-            // What is due leaves at once, and nothing else does.
+            // Packets that are due leave at once, and no others.
             let cwnd = self.inflight + Bytes(self.mss.0 * due.saturating_sub(self.sent));
             return Control { cwnd: cwnd.max(self.mss), pacing_rate: None };
         }

@@ -1,9 +1,9 @@
-//! Spreads packets at the rate that the controller asked for.
+//! Paces packets at the controller's rate.
 //!
-//! The pacer keeps an account in billionths of a bit. It earns `rate` of them per nanosecond, and a packet costs
-//! eight thousand million per byte. Packets leave while the account is not in debt. All values are integers, so the
-//! long-run rate is exactly the requested rate for every packet size. A new rate applies from the instant at which it
-//! is set.
+//! The pacer keeps a credit account in billionths of a bit. The account earns `rate` of them per nanosecond, and a
+//! packet costs eight thousand million per byte. Packets leave while the account is not negative. All values are
+//! integers, so the long-run rate is exactly the requested rate for every packet size. A new rate applies from the time
+//! at which it is set.
 
 use std::time::Duration;
 
@@ -12,23 +12,24 @@ use airpace_core::{Bytes, Rate, Time};
 /// Price of a byte, in billionths of a bit.
 const PER_BYTE: i128 = 8_000_000_000;
 
-/// How far a pacer may deviate from evenly spaced packets.
+/// Permitted deviations of a pacer from evenly spaced packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacerConfig {
-    /// Least burst: after a pause, packets wait until this much may leave together. This saves wake-ups of a real
+    /// Minimum burst: after a pause, packets wait until this much may leave together. This saves wake-ups of a real
     /// driver. A value of up to one packet paces every packet.
     pub quantum: Bytes,
-    /// At rates at which a batch of packets leaves within this time, packets wait until so much time's worth may leave together. A
-    /// real driver hands them over in one call then, and the mean stays exact. Zero paces every packet at every rate.
+    /// If a batch of packets leaves within this time at the current rate, packets wait until the data of this time may
+    /// leave together. A real driver can then send them in one call, and the mean rate stays exact. Zero paces every
+    /// packet at every rate.
     pub batch: Duration,
-    /// The longest time for which unused credit is kept. A driver may be late by this much without losing rate. It is
-    /// also the longest burst.
+    /// Maximum time for which unused credit is kept. A driver may be late by this time without losing rate. It is also
+    /// the maximum burst.
     pub credit: Duration,
 }
 
-/// What must leave within [`PacerConfig::batch`] for packets to leave together.
+/// Minimum amount of data per [`PacerConfig::batch`] at which packets leave together.
 ///
-/// Chosen: two full packets. A wake-up costs a driver more than the packet that it is for.
+/// Chosen: two full packets. Waking up costs a driver more than sending the packet.
 const BATCH: Bytes = Bytes(3_000);
 
 /// One packet at a time; 1 ms of credit.
@@ -45,16 +46,17 @@ impl Default for PacerConfig {
 pub struct Pacer {
     config: PacerConfig,
     rate: Option<Rate>,
-    /// What must have been earned after a pause, at the current rate.
+    /// Credit required after a pause, at the current rate.
     quantum: i128,
-    /// The largest account at the current rate.
+    /// Maximum credit at the current rate.
     most: i128,
     /// Credit earned minus credit spent, as of `settled`; negative is debt.
     account: i128,
     settled: Time,
-    /// Whether a packet was refused, so that the account must first grow to a whole quantum.
+    /// Whether a packet was refused, so that the credit must first grow to a whole quantum.
     gathering: bool,
-    /// Whether a burst is over, so that the same holds although no packet was refused yet.
+    /// Whether a burst has ended. The credit must then also grow to a whole quantum, although no packet was refused
+    /// yet.
     spent: bool,
     forfeited: i128,
 }
@@ -75,7 +77,7 @@ impl Pacer {
         }
     }
 
-    /// From `now` on packets leave at `rate`; `None` lets them leave at once.
+    /// Sets the rate from `now` on; with `None`, packets leave at once.
     pub fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
         if rate == self.rate {
             return;
@@ -99,7 +101,7 @@ impl Pacer {
         self.rate
     }
 
-    /// Whether a packet of `bytes` may leave at `now`. If not, [`Pacer::next`] says when.
+    /// Whether a packet of `bytes` may leave at `now`. If not, [`Pacer::next`] returns the time at which it may.
     pub fn ready(&mut self, now: Time, bytes: Bytes) -> bool {
         if self.rate.is_none() {
             return true;
@@ -110,7 +112,8 @@ impl Pacer {
         !self.gathering
     }
 
-    /// How many packets of `bytes` may leave together at `now`; `u64::MAX` without a rate. Nothing changes.
+    /// The number of packets of `bytes` that may leave together at `now`; `u64::MAX` without a rate. The state is
+    /// unchanged.
     pub fn burst(&self, now: Time, bytes: Bytes) -> u64 {
         let Some(rate) = self.rate else { return u64::MAX };
         let elapsed = now.as_nanos().saturating_sub(self.settled.as_nanos());
@@ -123,7 +126,7 @@ impl Pacer {
         u64::try_from(account / price + 1).unwrap_or(u64::MAX)
     }
 
-    /// When a packet of `bytes` may leave; `None` if the pacer has no rate.
+    /// The time at which a packet of `bytes` may leave; `None` if the pacer has no rate.
     pub fn next(&self, bytes: Bytes) -> Option<Time> {
         let rate = self.rate?;
         let missing = self.least(bytes) - self.account;
@@ -133,7 +136,7 @@ impl Pacer {
         if rate == Rate::ZERO {
             return Some(Time::NEVER);
         }
-        // Usual debts fit into 64 bits, where the division is several times faster than in 128.
+        // Usual debts fit into 64 bits, with which the division is several times faster than with 128.
         let nanos = match u64::try_from(missing) {
             Ok(missing) => missing.div_ceil(rate.as_bps()),
             Err(_) => {
@@ -143,28 +146,28 @@ impl Pacer {
         Some(self.settled + Duration::from_nanos(nanos))
     }
 
-    /// A packet of `bytes` left at `now`.
+    /// Records that a packet of `bytes` left at `now`.
     pub fn on_sent(&mut self, now: Time, bytes: Bytes) {
         if self.rate.is_some() {
             self.settle(now);
             self.account -= i128::from(bytes.0) * PER_BYTE;
-            // Else a driver that is busy for as long as a packet takes would send single packets for ever.
+            // Otherwise a driver that is busy for as long as one packet takes would send single packets forever.
             self.spent = self.quantum > 0 && self.account < 0;
         }
     }
 
-    /// The rate that a late driver lost, in bytes: credit beyond [`PacerConfig::credit`] that was earned while a
-    /// packet waited for the pacer. Pauses of the application or of the window do not count.
+    /// The sending credit lost by a late driver, in bytes: credit beyond [`PacerConfig::credit`] that was earned while
+    /// a packet waited for the pacer. Pauses of the application or of the window do not count.
     pub fn forfeited(&self) -> Bytes {
         Bytes((self.forfeited / PER_BYTE) as u64)
     }
 
-    /// The account at which a packet may leave.
+    /// The credit with which a packet may leave.
     fn least(&self, bytes: Bytes) -> i128 {
         if self.gathering || self.spent { self.enough(bytes) } else { 0 }
     }
 
-    /// The account at which a packet may leave after a pause.
+    /// The credit with which a packet may leave after a pause.
     fn enough(&self, bytes: Bytes) -> i128 {
         (self.quantum - i128::from(bytes.0) * PER_BYTE).clamp(0, self.most)
     }
@@ -349,7 +352,7 @@ mod tests {
             let (rate, packets) = (Rate::from_bps(bps), 50_000);
             let batch = Duration::from_micros(micros);
             let last = send(&mut batched(rate, batch), Time::ZERO, Bytes(1500), packets);
-            // No more than a batch is ahead or behind.
+            // The deviation is at most one batch.
             let ideal = rate.time_for(Bytes(1500 * u64::from(packets)));
             let most = batch + rate.time_for(Bytes(3_000));
             prop_assert!((last - Time::ZERO).abs_diff(ideal) <= most, "{last} and {ideal:?}");

@@ -1,5 +1,5 @@
-//! PBE-CC: the mobile reads the cell's control channel and computes what the cell can carry to it, and the server
-//! sends exactly that. If the bottleneck is in the Internet, the server sends as a careful BBR.
+//! PBE-CC: the mobile decodes the cell's control channel and computes the capacity that the cell can give it, and the
+//! server sends at exactly that rate. If the bottleneck is in the Internet, the server sends like a cautious BBR.
 //!
 //! ```text
 //!        RadioReport                 data + header
@@ -8,26 +8,26 @@
 //!                         └───────────────────────────┘
 //! ```
 //!
-//! | module | what it is | where |
+//! | module | content | section of the paper |
 //! | --- | --- | --- |
-//! | [`receiver`] | the mobile's half | §4, §5 |
-//! | [`capacity`] | one carrier's averages; Eq. 1–4 | §4.1, §4.2.1 |
-//! | [`users`] | which users count in N | §4.2.1 |
-//! | [`carriers`] | carriers aligned and summed | §5 |
-//! | [`new_data`] | which blocks are sent again | §4.2.1 |
-//! | [`unread`] | what reports lack that tell how much they missed | |
+//! | [`receiver`] | the scheme's receiver on the mobile | §4, §5 |
+//! | [`capacity`] | averages of one carrier; Eq. 1–4 | §4.1, §4.2.1 |
+//! | [`users`] | the users that count in N | §4.2.1 |
+//! | [`carriers`] | carriers, aligned and summed | §5 |
+//! | [`new_data`] | which blocks are retransmissions | §4.2.1 |
+//! | [`unread`] | estimates for the grants that incomplete reports lack | |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
 //! | [`delay`] | Dprop and Dth | §4.2.2 |
 //! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
-//! | [`growth`] | the end of a start that stalls | §4.1 |
-//! | [`feedback`] | the bytes between the halves | §5 |
-//! | [`sender`] | the server's half; Eq. 7 is [`crate::bbr`]'s probe cap | §4 |
+//! | [`growth`] | detects a linear start that stalls | §4.1 |
+//! | [`feedback`] | the bytes exchanged between sender and receiver | §5 |
+//! | [`sender`] | the controller on the server; Eq. 7 is the probe cap of [`crate::bbr`] | §4 |
 //! | [`start`] | the linear start | §4.1 |
-//! | [`buffer`] | how much of a queue is kept in the base station | §7 |
-//! | [`guard`] | whether the path delivers what is reported | §7 |
+//! | [`buffer`] | target length of the flow's queue in the base station | §7 |
+//! | [`guard`] | whether the path delivers the capacity that the receiver reports | §7 |
 //!
-//! `pbe@paper` follows the text to the letter. `pbe` departs from it by the named options of [`SCHEME`]. The reason
-//! for each is in a `Differs:` line next to the code.
+//! `pbe@paper` follows the paper's text exactly. `pbe` departs from it by the named options of [`SCHEME`]. A `Differs:`
+//! line next to the code states each reason.
 
 pub mod bottleneck;
 pub mod buffer;
@@ -60,7 +60,7 @@ use sender::Pbe;
 use translation::BlockSize;
 use users::{UserFilter, Weights};
 
-/// `pbe`.
+/// The scheme `pbe`.
 pub static SCHEME: Scheme = Scheme {
     name: "pbe",
     summary: "PBE-CC: sends at the rate that the phone measures from its cell's control channel",
@@ -241,10 +241,10 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// The slack of the window before it was measured, and in the Internet state: there, the delay of the radio is no reason
-/// to fill the queue of a bottleneck elsewhere.
+/// The window's slack before it has been measured, and in the Internet state. In the Internet state the bottleneck is
+/// elsewhere, and the delay of the radio is no reason to fill that bottleneck's queue.
 ///
-/// Chosen: 3 ms of jitter and one subframe's wait.
+/// Chosen: 3 ms of jitter and a wait of one subframe.
 ///
 /// Source: PBE-CC §4.2.2 (the jitter)
 const UNMEASURED_SLACK: Duration = Duration::from_millis(3 + 1);
@@ -252,42 +252,42 @@ const UNMEASURED_SLACK: Duration = Duration::from_millis(3 + 1);
 /// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Time beyond RTprop in the window; `None` if it is measured.
+    /// Time beyond RTprop that the window covers; `None` if it is measured.
     pub cwnd_slack: Option<Duration>,
-    /// Packets added to the window besides that time.
+    /// Packets added to the window, besides that time.
     pub cwnd_packets: u64,
-    /// Whether the slack grows to what the path acknowledges in one go, if that is more.
+    /// Whether the window also includes the bytes that the path acknowledges in one burst.
     pub cwnd_bunching: bool,
-    /// Whether the fair share is the least that is fed back.
+    /// Whether the fair share is a lower bound of the capacity that is fed back.
     pub floor: bool,
-    /// Whether BtlBw begins with the recent delivery rate in the Internet state.
+    /// Whether the Internet state starts with the recent delivery rate as BtlBw.
     pub btlbw_reset: bool,
-    /// Whether full subframes explain a delay.
+    /// Whether the subframes without idle PRBs are accepted as the explanation of a delay.
     pub explained_test: bool,
-    /// Whether the wireless state empties the path when the least delay is ten seconds old.
+    /// Whether the wireless state drains the path when the minimum delay is ten seconds old.
     pub delay_drain: bool,
-    /// Gain of a probe after packets without a queue.
+    /// Pacing gain of a probe after Npkt packets without a queue.
     pub probe_gain: f64,
-    /// Whether the start after a new carrier rises from zero.
+    /// Whether the start on a new carrier rises from zero.
     pub restart_from_zero: bool,
-    /// Whether the device's capacity is divided by its flows.
+    /// Whether the device's capacity is divided by its number of active flows.
     pub device_split: bool,
     /// Whether the feedback on a request is used.
     pub request_start: bool,
-    /// Whether the receiver's reports are compared with what the path delivers.
+    /// Whether the receiver's reports are compared with the delivery rate of the path.
     pub guard: bool,
-    /// The queue to keep in the base station.
+    /// Target of the queue in the base station.
     pub buffer: Goal,
-    /// How the bottleneck is judged.
+    /// Rules that locate the bottleneck.
     pub rules: Rules,
-    /// How the carriers are measured.
+    /// Settings of the carrier measurement.
     pub measure: Measure,
     /// The BBR of the Internet and fallback states.
     pub bbr: bbr::Tuning,
 }
 
 impl Tuning {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     /// The value of an option cannot be read.
@@ -367,17 +367,17 @@ impl Tuning {
                 cwnd_gain: options.number("internet_cwnd_gain", 1.0)?,
                 cwnd_slack: cwnd_slack.unwrap_or(UNMEASURED_SLACK),
                 pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
-                // The states of PBE-CC do not look for RTprop as ProbeRTT does, and must not take a queue for RTprop.
+                // The states of PBE-CC do not measure RTprop as ProbeRTT does. A queue must not count as RTprop.
                 rtprop: bbr::model::Ageing::Sliding,
-                // The text's Internet state has no such detector. It takes the losses of a switch for a policer's, and
-                // then does not probe for 48 round trips.
+                // The Internet state in the paper has no such detector. The detector would mistake the losses after a
+                // switch of states for those of a policer, and would then not probe for 48 round trips.
                 finds_policers: false,
             },
         })
     }
 }
 
-/// γ, less than one.
+/// γ, which must be less than one.
 fn overhead(options: &Options) -> Result<f64, SchemeError> {
     let overhead = options.number("overhead_percent", 0.0)? * 0.01;
     if overhead < 1.0 {

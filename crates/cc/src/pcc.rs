@@ -1,24 +1,24 @@
-//! The frame of Performance-oriented Congestion Control: send at a rate for a while, observe the result, learn from
-//! it.
+//! The common base of the Performance-oriented Congestion Control schemes: send at a rate for an interval, observe the
+//! result, learn from it.
 //!
 //! ```text
 //!            Trial { rate, span }                        Report { utility's ingredients }
 //!  Learner ───────────────────────▶ monitor interval ──────── one RTT later ───────▶ Learner
 //! ```
 //!
-//! Time is divided into monitor intervals. What happens to a packet counts for the interval in which the packet was
-//! *sent*, by its number. A report is therefore exact however much later it comes, and the sender continues
-//! meanwhile. Intervals begin and end with packets: a silent sender has no intervals, and nothing here needs a timer.
+//! Time is divided into monitor intervals. The outcome of a packet counts for the interval in which the packet was
+//! *sent*, by its number. A report is therefore exact, regardless of its delay, and the sender continues meanwhile.
+//! Intervals start and end with packets: a sender without data has no intervals, and nothing here needs a timer.
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`interval`] | one interval: its sent, acknowledged and lost packets and its round-trip times; its report |
 //! | [`trend`] | the slope of round-trip times over an interval |
-//! | [`start`] | doubling until it no longer pays |
+//! | [`start`] | doubling until the utility no longer rises |
 //! | [`pairs`] | trials of a higher and a lower rate in random order |
-//! | [`climb`] | Allegro's learner; MORC adds to it by leaving trials out |
+//! | [`climb`] | Allegro's learner; MORC uses it and leaves out some trials |
 //!
-//! Schemes on it: [`allegro`](crate::allegro), [`vivace`](crate::vivace), [`morc`](crate::morc).
+//! Schemes based on it: [`allegro`](crate::allegro), [`vivace`](crate::vivace), [`morc`](crate::morc).
 //!
 //! Source: Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015
 
@@ -40,57 +40,57 @@ use crate::window::initial_window;
 
 use interval::{Interval, Report};
 
-/// The most intervals that wait for ACKs at once. If there are more, the newest interval continues until there is
-/// room.
+/// Maximum number of intervals that wait for ACKs at the same time. While there are this many, the newest interval
+/// continues.
 ///
-/// Chosen: a round trip is one or two intervals, and the window stops a sender after two silent round trips.
+/// Chosen: a round trip is one or two intervals, and the window stops a sender after two round trips without ACKs.
 const MOST_INTERVALS: usize = 32;
 
-/// The assumed round-trip time before the first sample.
+/// Round-trip time assumed before the first sample.
 ///
 /// Chosen: a long path, so that the first packets are not a burst. The first ACK corrects it.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
-/// A gap between packets up to this is not a pause of the application: a driver or the pacer's burst may be this
-/// late.
+/// Maximum gap between packets that is not a pause of the application: a driver or the pacer's burst may be late by
+/// this time.
 ///
 /// Chosen: twice the pacer's credit.
 const NO_PAUSE: Duration = Duration::from_millis(2);
 
-/// The greatest rate that a learner may request.
+/// Maximum rate that a learner may request (Mbit/s).
 ///
-/// Chosen: beyond what any sender of this transport can do.
+/// Chosen: higher than any sender of this transport can reach.
 const GREATEST_MBPS: f64 = 100_000.0;
 
-/// What a scheme adds to this frame: it chooses the next rate and evaluates the reports.
+/// The part that a scheme adds to PCC: it chooses the next rate and evaluates the reports.
 pub trait Learner: Send {
-    /// The trial of the next interval. Asked when the first packet of that interval has left.
+    /// The trial of the next interval. Called when the first packet of that interval has left.
     fn next(&mut self, path: &PathView) -> Trial;
 
-    /// Takes in an interval's report; reports come in the order in which the intervals were sent. Returns whether the
-    /// current interval must end now, because a better rate is known.
+    /// Processes an interval's report; reports arrive in the order in which the intervals were sent. Returns whether
+    /// the current interval must end now, because a better rate is known.
     fn learn(&mut self, report: &Report, path: &PathView) -> bool;
 
-    /// Hears an ACK, before the reports that it completes. Returns whether the current interval must end now.
+    /// Processes an ACK, before the reports that it completes. Returns whether the current interval must end now.
     fn hear(&mut self, _ack: &Ack<'_>, _path: &PathView) -> bool {
         false
     }
 
-    /// The most that may be outstanding, if the learner wants less than the frame allows.
+    /// Maximum number of outstanding bytes, if the learner's limit is lower than that of PCC.
     fn window(&self, _path: &PathView) -> Option<Bytes> {
         None
     }
 
-    /// Names the state and the internals.
+    /// Reports the state and the internal values.
     fn inspect(&self, out: &mut Inspect);
 }
 
-/// What a learner knows about the path besides its reports.
+/// Properties of the path that a learner uses besides its reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// The least round-trip time of the connection.
+    /// The minimum round-trip time of the connection.
     pub rtt_min: Duration,
     /// Whether `rtt` was measured.
     pub is_known: bool,
@@ -104,35 +104,35 @@ impl PathView {
         self.mss.0 as f64 * 8e-6 * packets / rtt.as_secs_f64().max(1e-4)
     }
 
-    /// The rate at which a connection begins, and its least rate: two packets per round trip.
+    /// The rate at which a connection starts, and its minimum rate: two packets per round trip.
     ///
     /// Source: Dong et al., NSDI 2015, §3.2
     ///
-    /// Chosen: the floor uses the least round-trip time, so that a full queue does not lower it.
+    /// Chosen: the minimum rate uses the minimum round-trip time, so that a full queue does not lower it.
     pub fn least_mbps(&self) -> f64 {
         self.mbps_of(2.0, if self.is_known { self.rtt_min } else { self.rtt }).min(GREATEST_MBPS)
     }
 
-    /// `mbps`, limited to the rates that may be sent.
+    /// `mbps`, limited to the permitted rates.
     pub fn bounded(&self, mbps: f64) -> f64 {
         mbps.clamp(self.least_mbps(), GREATEST_MBPS)
     }
 
-    /// An interval of `round_trips`, long enough for `packets` at `mbps`.
+    /// Length of an interval of `round_trips` that is long enough for `packets` at `mbps`.
     pub fn span(&self, round_trips: f64, packets: f64, mbps: f64) -> Duration {
         let packets_s = packets * self.mss.0 as f64 * 8e-6 / mbps.max(1e-3);
         Duration::from_secs_f64(packets_s.max(self.rtt.as_secs_f64() * round_trips).clamp(1e-4, 60.0))
     }
 }
 
-/// A rate to try, and for how long.
+/// A rate to try, and the length of the trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     /// Megabits per second.
     pub rate_mbps: f64,
-    /// How long.
+    /// Length of the trial.
     pub span: Duration,
-    /// What the learner wants to find out.
+    /// The purpose of the trial.
     pub tag: Tag,
 }
 
@@ -157,7 +157,7 @@ pub enum Role {
     Step,
 }
 
-/// A controller of the frame with the learner of one scheme.
+/// A controller with the learner of one scheme.
 pub struct Pcc<L> {
     learner: L,
     path: PathView,
@@ -167,7 +167,7 @@ pub struct Pcc<L> {
     /// The mean round-trip time of the last report.
     previous_rtt_s: Option<f64>,
     last_report: Report,
-    /// Whether the next packet begins a new interval in any case.
+    /// Whether the next packet starts a new interval in any case.
     realign: bool,
     last_sent: Option<Sent>,
     control: Control,
@@ -177,7 +177,7 @@ impl<L: Learner> Pcc<L> {
     /// A new flow.
     pub fn new(mss: Bytes, mut learner: L) -> Pcc<L> {
         let path = PathView { rtt: UNKNOWN_RTT, rtt_min: UNKNOWN_RTT, is_known: false, mss };
-        // Before the first packet, the learner is asked only for the rate. The interval begins with the packet.
+        // Before the first packet, the learner provides only the rate. The interval starts with the packet.
         let rate = Rate::from_mbps(path.bounded(learner.next(&path).rate_mbps));
         Pcc {
             learner,
@@ -196,7 +196,7 @@ impl<L: Learner> Pcc<L> {
         self.control.pacing_rate.unwrap_or(Rate::ZERO)
     }
 
-    /// Begins an interval with the packet `sent`.
+    /// Starts an interval with the packet `sent`.
     fn open(&mut self, sent: &Sent) {
         let trial = self.learner.next(&self.path);
         let trial = Trial { rate_mbps: self.path.bounded(trial.rate_mbps), ..trial };
@@ -208,10 +208,10 @@ impl<L: Learner> Pcc<L> {
         };
     }
 
-    /// PCC has no window. This one only stops a sender that gets no ACKs. It is what the fastest of the open
-    /// intervals sends in two round trips and their variation.
+    /// PCC has no window. This window only stops a sender that gets no ACKs. It is the data that the open interval with
+    /// the highest rate sends in two round trips and their variation.
     ///
-    /// Chosen: two round trips never limit the sender while ACKs come. The factor of four is that of a retransmission
+    /// Chosen: two round trips never limit the sender while ACKs arrive. The factor of four is that of a retransmission
     /// timeout.
     fn window(&self) -> Bytes {
         let fastest = self.intervals.iter().map(|it| it.trial().rate_mbps).fold(0.0, f64::max);
@@ -220,18 +220,18 @@ impl<L: Learner> Pcc<L> {
         self.learner.window(&self.path).map_or(most, |wanted| wanted.clamp(self.path.mss, most))
     }
 
-    /// Since when the application had nothing to send, if the packet `sent` ends such a pause.
+    /// Time since when the application had nothing to send, if the packet `sent` ends such a pause.
     ///
     /// Source: MORC §3.1 Burstiness
     ///
-    /// Chosen: for every scheme of the frame; Allegro and Vivace assume a sender that always has data.
+    /// Chosen: for every scheme based on PCC; Allegro and Vivace assume a sender that always has data.
     fn pause_before(&self, sent: &Sent) -> Option<Time> {
         let last = self.last_sent.filter(|last| last.app_limited)?;
         let due = last.now + self.rate().time_for(last.bytes);
         (sent.now > due + NO_PAUSE).then_some(due)
     }
 
-    /// Gives the learner the reports of intervals whose packets are all accounted for.
+    /// Passes the reports of complete intervals to the learner.
     fn report(&mut self) {
         while self.intervals.front().is_some_and(Interval::is_complete) {
             let Some(interval) = self.intervals.pop_front() else { return };
@@ -253,7 +253,7 @@ impl<L: Learner> Controller for Pcc<L> {
         let has_room = self.intervals.len() < MOST_INTERVALS;
         let is_open = match self.intervals.back_mut() {
             None => false,
-            // The packets sent before the pause are too few to show anything, so the trial begins again.
+            // The packets sent before the pause are too few to show anything, so the trial restarts.
             Some(open) if pause.is_some_and(|since| since < open.due()) => {
                 open.restart(sent);
                 true

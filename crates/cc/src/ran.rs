@@ -1,26 +1,29 @@
-//! `+ran`: a scheme that is not told of the time for which the radio held a packet back to repeat a block.
+//! `+ran`: subtracts, from the delays that a scheme sees, the time for which the radio held a packet back to repeat a
+//! block.
 //!
-//! A block that fails is sent again eight subframes later, and every later packet waits for it. For a scheme that
-//! steers by delay, that looks like a queue. The device knows better: it hears its grants, and which of them failed.
+//! A failed block is retransmitted eight subframes later, and every later packet waits for it. A scheme that reacts to
+//! delays mistakes this for a queue. The device can distinguish the two: it decodes its grants, and knows which blocks
+//! failed.
 //!
 //! ```text
 //!  reports ──▶ Blocks ─┐
 //!  packets ────────────┴▶ RanReceiver: wait of each packet ──on ACKs──▶ RanController: RTT − wait ──▶ the scheme
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | [`blocks`] | transport blocks in the order of their data, and when each was released |
-//! | [`receiver`] | the receiver's half, around the receiver half of the scheme |
-//! | [`sender`] | the controller, around the controller of the scheme |
+//! | [`blocks`] | transport blocks in the order of their data, and the time of release of each |
+//! | [`receiver`] | the receiver, which wraps the receiver of the scheme |
+//! | [`sender`] | the controller, which wraps the controller of the scheme |
 //!
-//! A queue is never subtracted: the wait begins with the first transmission of the block that carries the packet.
-//! Without reports, the wait is zero, and the scheme behaves as it does alone.
+//! A queue is never subtracted: the wait starts with the first transmission of the block that carries the packet.
+//! Without reports, the wait is zero, and the scheme behaves as without `+ran`.
 //!
 //! Source: Gandalf, 2025, arXiv:2507.00337
 //!
-//! Differs: Gandalf also subtracts waits for grants. On the downlink no report says when a packet reached the base
-//! station, so a wait for other users' grants cannot be told from a queue. `docs/papers/ran-delay.md` has the figures.
+//! Differs: Gandalf also subtracts waits for grants. On the downlink no report contains the time when a packet reached
+//! the base station, so a wait for other users' grants cannot be distinguished from a queue. `docs/papers/ran-delay.md`
+//! has the figures.
 
 pub mod blocks;
 pub mod receiver;
@@ -35,7 +38,7 @@ use crate::scheme::Ends;
 use receiver::RanReceiver;
 use sender::RanController;
 
-/// What a choice has behind its scheme's name.
+/// Suffix of the scheme's name in a choice.
 pub const SUFFIX: &str = "+ran";
 
 /// One line for lists.
@@ -44,10 +47,10 @@ pub const SUMMARY: &str = "without the time for which the radio repeats blocks";
 /// The first byte of the feedback: the version.
 const VERSION: u8 = 1;
 
-/// Bytes before those of the scheme's own receiver half: version, and the wait in microseconds, big-endian.
+/// Number of bytes before the feedback of the scheme's own receiver: version, and the wait in microseconds, big-endian.
 const HEAD: usize = 5;
 
-/// The ends of `inner`, which see delays without the waits of the radio.
+/// Wraps the endpoints `inner`, which then see delays without the waits of the radio.
 pub fn wrap(inner: Ends) -> Ends {
     Ends {
         controller: Box::new(RanController::new(inner.controller)),
@@ -55,9 +58,9 @@ pub fn wrap(inner: Ends) -> Ends {
     }
 }
 
-/// The bytes on an ACK: the wait of the newest packet, then what the scheme's own receiver half says.
+/// Encodes the bytes on an ACK: the wait of the newest packet, then the feedback of the scheme's own receiver.
 ///
-/// Chosen: what leaves no room for the wait is sent without it. No scheme says that much.
+/// Chosen: feedback that leaves no space for the wait is replaced by empty feedback. No scheme has such long feedback.
 fn write(wait: Duration, inner: &Rider) -> Rider {
     let mut bytes = [0; Rider::CAPACITY];
     let wait_us = u32::try_from(wait.as_micros()).unwrap_or(u32::MAX);
@@ -68,7 +71,7 @@ fn write(wait: Duration, inner: &Rider) -> Rider {
     Rider::new(&bytes[..HEAD + inner.as_bytes().len()]).unwrap_or_default()
 }
 
-/// The wait, and what the scheme's own receiver half says; `None` if the bytes are not feedback of this version.
+/// The wait, and the feedback of the scheme's own receiver; `None` if the bytes are not feedback of this version.
 fn read(bytes: &[u8]) -> Option<(Duration, &[u8])> {
     if *bytes.first()? != VERSION {
         return None;

@@ -1,4 +1,4 @@
-//! What a device knows about its flows: which are active, which application each belongs to, and how many bytes each
+//! A device's registry of its flows: which are active, which application each belongs to, and how many bytes each
 //! moves.
 //!
 //! A device's flows share its radio, and only the device sees them all. The device has one [`FlowRegistry`] per
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Time};
 
-/// How long after its last packet a flow counts as active.
+/// Time after its last packet for which a flow counts as active.
 ///
-/// Chosen: longer than the pauses of a flow that waits for a grant or an ACK, shorter than what a user notices. The
-/// paper counts open sockets with activity and does not say how long a socket stays active.
+/// Chosen: longer than the pauses of a flow that waits for a grant or an ACK, shorter than a pause that a user notices.
+/// The paper counts open sockets with activity and does not specify how long a socket stays active.
 pub const ACTIVE_FOR: Duration = Duration::from_millis(100);
 
-/// A flow's use is counted over one to two of these slots.
+/// A flow's use is counted over one to two periods of this length.
 ///
 /// Chosen: some round trips, so that the bursts of a window average out.
 const USE_SLOT: Duration = Duration::from_millis(250);
 
-/// The most flows that are remembered. A new one replaces the one that was silent longest.
+/// Maximum number of stored flows. A new flow replaces the one that was idle longest.
 ///
 /// Chosen: sixteen times the sockets of a busy phone.
 const MOST_FLOWS: usize = 4096;
@@ -37,31 +37,31 @@ pub enum Protocol {
     Udp,
 }
 
-/// What tells the flows of a device apart: the 4-tuple and the protocol.
+/// The identifier of a flow on a device: the 4-tuple and the protocol.
 ///
 /// Source: BISCAY §4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
-    /// Flows count the same, whatever their protocol.
+    /// The protocol does not affect how a flow counts.
     ///
     /// Source: BISCAY §A.5.2
     pub protocol: Protocol,
     /// The device's address and port.
     pub local: SocketAddr,
-    /// The address and port of the other end.
+    /// The address and port of the other endpoint.
     pub remote: SocketAddr,
 }
 
-/// What a device knows about its flows, for one of them.
+/// A device's knowledge of its flows, as seen by one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceFlows {
     /// Active flows of the device, this one included; at least 1.
     pub flows: u16,
-    /// Applications that have active flows, this flow's included; at least 1.
+    /// Number of applications with active flows, that of this flow included; at least 1.
     pub apps: u16,
     /// Active flows of this flow's application, this one included; at least 1.
     pub app_flows: u16,
-    /// This flow's part of the bytes that the device's flows moved recently, 0…1; 1 if none moved any.
+    /// This flow's share of the bytes that the device's flows moved recently, 0…1; 1 if none moved any.
     pub used_share: f64,
 }
 
@@ -84,7 +84,7 @@ pub struct FlowRegistry {
     active_for: Duration,
     /// Sorted by application, then by key.
     flows: Vec<Entry>,
-    /// The index of the flow that was observed last. Packets of a flow often come in a row.
+    /// The index of the flow that was observed last. Packets of one flow often arrive in sequence.
     recent: usize,
 }
 
@@ -93,7 +93,7 @@ struct Entry {
     app: u32,
     key: FlowKey,
     last_seen: Time,
-    /// The slot that `bytes[1]` counts; `bytes[0]` counts the one before.
+    /// The period that `bytes[1]` counts; `bytes[0]` counts the previous one.
     slot: u64,
     bytes: [Bytes; 2],
 }
@@ -111,7 +111,7 @@ impl FlowRegistry {
         FlowRegistry { active_for, flows: vec![], recent: 0 }
     }
 
-    /// The flow `key` of application `app` moved `bytes` at `now`. `now` never falls.
+    /// Records that the flow `key` of application `app` moved `bytes` at `now`. `now` never decreases.
     pub fn observe(&mut self, now: Time, key: &FlowKey, app: u32, bytes: Bytes) {
         let is_recent = |flow: &Entry| flow.app == app && flow.key == *key;
         if !self.flows.get(self.recent).is_some_and(is_recent) {
@@ -163,10 +163,10 @@ impl FlowRegistry {
         seen
     }
 
-    /// Makes an entry for a flow that has none under this application. Returns its index.
+    /// Adds an entry for a flow that has none under this application. Returns its index.
     fn enter(&mut self, now: Time, key: &FlowKey, app: u32) -> usize {
         let active_for = self.active_for;
-        // If another application has taken over a port, that is another flow.
+        // If another application has taken over a port, it is another flow.
         self.flows.retain(|flow| flow.key != *key && flow.counts(now, active_for));
         if self.flows.len() >= MOST_FLOWS {
             let oldest = (0..self.flows.len()).min_by_key(|&index| self.flows[index].last_seen);
@@ -185,7 +185,7 @@ impl Entry {
         now - self.last_seen < active_for || self.used_by(now) > Bytes::ZERO
     }
 
-    /// Bytes of the slot before the present one, and of the present one.
+    /// Bytes of the previous period and of the present one.
     fn bytes_by(&self, now: Time) -> [Bytes; 2] {
         match slot(now).saturating_sub(self.slot) {
             0 => self.bytes,

@@ -1,4 +1,4 @@
-//! Reno: it doubles the window each round until something is lost. Then it halves the window at a loss and adds a
+//! Reno: it doubles the window each round until the first loss. After that, it halves the window at a loss and adds a
 //! packet per round.
 //!
 //! Source: RFC 5681; RFC 6582 (episodes of loss); RFC 3465 (growth by bytes); RFC 6928 (initial window)
@@ -6,7 +6,7 @@
 //! Differs: except with `recovery=linux`, the window falls at once and not along RFC 6937, so nothing is sent for
 //! half a round after a loss.
 //!
-//! A loss that proves to be none is undone, as in Linux.
+//! The reaction to a spurious loss is undone, as in Linux.
 
 use airpace_core::Bytes;
 
@@ -14,7 +14,7 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 use crate::window::{Idle, Kind, Recovery, initial_window};
 
-/// The scheme as users choose it.
+/// The scheme `reno`.
 pub static SCHEME: Scheme = Scheme {
     name: "reno",
     summary: "halves its window at a loss, adds a packet per round trip",
@@ -54,7 +54,7 @@ pub struct Reno {
     /// The window and the threshold before the last reduction.
     before: (Bytes, Bytes),
     idle: Idle,
-    /// Whether queues may mark its packets.
+    /// Whether queues may mark the flow's packets (ECN).
     ecn: bool,
 }
 
@@ -73,7 +73,7 @@ impl Reno {
         }
     }
 
-    /// A flow that takes over a full path from another control, with `cwnd` in flight. It does not start with slow
+    /// A flow that takes over a full path from another controller, with `cwnd` in flight. It does not start with slow
     /// start.
     pub fn resumed(mss: Bytes, cwnd: Bytes, ecn: bool) -> Reno {
         let cwnd = cwnd.max(Bytes(2 * mss.0));

@@ -1,7 +1,7 @@
-//! What users choose by name: the one list of schemes, their presets and options.
+//! The list of schemes that users choose by name, with their presets and options.
 //!
-//! A choice is spelled `name[+ran][@preset][:option=value]…`, for example `pbe`, `pbe@paper`,
-//! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`, `copa+ran@pantheon`. [`ran`] says what `+ran` does.
+//! A choice is written as `name[+ran][@preset][:option=value]…`, for example `pbe`, `pbe@paper`,
+//! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`, `copa+ran@pantheon`. The module [`ran`] describes `+ran`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{
     vivace,
 };
 
-/// Every scheme, in the order of lists and tables. A new scheme is one file and one line here.
+/// All schemes, in the order of lists and tables. A new scheme is one file and one line here.
 #[rustfmt::skip]
 pub static SCHEMES: &[&Scheme] = &[
     &pbe::SCHEME,
@@ -36,27 +36,28 @@ pub static SCHEMES: &[&Scheme] = &[
     &cbr::SCHEME,
 ];
 
-/// A congestion control as users know it.
+/// A congestion control scheme as users see it.
 pub struct Scheme {
     /// The name that users type.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// Where the scheme is published.
+    /// The paper or standard that describes the scheme.
     pub source: &'static str,
-    /// How figures draw it: the same in every figure.
+    /// Colour and marker of the scheme, the same in every figure.
     pub style: Style,
     /// Named sets of options, besides the default one.
     pub presets: &'static [Preset],
     /// The options and their default values.
     pub options: &'static [OptionSpec],
-    /// Whether it can be chosen with `+ran`: it steers by delays that hold the radio's waits.
+    /// Whether the scheme can be combined with `+ran`: it reacts to delays, and these contain the waits for radio
+    /// retransmissions.
     pub takes_ran: bool,
-    /// Makes the two ends of one flow.
+    /// Creates the two endpoints of one flow.
     pub build: fn(&Setup, &Options) -> Result<Ends, SchemeError>,
 }
 
-/// Colour (from a palette safe for colour-blind readers) and marker of a scheme.
+/// Colour (from a palette that colour-blind readers can distinguish) and marker of a scheme in figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// `#rrggbb`.
@@ -67,7 +68,7 @@ pub struct Style {
 
 /// A named set of options.
 pub struct Preset {
-    /// What follows the `@`.
+    /// The text after the `@`.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
@@ -77,7 +78,7 @@ pub struct Preset {
 
 /// One option of a scheme.
 pub struct OptionSpec {
-    /// Its name, ending in its unit.
+    /// The option's name, which ends in its unit.
     pub name: &'static str,
     /// The value if the user gives none.
     pub default: &'static str,
@@ -85,7 +86,7 @@ pub struct OptionSpec {
     pub summary: &'static str,
 }
 
-/// What the ends of a flow are made from, for every scheme.
+/// Parameters from which every scheme builds the endpoints of a flow.
 pub struct Setup {
     /// Bytes of a full-sized packet on the wire.
     pub mss: Bytes,
@@ -93,18 +94,19 @@ pub struct Setup {
     pub rng: Rng,
 }
 
-/// The two ends of a flow.
+/// The two endpoints of a flow.
 pub struct Ends {
-    /// The sender's half.
+    /// The controller at the sender.
     pub controller: Box<dyn Controller>,
-    /// The receiver's half, if the scheme has one.
+    /// The scheme's part at the receiver, if it has one.
     pub receiver: Option<Box<dyn Receiver>>,
 }
 
-/// Makes the two ends of a flow for a scheme that a caller brings along. Its error is one sentence.
+/// Creates the two endpoints of a flow for a scheme that the caller provides. Its error is one sentence.
 pub type Make = Arc<dyn Fn(&Setup) -> Result<Ends, String> + Send + Sync>;
 
-/// The scheme of every choice of [`SchemeSpec::own`]. Nobody can type it: it is not in the list.
+/// Placeholder scheme of the choices made with [`SchemeSpec::own`]. Users cannot type it, because it is not in the
+/// list.
 pub static OWN: Scheme = Scheme {
     name: "own",
     summary: "a controller that the caller brings along",
@@ -116,10 +118,10 @@ pub static OWN: Scheme = Scheme {
     build: |_, _| Err(SchemeError::Scheme("own".to_owned())),
 };
 
-/// A parsed choice: scheme, preset and options, all known to exist.
+/// A parsed choice: scheme, preset and options. All of them are known to exist.
 #[derive(Clone)]
 pub struct SchemeSpec {
-    /// What makes the ends if it is the caller's own.
+    /// Creates the endpoints if the scheme is the caller's own.
     own: Option<Make>,
     scheme: &'static Scheme,
     with_ran: bool,
@@ -128,42 +130,42 @@ pub struct SchemeSpec {
     options: Options,
 }
 
-/// The largest value of an option that is a number.
+/// Maximum value of a numeric option.
 ///
-/// Chosen: more than any unit in use needs. Larger values would only use time and memory.
+/// Chosen: more than needed in any unit that is used. Larger values would only cost time and memory.
 const MOST: f64 = 1e9;
 
-/// The options of one choice, complete with defaults.
+/// The options of one choice; options that were not given have their default values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     scheme: &'static str,
     values: Vec<(&'static str, String)>,
 }
 
-/// Why a choice of scheme is not valid.
+/// The reason why a choice of scheme is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemeError {
     /// No scheme of this name.
     Scheme(String),
-    /// Something follows the scheme's name that cannot follow it.
+    /// The scheme's name is followed by a suffix that this scheme does not accept.
     Suffix(&'static str, String),
     /// The scheme has no such preset.
     Preset(&'static str, String),
     /// The scheme has no such option.
     Option(&'static str, String),
-    /// The option cannot have this value. The last string says which values it can have.
+    /// The option cannot have this value. The last string lists the valid values.
     Value(&'static str, String, String, String),
     /// The option is set twice.
     Twice(&'static str, String),
-    /// No own scheme can be called so.
+    /// The name is not allowed for an own scheme.
     Name(String),
-    /// An own scheme of this name could not be made, and why.
+    /// The caller's function failed to create an own scheme of this name; the second string is the reason.
     Make(String, String),
-    /// The scheme uses the receiving device to steer what the device receives, so it cannot steer an upload.
+    /// The scheme uses the receiving device to control what that device receives, so it cannot control an upload.
     DownloadsOnly(String),
 }
 
-/// Every scheme, with `+ran` where it can be, and every preset, in the form that users type.
+/// Every scheme, every scheme that accepts `+ran` with `+ran`, and every preset, in the form that users type.
 pub fn choices() -> Vec<String> {
     let mut choices = vec![];
     for scheme in SCHEMES {
@@ -175,11 +177,11 @@ pub fn choices() -> Vec<String> {
 }
 
 impl SchemeSpec {
-    /// The choices that a word names: `all` is every scheme, `presets` every scheme with `+ran` where it can be and with
-    /// every preset; any other word is one choice.
+    /// The choices that a word stands for. `all`: every scheme. `presets`: every scheme without suffix, with `+ran` if
+    /// it accepts it, and with every preset. Any other word is one choice.
     ///
     /// # Errors
-    /// As [`SchemeSpec::parse`].
+    /// The same errors as [`SchemeSpec::parse`].
     pub fn named(word: &str) -> Result<Vec<SchemeSpec>, SchemeError> {
         let texts = match word {
             "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
@@ -189,10 +191,10 @@ impl SchemeSpec {
         texts.iter().map(|text| SchemeSpec::parse(text)).collect()
     }
 
-    /// Reads a choice.
+    /// Parses a choice.
     ///
     /// # Errors
-    /// The error names the scheme, preset or option that does not exist, the nearest one that exists, and all of
+    /// The error names the scheme, preset or option that does not exist, the most similar one that exists, and all of
     /// them.
     pub fn parse(text: &str) -> Result<SchemeSpec, SchemeError> {
         let mut parts = text.split(':');
@@ -228,15 +230,16 @@ impl SchemeSpec {
         }
         let preset = preset.map(|preset| preset.name);
         let spec = SchemeSpec { own: None, scheme, with_ran, preset, text: text.to_owned(), options };
-        // An impossible value is reported now, not after a run has begun.
+        // Build the scheme once, so that an invalid value is reported now and not after a run has started.
         spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
         Ok(spec)
     }
 
-    /// A scheme that is not in the list: `make` makes its ends, and results call it `name`.
+    /// A scheme that is not in the list. `make` creates its endpoints; results label it `name`.
     ///
     /// # Errors
-    /// A name that is a scheme's of the list, or not made of letters, digits, `_`, `-` and `.`.
+    /// The name is that of a scheme in the list or a reserved word, or it contains characters other than letters,
+    /// digits, `_`, `-` and `.`.
     pub fn own(name: &str, make: Make) -> Result<SchemeSpec, SchemeError> {
         let is_plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
         let is_taken = SCHEMES.iter().any(|scheme| scheme.name == name) || ["all", "presets"].contains(&name);
@@ -258,7 +261,7 @@ impl SchemeSpec {
         self.scheme
     }
 
-    /// Whether the radio's waits are subtracted from the delays that it sees.
+    /// Whether the waits for radio retransmissions are subtracted from the delays that the scheme sees.
     pub fn with_ran(&self) -> bool {
         self.with_ran
     }
@@ -268,22 +271,24 @@ impl SchemeSpec {
         self.preset
     }
 
-    /// The choice as the user typed it, or as [`SchemeSpec::labelled`] calls it. Results are labelled with it.
+    /// The choice as the user typed it, or the label set by [`SchemeSpec::labelled`]. Results are labelled with this
+    /// text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The same choice, called otherwise in results: what the scheme did elsewhere, beside what it did in the simulator.
+    /// The same choice with another label in results. It is used to show results from outside the simulator next to
+    /// those from the simulator.
     pub fn labelled(&self, label: String) -> SchemeSpec {
         SchemeSpec { text: label, ..self.clone() }
     }
 
-    /// The options, complete with defaults.
+    /// The options; those that were not given have their default values.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Makes the two ends of a flow.
+    /// Creates the two endpoints of a flow.
     ///
     /// # Errors
     /// The value of an option cannot be read.
@@ -295,7 +300,8 @@ impl SchemeSpec {
         Ok(if self.with_ran { ran::wrap(ends) } else { ends })
     }
 
-    /// The names of the values that the two halves show in [`crate::controller::Inspect`], the controller's first.
+    /// The names of the values that controller and receiver report in [`crate::controller::Inspect`], the controller's
+    /// first.
     ///
     /// # Errors
     /// The value of an option cannot be read.
@@ -323,7 +329,7 @@ impl Options {
         Options { scheme: scheme.name, values }
     }
 
-    /// Names and values, in the order of the scheme's list.
+    /// Names and values of the options, in the order of the scheme's list.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(name, value)| (*name, value.as_str()))
     }
@@ -338,20 +344,20 @@ impl Options {
         Ok(())
     }
 
-    /// The text of option `name`.
+    /// The value of option `name` as text.
     ///
     /// # Panics
-    /// Panics if the scheme does not list `name` among its options. That is a mistake in the scheme, and any test of
+    /// Panics if the scheme does not list `name` among its options. That is a bug in the scheme; any test that builds
     /// the scheme finds it.
     pub fn text(&self, name: &str) -> &str {
         let found = self.values.iter().find(|(option, _)| *option == name);
         &found.unwrap_or_else(|| panic!("{} lists no option `{name}`", self.scheme)).1
     }
 
-    /// A number of at least `least` and at most a billion.
+    /// The value of option `name` as a number from `least` to one billion.
     ///
     /// # Errors
-    /// The value is anything else.
+    /// The value is not such a number.
     pub fn number(&self, name: &str, least: f64) -> Result<f64, SchemeError> {
         match self.text(name).parse::<f64>() {
             Ok(number) if number > MOST => Err(self.refuse(name, format!("a number of at most {MOST}"))),
@@ -360,10 +366,10 @@ impl Options {
         }
     }
 
-    /// `on` or `off`.
+    /// The value of option `name` as a switch: `on` or `off`.
     ///
     /// # Errors
-    /// The value is anything else.
+    /// The value is neither.
     pub fn switch(&self, name: &str) -> Result<bool, SchemeError> {
         match self.text(name) {
             "on" => Ok(true),
@@ -372,7 +378,7 @@ impl Options {
         }
     }
 
-    /// The error that says which values the option can have.
+    /// The error for an invalid value of option `name`; it lists the valid values.
     pub fn refuse(&self, name: &str, may_be: impl Into<String>) -> SchemeError {
         SchemeError::Value(self.scheme, name.to_owned(), self.text(name).to_owned(), may_be.into())
     }

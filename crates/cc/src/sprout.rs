@@ -1,4 +1,4 @@
-//! Sprout: the receiver estimates how fast the link may be and makes a cautious forecast of what it will deliver. The
+//! Sprout: the receiver estimates the possible rates of the link and makes a cautious forecast of its deliveries. The
 //! sender keeps no more in the queue than the forecast delivers within 100 ms.
 //!
 //! ```text
@@ -7,34 +7,34 @@
 //!                    window = forecast(now … now + 100 ms) − estimated bytes in the queue ◀── sender
 //! ```
 //!
-//! | file | what it is |
+//! | file | content |
 //! | --- | --- |
 //! | `model` | the probability of each rate of the link: evolve, observe |
-//! | `forecast` | what the link delivers in the next ticks, cautiously or by a moving average |
-//! | `receiver` | ticks, counts, and what was received or lost |
-//! | `sender` | the queue's estimate and the window |
+//! | `forecast` | forecast of the link's deliveries in the next ticks, cautious or by a moving average |
+//! | `receiver` | ticks, counts, and the received or lost bytes |
+//! | `sender` | estimate of the queue, and the window |
 //! | `wire` | the bytes that both exchange |
 //!
-//! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model. There the window stays at the amount that
-//! this rate almost certainly delivers within 100 ms, about 80 packets.
+//! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model. On faster links the window stays at the
+//! amount that this rate almost certainly delivers within 100 ms, about 80 packets.
 //!
 //! Source: Sprout §3 (Winstein, Sivaraman and Balakrishnan, NSDI 2013); keithw/sprout `sproutbt2` (the program)
 //!
-//! Differs: in some ticks, the sender has nothing left that it may send. Such a tick shows that the link carries at
-//! least what arrived in it. In the paper, it shows that the link carries exactly that much (`dry_ticks=exact`), and
-//! the estimate then follows the sender instead of the link. Sprout then never sends more than its heartbeats, unless
-//! the link delivers in bursts. This happens if 100 ms of the forecast do not fill the way there and back, or if a
-//! lone packet makes a count of one and the forecast is one again. `sprout@pantheon` takes such ticks as the paper and
-//! its program do.
+//! Differs: in some ticks, the sender has no data left that it may send. Such a tick shows that the link carries at
+//! least the packets that arrived. In the paper, it shows that the link carries exactly those packets
+//! (`dry_ticks=exact`), and the estimate then follows the sender instead of the link. Sprout then never sends more than
+//! its heartbeats, unless the link delivers in bursts. This happens if 100 ms of the forecast do not fill the round
+//! trip, or if a single packet makes a count of one and the forecast is one again. `sprout@pantheon` treats such ticks
+//! like the paper and its program.
 //!
-//! `sprout@pantheon` is what Pantheon runs under this name: `sproutbt2` as a bulk sender, whose receiver reports by a
-//! timer of its own. The options of [`SCHEME`] name the differences from the paper's Sprout.
+//! `sprout@pantheon` is the program that Pantheon runs under this name: `sproutbt2` as a bulk sender, whose receiver
+//! reports by a timer of its own. The options of [`SCHEME`] name the differences from the paper's Sprout.
 //!
 //! Differs: the program ends a flight with a part of a packet, and its heartbeats are empty. The endpoint sends whole
 //! packets of data. `sprout@pantheon` rounds a window of half a packet or more to whole packets. A packet with less
-//! room, or a heartbeat, takes the room of a whole one on the link, but both halves count what the program would have
-//! sent. The program's model has one bin more, at 1,002 packets per second. Here the highest bin stands for that one,
-//! too.
+//! space, or a heartbeat, occupies the link like a whole packet, but sender and receiver count the bytes that the
+//! program would have sent. The program's model has one bin more, at 1,002 packets per second. Here the highest bin
+//! also represents that one.
 
 mod forecast;
 mod model;
@@ -51,7 +51,7 @@ use airpace_core::Bytes;
 
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 
-/// The scheme as users choose it.
+/// The scheme `sprout`.
 pub static SCHEME: Scheme = Scheme {
     name: "sprout",
     summary: "sends what its cautious forecast says the link delivers in 100 ms; for up to 12 Mbit/s",
@@ -184,9 +184,9 @@ pub struct Tuning {
     pub ewma: bool,
     /// The percentile, as a share: 0.05.
     pub quantile: f64,
-    /// How the link's rate moves.
+    /// Motion of the link's rate.
     pub motion: Motion,
-    /// What a packet is, in bytes.
+    /// Size of a packet, in bytes.
     pub units: Units,
     /// Whether a tick in which the sender had nothing left to send counts like any other.
     pub exact: bool,
@@ -194,11 +194,11 @@ pub struct Tuning {
     pub timed: bool,
     /// Whether the queue's estimate falls by sums of the forecast instead of by its steps.
     pub sums: bool,
-    /// Whether a packet that leaves with room for less counts as a smaller one.
+    /// Whether a packet counts as smaller if the window has space for less than a whole packet.
     pub small_packets: bool,
 }
 
-/// The size of the model's "packet" where bytes are converted to packets and back.
+/// Sizes of the model's "packet" for the conversion of bytes to packets and back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Units {
     /// Part of a packet's bytes on the wire that counts as delivered, or as queued until the receiver reports.

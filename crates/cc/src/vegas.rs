@@ -1,12 +1,12 @@
-//! Vegas compares the rate that it gets with the rate that its window would give on an empty path. The difference is
-//! its own queue, which it keeps between α and β packets.
+//! Vegas compares the measured rate with the rate that its window would yield on an empty path. From the difference it
+//! computes its own queue, which it keeps between α and β packets.
 //!
 //! ```text
 //!  slow start, doubling every other round ──queue > γ──▶ congestion avoidance: ±1 packet a round
 //! ```
 //!
-//! `vegas` is the paper's Vegas. `vegas@linux` is the kernel's: it measures by the least RTT of a round, doubles in
-//! every round of slow start, and rounds to whole packets.
+//! `vegas` is the paper's Vegas. `vegas@linux` is the kernel's: it uses the minimum RTT of a round, doubles in every
+//! round of slow start, and rounds to whole packets.
 //!
 //! Source: Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8), 1995
 //!
@@ -21,7 +21,7 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sent
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
 use crate::window::{Idle, Recovery, initial_window};
 
-/// The scheme as users choose it.
+/// The scheme `vegas`.
 pub static SCHEME: Scheme = Scheme {
     name: "vegas",
     summary: "keeps two to four packets in the queue, which it finds from expected and actual rate",
@@ -64,12 +64,13 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-/// The least window, in packets.
+/// Minimum window, in packets.
 ///
 /// Source: Linux tcp_vegas
 const LEAST_WINDOW: u64 = 2;
 
-/// With fewer RTT samples, a round is not evaluated by its least RTT: two samples may both be of delayed ACKs.
+/// Minimum number of RTT samples with which a round is evaluated by its minimum RTT: two samples may both be of delayed
+/// ACKs.
 ///
 /// Source: Linux tcp_vegas
 const LEAST_SAMPLES: u32 = 3;
@@ -81,28 +82,28 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
 /// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// If fewer packets are in the queue, the window grows by a packet.
+    /// α: if fewer packets are in the queue, the window grows by a packet.
     ///
     /// Source: Vegas §III.B (α and β of two and four buffers)
     pub alpha_packets: f64,
-    /// If more packets are in the queue, the window shrinks by a packet.
+    /// β: if more packets are in the queue, the window shrinks by a packet.
     pub beta_packets: f64,
-    /// If more packets are in the queue, slow start ends.
+    /// γ: if more packets are in the queue, slow start ends.
     ///
     /// Source: Vegas §III.C (γ of one buffer)
     pub gamma_packets: f64,
-    /// When slow start doubles the window.
+    /// The rounds in which slow start doubles the window.
     pub slow_start: SlowStart,
-    /// How a round is measured.
+    /// Measurement of a round.
     pub measure: Measure,
-    /// Part of the window that remains after a loss.
+    /// Factor of the window that remains after a loss.
     ///
     /// Source: Hengartner, Bolliger, Gross, TCP Vegas Revisited, INFOCOM 2000 (a quarter less, in the authors'
     /// program; the paper does not say); Linux tcp_reno_ssthresh (half)
     pub loss_leaves: f64,
 }
 
-/// When slow start doubles the window.
+/// The rounds in which slow start doubles the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
     /// Every other round. In the rounds between, the window stays the same, for a fair comparison of rates.
@@ -115,21 +116,21 @@ pub enum SlowStart {
     Each,
 }
 
-/// How the queue of a round is measured.
+/// Measurement of the queue of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// The bytes sent from the sending of a distinguished packet to its ACK, divided by its RTT.
+    /// The bytes sent between the departure of a distinguished packet and its ACK, divided by its RTT.
     ///
     /// Source: Vegas §III.B
     Segment,
-    /// The window divided by the least RTT of the round, in whole packets.
+    /// The window divided by the minimum RTT of the round, in whole packets.
     ///
     /// Source: Linux tcp_vegas
     Least,
 }
 
 impl Tuning {
-    /// Reads the options.
+    /// Parses the options.
     ///
     /// # Errors
     /// The value of an option cannot be read.
@@ -169,12 +170,12 @@ pub struct Vegas {
     tuning: Tuning,
     cwnd: u64,
     ssthresh: u64,
-    /// The least RTT seen, which is that of an empty path.
+    /// The minimum RTT, which is that of an empty path.
     base_rtt: Option<Duration>,
     round: Round,
     /// Packets in the queue at the last evaluation.
     queue_packets: Option<f64>,
-    /// Bytes sent since the start.
+    /// Bytes sent since the start of the flow.
     sent: Bytes,
     /// Acknowledged packets that count for Reno's growth.
     counted: u64,
@@ -182,12 +183,12 @@ pub struct Vegas {
     idle: Idle,
 }
 
-/// One round: from the sending of a packet to its ACK.
+/// One round: from the departure of a packet to its ACK.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     /// The round ends when a packet of at least this number, the distinguished one, is acknowledged.
     end: u64,
-    /// Bytes sent before the distinguished packet, once it is sent.
+    /// Bytes sent before the distinguished packet, once that has been sent.
     sent_before: Option<Bytes>,
     least_rtt: Option<Duration>,
     samples: u32,
@@ -225,14 +226,13 @@ impl Vegas {
         self.cwnd < self.ssthresh
     }
 
-    /// Begins a new round with the next packet. In slow start the window grows in it, unless the round only compares
-    /// rates.
+    /// Starts a round with the next packet. In slow start the window grows in it, unless the round only compares rates.
     fn begin_round(&mut self, next_number: u64) {
         let grows = self.tuning.slow_start == SlowStart::Each || !self.round.grows;
         self.round = Round::new(next_number, grows);
     }
 
-    /// Diff times BaseRTT: the packets of the flow that wait in the queue, if the round can tell.
+    /// Diff times BaseRTT: the number of the flow's packets in the queue, if the round has enough samples.
     ///
     /// Source: Vegas §III.B
     fn measure(&mut self, ack: &Ack<'_>) -> Option<f64> {
@@ -282,7 +282,7 @@ impl Vegas {
         if let (Measure::Least, Some(base), Some(rtt)) =
             (self.tuning.measure, self.base_rtt, self.round.least_rtt)
         {
-            // Linux tcp_vegas: the window falls to what keeps the path filled, plus a packet.
+            // Linux tcp_vegas: the window falls to the amount that fills the path, plus a packet.
             let target = self.cwnd.saturating_mul(micros(base)) / micros(rtt);
             self.cwnd = self.cwnd.min(target + 1);
         }
@@ -344,7 +344,7 @@ impl Controller for Vegas {
             self.begin_round(ack.next_number);
         }
         if self.is_slow_start() && self.round.grows && ack.cwnd_limited {
-            // Up to the threshold: beyond it, slow start is over.
+            // Grow only up to the threshold: beyond it, slow start is over.
             self.cwnd = self.cwnd.saturating_add(ack.packets.len() as u64).min(self.ssthresh);
         }
     }
@@ -391,7 +391,7 @@ impl Controller for Vegas {
     }
 }
 
-/// Whole microseconds, at least one.
+/// The span in whole microseconds, at least one.
 ///
 /// Source: Linux tcp_vegas_pkts_acked
 fn micros(rtt: Duration) -> u64 {

@@ -9,11 +9,11 @@
 //!
 //! Delays are round-trip times in milliseconds, and windows are in packets, as in the paper.
 //!
-//! | file | what it is |
+//! | file | content |
 //! | --- | --- |
 //! | `profile` | delays per window, and the curve through them |
 //! | `spline` | two ways to fit a curve: through all points, or smoothly between them |
-//! | `sent` | the window that each packet left with |
+//! | `sent` | the window at the departure of each packet |
 //!
 //! Source: Verus §4 (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015); verus src/verus_server.cpp (the program)
 //!
@@ -37,7 +37,7 @@ use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setu
 use profile::{DelayProfile, Fit};
 use sent::SentWindows;
 
-/// The scheme as users choose it.
+/// The scheme `verus`.
 pub static SCHEME: Scheme = Scheme {
     name: "verus",
     summary: "learns which delay each window causes, and picks its window by that every 5 ms",
@@ -137,55 +137,55 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller: Box::new(Verus::new(tuning, setup.mss)), receiver: None })
 }
 
-/// How long an epoch is.
+/// Length of an epoch.
 ///
 /// Source: Verus §5 (ε)
 const EPOCH: Duration = Duration::from_millis(5);
 
-/// How often the curve is fitted again.
+/// Interval at which the curve is fitted.
 ///
 /// Source: Verus §5
 const REFIT: Duration = Duration::from_secs(1);
 
-/// The target delay falls by this when the delay rose, in ms.
+/// Decrease of the target delay if the delay rose, in ms.
 ///
 /// Source: Verus §4 (δ1)
 const DELTA_1_MS: f64 = 1.0;
 
-/// The target delay rises by this, and falls by this when the delay is too long, in ms.
+/// Increase of the target delay, and its decrease if the delay is too long, in ms.
 ///
 /// Source: Verus §4 (δ2)
 const DELTA_2_MS: f64 = 2.0;
 
-/// The weight of the last value in the smoothed longest delay of an epoch.
+/// Weight of the last value in the smoothed maximum delay of an epoch.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT_OF_MAX: f64 = 0.2;
 
-/// The weight of the old value in the average delay, per packet.
+/// Weight of the old value in the average delay, per packet.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT_OF_DELAY: f64 = 0.875;
 
-/// The least rise of the delay that counts as one, in ms.
+/// Minimum rise of the delay that counts as a rise, in ms.
 ///
 /// Source: verus src/verus_server.cpp
 const RISE_MS: f64 = 1e-4;
 
-/// The least delay rises by this per epoch if hardly anything is in flight and the delay is still too long.
+/// Increase of the minimum delay per epoch if almost nothing is in flight and the delay is still too long.
 ///
 /// Source: verus src/verus_server.cpp
 const DMIN_STEP_MS: f64 = 10.0;
 
-/// After no ACK for five delays, but at least 150 ms and at most a second, there is a timeout.
+/// Timeout without ACKs, in multiples of the delay; at least 150 ms and at most a second.
 ///
 /// Source: verus src/verus_server.cpp
 const TIMEOUT_DELAYS: f64 = 5.0;
-/// See [`TIMEOUT_DELAYS`].
+/// Minimum and maximum of the timeout; see [`TIMEOUT_DELAYS`].
 const TIMEOUT_MS: (f64, f64) = (150.0, 1_000.0);
 
-/// When slow start overfills the queue, a part of the profile becomes useless. That part begins at the window of the
-/// lost packet, but not below this.
+/// Minimum window at which the profile becomes useless when slow start overfills the queue. The useless part starts at
+/// the window of the lost packet, but not below this value.
 ///
 /// Source: verus src/verus_server.cpp
 const SPOILT_FROM: f64 = 100.0;
@@ -204,7 +204,7 @@ struct Tuning {
     hole: Duration,
 }
 
-/// Missing packets, and when they count as lost.
+/// Missing packets, and the time at which they count as lost.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     due: Time,
@@ -230,13 +230,13 @@ struct Verus {
     recovering: bool,
     /// Whether a long delay ended slow start and such delays still arrive.
     draining: bool,
-    /// The least delay; infinite before the first delay.
+    /// The minimum delay; infinite before the first delay.
     d_min_ms: f64,
     /// The target delay.
     d_est_ms: f64,
-    /// The longest delay of an epoch, smoothed.
+    /// The maximum delay of an epoch, smoothed.
     d_max_ms: Option<f64>,
-    /// The longest delay of this epoch so far.
+    /// Maximum delay of this epoch up to now.
     epoch_max_ms: Option<f64>,
     mean_ms: Option<f64>,
     last_ms: Option<f64>,
@@ -247,7 +247,7 @@ struct Verus {
     /// Packets before this number were sent before the last timeout or restart.
     session: u64,
     last_ack: Time,
-    /// Since when the timeout has been running.
+    /// Start of the timeout.
     silent_since: Time,
     next_epoch: Option<Time>,
     next_fit: Time,
@@ -283,7 +283,7 @@ impl Verus {
         }
     }
 
-    /// Starts slow start from the beginning, and forgets what was learned.
+    /// Restarts slow start, and discards the learned profile.
     ///
     /// Source: verus src/verus_server.cpp
     fn restart(&mut self) {
@@ -301,7 +301,7 @@ impl Verus {
         };
     }
 
-    /// Takes in one acknowledged packet and its delay.
+    /// Processes one acknowledged packet and its delay.
     fn on_packet(&mut self, now: Time, number: u64, delay_ms: f64) {
         let window = self.sent.window_of(number).unwrap_or(self.window);
         let too_long = delay_ms > self.tuning.exit_ms || delay_ms > self.tuning.exit_ratio * self.d_min_ms;
@@ -347,7 +347,7 @@ impl Verus {
         self.d_est_ms = self.profile.delay_ms(self.window).unwrap_or(self.d_min_ms);
     }
 
-    /// Counts packets as lost that have been missing for long enough.
+    /// Declares packets lost that have been missing for the required time.
     ///
     /// Source: Verus §4
     fn expire_holes(&mut self, now: Time) {
@@ -371,7 +371,7 @@ impl Verus {
         }
     }
 
-    /// When there is a timeout, if no ACK comes before.
+    /// The time of the timeout, if no ACK arrives before.
     fn timeout(&self) -> Time {
         let least_most = |ms: f64| ms.clamp(TIMEOUT_MS.0, TIMEOUT_MS.1);
         let ms = self.last_ms.map_or(TIMEOUT_MS.1, |last| least_most(TIMEOUT_DELAYS * last));
@@ -394,7 +394,7 @@ impl Verus {
         }
     }
 
-    /// Ends an epoch: raises or lowers the target delay, and computes how much may leave in the next epoch.
+    /// Ends an epoch: raises or lowers the target delay, and computes the number of packets for the next epoch.
     ///
     /// Source: Verus §4
     fn end_epoch(&mut self, now: Time) {
@@ -411,7 +411,7 @@ impl Verus {
             if !self.draining {
                 self.d_est_ms = (self.d_est_ms - DELTA_2_MS).max(self.d_min_ms);
                 if self.d_est_ms == self.d_min_ms {
-                    // The path's own delay may have risen. The empty queue shows it.
+                    // The path's own delay may have risen, as the empty queue shows.
                     if self.in_flight < 2 {
                         self.d_min_ms += DMIN_STEP_MS;
                     } else {
@@ -454,7 +454,7 @@ impl Controller for Verus {
     fn on_sent(&mut self, sent: &Sent) {
         if sent.inflight == sent.bytes {
             self.silent_since = sent.now;
-            // Silence while nothing was in flight says nothing.
+            // A time without ACKs while nothing was in flight does not count.
             self.last_ack = self.last_ack.max(sent.now);
         }
         self.next_epoch.get_or_insert(sent.now + EPOCH);

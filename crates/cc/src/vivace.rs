@@ -1,4 +1,4 @@
-//! PCC Vivace: it climbs a utility along its gradient, faster the longer the gradient points one way.
+//! PCC Vivace: it climbs a utility along its gradient, faster the longer the gradient keeps its sign.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ Probing ──gradient──▶ Moving ⟲ same sign
@@ -6,11 +6,11 @@
 //!                                 └──── sign flips ─────┘
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`utility`] | the utility of an interval: rate, slope of round-trip times, loss |
-//! | [`step`] | how far a gradient moves the rate: confidence amplifier and dynamic boundary |
-//! | [`program`] | how the published program of 2018 learns instead |
+//! | [`step`] | size of the rate change for a gradient: confidence amplifier and dynamic boundary |
+//! | [`program`] | the learner of the published program of 2018 |
 //!
 //! The slope of round-trip times distinguishes a growing queue from a standing one. Vivace therefore keeps a queue
 //! from growing, but does not reduce one that is already there. Noise of a tenth of the round-trip time hides the
@@ -35,7 +35,7 @@ use program::Program;
 use step::{Amplifier, Boundary, Stride};
 use utility::{Slope, Utility};
 
-/// `vivace`.
+/// The scheme `vivace`.
 pub static SCHEME: Scheme = Scheme {
     name: "vivace",
     summary: "changes its rate along the gradient of a utility of rate, growth of delay, and loss",
@@ -163,19 +163,19 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller, receiver: None })
 }
 
-/// The distance of trials from the rate between them, as a part of that rate.
+/// Distance of trials from the base rate, relative to that rate.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5
 const EPSILON: f64 = 0.05;
 
-/// Intervals last one round trip.
+/// Length of an interval, in round trips.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5
 const ROUND_TRIPS: f64 = 1.0;
 
-/// The fewest packets of an interval.
+/// Minimum number of packets in an interval.
 ///
-/// Chosen: with fewer packets, the slope says nothing.
+/// Chosen: fewer packets do not give a slope.
 const LEAST_PACKETS: f64 = 5.0;
 
 /// The differences between the paper and its programs.
@@ -185,24 +185,24 @@ pub struct DelayProfile {
     pub utility: Utility,
     /// Pairs of trials per decision.
     pub pairs: usize,
-    /// How the confidence grows.
+    /// Growth of the confidence.
     pub amplifier: Amplifier,
-    /// The largest change of the rate.
+    /// Maximum change of the rate.
     pub boundary: Boundary,
-    /// The smallest change.
+    /// Minimum change of the rate.
     pub least_step_mbps: f64,
-    /// The smallest rate.
+    /// Minimum rate.
     pub least_mbps: f64,
 }
 
-/// Vivace's controller.
+/// The controller of Vivace.
 pub fn new(mss: Bytes, rng: Rng, profile: DelayProfile) -> Pcc<Vivace> {
     let stride = Stride::new(profile.amplifier, profile.boundary, profile.least_step_mbps);
     let phase = Phase::Starting { start: Start::default(), is_doubted: false };
     Pcc::new(mss, Vivace { profile, rng, phase, stride, rate_mbps: 0.0, utility: 0.0, decision: 0 })
 }
 
-/// Vivace's learner.
+/// The learner of Vivace.
 #[derive(Clone, Debug)]
 pub struct Vivace {
     profile: DelayProfile,
@@ -230,7 +230,7 @@ enum Phase {
     /// Following the gradient between the last two rates.
     Moving {
         from: Point,
-        /// Whether an interval at the new rate has begun.
+        /// Whether an interval at the new rate has started.
         is_begun: bool,
     },
 }
@@ -240,7 +240,7 @@ impl Vivace {
         path.bounded(mbps.max(self.profile.least_mbps))
     }
 
-    /// Begins trials around `point`.
+    /// Starts trials around `point`.
     fn probe(&mut self, point: Point) -> bool {
         self.rate_mbps = point.rate_mbps;
         self.utility = point.utility;
@@ -253,7 +253,7 @@ impl Vivace {
     fn follow(&mut self, from: Point, gradient: f64, path: &PathView) -> bool {
         let change = self.stride.next(from.rate_mbps, gradient);
         let rate_mbps = self.bounded(from.rate_mbps + change, path);
-        // At the limit of what may be sent, no further move is possible.
+        // At the limit of the permitted rates, no further move is possible.
         if (rate_mbps - from.rate_mbps).abs() < 1e-9 {
             self.stride.reset();
             return self.probe(from);
@@ -265,7 +265,7 @@ impl Vivace {
         true
     }
 
-    /// Handles a utility in the start phase that is below the best one.
+    /// Processes a utility in the start phase that is below the best one.
     ///
     /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.3 (double check of noise in latency)
     fn doubt(&mut self, report: &Report, best: Point) -> bool {

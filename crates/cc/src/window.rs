@@ -1,4 +1,5 @@
-//! What all window-based schemes share: the first window, one reduction per episode of loss or marks, idle times.
+//! Common parts of all window-based schemes: the initial window, one reduction per episode of loss or marks, idle
+//! times.
 
 mod holes;
 mod recovery;
@@ -12,7 +13,7 @@ use crate::controller::{Ack, Sent};
 pub use holes::Holes;
 pub use recovery::{Kind, Recovery};
 
-/// The window that a flow begins with: ten packets.
+/// The window at the start of a flow: ten packets.
 ///
 /// Source: RFC 6928 §2
 ///
@@ -21,7 +22,7 @@ pub fn initial_window(mss: Bytes) -> Bytes {
     Bytes((10 * mss.0).min((2 * mss.0).max(15_000)))
 }
 
-/// Notices when a sender begins again after such a long pause that its window says nothing about the path any more.
+/// Detects that a sender resumes after a pause so long that its window is no longer valid for the path.
 ///
 /// Source: RFC 5681 §4.1
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ pub struct Idle {
     timeout: Duration,
 }
 
-/// Nothing was sent and no RTT is known yet.
+/// State before the first packet and RTT sample.
 impl Default for Idle {
     fn default() -> Idle {
         Idle { last_sent: Time::NEVER, timeout: Duration::MAX }
@@ -45,7 +46,7 @@ impl Idle {
         self.timeout = Duration::from_secs(1).max(ack.rtt.smoothed + ack.rtt.variation * 4);
     }
 
-    /// How long the sender was idle with nothing in flight, if that is longer than the timeout.
+    /// The time for which the sender was idle with nothing in flight, if that is longer than the timeout.
     pub fn on_sent(&mut self, sent: &Sent) -> Option<Duration> {
         let pause = sent.now - self.last_sent;
         self.last_sent = sent.now;

@@ -1,7 +1,7 @@
 //! Tests of BISCAY: conditions → run → check.
 //!
-//! On an uplink, all flows leave one device, whose modem reports its grants. It reports either all that the cell
-//! could have granted ([`Modem::Saturated`], the paper's traces), or what was requested and granted
+//! On an uplink, all flows are on one device, whose modem reports its grants. It reports either the maximum that the
+//! cell could have granted ([`Modem::Saturated`], the paper's traces), or the requested and granted PRBs
 //! ([`Modem::Granted`], any real cell).
 
 mod plan;
@@ -29,7 +29,7 @@ fn wander(plan: &mut Plan, seconds: u64) {
     }
 }
 
-/// What one flow gets in 30 s of an uplink with a random rate.
+/// The result of one flow in 30 s of an uplink with a random rate.
 fn wandering(scheme: &str, modem: Modem) -> Seen {
     let mut plan = uplink(modem);
     wander(&mut plan, 30);
@@ -38,7 +38,7 @@ fn wandering(scheme: &str, modem: Modem) -> Seen {
     plan.seen(flow)
 }
 
-/// What the flow gets in the next `millis` ms.
+/// The result of the flow in the next `millis` ms.
 fn next(plan: &mut Plan, flow: usize, millis: u64) -> Seen {
     plan.forget();
     plan.run_for(Duration::from_millis(millis));
@@ -54,7 +54,7 @@ fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
     plan.inspect(flow).values.iter().find(|(known, _)| *known == name).expect("a value of BISCAY").1
 }
 
-/// The states in the next `millis` ms, each with the ms at which it began.
+/// The states in the next `millis` ms, each with its start in ms.
 fn states(plan: &mut Plan, flow: usize, millis: u64) -> Vec<(u64, &'static str)> {
     let mut seen = vec![(0, state(plan, flow))];
     for at in (10..=millis).step_by(10) {
@@ -92,7 +92,7 @@ fn by_the_text_the_window_is_the_bandwidth_times_the_least_round_trip_time() {
     plan.run_for(Duration::from_secs(3));
     let seen = next(&mut plan, flow, 2_000);
     assert_eq!(state(&plan, flow), "Biscay");
-    // 20 Mbit/s · 40.6 ms: the least RTT contains the transmission of a packet.
+    // 20 Mbit/s · 40.6 ms: the minimum RTT contains the transmission time of a packet.
     assert_eq!(plan.control(flow).cwnd, Bytes(101_500));
     assert!(
         seen.utilization > 0.98 && seen.queueing_delay_p95_ms < 0.5,

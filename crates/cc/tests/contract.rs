@@ -1,4 +1,4 @@
-//! What every scheme guarantees, whatever happens to it.
+//! Guarantees of every scheme under arbitrary events and paths.
 
 mod plan;
 
@@ -15,7 +15,7 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
 
-/// Every choice. Schemes that can use marks are also listed with marks.
+/// Every choice. Schemes that can use ECN marks are also listed with marks.
 fn choices() -> Vec<String> {
     let marks = SCHEMES.iter().filter(|scheme| scheme.options.iter().any(|option| option.name == "ecn"));
     scheme::choices().into_iter().chain(marks.map(|scheme| format!("{}:ecn=on", scheme.name))).collect()
@@ -68,10 +68,10 @@ fn only_the_oracle_sees_what_no_transport_can_know() {
         let expected = match choice.split(['@', ':']).next().unwrap() {
             "oracle" => (Sees::Truth, Sees::Packets),
             "pbe" => (Sees::Packets, Sees::Device),
-            // It uses the receiving device to control what the device receives.
+            // The scheme uses the receiving device to control the data that the device receives.
             "biscay" if choice.contains("window") => (Sees::Packets, Sees::DeviceOnly),
             "biscay" => (Sees::Device, Sees::Device),
-            // Its receiver half hears the radio.
+            // The receiver of `+ran` uses radio reports.
             name if name.ends_with("+ran") => (Sees::Packets, Sees::Device),
             _ => (Sees::Packets, Sees::Packets),
         };
@@ -91,13 +91,13 @@ fn memory_is_bounded_even_when_nothing_is_ever_acknowledged() {
             plan.run_for(Duration::from_secs(1));
             most = most.max(plan.sender(flow).remembered());
         }
-        // 60 Mbit/s, the rate of the fastest scheme that ignores all feedback, times the seconds for which a lost
-        // packet is remembered.
+        // 60 Mbit/s, the rate of the fastest scheme that ignores all feedback, times the seconds for which the record
+        // of a lost packet is kept.
         assert!(most < 25_000, "{choice} remembers {most} packets");
     }
 }
 
-/// One thing that may happen to a controller or to its receiver half.
+/// One event that may happen to a controller or to its receiver.
 #[derive(Clone, Debug)]
 enum Happening {
     Sent { bytes: u64 },
@@ -132,7 +132,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// A controller and its receiver half. They get events that need not make sense together.
+/// A controller and its receiver. Their events need not be consistent.
 struct Victim {
     choice: String,
     controller: Box<dyn Controller>,
@@ -345,7 +345,7 @@ impl Victim {
             }),
             layer: if active { BitLayer::Physical } else { BitLayer::Transport },
         };
-        // A device's own modem reports its uplink, and what waits there.
+        // A device's own modem reports its uplink and the bytes queued there.
         let mut uplink = RadioReport { dcis: vec![grant(own, 0, others)], ..report.clone() };
         uplink.dcis[0].direction = Direction::Uplink;
         if let Some(own) = &mut uplink.own {
@@ -382,7 +382,7 @@ impl Victim {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever events a controller gets, it keeps the contract.
+    /// For any events, a controller keeps the contract.
     #[test]
     fn no_sequence_of_events_breaks_a_controller(happenings in prop::collection::vec(happening(), 1..400)) {
         for choice in choices() {
@@ -400,7 +400,7 @@ proptest! {
     // Every case simulates minutes for all schemes.
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
-    /// Whatever the path does, a flow on it survives and continues when the path is good again.
+    /// For any path, a flow survives and continues when the path is good again.
     #[test]
     fn no_path_kills_a_flow(
         seed in any::<u64>(),
@@ -422,8 +422,8 @@ proptest! {
             plan.forget();
             plan.run_for(Duration::from_secs(5));
             let utilization = plan.seen(flow).utilization;
-            // After losses, Sprout's program may stay with its heartbeats: they are all that its receiver sees, so
-            // they are what it forecasts. `sprout` does not (`dry_ticks`).
+            // After losses, Sprout's program may keep to its heartbeats: its receiver receives only these, and
+            // forecasts no more. `sprout` does not (`dry_ticks`).
             let least = if choice == "sprout@pantheon" { 0.02 } else { 0.5 };
             prop_assert!(utilization > least, "{choice} uses {utilization} of the link after the trouble");
         }

@@ -56,7 +56,7 @@ fn slow_start_ends_when_the_rate_exceeds_its_target() {
     }
     let (window, target) = (plan.cwnd_packets(flow), value(&plan, flow, "target_packets"));
     assert!(window > target, "{window} packets are more than the target of {target}");
-    // The least RTT of half an RTT shows a queue one round after it began.
+    // The minimum RTT of half an RTT shows a queue one round after its start.
     assert!((BDP..4.0 * BDP).contains(&window), "slow start ends at {window} packets");
     plan.run_for(Duration::from_secs(1));
     plan.forget();

@@ -79,7 +79,7 @@ fn linux_leaves_slow_start_at_once_and_then_adds_a_twentieth_a_round_until_the_f
     let before = plan.cwnd_packets(flow);
     plan.run_for(Duration::from_secs(1));
     let added = plan.cwnd_packets(flow) - before;
-    // 1667 packets are acknowledged in a second, and each adds a twentieth of a packet, whatever the curve is.
+    // 1667 packets are acknowledged in a second, and each adds a twentieth of a packet, independently of the curve.
     assert!((added - 83.3).abs() < 3.0, "{added} packets in a second");
 }
 

@@ -87,7 +87,7 @@ fn utp_calls_slow_start_what_ends_before_the_target_or_at_a_loss() {
 fn utp_wins_two_packets_per_round_and_follows_the_target_from_both_sides() {
     let mut plan = Plan::new(Conditions { rate: Rate::from_mbps(200.0), ..bufferbloat() });
     let flow = plan.start("ledbat@utp");
-    // A loss ends slow start far below what the path can carry.
+    // A loss ends slow start far below the capacity of the path.
     while plan.cwnd_packets(flow) < 60.0 {
         plan.run_for(Duration::from_millis(1));
     }

@@ -1,4 +1,4 @@
-//! A ledger tells its controller what a sender tells its own: the same packets, acknowledgements, samples and losses.
+//! A ledger passes the same events to its controller as a sender does: packets, acknowledgements, samples and losses.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const MSS: Bytes = Bytes(1500);
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Writes down every call, and passes it on.
+/// Records every call, and passes it on.
 struct Recording {
     inner: Box<dyn Controller>,
     log: Log,
@@ -79,7 +79,7 @@ fn recording(scheme: &str) -> (Box<Recording>, Log, Option<Box<dyn airpace_cc::c
     (Box::new(Recording { inner: ends.controller, log: log.clone() }), log, ends.receiver)
 }
 
-/// What travels.
+/// Packets and ACKs in transit.
 enum Packet {
     Data { number: u64, bytes: Bytes, sent: Time, header: Rider },
     Ack(airpace_cc::endpoint::AckFrame),
@@ -90,7 +90,7 @@ fn name(number: u64) -> u64 {
     number + number / 2
 }
 
-/// How a run went.
+/// Results of a run.
 #[derive(Default)]
 struct Seen {
     acks: usize,
@@ -102,7 +102,7 @@ struct Seen {
 }
 
 /// Runs a sender over a path that loses, delays and reorders, with an outage and with pauses of the application, and
-/// tells a ledger of the same packets. Both controllers must be told the same.
+/// reports the same packets to a ledger. Both controllers must receive the same events.
 fn compare(scheme: &str, seed: u64) -> Seen {
     let (controller, told_by_sender, receiver) = recording(scheme);
     let (twin, told_by_ledger, _) = recording(scheme);
@@ -136,7 +136,7 @@ fn compare(scheme: &str, seed: u64) -> Seen {
                 }
                 break;
             };
-            // A transport that must write the header first tells of the packet twice.
+            // A transport that must write the header first announces the packet before it sends it.
             if seed % 2 == 1 {
                 let header = ledger.announce(now, transmit.bytes, !busy);
                 assert_eq!(header, transmit.header);
@@ -147,7 +147,7 @@ fn compare(scheme: &str, seed: u64) -> Seen {
             if rng.chance(0.02) || dead {
                 continue;
             }
-            // 12 Mbit/s, 20 ms, and now and then a detour of up to 12 ms.
+            // 12 Mbit/s, 20 ms, and sometimes a detour of up to 12 ms.
             free[0] = free[0].max(now) + Duration::from_millis(1);
             let detour = if rng.chance(0.05) { Duration::from_micros(12_000) } else { Duration::ZERO };
             let at = free[0] + Duration::from_millis(20) + detour;
@@ -204,8 +204,8 @@ fn compare(scheme: &str, seed: u64) -> Seen {
     seen
 }
 
-/// Passes on what the sender learned about packets, and returns whether some were lost. Only silence makes the newest
-/// packet lost; a ledger knows silence by itself.
+/// Reports the outcomes of packets from the sender to the ledger, and returns whether some were lost. The newest packet
+/// can only be lost by a timeout without ACKs, which a ledger detects by itself.
 fn report(sender: &mut Sender, ledger: &mut Ledger, last_sent: u64) -> bool {
     let mut lost = vec![];
     while let Some(settled) = sender.poll_settled() {

@@ -1,5 +1,5 @@
-//! Tests of MORC: conditions → run → check. They change something during the run, except one, whose bounds hold only
-//! here. The other tests are in `crates/sim/tests/morc.rs`.
+//! Tests of MORC: conditions → run → check. All but one change something during the run; the bounds of that one hold
+//! only here. The other tests are in `crates/sim/tests/morc.rs`.
 //!
 //! Source: MORC §4.1
 
@@ -84,7 +84,7 @@ fn silences_of_a_video_say_nothing_about_the_rate() {
     let flow = plan.start_with("morc", Backlog::Limited(Bytes(4_000_000)));
     plan.run_for(3 * SECOND);
     let learnt = pacing_mbps(&plan, flow);
-    // The chunks are shorter than a round trip, with long silences between them.
+    // The chunks are shorter than a round trip, with long pauses between them.
     for _ in 0..30 {
         plan.offer(flow, Bytes(30_000));
         plan.run_for(Duration::from_millis(300));
@@ -110,8 +110,8 @@ fn a_flow_with_chunks_and_silences_still_learns_the_rate() {
     assert!((34.0..60.0).contains(&rate), "the rate learnt from a megabyte a second: {rate}");
 }
 
-/// Jain's index of the last two seconds of each phase, least over the phases. Flows join every five seconds and leave
-/// in the same order, as in the paper's figure of convergence.
+/// Minimum over the phases of Jain's index in the last two seconds of each phase. Flows join every five seconds and
+/// leave in the same order, as in the paper's figure of convergence.
 ///
 /// Source: MORC §4.1 Fig. 5
 fn least_jain(scheme: &str, seed: u64) -> f64 {

@@ -1,4 +1,4 @@
-//! Schemes that a caller brings along, beside those of the list.
+//! Schemes that a caller provides, in addition to those of the list.
 
 use std::sync::Arc;
 

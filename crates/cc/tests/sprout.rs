@@ -105,7 +105,7 @@ fn an_outage_finds_at_most_a_forecast_in_the_queue_and_leaves_caution() {
     plan.rate_from(plan.now(), Rate::ZERO);
     plan.rate_from(plan.now() + Duration::from_secs(2), Rate::from_mbps(8.0));
     plan.run_for(Duration::from_millis(1_990));
-    // The queue holds what was in flight and what the last forecasts allowed.
+    // The queue contains the data in flight plus the data that the last forecasts permitted.
     let queued = plan.queued().0 as f64 / MSS.0 as f64;
     assert!(queued < 1.5 * forecast, "{queued} packets wait where 100 ms of the forecast were {forecast}");
     assert_eq!(plan.inspect(flow).state, "Waiting");
@@ -153,8 +153,8 @@ fn a_way_as_long_as_the_forecast_is_used_as_far_as_the_forecast_reaches() {
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     let seen = plan.seen(flow);
-    // The bound is what is almost certainly delivered in 100 ms, divided by what is delivered until the receiver's
-    // next report.
+    // The bound is the amount delivered almost certainly in 100 ms, divided by the amount delivered until the
+    // receiver's next report.
     assert!(seen.utilization > 0.7 && seen.utilization < 100.0 / 120.0, "{}", seen.utilization);
     assert!(seen.queueing_delay_p95_ms < 30.0, "{} ms", seen.queueing_delay_p95_ms);
 }

@@ -1,7 +1,7 @@
-//! The table: how every scheme behaves under a grid of conditions, alone and with CUBIC, so that every change of
+//! The table: the behaviour of every scheme under a grid of conditions, alone and with CUBIC, so that every change of
 //! behaviour is a difference in a text file.
 //!
-//! After an intended change: `INSTA_UPDATE=always cargo test -p airpace-cc --test table`, and say why.
+//! After an intended change, run `INSTA_UPDATE=always cargo test -p airpace-cc --test table` and state the reason.
 
 mod plan;
 

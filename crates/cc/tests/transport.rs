@@ -1,4 +1,4 @@
-//! A toy transport over a channel that loses, delays, reorders and duplicates. The bytes that come out at one end
+//! A toy transport over a channel that loses, delays, reorders and duplicates packets. The bytes received at one end
 //! must be the bytes that the application wrote at the other.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,10 +13,10 @@ use airpace_core::{Bytes, Ecn, FlowId, Rider, Rng, Streams, Time};
 use proptest::prelude::*;
 
 const MSS: Bytes = Bytes(1_500);
-/// What the toy's packets would need for addresses, number and offset.
+/// Bytes that a packet of the toy transport would need for addresses, number and offset.
 const OVERHEAD: Bytes = Bytes(60);
 
-/// What the channel does to packets and to ACKs.
+/// Properties of the channel, for packets and ACKs.
 #[derive(Clone, Copy, Debug)]
 struct Channel {
     loss: f64,
@@ -27,7 +27,7 @@ struct Channel {
     spread_ms: f64,
 }
 
-/// An application that writes, and the bound that it has.
+/// An application that writes data, and its bound.
 #[derive(Clone, Copy, Debug)]
 struct Application {
     bytes: usize,
@@ -36,13 +36,13 @@ struct Application {
     write: usize,
 }
 
-/// What is on the channel.
+/// A datagram on the channel.
 enum Datagram {
     Data { number: u64, sent: Time, size: Bytes, offset: u64, bytes: Vec<u8>, header: Rider },
     Ack(AckFrame),
 }
 
-/// Both ends and the channel between them.
+/// Both endpoints and the channel between them.
 struct Toy {
     now: Time,
     rng: Rng,
@@ -52,12 +52,12 @@ struct Toy {
 
     sender: Sender,
     outbox: Outbox,
-    /// Bytes that were handed over and have not arrived, from `Outbox::arrived` on.
+    /// Bytes that were written and have not arrived, from `Outbox::arrived` on.
     kept: VecDeque<u8>,
     kept_from: u64,
 
     acker: Acker,
-    /// What arrived out of order, by offset.
+    /// Data that arrived out of order, by offset.
     waiting: BTreeMap<u64, Vec<u8>>,
     received: Vec<u8>,
 }
@@ -84,7 +84,7 @@ impl Toy {
         }
     }
 
-    /// The application hands over the first of `bytes`. Returns how many were taken.
+    /// Writes the first of `bytes`. Returns the number of bytes accepted.
     fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = self.outbox.hand_over(Bytes(bytes.len() as u64)).0 as usize;
         self.kept.extend(&bytes[..taken]);
@@ -105,7 +105,7 @@ impl Toy {
         }
     }
 
-    /// Sends everything that may leave, and drops what has arrived.
+    /// Sends all packets that may leave, and drops data that has arrived.
     fn drain(&mut self) {
         while let Some((transmit, range)) = self.outbox.poll_transmit(&mut self.sender, self.now) {
             let size = Bytes(range.end - range.start) + OVERHEAD;
@@ -131,9 +131,9 @@ impl Toy {
         assert_eq!(self.kept.len() as u64, self.outbox.held().0);
     }
 
-    /// Adds what arrived to the stream.
+    /// Adds the arrived data to the stream.
     fn reassemble(&mut self, offset: u64, bytes: Vec<u8>) {
-        // An interval that is sent again may begin where an older packet begins, and be shorter.
+        // A retransmitted interval may start where an older packet starts, and be shorter.
         if self.waiting.get(&offset).is_none_or(|known| known.len() < bytes.len()) {
             self.waiting.insert(offset, bytes);
         }
@@ -146,7 +146,7 @@ impl Toy {
         }
     }
 
-    /// Goes to the next instant at which something happens, and processes it.
+    /// Advances to the time of the next event, and processes it.
     fn step(&mut self) {
         let due = self.under_way.first_key_value().map(|(&(due, _), _)| due);
         let next = [due, self.sender.next(), self.acker.next()].into_iter().flatten().min();
@@ -188,7 +188,7 @@ fn stream_of(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| rng.below(256) as u8).collect()
 }
 
-/// Sends the whole stream, until the sending end knows that everything has arrived.
+/// Sends the whole stream, until the sender knows that everything has arrived.
 fn carry(toy: &mut Toy, application: Application, stream: &[u8]) {
     let (mut written, mut may_write) = (0, true);
     while written < stream.len() || !toy.outbox.is_empty() {
@@ -249,8 +249,8 @@ fn a_channel_that_overtakes_makes_spurious_losses_and_loses_no_byte() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// Whatever the channel does, the far end gets exactly the bytes that were written, and neither end ever holds
-    /// more than the bound.
+    /// For any channel, the receiver gets exactly the bytes that were written, and neither endpoint ever holds more
+    /// than the bound.
     #[test]
     fn the_far_end_gets_the_very_same_stream(
         (loss, duplicate) in (0.0f64..0.4, 0.0f64..0.3),
@@ -264,7 +264,7 @@ proptest! {
         let stream = stream_of(bytes, seed);
         let ack = AckPolicy { every, ..AckPolicy::default() };
         let mut toy = Toy::new(scheme, ack, channel, bound, seed);
-        // With a bound of a few bytes, a packet holds only those few. A part of the stream is then enough.
+        // With a bound of a few bytes, a packet carries only these few. A part of the stream is then sufficient.
         let stream = &stream[..stream.len().min(bound as usize * 100)];
         carry(&mut toy, application, stream);
         prop_assert!(toy.received == stream, "the stream is the same, byte for byte");

@@ -180,7 +180,7 @@ fn a_rise_of_the_least_delay_is_learned_once_the_queue_is_empty() {
     let flow = plan.start("verus");
     plan.run_for(Duration::from_secs(5));
     assert!(value(&plan, flow, "d_min_ms") < 42.0);
-    // One packet alone now takes 60 ms. No delay is below R times the old least delay.
+    // A single packet now takes 60 ms. No delay is below R times the old minimum delay.
     plan.rate_from(plan.now(), Rate::from_mbps(0.2));
     plan.run_for(Duration::from_secs(20));
     let d_min = value(&plan, flow, "d_min_ms");

@@ -1,4 +1,4 @@
-//! A trace as text, and back.
+//! Writes a trace as text, and parses it.
 
 use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
@@ -17,7 +17,7 @@ const VERSION: &str = "1";
 /// The first line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The scheme, as users write it.
+    /// The scheme, as users type it.
     pub scheme: String,
     /// The size of a full packet.
     pub mss: Bytes,
@@ -29,21 +29,21 @@ impl fmt::Display for Header {
     }
 }
 
-/// Why a line cannot be read.
+/// The reason why a line cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// It is no trace, or of another version.
+    /// The text is no trace, or one of another version.
     Header,
-    /// A word is missing, or is not what its place asks for.
+    /// A word is missing, or does not have the expected form.
     Word {
         /// The line, from 1.
         line: usize,
-        /// What should be there.
+        /// Description of the expected word.
         expected: &'static str,
-        /// What is there; empty at the end of the line.
+        /// The text at that place; empty at the end of the line.
         found: String,
     },
-    /// The time runs backwards.
+    /// The time is earlier than that of the previous line.
     Order {
         /// The line, from 1.
         line: usize,
@@ -74,7 +74,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read `text`.
+    /// Starts to parse `text`.
     ///
     /// # Errors
     /// The first line is not that of a trace.
@@ -152,7 +152,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Ranges of packet numbers, as in `0-3,5`: each begins above the end of the one before.
+    /// Parses ranges of packet numbers, as in `0-3,5`: each starts above the end of the previous one.
     fn numbers(&mut self) -> Result<Numbers, ParseError> {
         const EXPECTED: &str = "packet numbers, as in 0-3,5";
         let word = self.word(EXPECTED)?;
@@ -161,7 +161,7 @@ impl<'a> Words<'a> {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let read = first.parse().ok().zip(last.parse().ok());
             let after = ranges.last().map_or(0, |&(_, last)| last.saturating_add(1));
-            // No packet has the last number that there is.
+            // The maximum of `u64` is not a valid packet number.
             let read = read.filter(|&(first, last)| after <= first && first <= last && last < u64::MAX);
             ranges.push(read.ok_or_else(|| self.refuse(EXPECTED, word))?);
         }
@@ -260,7 +260,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `-` for what is not known.
+/// A value that is written as `-` if it is unknown.
 struct Known<T>(Option<T>);
 
 impl<T: fmt::Display> fmt::Display for Known<T> {
@@ -287,7 +287,7 @@ fn bps(rate: Option<Rate>) -> Known<u64> {
     Known(rate.map(Rate::as_bps))
 }
 
-/// Nanoseconds; what does not fit into 64 bits is 584 years.
+/// Nanoseconds. A span that does not fit into 64 bits is written as the maximum, 584 years.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,26 +1,26 @@
-//! How many more bytes than BtlBw explains the path acknowledges in one go. The window must cover them, or bunched
-//! ACKs would stop the sender.
+//! ACK aggregation: the number of bytes that the path acknowledges in one burst, beyond those that BtlBw explains. The
+//! window must include them, or aggregated ACKs would stop the sender.
 
 use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// Rounds that one of the two buckets covers.
+/// Number of rounds that each of the two buckets covers.
 ///
 /// Source: Linux tcp_bbr.c
 const BUCKET_ROUNDS: u8 = 5;
 
-/// The longest time at BtlBw for which an allowance is granted.
+/// Maximum allowance, as a time at BtlBw.
 ///
 /// Source: Linux tcp_bbr.c
 const CAP: Duration = Duration::from_millis(100);
 
-/// Bytes after which an epoch ends in any case.
+/// Number of bytes after which an epoch ends in any case.
 ///
 /// Source: Linux tcp_bbr.c, where it is 2^20 packets; an epoch that long says nothing of aggregation.
 const EPOCH_LIMIT: Bytes = Bytes((1 << 20) * 1500);
 
-/// The windowed maximum of bytes acknowledged beyond what BtlBw explains.
+/// The windowed maximum of the bytes acknowledged beyond those that BtlBw explains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Aggregation {
     epoch: Time,
@@ -31,7 +31,7 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// Takes in one ACK.
+    /// Processes one ACK.
     pub fn on_ack(&mut self, now: Time, acked: Bytes, btlbw: Rate, cwnd: Bytes, round_start: bool) {
         if round_start {
             self.bucket_rounds += 1;
@@ -51,13 +51,13 @@ impl Aggregation {
         self.buckets[self.bucket] = self.buckets[self.bucket].max(extra);
     }
 
-    /// Begins an epoch: earlier ACKs say nothing about later ones.
+    /// Starts an epoch: earlier ACKs give no information about later ones.
     pub fn restart(&mut self, now: Time) {
         self.epoch = now;
         self.epoch_acked = Bytes::ZERO;
     }
 
-    /// Bytes that the window should have in addition.
+    /// Bytes to add to the window.
     pub fn allowance(&self, btlbw: Rate) -> Bytes {
         self.buckets[0].max(self.buckets[1]).min(btlbw.bytes_in(CAP))
     }

@@ -9,51 +9,51 @@ use airpace_core::{Bytes, Rng, Time};
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.3
 pub const PROBE_GAIN: f64 = 1.25;
 
-/// Gain of the phase that drains what the probe queued.
+/// Gain of the phase that drains the queue of the probe.
 ///
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.3
 pub const DRAIN_GAIN: f64 = 0.75;
 
 const PHASES: u64 = 8;
 
-/// What a phase is for.
+/// The purpose of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Sends more than the path is known to carry.
+    /// Sends faster than the known capacity of the path.
     Probe,
-    /// Sends less, to drain what the probe queued.
+    /// Sends slower, to drain the queue of the probe.
     Drain,
-    /// Sends what the path is known to carry.
+    /// Sends at the known capacity of the path.
     Cruise,
 }
 
-/// The sender's place in the cycle.
+/// The current phase of the cycle, and its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycle {
     index: u64,
     since: Time,
 }
 
-/// What the end of a phase depends on.
+/// The values on which the end of a phase depends.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseEnd {
-    /// When the ACK came.
+    /// Arrival time of the ACK.
     pub now: Time,
-    /// How long a phase lasts.
+    /// Length of a phase.
     pub rtprop: Duration,
     /// Bytes outstanding before the ACK.
     pub inflight: Bytes,
-    /// Bytes in flight that show that the probe has reached the path.
+    /// Bytes in flight at which the probe has filled the path.
     pub probed: Bytes,
-    /// Bytes in flight that show that the queue is gone.
+    /// Bytes in flight at which the queue has drained.
     pub drained: Bytes,
     /// Whether the ACK showed packets to be lost.
     pub lost: bool,
 }
 
 impl Cycle {
-    /// Begins at any phase except the draining one, because no probe has made a queue yet. The phase is random, so
-    /// that flows that began together do not probe together.
+    /// Starts at a random phase, so that flows that started together do not probe together. The draining phase is
+    /// excluded, because no probe has built a queue yet.
     ///
     /// Source: Linux tcp_bbr.c
     pub fn start(now: Time, rng: &mut Rng) -> Cycle {
@@ -64,12 +64,12 @@ impl Cycle {
         Cycle { index, since: now }
     }
 
-    /// Begins at the probe.
+    /// Starts with the probe.
     pub fn probe(now: Time) -> Cycle {
         Cycle { index: 0, since: now }
     }
 
-    /// What the present phase is for.
+    /// The purpose of the present phase.
     pub fn phase(&self) -> Phase {
         match self.index {
             0 => Phase::Probe,
@@ -78,7 +78,7 @@ impl Cycle {
         }
     }
 
-    /// Steps to the next phase if the present one is over. A probe lasts until it has filled the path or caused a
+    /// Proceeds to the next phase if the present one is over. A probe lasts until it has filled the path or caused a
     /// loss; a drain ends early once the queue is gone.
     ///
     /// Source: Linux tcp_bbr.c

@@ -1,18 +1,18 @@
-//! Whether Startup has filled the pipe: the bandwidth has stopped growing.
+//! Detects that Startup has filled the pipe: the bandwidth has stopped growing.
 
 use airpace_core::Rate;
 
-/// If BtlBw grows by this factor in a round, the pipe is not full.
+/// Growth factor of BtlBw per round from which on the pipe is not full.
 ///
 /// Source: Linux tcp_bbr.c
 pub const GROWTH: f64 = 1.25;
 
-/// After this many rounds without growth, the pipe is full.
+/// Number of rounds without growth after which the pipe is full.
 ///
 /// Source: Linux tcp_bbr.c
 const ROUNDS: u8 = 3;
 
-/// Watches BtlBw grow.
+/// Detector for the end of BtlBw's growth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullPipe {
     baseline: Rate,
@@ -21,7 +21,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Called with BtlBw at the beginning of every round that was not application limited.
+    /// Processes BtlBw at the start of every round that was not application limited.
     pub fn on_round(&mut self, btlbw: Rate) {
         if self.reached {
             return;
@@ -40,12 +40,12 @@ impl FullPipe {
         self.reached
     }
 
-    /// Counts the pipe as filled.
+    /// Sets the pipe as filled.
     pub fn assume(&mut self) {
         self.reached = true;
     }
 
-    /// Measures growth from now on, as everything outstanding was lost.
+    /// Restarts the measurement of growth, because all outstanding packets were lost.
     pub fn rebase(&mut self) {
         self.baseline = Rate::ZERO;
     }

@@ -9,36 +9,36 @@ use airpace_core::{Bytes, Rate, Time};
 use crate::controller::{Ack, SentPacket};
 use crate::filter::{WindowedMax, WindowedMin};
 
-/// BtlBw is the greatest delivery rate over this many rounds.
+/// Window of BtlBw, the maximum delivery rate, in rounds.
 ///
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.3
 pub const BTLBW_ROUNDS: u64 = 10;
 
-/// RTprop is the least round-trip time over this span.
+/// Window of RTprop, the minimum round-trip time.
 ///
 /// Source: Linux tcp_bbr.c; PBE-CC §4.2.2
 pub const RTPROP_WINDOW: Duration = Duration::from_secs(10);
 
-/// How RTprop expires.
+/// Expiry rule of RTprop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ageing {
-    /// It is the least of the last [`RTPROP_WINDOW`]. This is for a control that has no ProbeRTT.
+    /// RTprop is the minimum of the last [`RTPROP_WINDOW`]. This is for a controller that has no ProbeRTT.
     ///
     /// Source: PBE-CC §4.2.2
     Sliding,
-    /// It is the least since it was renewed. After [`RTPROP_WINDOW`], the next sample replaces it, however long that
-    /// sample is, until ProbeRTT has found a lesser one.
+    /// RTprop is the minimum since its last renewal. After [`RTPROP_WINDOW`], the next sample replaces it, even if that
+    /// sample is larger, until ProbeRTT has found a lower one.
     ///
     /// Source: Linux tcp_bbr.c
     ///
-    /// Differs: in Linux, the ACK of a lone packet that the receiver held back does not replace it.
+    /// Differs: in Linux, the ACK of a single packet that the receiver delayed does not replace it.
     Renewed,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Rtprop {
     Sliding(WindowedMin<Duration, Time>),
-    /// The value, and when it was renewed.
+    /// The value, and the time of its last renewal.
     Renewed(Option<(Time, Duration)>),
 }
 
@@ -50,7 +50,7 @@ impl Rtprop {
         }
     }
 
-    /// Whether it was not renewed for the whole window.
+    /// Whether RTprop was not renewed for the whole window.
     fn has_expired(&self, now: Time) -> bool {
         let since = match self {
             Rtprop::Sliding(window) => window.position(),
@@ -80,19 +80,18 @@ pub struct Model {
     btlbw: WindowedMax<Rate, u64>,
     rtprop: Rtprop,
     rounds: u64,
-    /// The next round begins with the ACK of a packet that was sent when at least this much had been delivered.
+    /// The next round starts with the ACK of a packet that was sent when at least this many bytes had been delivered.
     next_round_delivered: Bytes,
-    /// The controller, not the path, held back the packets that left in this span.
+    /// The packets sent in this span were limited by the controller, not by the path.
     held_back: Option<(Time, Time)>,
 }
 
-/// What one ACK showed.
+/// The results of one ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// Whether the ACK began a round.
+    /// Whether the ACK starts a round.
     pub round_start: bool,
-    /// Whether the sample shows less than the path's bandwidth, because the application or ProbeRTT held the sender
-    /// back.
+    /// Whether the sample is below the path's bandwidth, because the application or ProbeRTT limited the sender.
     pub app_limited: bool,
     /// Whether RTprop had not been renewed for [`RTPROP_WINDOW`].
     pub rtprop_expired: bool,
@@ -114,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Takes in one ACK.
+    /// Processes one ACK.
     pub fn on_ack(&mut self, ack: &Ack<'_>) -> Observed {
         let round_start = ack.rate.prior_delivered >= self.next_round_delivered;
         if round_start {
@@ -146,33 +145,33 @@ impl Model {
         self.rtprop.get()
     }
 
-    /// Rounds begun so far.
+    /// Number of rounds started.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// The bytes that `rate` gives over RTprop + `slack`, times `gain`; `None` before RTprop is known.
+    /// Bytes delivered at `rate` in RTprop + `slack`, times `gain`; `None` before RTprop is known.
     pub fn bdp(&self, rate: Rate, gain: f64, slack: Duration) -> Option<Bytes> {
         Some(rate.bytes_in(self.rtprop()? + slack).scaled(gain))
     }
 
-    /// Begins a round at the next packet to be sent.
+    /// Starts a round at the next packet to be sent.
     pub fn restart_round(&mut self, delivered: Bytes) {
         self.next_round_delivered = delivered;
     }
 
-    /// Forgets every delivery rate except `recent`, because the path's bottleneck has changed.
+    /// Discards every delivery rate except `recent`, because the path's bottleneck has changed.
     pub fn reset_btlbw(&mut self, recent: Rate) {
         self.btlbw.reset();
         self.btlbw.update(self.rounds, recent);
     }
 
-    /// Packets that leave from `since` until [`Model::release`] do not show the path's bandwidth.
+    /// Marks the packets sent from `since` until [`Model::release`] as not showing the path's bandwidth.
     pub fn hold_back(&mut self, since: Time) {
         self.held_back = Some((since, Time::NEVER));
     }
 
-    /// Ends the span that [`Model::hold_back`] began. The path was measured in it, so RTprop counts as renewed.
+    /// Ends the span that [`Model::hold_back`] started. The path was measured in it, so RTprop counts as renewed.
     pub fn release(&mut self, now: Time) {
         if let Rtprop::Renewed(Some((since, _))) = &mut self.rtprop {
             *since = now;

@@ -1,6 +1,7 @@
-//! Long-term sampling. It detects a token-bucket policer, whose bursts make the greatest delivery rate too high.
+//! Long-term sampling. It detects a token-bucket policer, whose bursts make the maximum delivery rate too high.
 //!
-//! If two intervals have much loss and the same throughput, there is a policer. Its rate is then used for a while.
+//! If two intervals have a high loss rate and the same throughput, there is a policer. Its rate is then used for some
+//! rounds.
 //!
 //! Source: Linux tcp_bbr.c
 
@@ -8,17 +9,17 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// The least rounds of an interval.
+/// Minimum length of an interval, in rounds.
 const INTERVAL_ROUNDS: u64 = 4;
-/// After this many rounds, an interval is given up.
+/// Maximum length of an interval, in rounds; longer ones are discarded.
 const INTERVAL_ROUNDS_MAX: u64 = 4 * INTERVAL_ROUNDS;
-/// Lost part of what was delivered from which on an interval counts: 50/256.
+/// Minimum ratio of lost to delivered data for an interval to count: 50/256.
 const LOSS: f64 = 50.0 / 256.0;
-/// Two throughputs are the same if they differ by no more than this part …
+/// Maximum relative difference of two throughputs that count as equal.
 const SAME_RATIO: f64 = 1.0 / 8.0;
-/// … or by no more than this rate.
+/// Maximum absolute difference of two throughputs that count as equal.
 const SAME_RATE: Rate = Rate::from_bps(4_000);
-/// Rounds for which the policer's rate is used.
+/// Number of rounds for which the policer's rate is used.
 const USE_ROUNDS: u64 = 48;
 
 /// Detects a policer.
@@ -37,10 +38,10 @@ struct Interval {
     rounds: u64,
 }
 
-/// What the detection needs to know about an ACK.
+/// The values of an ACK that the detection uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// When.
+    /// Time of the ACK.
     pub now: Time,
     /// Bytes delivered over the connection's life.
     pub delivered: Bytes,
@@ -48,9 +49,9 @@ pub struct Progress {
     pub lost: Bytes,
     /// Whether this ACK showed a loss.
     pub loss_seen: bool,
-    /// Whether it began a round.
+    /// Whether the ACK starts a round.
     pub round_start: bool,
-    /// Whether the sender was held back.
+    /// Whether the application or ProbeRTT limited the sender.
     pub app_limited: bool,
     /// Whether the sender is in ProbeBW.
     pub probing_bandwidth: bool,
@@ -62,7 +63,7 @@ impl Policer {
         self.obeyed.and(self.seen)
     }
 
-    /// Takes in one ACK. True if the policer's rate was given up just now, so that ProbeBW must restart.
+    /// Processes one ACK. Returns whether the policer's rate has just expired, so that ProbeBW must restart.
     pub fn on_ack(&mut self, at: &Progress) -> bool {
         if let Some(rounds) = &mut self.obeyed {
             if at.probing_bandwidth && at.round_start {

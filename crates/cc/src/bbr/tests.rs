@@ -1,4 +1,4 @@
-//! What PBE-CC needs from BBR, with hand-made ACKs. BBR's own tests are in `tests/bbr.rs`.
+//! Tests of the parts of BBR that PBE-CC uses, with hand-made ACKs. BBR's own tests are in `tests/bbr.rs`.
 
 use airpace_core::Streams;
 
@@ -8,7 +8,7 @@ use crate::controller::{RateSample, Rtt, SentPacket};
 const MSS: Bytes = Bytes(1500);
 const RTT: Duration = Duration::from_millis(40);
 
-/// A path that acknowledges one packet every 0.6 ms, whatever is sent: 20 Mbit/s.
+/// A path that acknowledges one packet every 0.6 ms, at any sending rate: 20 Mbit/s.
 struct Acks {
     number: u64,
     now: Time,

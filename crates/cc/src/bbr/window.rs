@@ -1,4 +1,4 @@
-//! BBR's congestion window. It grows to its target by what is acknowledged, conserves packets in the first round of
+//! BBR's congestion window. It grows to its target by the acknowledged bytes, conserves packets in the first round of
 //! recovery, and is restored afterwards.
 //!
 //! Source: Linux tcp_bbr.c
@@ -14,21 +14,21 @@ pub struct Window {
     cwnd: Bytes,
     /// The value to restore after recovery or ProbeRTT.
     prior: Bytes,
-    /// Recovery is over when so many of the transport's are.
+    /// Recovery ends when the transport has completed this many recoveries.
     recovery_end: Option<u64>,
     conserving: bool,
-    /// Recovery began since the last ACK.
+    /// Whether recovery has started since the last ACK.
     recovery_began: bool,
 }
 
-/// What the window grows to.
+/// The target of the window's growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// The target itself.
     pub cwnd: Bytes,
     /// Whether the pipe has been filled: the window may then also shrink to the target.
     pub full_pipe: bool,
-    /// The most that ProbeRTT allows.
+    /// Maximum window in ProbeRTT.
     pub cap: Option<Bytes>,
 }
 
@@ -45,12 +45,12 @@ impl Window {
         }
     }
 
-    /// Bytes that may be outstanding.
+    /// Maximum number of outstanding bytes.
     pub fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
-    /// Sets the window, when this control takes over from another one.
+    /// Sets the window when this controller takes over from another one.
     pub fn set(&mut self, cwnd: Bytes) {
         self.cwnd = cwnd.max(self.floor());
         self.prior = self.cwnd;
@@ -67,7 +67,8 @@ impl Window {
         self.cwnd = self.cwnd.max(self.prior);
     }
 
-    /// Packets were lost, when `recovered` recoveries of the transport were over ([`Holes`](crate::window::Holes)).
+    /// Processes lost packets. `recovered` is the number of recoveries that the transport has completed
+    /// ([`Holes`](crate::window::Holes)).
     pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool, recovered: u64) {
         let begins = self.recovery_end.is_none();
         self.save(!probing_rtt);
@@ -86,15 +87,15 @@ impl Window {
         }
     }
 
-    /// A round began. Packets are conserved only in the first round of recovery.
+    /// Starts a round. Packets are conserved only in the first round of recovery.
     pub fn on_round(&mut self) {
         if !self.recovery_began {
             self.conserving = false;
         }
     }
 
-    /// Packets were acknowledged; `recovered` recoveries of the transport are over. True if one began with the losses that
-    /// this ACK showed.
+    /// Processes acknowledged packets. `recovered` is the number of recoveries that the transport has completed.
+    /// Returns whether a recovery started with the losses that this ACK showed.
     pub fn on_ack(&mut self, ack: &Ack<'_>, initial: Bytes, target: &Target, recovered: u64) -> bool {
         let began = std::mem::take(&mut self.recovery_began);
         if began {
@@ -121,7 +122,7 @@ impl Window {
         began
     }
 
-    /// Four packets keep ACKs coming even if only every second packet is acknowledged.
+    /// Minimum window: four packets keep ACKs arriving even if only every second packet is acknowledged.
     pub fn floor(&self) -> Bytes {
         Bytes(4 * self.mss.0)
     }

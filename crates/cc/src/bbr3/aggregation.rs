@@ -1,5 +1,5 @@
-//! How many more bytes than the bandwidth explains are acknowledged in one go. The window must cover them, or bunched
-//! ACKs would stop the sender.
+//! ACK aggregation: the number of bytes acknowledged in one burst, beyond those that the bandwidth explains. The window
+//! must include them, or aggregated ACKs would stop the sender.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.5.9
 
@@ -7,10 +7,10 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::filter::WindowedMax;
 
-/// Rounds that are remembered once the pipe has been full; before that, only one.
+/// Window of the maximum, in rounds, once the pipe has been full; before that, one round.
 const ROUNDS: u64 = 10;
 
-/// The windowed maximum of bytes acknowledged beyond what the bandwidth explains.
+/// The windowed maximum of the bytes acknowledged beyond those that the bandwidth explains.
 #[derive(Clone, Copy, Debug)]
 pub struct Aggregation {
     interval: Time,
@@ -26,7 +26,7 @@ impl Default for Aggregation {
 }
 
 impl Aggregation {
-    /// Takes in one ACK in round `round`. At most `cwnd` bytes can be acknowledged at once.
+    /// Processes one ACK in round `round`. At most `cwnd` bytes can be acknowledged at once.
     pub fn on_ack(&mut self, now: Time, acked: Bytes, bw: Rate, cwnd: Bytes, round: u64, was_full: bool) {
         if was_full != self.long {
             self.long = was_full;
@@ -41,13 +41,13 @@ impl Aggregation {
         self.filter.update(round, (self.delivered - expected).min(cwnd));
     }
 
-    /// Begins an interval because the flow was idle.
+    /// Starts an interval because the flow was idle.
     pub fn restart(&mut self, now: Time) {
         self.interval = now;
         self.delivered = Bytes::ZERO;
     }
 
-    /// Bytes that the window should have in addition.
+    /// Bytes to add to the window.
     pub fn extra_acked(&self) -> Bytes {
         self.filter.get().unwrap_or(Bytes::ZERO)
     }

@@ -1,5 +1,5 @@
-//! What is safe to send: a long-term bound that probing finds, and short-term bounds. Any congestion lowers the
-//! short-term bounds until the next probe.
+//! Bounds of the sending rate and of the data in flight: a long-term bound found by probing, and short-term bounds. Any
+//! congestion lowers the short-term bounds until the next probe.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.5.10
 
@@ -7,17 +7,17 @@ use airpace_core::{Bytes, Rate};
 
 use super::signals::Signals;
 
-/// The factor by which one round of loss reduces a bound at most.
+/// Minimum factor by which one round with losses reduces a bound.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Beta`)
 pub const BETA: f64 = 0.7;
 
-/// Part of the long-term bound that is left to others.
+/// Fraction of the long-term bound that is left to other flows.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Headroom`)
 const HEADROOM: f64 = 0.15;
 
-/// The most doublings of a probe's growth.
+/// Maximum number of doublings of a probe's growth.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9
 const MOST_DOUBLINGS: u32 = 30;
@@ -25,16 +25,16 @@ const MOST_DOUBLINGS: u32 = 30;
 /// The bounds; `None` is infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bounds {
-    /// The most bandwidth that is safe until the next probe.
+    /// Maximum safe bandwidth until the next probe.
     pub bw_shortterm: Option<Rate>,
-    /// The most in flight that is safe until the next probe.
+    /// Maximum safe amount in flight until the next probe.
     pub inflight_shortterm: Option<Bytes>,
-    /// The most in flight that probing found to be safe.
+    /// Maximum amount in flight that probing found to be safe.
     pub inflight_longterm: Option<Bytes>,
 }
 
 impl Bounds {
-    /// A round outside a probe had losses. The bounds fall toward what the path delivered in it, by no more than
+    /// A round outside of a probe had losses. The bounds fall towards the delivery of that round, by no more than
     /// [`BETA`].
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3 (`InitLowerBounds`, `LossLowerBounds`)
@@ -45,20 +45,20 @@ impl Bounds {
         self.inflight_shortterm = Some(signals.inflight_latest().max(inflight.scaled(BETA)));
     }
 
-    /// A round outside a probe had marks.
+    /// A round outside of a probe had marks.
     ///
     /// Source: google/bbr v3 (`bbr_ecn_lower_bounds`)
     pub fn on_marked_round(&mut self, kept: f64, cwnd: Bytes) {
         self.inflight_shortterm = Some(self.inflight_shortterm.unwrap_or(cwnd).scaled(kept));
     }
 
-    /// A probe begins, or there is no reason any more to keep the short-term bounds.
+    /// Removes the short-term bounds: a probe starts, or there is no longer a reason to keep them.
     pub fn reset_shortterm(&mut self) {
         self.bw_shortterm = None;
         self.inflight_shortterm = None;
     }
 
-    /// The most that may be in flight, if other flows are to find room beside this one; at least `floor`.
+    /// Maximum amount in flight that leaves headroom for other flows; at least `floor`.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`InflightWithHeadroom`)
     pub fn with_headroom(&self, mss: Bytes, floor: Bytes) -> Option<Bytes> {
@@ -66,7 +66,7 @@ impl Bounds {
         Some((longterm - mss.max(longterm.scaled(HEADROOM))).max(floor))
     }
 
-    /// Takes the looser of each bound, because a recovery without real losses must not lower the bounds.
+    /// Takes the higher value of each bound, because a recovery without real losses must not lower the bounds.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.2
     pub fn loosen(&mut self, other: &Bounds) {
@@ -77,7 +77,7 @@ impl Bounds {
     }
 }
 
-/// How a probe raises the long-term bound: by 1, 2, 4, 8, … packets in each round, spread over its ACKs.
+/// Growth of the long-term bound in a probe: by 1, 2, 4, 8, … packets in each round, spread over its ACKs.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`RaiseInflightLongtermSlope`, `ProbeInflightLongtermUpward`)
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,12 +89,12 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// A probe is prepared.
+    /// Prepares a probe.
     pub fn prepare(&mut self) {
         *self = Growth { acked_per_packet: self.acked_per_packet, ..Growth::default() };
     }
 
-    /// A probe ends.
+    /// Ends a probe.
     pub fn stop(&mut self) {
         self.acked_per_packet = None;
     }
@@ -105,7 +105,7 @@ impl Growth {
         self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
     }
 
-    /// Takes in `newly_acked` bytes. Returns by how many packets the bound grows.
+    /// Processes `newly_acked` bytes. Returns the number of packets by which the bound grows.
     pub fn on_acked(&mut self, newly_acked: Bytes) -> u64 {
         let Some(per_packet) = self.acked_per_packet else { return 0 };
         self.acked += newly_acked;

@@ -10,7 +10,7 @@ use super::window::Target;
 use super::{Bbr3, State};
 use crate::controller::Ack;
 
-/// The least gain that lets the sending rate double every round: 4 ln 2.
+/// Minimum gain with which the sending rate doubles every round: 4 ln 2.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.1
 pub const STARTUP_GAIN: f64 = 2.772_588_722_239_781;
@@ -18,23 +18,23 @@ pub const STARTUP_GAIN: f64 = 2.772_588_722_239_781;
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
 const UP_GAIN: f64 = 1.25;
-/// Window in bandwidth-delay products.
+/// Gain of the window, in bandwidth-delay products.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
 const CWND_GAIN: f64 = 2.0;
-/// The same in ProbeBW_UP.
+/// Gain of the window in ProbeBW_UP.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
 const UP_CWND_GAIN: f64 = 2.25;
-/// The same in ProbeRTT.
+/// Gain of the window in ProbeRTT.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.4
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
-/// Part of the bandwidth that is not sent, so that queues vanish in the long run.
+/// Fraction of the bandwidth by which BBR paces slower, so that queues drain in the long run.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.2
 const PACING_MARGIN: f64 = 0.01;
-/// The largest burst.
+/// Maximum size of a burst.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.3
 const MOST_QUANTUM: Bytes = Bytes(64 * 1024);
@@ -89,13 +89,13 @@ impl Bbr3 {
             return;
         }
         let rate = self.bw.scaled(gain * (1.0 - PACING_MARGIN));
-        // A rate seen before the pipe was full shows what was sent, not what could be sent.
+        // A rate measured before the pipe was full is the sending rate, not the capacity.
         if self.full_pipe.ever() || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
 
-    /// The bytes that `bw` gives over the propagation time, times `gain`.
+    /// Bytes delivered at `bw` in the propagation time, times `gain`.
     pub(super) fn bdp(&self, bw: Rate, gain: f64) -> Bytes {
         self.min_rtt.get().map_or(self.initial, |rtprop| bw.bytes_in(rtprop).scaled(gain))
     }
@@ -123,7 +123,7 @@ impl Bbr3 {
         self.bdp(self.bw, 1.0).min(self.window.cwnd())
     }
 
-    /// One packet in ten seconds, so that a rate is never zero.
+    /// Minimum rate, so that the rate is never zero: one packet in ten seconds.
     pub(super) fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_secs(10))
     }

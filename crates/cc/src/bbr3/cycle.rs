@@ -1,4 +1,4 @@
-//! When to probe: the clock, the rounds that a Reno flow would need, and what arriving ACKs show about the probe.
+//! Timing of bandwidth probes: by the clock, by the rounds that a Reno flow would need, and by the ACKs of the probe.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.3.8, §5.3.3.9
 
@@ -6,23 +6,22 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rng, Time};
 
-/// The least time until a probe by the clock; up to [`WAIT_SPREAD_S`] is added.
+/// Minimum time until a probe by the clock (s); up to [`WAIT_SPREAD_S`] is added.
 const LEAST_WAIT_S: f64 = 2.0;
 const WAIT_SPREAD_S: f64 = 1.0;
 
-/// A probe comes after this many rounds at the latest, so that 1 % of random loss in each does not wear the flow
-/// down.
+/// Maximum number of rounds until a probe, so that 1 % of random loss in each round does not reduce the flow too much.
 const MOST_ROUNDS: u64 = 63;
 
-/// What the arriving ACKs show about probing.
+/// The relation of the arriving ACKs to the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPhase {
-    /// Nothing.
+    /// No relation to a probe.
     #[default]
     Init,
-    /// ACKs of what was sent before the pipe was refilled.
+    /// ACKs of packets sent before the pipe was refilled.
     Refilling,
-    /// ACKs of what was sent before the probe.
+    /// ACKs of packets sent before the probe.
     ProbeStarting,
     /// ACKs of the probe.
     ProbeFeedback,
@@ -30,16 +29,16 @@ pub enum AckPhase {
     ProbeStopping,
 }
 
-/// The timing of ProbeBW, and the memory of the last probe.
+/// The timing of ProbeBW, and the results of the last probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle {
-    /// What the arriving ACKs show.
+    /// The relation of the arriving ACKs to the probe.
     pub ack_phase: AckPhase,
     /// Whether the probe may have caused losses, and the flow has not reacted to the probe yet.
     pub is_probe_sample: bool,
     /// Whether the last probe had too many losses or marks.
     pub prev_probe_too_high: bool,
-    /// Whether the last probe stopped as soon as it reached the amount that had been too much.
+    /// Whether the last probe stopped as soon as it reached the amount in flight that had been too high.
     pub prev_probe_precautionary: bool,
     rounds_since_up: u64,
     began: Time,
@@ -47,7 +46,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// A cycle begins. Its wait times are random, so that flows mix better.
+    /// Starts a cycle. Its wait times are random, so that flows mix better.
     pub fn begin(&mut self, now: Time, rng: &mut Rng) {
         self.rounds_since_up = rng.below(2);
         self.wait = Duration::from_secs_f64(LEAST_WAIT_S + rng.range(0.0, WAIT_SPREAD_S));
@@ -55,12 +54,13 @@ impl Cycle {
         self.ack_phase = AckPhase::ProbeStopping;
     }
 
-    /// A round began.
+    /// Counts the start of a round.
     pub fn on_round(&mut self) {
         self.rounds_since_up += 1;
     }
 
-    /// Whether to probe: because the clock says so, or because a Reno flow with `target` in flight would have probed.
+    /// Whether to probe: because the wait time has passed, or because a Reno flow with `target` in flight would have
+    /// probed.
     pub fn is_time_to_probe(&self, now: Time, target: Bytes, mss: Bytes) -> bool {
         now > self.began + self.wait || self.rounds_since_up >= MOST_ROUNDS.min(target.0 / mss.0)
     }

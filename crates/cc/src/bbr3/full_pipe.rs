@@ -1,5 +1,4 @@
-//! Whether acceleration has filled the pipe: it has after three rounds in which the delivery rate did not grow by a
-//! quarter.
+//! Detects that acceleration has filled the pipe: three rounds in which the delivery rate did not grow by a quarter.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.1.2
 
@@ -7,12 +6,12 @@ use airpace_core::Rate;
 
 use super::sample::Sample;
 
-/// If the rate grows by this factor in a round, the pipe is not full.
+/// Growth factor of the rate per round from which on the pipe is not full.
 const GROWTH: f64 = 1.25;
-/// After this many rounds without such growth, the pipe is full.
+/// Number of rounds without such growth after which the pipe is full.
 const ROUNDS: u8 = 3;
 
-/// Watches the delivery rate of Startup and of each ProbeBW_UP.
+/// Detector for the end of growth in Startup and in each ProbeBW_UP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullPipe {
     baseline: Rate,
@@ -22,7 +21,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Called with the sample of every ACK that begins a round.
+    /// Processes the sample of every ACK that starts a round.
     pub fn on_round(&mut self, sample: &Sample) {
         if self.now || sample.app_limited {
             return;
@@ -36,17 +35,17 @@ impl FullPipe {
         self.ever |= self.now;
     }
 
-    /// Begins a new search, for growth beyond `baseline`.
+    /// Restarts the detection, for growth beyond `baseline`.
     pub fn look_again(&mut self, baseline: Rate) {
         *self = FullPipe { baseline, ever: self.ever, ..FullPipe::default() };
     }
 
-    /// Whether the present search has found the pipe to be full.
+    /// Whether the present detection has found the pipe to be full.
     pub fn now(&self) -> bool {
         self.now
     }
 
-    /// Whether it was ever full.
+    /// Whether the pipe was ever full.
     pub fn ever(&self) -> bool {
         self.ever
     }

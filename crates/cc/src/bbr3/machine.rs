@@ -1,4 +1,4 @@
-//! The state machine: how each ACK changes the model, and when one state follows another.
+//! The state machine: the changes of the model per ACK, and the transitions between states.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.2.3, §5.3
 
@@ -54,7 +54,8 @@ impl Bbr3 {
         self.signals.forget_congestion();
     }
 
-    /// Once a round, outside a probe. Marks and losses start from the same bounds, and the lower result counts.
+    /// Updates the bounds once per round outside of a probe. Marks and losses start from the same bounds, and the lower
+    /// result is used.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3; google/bbr v3 (`bbr_adapt_lower_bounds`)
     fn adapt_shortterm_bounds(&mut self) {
@@ -124,7 +125,7 @@ impl Bbr3 {
         }
     }
 
-    /// Follows what ACKs show about the probe. Returns whether it decided to refill at once.
+    /// Tracks the ACKs of the probe. Returns whether the flow starts to refill at once.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`AdaptLongTermModel`)
     fn adapt_longterm_model(&mut self, now: Time, sample: &Sample) -> bool {
@@ -166,7 +167,7 @@ impl Bbr3 {
         false
     }
 
-    /// A probe had too many losses or marks. `tx_in_flight` is what the path can carry.
+    /// A probe had too many losses or marks. `tx_in_flight` is the amount in flight that the path can carry.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`HandleInflightTooHigh`)
     pub(super) fn inflight_too_high(&mut self, now: Time, tx_in_flight: Bytes, app_limited: bool) {

@@ -1,12 +1,11 @@
-//! Explicit congestion notification with shallow thresholds: how many of the sent packets meet a queue.
+//! Explicit congestion notification with shallow thresholds: the share of packets that met a queue.
 //!
-//! The draft leaves ECN out (its §3.7). Google's program uses it if the network says that its marks begin at shallow
-//! queues.
+//! The draft does not cover ECN (its §3.7). Google's program uses it if the network is known to mark at shallow queues.
 //!
 //! Source: google/bbr v3 net/ipv4/tcp_bbr.c
 //!
-//! Differs: ECN is used at any round-trip time. The program's default stops at 5 ms, and no mobile path is shorter.
-//! There is no early probe when marks cease (`ecn_reprobe_gain`).
+//! Differs: ECN is used at any round-trip time. The program's default is limited to 5 ms, and no mobile path is
+//! shorter. There is no early probe when marks cease (`ecn_reprobe_gain`).
 
 use airpace_core::Bytes;
 
@@ -14,14 +13,14 @@ use super::sample::Sample;
 
 /// Weight of a round in the average.
 const ALPHA_GAIN: f64 = 1.0 / 16.0;
-/// Part of what is in flight by which a round reduces it if every packet is marked.
+/// Relative reduction of the data in flight by a round in which every packet is marked.
 const FACTOR: f64 = 1.0 / 3.0;
-/// From this marked part of the delivered packets on, there are too many marks.
+/// Marked share of the delivered packets above which there are too many marks.
 const THRESHOLD: f64 = 0.5;
-/// After this many rounds with too many marks, Startup ends.
+/// Number of rounds with too many marks after which Startup ends.
 const STARTUP_ROUNDS: u8 = 2;
 
-/// The average of marks.
+/// The moving average of the share of marked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
     alpha: f64,
@@ -39,12 +38,12 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// `ce` more packets were reported as marked.
+    /// Records `ce` more packets that were reported as marked.
     pub fn on_ack(&mut self, ce: u64) {
         self.seen += ce;
     }
 
-    /// A round ends. `delivered` counts over the connection's life.
+    /// Ends a round. `delivered` counts over the connection's life.
     pub fn on_round(&mut self, delivered: Bytes, mss: Bytes) {
         let ratio = ratio(self.seen - self.seen_before, delivered - self.delivered_before, mss);
         self.alpha += ALPHA_GAIN * (ratio - self.alpha);
@@ -58,17 +57,17 @@ impl Marks {
         self.startup_rounds >= STARTUP_ROUNDS
     }
 
-    /// Whether there were so many marks that the flow had too much in flight.
+    /// Whether the share of marks shows that the flow had too much in flight.
     pub fn are_too_many(&self, sample: &Sample, mss: Bytes) -> bool {
         ratio(sample.ce, sample.delivered, mss) > THRESHOLD
     }
 
-    /// The part of what is in flight that remains after a round with marks.
+    /// Factor of the data in flight that remains after a round with marks.
     pub fn kept(&self) -> f64 {
         1.0 - self.alpha * FACTOR
     }
 
-    /// The average part of packets that are marked.
+    /// The average share of marked packets.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }

@@ -1,4 +1,4 @@
-//! The round-trip propagation time, and when to measure it with less in flight.
+//! The round-trip propagation time, and the times at which it is measured with less data in flight.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.4
 
@@ -8,18 +8,18 @@ use airpace_core::{Bytes, Time};
 
 use crate::controller::SentPacket;
 
-/// How long a round-trip time counts: `BBR.MinRTTFilterLen`.
+/// Window of the minimum round-trip time: `BBR.MinRTTFilterLen`.
 const FILTER: Duration = Duration::from_secs(10);
-/// After this time without a lower value, ProbeRTT measures again: `BBR.ProbeRTTInterval`.
+/// Time without a lower value after which ProbeRTT measures again: `BBR.ProbeRTTInterval`.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How long ProbeRTT keeps little in flight: `BBR.ProbeRTTDuration`.
+/// Time for which ProbeRTT keeps little data in flight: `BBR.ProbeRTTDuration`.
 const DURATION: Duration = Duration::from_millis(200);
 
 /// The estimate and its schedule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt {
     rtprop: Option<(Duration, Time)>,
-    /// The least of the current interval.
+    /// The minimum of the current interval.
     lately: Option<(Duration, Time)>,
     expired: bool,
     probe: Option<Probe>,
@@ -29,33 +29,33 @@ pub struct MinRtt {
 /// A ProbeRTT in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
-    /// When it may end; `None` until little enough is in flight.
+    /// Earliest end; `None` until the amount in flight is low enough.
     done: Option<Time>,
     round_done: bool,
 }
 
-/// A span of sent packets that show nothing about the path's bandwidth.
+/// A span of sent packets that give no information about the path's bandwidth.
 #[derive(Clone, Copy, Debug)]
 struct IdleSpan {
     since: Time,
     until: Time,
-    /// The span ends when more than this is delivered.
+    /// The span ends when more bytes than this have been delivered.
     delivered: Bytes,
 }
 
-/// What ProbeRTT does next.
+/// The next action of ProbeRTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It waits.
+    /// Wait.
     Wait,
-    /// Little enough is in flight: the hold and a round begin.
+    /// The amount in flight is low enough: the hold time and a round start.
     Hold,
-    /// It is over.
+    /// ProbeRTT is over.
     Done,
 }
 
 impl MinRtt {
-    /// Takes in the round-trip time of an ACK.
+    /// Processes the round-trip time of an ACK.
     pub fn on_ack(&mut self, now: Time, rtt: Option<Duration>) {
         self.expired = self.lately.is_some_and(|(_, seen)| now > seen + INTERVAL);
         if let Some(rtt) = rtt
@@ -79,13 +79,13 @@ impl MinRtt {
         self.expired
     }
 
-    /// ProbeRTT begins.
+    /// Starts ProbeRTT.
     pub fn begin(&mut self, now: Time) {
         self.probe = Some(Probe::default());
         self.idle_span = Some(IdleSpan { since: now, until: Time::NEVER, delivered: Bytes(u64::MAX) });
     }
 
-    /// An ACK in ProbeRTT. `drained` says that little enough is in flight.
+    /// Processes an ACK in ProbeRTT. `drained`: whether the amount in flight is low enough.
     pub fn step(&mut self, now: Time, round_start: bool, drained: bool, pipe: Bytes) -> Step {
         let Some(probe) = &mut self.probe else { return Step::Wait };
         if let Some(span) = &mut self.idle_span {
@@ -129,7 +129,7 @@ impl MinRtt {
         }
     }
 
-    /// Whether a packet left while ProbeRTT kept little in flight.
+    /// Whether a packet was sent while ProbeRTT kept little data in flight.
     pub fn held(&self, packet: &SentPacket) -> bool {
         self.idle_span.is_some_and(|span| packet.sent >= span.since && packet.sent < span.until)
     }

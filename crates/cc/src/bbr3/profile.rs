@@ -1,20 +1,19 @@
-//! Where the draft and Google's program differ, as one table.
+//! Differences between the draft and Google's program, as one table.
 
 use std::time::Duration;
 
-/// Constants on which the sources do not agree.
+/// Constants that differ between the sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayProfile {
     /// Pacing gain of Drain.
     pub drain_gain: f64,
-    /// Rounds after which Drain ends although more than the estimated BDP is in flight. With `None`, Drain has no
-    /// limit.
+    /// Number of rounds after which Drain ends even if more than the estimated BDP is in flight. `None`: no limit.
     pub drain_rounds: Option<u64>,
     /// Pacing gain of ProbeBW_DOWN.
     pub down_gain: f64,
-    /// The least window, in send quanta.
+    /// Minimum window, in send quanta.
     pub offload_quanta: u64,
-    /// The most time at the current bandwidth that is added for bunched ACKs.
+    /// Maximum allowance for ACK aggregation, as a time at the current bandwidth.
     pub extra_acked_cap: Option<Duration>,
     /// Whether a sample with too much loss ends a probe. If not, only a lost packet ends it, which shows more
     /// precisely how much was in flight.

@@ -1,19 +1,19 @@
-//! What one ACK shows about the path, and the count of round trips.
+//! The values of one ACK, and the count of round trips.
 
 use airpace_core::{Bytes, Rate};
 
 use crate::controller::Ack;
 
-/// One delivery-rate sample, with what the algorithm derives from it.
+/// One delivery-rate sample, and the values that the algorithm derives from it.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.3, §4.1
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Delivery rate; zero where the sample gives none.
+    /// Delivery rate; zero if the sample has none.
     pub rate: Rate,
     /// Bytes delivered between the sending of the sample's packet and its ACK.
     pub delivered: Bytes,
-    /// Bytes delivered over the connection's life when that packet left.
+    /// Bytes delivered over the connection's life when the sample's packet was sent.
     pub prior_delivered: Bytes,
     /// Bytes delivered over the connection's life.
     pub total: Bytes,
@@ -21,11 +21,11 @@ pub struct Sample {
     pub newly_acked: Bytes,
     /// Bytes in flight when the sample's packet left, itself included.
     pub tx_in_flight: Bytes,
-    /// Bytes declared lost since then.
+    /// Bytes declared lost since the sample's packet was sent.
     pub lost: Bytes,
-    /// Packets reported as marked since then.
+    /// Packets reported as marked since the sample's packet was sent.
     pub ce: u64,
-    /// Whether the packet left while the sender was held back by its application or by ProbeRTT.
+    /// Whether the packet was sent while the application or ProbeRTT limited the sender.
     pub app_limited: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Takes in one ACK. Returns whether it begins a round.
+    /// Processes one ACK. Returns whether it starts a round.
     pub fn on_ack(&mut self, sample: &Sample) -> bool {
         self.started = sample.prior_delivered >= self.next_delivered;
         if self.started {
@@ -69,23 +69,23 @@ impl Rounds {
         self.started
     }
 
-    /// Begins a round at the next packet to be sent. `delivered` is what was delivered so far.
+    /// Starts a round at the next packet to be sent. `delivered`: bytes delivered up to now.
     pub fn restart(&mut self, delivered: Bytes) {
         self.next_delivered = delivered;
     }
 
-    /// Whether the ACK being processed began a round.
+    /// Whether the ACK being processed started a round.
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// Rounds begun so far.
+    /// Number of rounds started.
     pub fn count(&self) -> u64 {
         self.count
     }
 }
 
-/// The greatest delivery rate of the current and the previous cycle of probing.
+/// The maximum delivery rate of the current and the previous cycle of probing.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.5, §5.5.6
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,14 +95,15 @@ pub struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// Takes in a sample. If the sender was held back, the sample counts only if it is above the known rate.
+    /// Processes a sample. If the application or ProbeRTT limited the sender, the sample counts only if it is above the
+    /// known rate.
     pub fn on_sample(&mut self, sample: &Sample) {
         if sample.rate >= self.get() || !sample.app_limited {
             self.present = self.present.max(sample.rate);
         }
     }
 
-    /// Begins a new cycle, and forgets what was seen before the previous one.
+    /// Starts a new cycle, and discards the values from before the previous one.
     pub fn advance(&mut self) {
         // Source: google/bbr v3 — a cycle without a sample is no reason to forget.
         if self.present > Rate::ZERO {
@@ -116,7 +117,7 @@ impl MaxBandwidth {
     }
 }
 
-/// Whether the window held the sender back at any time in the last round.
+/// Records whether the window limited the sender at any time in the last round.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.2 (`C.is_cwnd_limited`)
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,7 +127,7 @@ pub struct CwndLimited {
 }
 
 impl CwndLimited {
-    /// Takes in one ACK.
+    /// Processes one ACK.
     pub fn on_ack(&mut self, limited: bool, round_start: bool) {
         if round_start {
             self.in_last_round = std::mem::take(&mut self.in_round);
@@ -134,7 +135,7 @@ impl CwndLimited {
         self.in_round |= limited;
     }
 
-    /// Whether the window did so.
+    /// Whether the window limited the sender in the last round.
     pub fn get(&self) -> bool {
         self.in_round || self.in_last_round
     }

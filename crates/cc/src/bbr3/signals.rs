@@ -1,10 +1,10 @@
-//! Congestion by rounds: what the path delivered in the last round, and whether it lost or marked anything.
+//! Congestion signals by rounds: the delivery of the last round, and whether it had losses or marks.
 
 use airpace_core::{Bytes, Rate};
 
 use super::sample::Sample;
 
-/// If more than this part of what was in flight is lost, the loss is too much.
+/// Maximum acceptable share of lost data, relative to the data in flight.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.LossThresh`)
 pub const LOSS_THRESHOLD: f64 = 0.02;
@@ -16,7 +16,7 @@ pub fn is_too_lossy(lost: Bytes, tx_in_flight: Bytes) -> bool {
     lost.0 as f64 > tx_in_flight.0 as f64 * LOSS_THRESHOLD
 }
 
-/// How much was in flight when the losses crossed the threshold. That was within a lost packet of `size` bytes. Up to
+/// Amount in flight when the losses crossed the threshold, which happened within a lost packet of `size` bytes. Up to
 /// and including that packet, `lost` of `tx_in_flight` bytes were lost.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`InflightAtLoss`)
@@ -42,7 +42,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes in one ACK, before any conclusion from it.
+    /// Processes one ACK, before the state machine uses the signals.
     pub fn on_ack(&mut self, sample: &Sample) {
         self.bw_latest = self.bw_latest.max(sample.rate);
         self.inflight_latest = self.inflight_latest.max(sample.delivered);
@@ -52,8 +52,8 @@ impl Signals {
         }
     }
 
-    /// A packet was declared lost when `delivered` bytes had been delivered. Returns whether it is the first of this
-    /// round; the round then begins with it.
+    /// Processes a packet declared lost when `delivered` bytes had been delivered. Returns whether it is the first loss
+    /// of this round; the round then starts with it.
     pub fn on_loss(&mut self, delivered: Bytes) -> bool {
         let first = !std::mem::replace(&mut self.loss_in_round, true);
         if first {
@@ -62,43 +62,43 @@ impl Signals {
         first
     }
 
-    /// Packets were reported as marked.
+    /// Records that packets were reported as marked.
     pub fn on_marks(&mut self) {
         self.marks_in_round = true;
     }
 
-    /// Whether the current ACK ends a round. The losses and marks of that round are then still known.
+    /// Whether the current ACK ends a round. The losses and marks of that round are then still available.
     pub fn round_ends(&self) -> bool {
         self.round_ends
     }
 
-    /// Whether something was lost in the round.
+    /// Whether a packet was lost in the round.
     pub fn loss_in_round(&self) -> bool {
         self.loss_in_round
     }
 
-    /// Whether something was marked in the round.
+    /// Whether a packet was marked in the round.
     pub fn marks_in_round(&self) -> bool {
         self.marks_in_round
     }
 
-    /// The greatest delivery rate of the round.
+    /// The maximum delivery rate of the round.
     pub fn bw_latest(&self) -> Rate {
         self.bw_latest
     }
 
-    /// The most that was delivered during one sample of the round.
+    /// The maximum number of bytes delivered during one sample of the round.
     pub fn inflight_latest(&self) -> Bytes {
         self.inflight_latest
     }
 
-    /// A new round starts without losses and marks.
+    /// Starts a round without losses and marks.
     pub fn forget_congestion(&mut self) {
         self.loss_in_round = false;
         self.marks_in_round = false;
     }
 
-    /// Ends the processing of an ACK: a new round begins with its sample.
+    /// Ends the processing of an ACK: a new round starts with its sample.
     pub fn advance(&mut self, sample: &Sample) {
         if self.round_ends {
             self.bw_latest = sample.rate;
@@ -106,7 +106,7 @@ impl Signals {
         }
     }
 
-    /// Forgets the signals that probing caused, before a phase that would slow down because of them.
+    /// Discards the signals that probing caused, before a phase that would slow down because of them.
     pub fn reset(&mut self) {
         self.forget_congestion();
         self.bw_latest = Rate::ZERO;
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn the_threshold_is_crossed_where_two_percent_are_lost() {
-        // 100 packets were in flight, and the last three of them were lost: the third crosses 2 %.
+        // 100 packets were in flight, and the last three of them were lost: the third loss crosses 2 %.
         let at = inflight_at_loss(Bytes(150_000), Bytes(4_500), Bytes(1_500));
         assert_eq!(at, Bytes(148_500), "two lost packets of 99 are already over 2 %");
-        // A burst of 100 packets follows 900 without loss: 1.84 % of them all are a fifth of the burst.
+        // A burst of 100 lost packets follows 900 without loss: 1.84 % of all packets are a fifth of the burst.
         let at = inflight_at_loss(Bytes(1_500_000), Bytes(150_000), Bytes(150_000));
         assert_eq!(at, Bytes(1_350_000 + 27_551), "the first fifth of the burst is below the threshold");
         assert!(!is_too_lossy(Bytes(3_000), Bytes(150_000)) && is_too_lossy(Bytes(3_001), Bytes(150_000)));

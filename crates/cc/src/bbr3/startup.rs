@@ -1,9 +1,9 @@
-//! The end of Startup, if there are too many losses or marks before the delivery rate stops growing.
+//! Ends Startup if there are too many losses or marks before the delivery rate stops growing.
 
 use super::sample::Sample;
 use super::signals::is_too_lossy;
 
-/// This many runs of lost packets in a round are no accident.
+/// Number of runs of lost packets in a round that is not random.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3 (`BBRStartupFullLossCnt`)
 const LOST_RANGES: u32 = 6;
@@ -12,7 +12,7 @@ const LOST_RANGES: u32 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartupLoss {
     ranges: u32,
-    /// The number after the last packet that was lost.
+    /// The number after that of the last lost packet.
     next: u64,
 }
 
@@ -23,7 +23,7 @@ impl StartupLoss {
         self.next = number + 1;
     }
 
-    /// Called with the ACK that ends a round of loss. Returns whether Startup must end. `recovering` is whether the
+    /// Processes the ACK that ends a round with losses. Returns whether Startup must end. `recovering`: whether the
     /// whole round was in recovery.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3

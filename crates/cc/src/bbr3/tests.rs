@@ -1,4 +1,4 @@
-//! Losses that were spurious, with hand-made ACKs. The other tests are in `tests/bbr3.rs`.
+//! Tests of spurious losses, with hand-made ACKs. The other tests are in `tests/bbr3.rs`.
 
 use airpace_core::{Streams, Time};
 
@@ -8,7 +8,7 @@ use crate::controller::{LossCause, RateSample, Rtt, SentPacket};
 const MSS: Bytes = Bytes(1500);
 const RTT: Duration = Duration::from_millis(40);
 
-/// A path that acknowledges one packet every 0.6 ms, whatever is sent: 20 Mbit/s.
+/// A path that acknowledges one packet every 0.6 ms, at any sending rate: 20 Mbit/s.
 struct Path {
     bbr: Bbr3,
     number: u64,

@@ -1,5 +1,5 @@
-//! How a recovery without real losses is undone. For every acknowledged packet, the endpoint tells whether it had
-//! been declared lost. When all lost packets of an episode have arrived, there was no loss.
+//! Undoes a recovery without real losses. For every acknowledged packet, the endpoint reports whether it had been
+//! declared lost. When all lost packets of an episode have arrived, there was no loss.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.5.11
 
@@ -15,12 +15,12 @@ use crate::controller::SentPacket;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
     pub(super) bounds: Bounds,
-    /// The accelerating state that loss ended.
+    /// The accelerating state that was ended by losses.
     pub(super) state: Option<State>,
     /// Number of the first packet lost.
     pub(super) first: u64,
     pub(super) lost: u64,
-    /// How many of the lost packets arrived after all.
+    /// Number of lost packets that arrived after all.
     pub(super) arrived: u64,
 }
 
@@ -33,7 +33,7 @@ impl Bbr3 {
         self.undo = Undo { bounds: self.bounds, first, ..Undo::default() };
     }
 
-    /// Counts the losses that proved spurious. If all losses of a recovery did, the recovery is undone.
+    /// Counts the losses that proved spurious. If all losses of a recovery were spurious, the recovery is undone.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.11.2
     pub(super) fn check_spurious(&mut self, packets: &[SentPacket]) {

@@ -1,5 +1,4 @@
-//! The congestion window. It grows by what is acknowledged toward the value that the model asks for, within the
-//! bounds.
+//! The congestion window. It grows by the acknowledged bytes towards the target of the model, within the bounds.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.6.4
 
@@ -13,20 +12,20 @@ pub struct Window {
     mss: Bytes,
     initial: Bytes,
     cwnd: Bytes,
-    /// The last window that was known to be good.
+    /// The last window that is known to be safe.
     prior: Bytes,
     /// Recovery ends when this packet number is acknowledged.
     recovery_end: Option<u64>,
 }
 
-/// What the window grows to.
+/// The target of the window's growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What the path needs to be full.
+    /// The amount in flight with which the path is full.
     pub max_inflight: Bytes,
-    /// The most that is safe in this state; `None` is no limit.
+    /// Maximum amount in flight that the bounds permit in this state; `None`: no limit.
     pub cap: Option<Bytes>,
-    /// The limit of ProbeRTT, while it is on.
+    /// The limit of ProbeRTT, while it is active.
     pub probe_rtt: Option<Bytes>,
     /// Whether the pipe has ever been full: the window may then also shrink.
     pub was_full: bool,
@@ -38,12 +37,13 @@ impl Window {
         Window { mss, initial, cwnd: initial, prior: Bytes::ZERO, recovery_end: None }
     }
 
-    /// Bytes that may be outstanding.
+    /// Maximum number of outstanding bytes.
     pub fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
-    /// Four packets keep ACKs coming even if only every second packet is acknowledged: `BBR.MinPipeCwnd`.
+    /// Minimum window: four packets keep ACKs arriving even if only every second packet is acknowledged:
+    /// `BBR.MinPipeCwnd`.
     pub fn floor(&self) -> Bytes {
         Bytes(4 * self.mss.0)
     }
@@ -64,7 +64,7 @@ impl Window {
         self.cwnd = self.cwnd.max(self.prior);
     }
 
-    /// Packets were lost. True if this begins an episode of recovery. The window before it is then saved.
+    /// Processes lost packets. Returns whether they start an episode of recovery. If so, the window before it is saved.
     pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool) -> bool {
         let begins = !self.is_recovering() || loss.cause == LossCause::Persistent;
         if begins {
@@ -77,7 +77,7 @@ impl Window {
         begins
     }
 
-    /// Packets were acknowledged. Recovery may be over.
+    /// Processes acknowledged packets. Recovery may end.
     pub fn on_ack(&mut self, ack: &Ack<'_>) {
         let newest = ack.packets.last().map_or(0, |packet| packet.number);
         if self.recovery_end.is_some_and(|end| newest >= end) {
@@ -86,7 +86,7 @@ impl Window {
         }
     }
 
-    /// Grows by what was acknowledged.
+    /// Grows the window by the acknowledged bytes.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.6.4.6, §5.6.4.7
     pub fn grow(&mut self, acked: Bytes, delivered: Bytes, target: &Target) {

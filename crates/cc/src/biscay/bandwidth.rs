@@ -1,4 +1,4 @@
-//! The cellular bandwidth: grants are added up over windows of subframes, and the sum is read every sampling
+//! The cellular bandwidth: grants are summed over windows of subframes, and the sum is sampled at every sampling
 //! interval.
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2
@@ -8,29 +8,29 @@ use airpace_radio::RadioReport;
 
 use super::grants::{BlockTable, Grants};
 
-/// Where the bandwidth comes from.
+/// The source of the bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Transport blocks, added up over several TTIs.
+    /// Sizes of transport blocks, summed over several TTIs.
     ///
     /// Source: BISCAY §3.2.2 Eq. 1
     Blocks {
-        /// TTIs of one sum.
+        /// Number of TTIs per sum.
         ttis: u64,
     },
-    /// The MAC layer's own summary of the bytes that it was granted.
+    /// The MAC layer's own summary of the bytes granted to the device.
     ///
     /// Source: BISCAY §3.2.2; BISCAY §5.2 (what the paper ships)
     GrantedBytes,
 }
 
-/// Subframes of the MAC layer's summary.
+/// Length of the MAC layer's summary, in subframes.
 ///
 /// Source: BISCAY §3.2.2
 const SUMMARY: u64 = 100;
 
 impl Method {
-    /// Subframes over which grants are added up.
+    /// Number of subframes over which grants are summed.
     pub fn window(self) -> u64 {
         match self {
             Method::Blocks { ttis } => ttis.max(1),
@@ -39,7 +39,7 @@ impl Method {
     }
 }
 
-/// When the scheme samples the bandwidth. Between two samples, the value stays the same.
+/// The times at which the scheme samples the bandwidth. Between two samples, the value is constant.
 ///
 /// Source: BISCAY §5.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,21 +50,21 @@ pub enum Sampling {
     Once,
 }
 
-/// How the bandwidth is determined.
+/// Settings for determining the bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Determination {
-    /// Where it comes from.
+    /// The source of the bandwidth.
     pub method: Method,
-    /// When it is sampled.
+    /// The sampling times.
     pub sampling: Sampling,
-    /// The tables that give the sizes of blocks.
+    /// The tables of transport block sizes.
     pub table: BlockTable,
-    /// Part of the physical layer's bits that headers and padding of the layers above take.
+    /// Fraction of the physical layer's bits used by headers and padding of the layers above.
     pub overhead: f64,
 }
 
 impl Determination {
-    /// How old a value may be, in ms: the window over which it was added up, plus the time to the next sample.
+    /// Maximum age of a value, in ms: its summing window plus the time to the next sample.
     pub fn lag_ms(&self) -> u64 {
         let interval = match self.sampling {
             Sampling::Every(ms) => ms,
@@ -74,7 +74,7 @@ impl Determination {
     }
 }
 
-/// The bandwidth that a device's radio was granted, as of the last sample.
+/// The bandwidth granted to a device's radio, as of the last sample.
 #[derive(Clone, Debug)]
 pub struct CellularBandwidth {
     rules: Determination,
@@ -84,34 +84,34 @@ pub struct CellularBandwidth {
     newest: u64,
     next_look: u64,
     sampled: Option<Rate>,
-    /// What was granted in each of the last frames, by frame number modulo [`FRAMES`].
+    /// Bits granted in each of the last frames, by frame number modulo [`FRAMES`].
     frames: [(u64, Bits); FRAMES],
     most_in_frame: Bits,
 }
 
-/// Frames that are added up at a time.
+/// Number of frames that are summed at the same time.
 ///
-/// Chosen: carriers may report some tens of milliseconds apart.
+/// Chosen: reports of different carriers may be some tens of milliseconds apart.
 const FRAMES: usize = 8;
 
-/// Subframes of a frame.
+/// Length of a frame in subframes.
 ///
 /// Source: TS 36.211 §4.1
 const FRAME: u64 = 10;
 
-/// One carrier's grants. Carriers report with different delays, so each has its own windows.
+/// The grants of one carrier. Carriers report with different delays, so each has its own windows.
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
     id: u8,
-    /// The number of the window that is being added up.
+    /// Number of the window that is being summed.
     window: u64,
     bits: Bits,
-    /// The sum of the window before it.
+    /// The sum of the previous window.
     complete: Option<Bits>,
 }
 
 impl CellularBandwidth {
-    /// No report has come yet.
+    /// State before the first report.
     pub fn new(direction: Direction, rules: Determination) -> CellularBandwidth {
         CellularBandwidth {
             rules,
@@ -125,7 +125,7 @@ impl CellularBandwidth {
         }
     }
 
-    /// The rate of the most that was granted in any frame of 10 ms so far: what a burst was carried with.
+    /// The rate of a burst: the maximum granted in any frame of 10 ms up to now.
     pub fn burst(&self) -> Rate {
         Rate::from_bps_f64(self.most_in_frame.0 as f64 * 1e3 / FRAME as f64)
     }
@@ -142,15 +142,16 @@ impl CellularBandwidth {
         }
     }
 
-    /// The last sample. It is zero if nothing was granted then, and `None` before the first window is complete.
+    /// The last sample. It is zero if nothing was granted in its window, and `None` before the first window is
+    /// complete.
     ///
-    /// Chosen: it is also `None` as long as nothing was ever granted. A device that sends is granted something, so its radio
-    /// does not tell this direction's grants.
+    /// Chosen: it is also `None` until something has been granted. A device that sends gets some grant; if none is
+    /// reported, its radio does not report the grants of this direction.
     pub fn get(&self) -> Option<Rate> {
         self.sampled.filter(|_| self.most_in_frame > Bits::ZERO)
     }
 
-    /// Takes in one report of one carrier. Returns whether it was about this device's grants.
+    /// Processes one report of one carrier. Returns whether it contained this device's part.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(bits) = self.grants.bits(report) else { return false };
         let goodput = match report.layer {
@@ -171,7 +172,7 @@ impl CellularBandwidth {
         let index = match self.carriers.binary_search_by_key(&id, |carrier| carrier.id) {
             Ok(index) => index,
             Err(index) => {
-                // The first window of a carrier may have begun before its first report, so it does not count.
+                // The first window of a carrier may have started before its first report, so it does not count.
                 self.carriers.insert(index, Carrier { id, window, bits: Bits::ZERO, complete: None });
                 self.carriers[index].window = window + u64::from(!self.is_at_a_start());
                 index
@@ -198,7 +199,7 @@ impl CellularBandwidth {
         let length = self.rules.method.window();
         let present = self.newest / length;
         // Source: BISCAY §3.2.2 Eq. 1 (the sum over carriers)
-        // Chosen: a carrier that has not reported for two windows is no longer there.
+        // Chosen: a carrier that has not reported for two windows is no longer active.
         self.carriers.retain(|carrier| carrier.window + 2 >= present);
         if self.carriers.iter().all(|carrier| carrier.complete.is_none()) {
             return;
@@ -206,7 +207,7 @@ impl CellularBandwidth {
         let bits: Bits = self.carriers.iter().filter_map(|carrier| carrier.complete).sum();
         self.sampled = Some(Rate::from_bps_f64(bits.0 as f64 * 1e3 / length as f64));
         self.next_look = match self.rules.sampling {
-            // Samples are taken at the ends of windows. Otherwise every value would be older by half a window.
+            // Sample at the ends of windows. Otherwise every value would be older by half a window.
             Sampling::Every(ms) => self.newest - self.newest % ms.min(length) + ms,
             Sampling::Once => u64::MAX,
         };
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!(bandwidth.get(), Some(Rate::ZERO));
     }
 
-    /// The bandwidth in Mbit/s after each subframe. The cell grants 10 Mbit/s for 150 ms, then 20.
+    /// The bandwidth in Mbit/s after each subframe. The cell grants 10 Mbit/s for 150 ms, then 20 Mbit/s.
     fn seen(rules: Determination, millis: u64) -> Vec<Option<f64>> {
         let mut bandwidth = CellularBandwidth::new(Direction::Uplink, rules);
         (0..millis)

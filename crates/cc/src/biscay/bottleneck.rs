@@ -1,4 +1,4 @@
-//! Where the bottleneck is: in the cell, or in the wired part of the path.
+//! Locates the bottleneck: in the cell, or in the wired part of the path.
 //!
 //! Source: BISCAY §3.2.4; BISCAY §A.5.1
 
@@ -13,31 +13,31 @@ pub enum Return {
     ///
     /// Source: BISCAY §A.5.1 (`cellular_bw == end_to_end_bw`)
     Equal,
-    /// The cell's is not above the end-to-end one, within the tolerance.
+    /// The cell's bandwidth does not exceed the end-to-end bandwidth, within the tolerance.
     ///
     /// Source: BISCAY §3.2.4 (lower or equal)
     AtMost,
 }
 
-/// How the bottleneck is judged.
+/// Rules for locating the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// How far the cell's bandwidth must be above the end-to-end one, as a part of the end-to-end one.
+    /// Minimum relative excess of the cell's bandwidth over the end-to-end bandwidth for a wired bottleneck.
     pub margin: f64,
-    /// The largest difference of two bandwidths that count as equal, as a part of the end-to-end one.
+    /// Maximum relative difference of two bandwidths that count as equal.
     pub tolerance: f64,
     /// The condition for the return.
     pub back: Return,
-    /// How long either condition must hold before it counts.
+    /// Time for which a condition must hold before it counts.
     pub patience: Duration,
-    /// Whether a wired bottleneck needs a queue as evidence.
+    /// Whether a wired bottleneck requires a queue as evidence.
     pub needs_queue: bool,
 }
 
-/// The evidence at an ACK.
+/// The values of one ACK that the decision uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
-    /// When.
+    /// Time of the ACK.
     pub now: Time,
     /// This flow's share of the cell's bandwidth.
     pub cellular: Rate,
@@ -45,39 +45,40 @@ pub struct Evidence {
     pub end_to_end: Rate,
     /// Whether there is a queue somewhere on the path.
     pub queue: bool,
-    /// Whether a signal shows that the end-to-end bandwidth is all that the path has.
+    /// Whether a signal shows that the end-to-end bandwidth is the capacity of the path.
     pub certain: bool,
 }
 
-/// Judges where the bottleneck is.
+/// Decides where the bottleneck is.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     rules: Rules,
-    /// Since when the evidence has pointed to the other place.
+    /// Time since when the evidence has pointed to the other location.
     since: Option<Time>,
 }
 
 impl Bottleneck {
-    /// No evidence yet.
+    /// State without evidence.
     pub fn new(rules: Rules) -> Bottleneck {
         Bottleneck { rules, since: None }
     }
 
-    /// Whether the bottleneck is in the wired part. Asked while it counts as being in the cell.
+    /// Whether the bottleneck is in the wired part now. Called while the bottleneck counts as being in the cell.
     ///
-    /// Differs: patience and a queue are needed. A granted rate is as old as its summary, and what it allows is
-    /// delivered a round trip later, so each step of the cell would look like a wired bottleneck. And if there is no
-    /// queue, only the sender limits the flow.
+    /// Differs: patience and a queue are required. A granted rate is as old as its summary, and the data that it
+    /// permits is delivered a round trip later. Each step of the cell's bandwidth would therefore look like a wired
+    /// bottleneck. And without a queue, only the sender limits the flow.
     pub fn is_wired(&mut self, seen: &Evidence) -> bool {
         let above = seen.cellular > seen.end_to_end.scaled(1.0 + self.rules.margin);
         let has_queue = seen.queue || !self.rules.needs_queue;
         above && seen.certain || self.has_held(seen.now, above && has_queue)
     }
 
-    /// Whether the bottleneck is in the cell again. Asked while it counts as being in the wired part.
+    /// Whether the bottleneck is in the cell again. Called while the bottleneck counts as being in the wired part.
     ///
-    /// Differs: a cell whose bandwidth is below the end-to-end one is the bottleneck as well. If BISCAY waited until
-    /// both are equal, BBR would control a cell whose bandwidth falls, with a maximum from up to ten rounds before.
+    /// Differs: a cell whose bandwidth is below the end-to-end bandwidth is the bottleneck as well. If BISCAY waited
+    /// until both are equal, BBR would control the flow in a cell whose bandwidth falls, with a maximum that is up to
+    /// ten rounds old.
     pub fn is_cellular(&mut self, seen: &Evidence) -> bool {
         let at_most = seen.cellular <= seen.end_to_end.scaled(1.0 + self.rules.tolerance);
         let at_least = seen.cellular >= seen.end_to_end.scaled(1.0 - self.rules.tolerance);
@@ -85,7 +86,7 @@ impl Bottleneck {
         self.has_held(seen.now, met)
     }
 
-    /// Forgets all evidence.
+    /// Discards all evidence.
     pub fn forget(&mut self) {
         self.since = None;
     }

@@ -1,8 +1,8 @@
-//! Round-trip times at a receiver, from the timestamps that a transport echoes.
+//! Round-trip times measured at a receiver from timestamps that the transport echoes.
 //!
-//! The receiver puts a timestamp on its ACKs, and a sender puts the newest timestamp on its data. The time from an
-//! ACK to the data that it released is one round trip, measured at the receiver. If the sender had nothing to
-//! release, the time is longer, so the least one counts.
+//! The receiver puts a timestamp on its ACKs, and the sender puts the newest timestamp on its data. The time from an
+//! ACK to the data that it released is one round trip, measured at the receiver. If the sender had no data to send, the
+//! measured time is longer. Therefore the minimum is used.
 //!
 //! Source: RFC 7323 §4.1; Linux net/ipv4/tcp_input.c (`tcp_rcv_rtt_measure_ts`)
 
@@ -18,14 +18,14 @@ use super::rounds::RttMemory;
 #[derive(Clone, Debug)]
 pub struct EchoRtt {
     least: WindowedMin<Duration, Time>,
-    /// When the current round began. The least of that round and of the last one follow.
+    /// Start of the current round. The next fields are the minimum of that round and of the previous one.
     round_began: Time,
     round_least: Option<Duration>,
     standing: Option<Duration>,
 }
 
 impl EchoRtt {
-    /// No timestamp has come back yet.
+    /// State before the first echoed timestamp.
     pub fn new(memory: RttMemory) -> EchoRtt {
         EchoRtt {
             least: WindowedMin::new(memory.window()),
@@ -40,7 +40,7 @@ impl EchoRtt {
         (now.as_nanos() / 1_000) as u32
     }
 
-    /// Data arrived that echoes the timestamp `echoed`.
+    /// Processes data that echoes the timestamp `echoed`.
     pub fn on_echo(&mut self, now: Time, echoed: u32) {
         let rtt = Duration::from_micros(u64::from(EchoRtt::timestamp(now).wrapping_sub(echoed)));
         self.least.update(now, rtt);
@@ -51,17 +51,17 @@ impl EchoRtt {
         self.round_least = Some(self.round_least.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// The least recent round-trip time; `None` before the first.
+    /// The recent minimum round-trip time; `None` before the first sample.
     pub fn least(&self) -> Option<Duration> {
         self.least.get()
     }
 
-    /// When the least one was seen.
+    /// Time when the minimum was observed.
     pub fn seen(&self) -> Option<Time> {
         self.least.position()
     }
 
-    /// The least of the last round. It contains a standing queue, but no jitter.
+    /// The minimum of the previous round. It contains a standing queue, but no jitter.
     pub fn standing(&self) -> Option<Duration> {
         self.standing
     }

@@ -1,6 +1,6 @@
-//! The bytes that BISCAY's halves exchange if the sender is not on the device.
+//! The bytes that BISCAY's sender and receiver exchange if the sender is not on the device.
 //!
-//! All integers are big-endian. A reader ignores bytes after those it knows.
+//! All integers are big-endian. A reader ignores bytes after those that it knows.
 //!
 //! ```text
 //! feedback (15 bytes), on every ACK              header (5 bytes), with an advertised window only
@@ -21,21 +21,21 @@ use airpace_core::{Rate, Rider};
 const VERSION: u8 = 1;
 const UNKNOWN: u32 = u32::MAX;
 
-/// What the receiver tells the sender on every ACK.
+/// Feedback that the receiver puts on every ACK.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// The receiver's clock when the ACK left, in µs, modulo 2³².
+    /// Departure time of the ACK by the receiver's clock, in µs, modulo 2³².
     pub timestamp: u32,
     /// Bandwidth of the device's cellular downlink; `None` if unknown.
     pub bandwidth: Option<Rate>,
-    /// The part of it that belongs to this flow, 0…1.
+    /// This flow's share of the bandwidth, 0…1.
     pub share: f64,
-    /// The rate of the most that the device was granted in any frame of 10 ms; zero if unknown.
+    /// Maximum rate granted to the device in any frame of 10 ms; zero if unknown.
     pub burst: Rate,
 }
 
 impl Feedback {
-    /// The bytes.
+    /// Encodes the feedback.
     pub fn write(&self) -> Rider {
         let mut bytes = [0; 15];
         bytes[0] = VERSION;
@@ -50,7 +50,7 @@ impl Feedback {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are not feedback of this version.
+    /// Decodes feedback; `None` if the bytes are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         let timestamp = read_timestamp(bytes)?;
         let kbps = u32::from_be_bytes(bytes.get(5..9)?.try_into().ok()?);

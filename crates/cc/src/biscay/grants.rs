@@ -1,4 +1,4 @@
-//! The bits that a device is granted, from its own DCIs.
+//! Computes the bits granted to a device from its own DCIs.
 //!
 //! ```text
 //! bw = Σ over carriers of  table[PRB, TBS index] · antennas        every TTI
@@ -15,7 +15,7 @@ use airpace_radio::{BitLayer, Dci, DciFormat, RadioReport};
 /// Source: TS 36.321 §5.3.2, §5.4.2; TS 38.321 §5.3.2 (16 of NR)
 const PROCESSES: usize = 16;
 
-/// The table that gives the size of a block if its DCI does not carry the size.
+/// The table of block sizes that is used if a DCI does not contain the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockTable {
     /// The tables of LTE: the MCS gives the TBS index. The TBS index and the PRBs give the size.
@@ -28,18 +28,18 @@ pub enum BlockTable {
     Nr(nr::McsTable),
 }
 
-/// The properties of a slot that NR's procedure needs besides its PRBs.
+/// Properties of a slot that NR's TBS procedure needs besides its PRBs.
 ///
 /// Chosen: all 14 symbols, one of them for reference signals without data, as in a slot full of data.
 const NR_SLOT: nr::Allocation =
     nr::Allocation { n_prb: 0, symbols: 14, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
 
-/// Counts the grants of one device in one direction.
+/// Sums the grants of one device in one direction.
 #[derive(Clone, Debug)]
 pub struct Grants {
     direction: Direction,
     table: BlockTable,
-    /// What each HARQ process carries, by carrier.
+    /// The block in each HARQ process, by carrier.
     carriers: Vec<[[Option<Block>; 2]; PROCESSES]>,
 }
 
@@ -50,18 +50,18 @@ struct Block {
 }
 
 impl Grants {
-    /// The grants of `direction`.
+    /// A counter for grants of `direction`.
     pub fn new(direction: Direction, table: BlockTable) -> Grants {
         Grants { direction, table, carriers: vec![] }
     }
 
-    /// Bits newly granted to the reporting device in this report's subframe and carrier; `None` if the report does
-    /// not say which device reports. A block that is sent again is not new bandwidth.
+    /// Bits newly granted to the reporting device in this report's subframe and carrier; `None` if the report does not
+    /// identify the device. A retransmitted block does not count as new bandwidth.
     pub fn bits(&mut self, report: &RadioReport) -> Option<Bits> {
         let own = report.own.as_ref()?;
         if report.layer == BitLayer::Transport {
-            // All delivery chances of a recorded link belong to the device: the recorded device always had more to
-            // send.
+            // All delivery opportunities of a recorded link belong to the device: the recorded device always had data
+            // to send.
             // Source: BISCAY §5.3.1
             let chances = report.carrier_prbs.filter(|_| own.active).unwrap_or(0);
             return Some(Bits((own.bits_per_prb.unwrap_or(0.0).max(0.0) * f64::from(chances)) as u64));
@@ -77,7 +77,7 @@ impl Grants {
             own_grants
                 .map(|dci| match dci.harq {
                     Some(harq) => new_bits(dci, table, &mut processes[usize::from(harq) % PROCESSES]),
-                    // What was sent before is not known.
+                    // Without the HARQ process, the previous transmission is unknown.
                     None => new_bits(dci, table, &mut [None; 2]),
                 })
                 .sum(),
@@ -85,7 +85,7 @@ impl Grants {
     }
 }
 
-/// Bits of the blocks of `dci` that its HARQ process did not already carry.
+/// Bits of those blocks of `dci` that are not retransmissions of their HARQ process.
 fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
     let blocks = (0..2).filter(|&codeword| dci.is_sent(codeword)).count();
     let mut granted = Bits::ZERO;
@@ -98,7 +98,7 @@ fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> B
             bits => Some(bits),
         };
         let before = *slot;
-        // A reserved MCS has no size of its own. The block has the size that was granted before.
+        // A reserved MCS has no block size of its own. The size is that of the previous grant.
         // Source: TS 36.213 §7.1.7.2, §8.6.2; TS 38.214 §5.1.3.2
         let is_again = dci.retransmission[codeword]
             || known.is_none() && before.is_none_or(|block| block.ndi == dci.ndi[codeword]);
@@ -115,7 +115,7 @@ impl BlockTable {
     /// Bits of one of `blocks` blocks of `dci` with MCS index `mcs`; `None` on a reserved row.
     fn block(self, dci: &Dci, mcs: u8, blocks: usize) -> Option<Bits> {
         let n_prb = dci.prbs.len();
-        // Each codeword uses its part of the layers.
+        // The layers are divided equally among the codewords.
         let layers = (usize::from(dci.layers.max(1)) / blocks.max(1)).clamp(1, 4) as u8;
         match self {
             BlockTable::Lte(_) if dci.direction == Direction::Uplink => {
@@ -129,7 +129,7 @@ impl BlockTable {
     }
 }
 
-/// The table has columns for one and two layers. Sizes for more layers are multiples of them.
+/// Size of an LTE block. The table has columns for one and two layers; sizes for more layers are multiples.
 ///
 /// Source: BISCAY §3.2.2 Eq. 1
 fn lte_block(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {

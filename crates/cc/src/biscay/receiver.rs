@@ -1,5 +1,5 @@
-//! The receiver's half, for a radio at the receiver. It sends the device's downlink bandwidth as feedback, or
-//! advertises a window computed from it.
+//! The receiver of BISCAY, for a radio at the receiving device. It sends the device's downlink bandwidth as feedback,
+//! or advertises a window computed from it.
 //!
 //! Source: BISCAY §3.2.4; BISCAY §5.4
 
@@ -18,38 +18,38 @@ use super::rounds::LONGEST_DRAIN;
 use super::sender::{DRAIN_GAIN, LEAST_PACKETS, queue_threshold};
 use super::{Startup, Tuning};
 
-/// Round trips that a drain takes: in one, the window falls; the other shows the path without a queue.
+/// Duration of a drain in round trips: in one, the window falls; in the other, the path is observed without a queue.
 const DRAIN_ROUNDS: u32 = 2;
 
-/// The receiver's half of BISCAY.
+/// The receiver of BISCAY.
 #[derive(Clone, Debug)]
 pub struct BiscayReceiver {
     tuning: Tuning,
     mss: Bytes,
     downlink: CellularBandwidth,
-    /// A report has come since the last call of `see_clock`.
+    /// Whether a report has arrived since the last call of `see_clock`.
     heard: bool,
     last_heard: Option<Time>,
     device: DeviceFlows,
     advertising: Option<Advertising>,
 }
 
-/// What is needed to advertise a window to a sender that does not use BISCAY.
+/// State for advertising a window to a sender that does not use BISCAY.
 #[derive(Clone, Debug)]
 struct Advertising {
     rtt: EchoRtt,
-    /// The downlink's bandwidth that is in use.
+    /// The downlink bandwidth from which the window is computed.
     held: Rate,
-    /// Whether there has been a queue on the path. Until then, the receiver does not limit the sender's own start.
+    /// Whether a queue has been observed on the path. Until then, the receiver does not limit the sender's own start.
     has_begun: bool,
-    /// The path is drained until this time, or was last drained until it.
+    /// End of the current or of the last drain.
     drain: Time,
     window: Option<Bytes>,
 }
 
 impl BiscayReceiver {
-    /// The receiver's half of a new flow. With `advertises` it advertises a window, otherwise it only sends the
-    /// bandwidth as feedback.
+    /// The receiver of a new flow. With `advertises` it advertises a window, otherwise it only sends the bandwidth as
+    /// feedback.
     pub fn new(tuning: Tuning, mss: Bytes, advertises: bool) -> BiscayReceiver {
         BiscayReceiver {
             tuning,
@@ -80,7 +80,7 @@ impl Advertising {
         Advertising { rtt, held: Rate::ZERO, has_begun: false, drain: Time::ZERO, window: None }
     }
 
-    /// The window that carries `share` of the sampled bandwidth; `None` if it cannot be known.
+    /// The window that carries `share` of the sampled bandwidth; `None` if it is unknown.
     ///
     /// Source: BISCAY §3.2.4 (flow control that throttles the sender)
     fn update(
@@ -95,7 +95,7 @@ impl Advertising {
         let has_queue = standing > least + queue_threshold(least);
         self.has_begun |= has_queue;
         let sampled = sampled?;
-        // Differs: as at a sender, grants only show what was asked for as long as nothing waits.
+        // Differs: as at a sender, grants only reflect the requests as long as no data is queued.
         let is_settled = now > self.drain + tuning.lag();
         let may_fall = has_queue && sampled > Rate::ZERO && is_settled || !tuning.hold;
         self.held = if may_fall { sampled } else { self.held.max(sampled) };
@@ -148,7 +148,7 @@ impl Receiver for BiscayReceiver {
     }
 
     fn sees(&self) -> Sees {
-        // A server has no radio: it would advertise a window without the bandwidth of the device's link.
+        // A server has no radio. It would advertise a window without knowing the bandwidth of the device's link.
         if self.advertising.is_some() { Sees::DeviceOnly } else { Sees::Device }
     }
 

@@ -1,4 +1,4 @@
-//! Round trips: their ends, the least RTT of each, and the least RTT of all.
+//! Round trips: their ends, the minimum RTT of each, and the overall minimum RTT.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Time};
 use crate::controller::Ack;
 use crate::filter::WindowedMin;
 
-/// After this many samples, the least RTT of a round counts.
+/// Number of samples from which the minimum RTT of a round counts.
 ///
 /// Source: RFC 9406 §4.3 (`N_RTT_SAMPLE`)
 const SAMPLES: u32 = 8;
@@ -23,7 +23,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Takes in one ACK. Returns whether it began a round.
+    /// Processes one ACK. Returns whether the ACK starts a round.
     pub fn on_ack(&mut self, ack: &Ack<'_>) -> bool {
         let begins = ack.packets.last().is_some_and(|packet| packet.number >= self.end);
         if begins {
@@ -38,26 +38,26 @@ impl Rounds {
         begins
     }
 
-    /// The least RTT of the current round or, while that has too few samples, of the last one. It contains a standing
+    /// The minimum RTT of the current round or, while that has too few samples, of the last one. It contains a standing
     /// queue, but no jitter.
     pub fn standing_rtt(&self) -> Option<Duration> {
         if self.samples >= SAMPLES { self.least } else { self.least_of_last.or(self.least) }
     }
 }
 
-/// How the round-trip time without a queue is remembered.
+/// Window of the round-trip time without a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttMemory {
-    /// The least of the connection.
+    /// The minimum over the connection.
     ///
     /// Source: BISCAY §A.5.1 (`rtt = min(rtt, MeasureRTT(last_ack))`)
     Life,
-    /// The least of this last span of time.
+    /// The minimum over this period.
     Window(Duration),
 }
 
 impl RttMemory {
-    /// The time over which the least counts.
+    /// Length of the window of the minimum.
     pub fn window(self) -> Duration {
         match self {
             RttMemory::Life => Duration::MAX,
@@ -65,50 +65,51 @@ impl RttMemory {
         }
     }
 
-    /// Whether the least RTT must be measured again: an instant for that has come after `seen`.
+    /// Whether the minimum RTT must be measured again: a multiple of the renewal period lies between `seen` and `now`.
     pub fn is_old(self, seen: Time, now: Time) -> bool {
         let period = (self.window() / RENEW_PARTS).as_nanos();
-        // A connection's least never expires: its period does not fit.
+        // The minimum over the connection never expires: its period does not fit into 64 bits.
         u64::try_from(period)
             .is_ok_and(|period| now.as_nanos() / period.max(1) > seen.as_nanos() / period.max(1))
     }
 }
 
-/// The part of its window after which the least RTT is measured again by draining, if it has not been seen since.
+/// Divisor of the window that gives the renewal period. The minimum RTT is measured again by draining if it was not
+/// observed within that period.
 ///
-/// Chosen: with two, a round trip without a queue is seen before the last one is forgotten. The multiples of this
-/// period on the clock are the same for all flows of a device, so they drain their common queue together.
+/// Chosen: with two, an RTT without a queue is observed before the previous one expires. The multiples of this period
+/// on the clock are the same for all flows of a device, so they drain their common queue together.
 const RENEW_PARTS: u32 = 2;
 
-/// The longest that a drain may take.
+/// Maximum duration of a drain.
 ///
-/// Chosen: a queue of several round trips is gone by then, if it is this sender's.
+/// Chosen: a queue of several round trips has drained by then, if it is this sender's.
 pub const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
-/// The round-trip time without a queue, and the drains that show it.
+/// The round-trip time without a queue, and the drains by which it is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct LeastRtt {
     memory: RttMemory,
     life: Option<Duration>,
     recent: WindowedMin<Duration, Time>,
-    /// When the last drain ended.
+    /// End of the last drain.
     drained: Time,
     drain: Option<Drain>,
-    /// The least RTT that the last drain showed.
+    /// The minimum RTT observed in the last drain.
     last_shown: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    /// The latest time at which it ends.
+    /// Latest end of the drain.
     until: Time,
-    /// It ends when this packet, sent into the drained path, is acknowledged.
+    /// The drain ends when this packet, which is sent into the drained path, is acknowledged.
     ends_with: Option<u64>,
     least: Option<Duration>,
 }
 
 impl LeastRtt {
-    /// No sample yet.
+    /// State before the first sample.
     pub fn new(memory: RttMemory) -> LeastRtt {
         LeastRtt {
             memory,
@@ -120,7 +121,8 @@ impl LeastRtt {
         }
     }
 
-    /// Takes in one ACK. `drained` is what may be in flight in a drain; `may_drain` is whether one may begin now.
+    /// Processes one ACK. `drained` is the maximum amount in flight in a drain; `may_drain`: whether a drain may start
+    /// now.
     pub fn on_ack(&mut self, ack: &Ack<'_>, drained: Bytes, may_drain: bool) {
         if let Some(rtt) = ack.rtt.latest {
             self.life = Some(self.life.map_or(rtt, |life| life.min(rtt)));
@@ -136,13 +138,13 @@ impl LeastRtt {
         }
     }
 
-    /// When the least RTT was last seen, or last measured by draining.
+    /// Time when the minimum RTT was last observed, or last measured by draining.
     fn seen(&self, now: Time) -> Time {
         self.recent.position().unwrap_or(now).max(self.drained)
     }
 
-    /// If two drains in a row show an RTT, it is the path's; a lesser one from long before belonged to another path.
-    /// A single drain may have met a queue that had just formed elsewhere.
+    /// An RTT that two consecutive drains show is that of the path. A lower value from long before belonged to another
+    /// path. A single drain may have met a queue that had just formed elsewhere.
     fn go_on_draining(&mut self, ack: &Ack<'_>, drained: Bytes) {
         let Some(drain) = &mut self.drain else { return };
         if drain.ends_with.is_some() {
@@ -171,7 +173,7 @@ impl LeastRtt {
         }
     }
 
-    /// Whether the sender holds back in order to measure it.
+    /// Whether the sender is draining the path to measure the minimum RTT.
     pub fn is_draining(&self) -> bool {
         self.drain.is_some()
     }

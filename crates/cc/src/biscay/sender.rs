@@ -1,4 +1,4 @@
-//! The sender's half: STARTUP, BISCAY, FALLBACK.
+//! The controller of BISCAY with its states STARTUP, BISCAY and FALLBACK.
 //!
 //! ```text
 //! STARTUP ──bandwidth from KPIs──▶ BISCAY ──cell above end to end──▶ FALLBACK
@@ -29,31 +29,31 @@ use super::signals::Signals;
 use super::startup::StartWatch;
 use super::{Startup, Tuning, Wired};
 
-/// The least window, in packets, so that ACKs keep coming.
+/// Minimum window, in packets, so that ACKs keep arriving.
 ///
-/// Chosen: BBR's floor.
+/// Chosen: the minimum of BBR.
 pub const LEAST_PACKETS: u64 = 4;
 
-/// Pacing rate in slow start and after, in windows per smoothed round-trip time.
+/// Gains of the pacing rate in slow start and afterwards, relative to one window per smoothed round-trip time.
 ///
 /// Source: Linux net/ipv4/tcp_input.c (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`)
 ///
-/// Differs: the rate is no less than the bandwidth times this gain. After a stall of the radio, the smoothed
-/// round-trip time stays too long for many round trips.
+/// Differs: the rate is at least the bandwidth times this gain. After a stall of the radio, the smoothed round-trip
+/// time stays too long for many round trips.
 const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 
-/// Part of a bandwidth-delay product that stays in flight while the path is drained.
+/// Fraction of a bandwidth-delay product that stays in flight while the path is drained.
 ///
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.ProbeRTTCwndGain`)
 pub const DRAIN_GAIN: f64 = 0.5;
 
-/// How long data waits in a device whose queue is empty: the data is reported, granted four subframes later, and sent
-/// after four more.
+/// Waiting time of data in a device whose queue is empty: the device reports the data, gets a grant four subframes
+/// later, and sends the data after four more.
 ///
-/// Chosen: the time for report, grant and sending, plus half of a scheduling request's period of 10 ms.
+/// Chosen: the time for report, grant and transmission, plus half of a scheduling request's period of 10 ms.
 const GRANT_WAIT: Duration = Duration::from_millis(13);
 
-/// Part of the window's extra by which it grows after a round without loss.
+/// Increment of the factor `extra` after a round without loss.
 const EXTRA_STEP: f64 = 1.0 / 64.0;
 
 /// The state of the sender.
@@ -64,28 +64,28 @@ enum State {
     Fallback,
 }
 
-/// The sender's half of BISCAY.
+/// The controller of BISCAY.
 pub struct Biscay {
     tuning: Tuning,
     mss: Bytes,
     state: State,
 
-    /// The bandwidth from the sender's own radio; unknown if it has none.
+    /// The bandwidth from the radio of the sender's device; unknown without such a radio.
     own: CellularBandwidth,
-    /// A report has come since the last look at the clock.
+    /// Whether a report has arrived since the last ACK, which provides the time.
     heard: bool,
     last_heard: Option<Time>,
     device: DeviceFlows,
-    /// What waits in the device for its uplink.
+    /// Bytes that wait in the device for its uplink.
     uplink_queue: Bytes,
     /// The bandwidth from the receiver's radio, if it has one.
     fed: Option<Feedback>,
 
-    /// The model of this BBR gives the end-to-end bandwidth, in every state.
+    /// This BBR's model provides the end-to-end bandwidth in every state.
     ///
     /// Source: BISCAY §4
     bbr: Bbr,
-    /// The controller in FALLBACK, if it is not BBR.
+    /// The controller in FALLBACK if it is not BBR.
     wired: Option<Box<dyn Controller>>,
     bottleneck: Bottleneck,
     signals: Signals,
@@ -93,29 +93,29 @@ pub struct Biscay {
     least_rtt: LeastRtt,
     full_pipe: FullPipe,
     start: StartWatch,
-    /// A packet was lost in slow start.
+    /// Whether a packet was lost in slow start.
     lost_in_startup: bool,
 
-    /// The device's cellular bandwidth that is in use.
+    /// The device's cellular bandwidth that the window is computed from.
     cellular: Option<Rate>,
-    /// This flow's part of that bandwidth.
+    /// This flow's share of that bandwidth.
     share: f64,
-    /// Until then, a sample may be from a time at which the device asked for less than now.
+    /// Until this time, a sample may be from a time when the device requested less than now.
     unsettled_until: Time,
     end_to_end: Rate,
     smoothed_rtt: Option<Duration>,
     /// The last delivery-rate sample.
     delivery_rate: Rate,
-    /// The part of the window's extra that is in use, 0…1.
+    /// Factor of the window's extra terms, 0…1.
     extra: f64,
     cwnd: Bytes,
     own_control: Control,
-    /// Everything outstanding was lost. Nothing is known until the next ACK.
+    /// All outstanding packets were lost. The path's state is unknown until the next ACK.
     silenced: bool,
 }
 
 impl Biscay {
-    /// The sender's half of a new flow.
+    /// The controller of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Biscay {
         let cwnd = initial_window(mss);
         Biscay {
@@ -150,8 +150,8 @@ impl Biscay {
         }
     }
 
-    /// The bandwidth from the KPIs and this flow's part of it: from the sender's own radio, otherwise from the
-    /// feedback.
+    /// The bandwidth from the KPIs and this flow's share of it: from the radio of the sender's device or, without it,
+    /// from the feedback.
     ///
     /// Source: BISCAY §A.5.1 (`getCellularBW`)
     fn sample(&self, now: Time) -> Option<(Rate, f64)> {
@@ -162,12 +162,11 @@ impl Biscay {
         }
     }
 
-    /// Updates the bandwidth that is in use.
+    /// Updates the cellular bandwidth from which the window is computed.
     ///
-    /// Differs: the value can be held. A cell grants what is asked for. If there is no queue anywhere, a low grant
-    /// means low demand, not low bandwidth; a window computed from it would ask for even less. So the value falls
-    /// only while there is a queue. A sample from before the flow asked for its present amount cannot lower it
-    /// either.
+    /// Differs: the value can be held. A cell grants as much as is requested. Without a queue anywhere, a low grant
+    /// means low demand, not low bandwidth. A window computed from it would request even less. Therefore the value
+    /// falls only while there is a queue. A sample from before the flow's present request cannot lower it either.
     fn update_cellular(&mut self, ack: &Ack<'_>, queue: bool) {
         if ack.rate.app_limited {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
@@ -203,7 +202,7 @@ impl Biscay {
                 if self.is_reliable(cellular, queue) {
                     self.enter_biscay(ack.now);
                 } else if self.lost_in_startup || self.fills_path() && self.slow_start_is_over(queue) {
-                    // Chosen: if the path is full and the KPIs give no bandwidth, there is nothing to wait for.
+                    // Chosen: if the path is full and the KPIs provide no bandwidth, STARTUP does not wait any longer.
                     self.enter_fallback(ack.now);
                 }
             }
@@ -229,8 +228,8 @@ impl Biscay {
 
     /// Source: BISCAY §A.5.1 (`SlowStart`); RFC 5681 §3.1
     ///
-    /// Differs: the window grows to four times in a round trip, as long as it is less than half of what the path would
-    /// carry at the rate of a burst. The radio's grants show the rate at which a burst came through the whole path.
+    /// Differs: the window quadruples per round trip, as long as it is less than half of the path's bandwidth-delay
+    /// product at the burst rate. The radio's grants show the rate at which a burst passed the whole path.
     fn slow_start(&mut self, ack: &Ack<'_>) {
         if ack.rate.app_limited {
             return;
@@ -240,7 +239,7 @@ impl Biscay {
         self.cwnd = (self.cwnd + ack.acked).max((self.cwnd + Bytes(3 * ack.acked.0)).min(known));
     }
 
-    /// This flow's part of the rate at which a burst was carried; zero if it is not to be used.
+    /// This flow's share of the rate at which a burst was carried; zero if the option does not use bursts.
     fn burst(&self) -> Rate {
         if self.tuning.startup != Startup::Bursts {
             return Rate::ZERO;
@@ -252,15 +251,15 @@ impl Biscay {
         burst.scaled(share)
     }
 
-    /// Whether STARTUP lasts until the path is full.
+    /// Whether STARTUP continues until the path is full.
     fn fills_path(&self) -> bool {
         self.tuning.startup != Startup::First
     }
 
     /// Whether the bandwidth from the KPIs is reliable.
     ///
-    /// Differs: the first value may be no more than what slow start asked for a tenth of a second ago. It is reliable
-    /// once slow start is over, or if the cell grants clearly more than the flow asks for.
+    /// Differs: the first value may only reflect what slow start requested a tenth of a second ago. The value is
+    /// reliable once slow start has ended, or if the cell grants clearly more than the flow requests.
     fn is_reliable(&self, cellular: Option<Rate>, queue: bool) -> bool {
         let Some(cellular) = cellular.filter(|rate| *rate > Rate::ZERO) else { return false };
         !self.fills_path() || self.start.is_offer(cellular) || self.slow_start_is_over(queue)
@@ -276,8 +275,8 @@ impl Biscay {
     fn enter_biscay(&mut self, now: Time) {
         self.state = State::Biscay;
         if self.tuning.hold {
-            // The last sample is older than the present rate of slow start. The end-to-end bandwidth shows what slow
-            // start has reached.
+            // The last sample is older than the present rate of slow start. The end-to-end bandwidth shows the rate
+            // that slow start has reached.
             let reached = self.start.carried().unwrap_or(Rate::ZERO).max(self.end_to_end);
             let reached = reached.scaled(1.0 / self.share.max(1e-3));
             self.cellular = self.cellular.max(Some(reached));
@@ -309,16 +308,16 @@ impl Biscay {
         self.end_to_end.bytes_in(self.least_rtt.get().unwrap_or_default()).max(self.floor())
     }
 
-    /// One bandwidth-delay product, and the data that the radio's own delays keep in flight besides.
+    /// One bandwidth-delay product, plus the data that is in flight because of the radio's own delays.
     ///
     /// ```text
     /// cwnd = split(bw) · (RTT + slack) + what the path acknowledges in one go + packets
     /// ```
     ///
     /// Source: BISCAY §A.5.1 (`BandwidthDelayProduct(BWSplitPolicy(cellular_bw), rtt)`)
-    /// Differs: in every term except split(bw)·RTT. The least round-trip time does not contain the waits for grants
-    /// and retransmissions, so that product does not carry bw. And a window that leaves no queue at all never asks
-    /// the cell for more.
+    /// Differs: in every term except split(bw)·RTT. The minimum round-trip time does not contain the waits for grants
+    /// and retransmissions, so with that product alone the flow does not reach bw. And with a window that leaves no
+    /// queue at all, the device never requests more from the cell.
     fn window(&self, ack: &Ack<'_>) -> Bytes {
         let share = self.flow_share().unwrap_or(Rate::ZERO);
         let rtt = self.least_rtt.get().unwrap_or(ack.rtt.min);
@@ -331,7 +330,7 @@ impl Biscay {
         (share.bytes_in(rtt) + extra - self.surplus()).max(self.floor())
     }
 
-    /// This flow's part of the data that waits in the device beyond the usual wait for a grant.
+    /// This flow's share of the data that waits in the device beyond the usual wait for a grant.
     ///
     /// Source: BISCAY §A.5.3 (RLC-layer queue sizes)
     fn surplus(&self) -> Bytes {
@@ -339,16 +338,16 @@ impl Biscay {
         (self.uplink_queue - cellular.bytes_in(GRANT_WAIT)).scaled(self.share)
     }
 
-    /// The extra is a queue of this flow. If a buffer is too small for it, the flow gives it up, and adds it again
-    /// slowly.
+    /// Adapts the factor of the extra terms. They are a queue of this flow. If a buffer is too small for it, the flow
+    /// halves the factor, and increases it again slowly.
     ///
-    /// Chosen: it falls as BBRv3 does after a loss above its threshold, and grows as slowly as BBRv3 probes.
+    /// Chosen: the factor falls as in BBRv3 after a loss above its threshold, and grows as slowly as BBRv3 probes.
     fn size_extra(&mut self, is_lossy: bool) {
         self.extra = if is_lossy { self.extra / 2.0 } else { (self.extra + EXTRA_STEP).min(1.0) };
     }
 
-    /// What may be in flight while the path is drained. If less is delivered than the cell could carry, the queue is
-    /// elsewhere, and less in flight drains it.
+    /// Maximum number of bytes in flight while the path is drained. If the delivery rate is below the cell's bandwidth,
+    /// the queue is elsewhere, and a lower amount in flight drains it.
     fn drained(&self) -> Bytes {
         let rate = self.flow_share().unwrap_or(Rate::ZERO).min(self.delivery_rate);
         let bdp = rate.bytes_in(self.least_rtt.get().unwrap_or_default());
@@ -359,7 +358,7 @@ impl Biscay {
         Bytes(LEAST_PACKETS * self.mss.0)
     }
 
-    /// Whether there is a queue on the path, at any place.
+    /// Whether there is a queue anywhere on the path.
     fn has_queue(&self) -> bool {
         match (self.rounds.standing_rtt(), self.least_rtt.get()) {
             (Some(standing), Some(least)) => standing > least + queue_threshold(least),
@@ -384,7 +383,7 @@ impl Biscay {
     }
 }
 
-/// A delay of more than this is a queue, not jitter.
+/// Threshold of the delay beyond the minimum RTT above which it is a queue, not jitter.
 ///
 /// Source: RFC 9406 §4.3
 pub fn queue_threshold(least_rtt: Duration) -> Duration {
@@ -426,7 +425,8 @@ impl Controller for Biscay {
         if was_draining && !self.least_rtt.is_draining() {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
         }
-        // BBR lags behind slow start by a round trip. Measured against its model, slow start looks like bunches of ACKs.
+        // BBR's model is one round trip behind slow start. Compared with that model, slow start would look like ACK
+        // aggregation.
         let burst = if self.state == State::Startup { self.burst() } else { Rate::ZERO };
         let carried = burst.max(self.flow_share().unwrap_or(Rate::ZERO));
         match (self.state, &mut self.wired) {
@@ -464,7 +464,7 @@ impl Controller for Biscay {
         self.signals.on_loss(loss);
         self.lost_in_startup |= self.state == State::Startup;
         if loss.cause == LossCause::Persistent {
-            // Chosen: a bandwidth from before the path fell silent says nothing about the path afterwards.
+            // Chosen: a bandwidth from before the ACKs stopped gives no information about the path afterwards.
             self.silenced = true;
             self.update_control();
         }

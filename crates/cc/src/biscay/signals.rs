@@ -1,8 +1,9 @@
-//! Signals that make the end-to-end bandwidth more precise: marks, losses, a delay that only rises.
+//! Signals that a path is full: ECN marks, losses, a delay that only rises. They make the end-to-end bandwidth more
+//! precise.
 //!
-//! The ten-round maximum forgets a lost bandwidth only after ten rounds. Each of these signals shows at once that the
-//! path is full, and therefore that the present delivery rate is all that it has. All are off by default, as in the
-//! paper.
+//! The ten-round maximum expires only ten rounds after the bandwidth has fallen. Each of these signals shows at once
+//! that the path is full, and therefore that the present delivery rate is its capacity. All are off by default, as in
+//! the paper.
 //!
 //! Source: BISCAY §A.5.3
 
@@ -12,41 +13,41 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::{Ack, Loss};
 
-/// If more than this part of a round's bytes is lost, the loss is no accident.
+/// Maximum share of a round's bytes that may be lost by accident.
 ///
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.LossThresh`)
 const LOSS_THRESHOLD: f64 = 0.02;
 
-/// If the delay rises by this much, there is a queue.
+/// Minimum rise of the delay that indicates a queue.
 ///
 /// Source: RFC 9406 §4.3 (`MIN_RTT_THRESH`)
 const LEAST_RISE: Duration = Duration::from_millis(4);
 
-/// Which signals count.
+/// The signals that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heeded {
-    /// Marks of queues.
+    /// ECN marks of queues.
     pub ecn: bool,
     /// Losses.
     pub loss: bool,
-    /// A delay that rises and stays, although the cell's bandwidth does not fall.
+    /// A delay that has risen and does not fall, although the cell's bandwidth does not fall.
     pub delay_gradient: bool,
 }
 
-/// What an ACK shows.
+/// The result of one ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Whether one of the signals that count shows that the path is full.
+    /// Whether one of the used signals shows that the path is full.
     pub path_is_full: bool,
-    /// At the end of a round: whether more was lost in it than by accident.
+    /// At the end of a round: whether more than 2 % of its bytes were lost.
     pub lossy_round: Option<bool>,
 }
 
-/// Watches for signals.
+/// Detector of the signals.
 #[derive(Clone, Copy, Debug)]
 pub struct Signals {
     heeded: Heeded,
-    /// The greatest age of the value of the cell's bandwidth.
+    /// Maximum age of the cell's bandwidth value.
     lag: Duration,
     acked: Bytes,
     lost: Bytes,
@@ -54,29 +55,29 @@ pub struct Signals {
     rise: Option<Rise>,
 }
 
-/// A delay that has risen.
+/// A rise of the delay.
 #[derive(Clone, Copy, Debug)]
 struct Rise {
     since: Time,
-    /// From this RTT.
+    /// The RTT before the rise.
     from: Duration,
-    /// The cell's bandwidth then.
+    /// The cell's bandwidth at the time of the rise.
     cellular: Rate,
 }
 
 impl Signals {
-    /// No signal yet. The value of the cell's bandwidth may be as old as `lag`.
+    /// State without signals. `lag` is the maximum age of the cell's bandwidth value.
     pub fn new(heeded: Heeded, lag: Duration) -> Signals {
         Signals { heeded, lag, acked: Bytes::ZERO, lost: Bytes::ZERO, last_rtt: None, rise: None }
     }
 
-    /// Packets were lost.
+    /// Records lost packets.
     pub fn on_loss(&mut self, loss: &Loss<'_>) {
         self.lost += loss.lost;
     }
 
-    /// What an ACK shows. `round` is the least RTT of the round that the ACK ended, if it ended one. `cellular` is
-    /// the cell's bandwidth.
+    /// Processes one ACK. `round` is the minimum RTT of the round that this ACK ends, if any. `cellular` is the cell's
+    /// bandwidth.
     pub fn on_ack(&mut self, ack: &Ack<'_>, round: Option<Duration>, cellular: Rate) -> Shown {
         self.acked += ack.acked;
         let mut shown = Shown { path_is_full: self.heeded.ecn && ack.ce > 0, lossy_round: None };
@@ -95,7 +96,7 @@ impl Signals {
         self.lost.0 as f64 > LOSS_THRESHOLD * (self.acked + self.lost).0 as f64
     }
 
-    /// Whether the delay rose and stayed, although enough time passed for the cell's bandwidth to explain it.
+    /// Whether the delay rose and did not fall, for longer than the cell's bandwidth value may be old.
     fn has_only_risen(&mut self, now: Time, rtt: Duration, cellular: Rate) -> bool {
         let last = self.last_rtt.replace(rtt).unwrap_or(rtt);
         let is_over = |rise: &Rise| rtt <= rise.from + LEAST_RISE || cellular < rise.cellular;

@@ -1,32 +1,32 @@
-//! How a device's bandwidth is divided among its flows.
+//! Division of a device's bandwidth among its flows.
 
 use crate::registry::DeviceFlows;
 
-/// The part of a proportional share that does not depend on use.
+/// Weight of the equal share in a proportional share.
 ///
-/// Chosen: flows that all want more are equal after a dozen of the registry's use windows. A flow that its
-/// application limits leaves most of its unused share to others.
+/// Chosen: flows that are not application-limited have equal shares after a dozen of the registry's use windows. An
+/// application-limited flow leaves most of its unused share to others.
 const EQUALITY: f64 = 0.25;
 
-/// A policy.
+/// Policies of the division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// Every active flow gets the same.
+    /// Every active flow gets an equal share.
     ///
     /// Source: BISCAY §A.5.1 (`BWSplitPolicy`); BISCAY §A.5.2
     Equal,
-    /// Every application gets the same, and divides it equally among its flows.
+    /// Every application gets an equal share, and divides it equally among its flows.
     ///
     /// Source: BISCAY §A.5.2
     App,
-    /// A flow gets what it used recently, moved toward equality.
+    /// A flow gets its share of the recent use, shifted towards the equal share.
     ///
     /// Source: BISCAY §A.5.2 (proportional fairness, without a rule)
     Proportional,
 }
 
 impl Split {
-    /// The part of the device's bandwidth that belongs to this flow, 0…1.
+    /// This flow's share of the device's bandwidth, 0…1.
     pub fn share(self, device: &DeviceFlows) -> f64 {
         let part = |of: u16| 1.0 / f64::from(of.max(1));
         match self {

@@ -1,15 +1,16 @@
-//! What ends STARTUP: the path is busy, or the cell grants more than the flow asks for.
+//! Conditions that end STARTUP: the path is busy, or the cell grants more than the flow requests.
 //!
 //! ```text
 //! rate sent   ▁▁████▁▁▁▁▁████████▁▁     slow start sends a window in half a round trip
-//! delay       ▁▁▁▁▁▁▁▁▁▁▁▁▁▂▃▄▅▃▂▁▁     and from half a window on, its bursts queue
-//!                           ├────┤      busy: what is delivered meanwhile is what the path carries
+//! delay       ▁▁▁▁▁▁▁▁▁▁▁▁▁▂▃▄▅▃▂▁▁     from half a window on, its bursts queue
+//!                           ├────┤      busy: the delivery rate is the capacity of the path
 //! ```
 //!
 //! Source: BISCAY §A.5.1 (`SlowStart`)
 //!
-//! Differs: the text ends STARTUP with the first bandwidth, which is what slow start asked for. On a path of a long
-//! round trip, grants of a tenth of a second hold a whole burst, and are far more than a round trip delivers.
+//! Differs: the paper ends STARTUP with the first bandwidth, which only reflects what slow start requested. On a path
+//! with a long round trip, the grants of a tenth of a second contain a whole burst, and exceed by far the delivery of a
+//! round trip.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,39 +19,39 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::Ack;
 
-/// The time over which the modem sums up its grants: what was sent and delivered is compared over the same time.
+/// Length of the modem's summary of grants. Sent and delivered bytes are compared over the same time.
 ///
 /// Source: BISCAY §3.2.2
 ///
-/// Chosen: whole milliseconds, the subframes of the modem's sum; a packet leaves with the millisecond in which it was sent.
+/// Chosen: whole milliseconds, the subframes of the modem's sum; a packet counts in the millisecond in which it was
+/// sent.
 const SPAN: Duration = Duration::from_millis(100);
 
-/// For this long the path must be busy.
+/// Minimum time for which the path must be busy.
 ///
-/// Chosen: some HARQ round trips, so that a block that is sent again is no more than a tenth of what is delivered.
+/// Chosen: some HARQ round trips, so that a retransmitted block is no more than a tenth of the delivered data.
 const BUSY: Duration = Duration::from_millis(60);
 
-/// If a cell grants this many times what the flow sends in the same time, its grants are not limited by what the flow
-/// asks for.
+/// Minimum ratio of granted to sent rate, over the same time, at which grants are not limited by the flow's requests.
 ///
-/// Chosen: a grant may be half a subframe's padding, and never twice what was asked for.
+/// Chosen: up to half of a grant may be padding, but a grant is never twice the request.
 const OFFER: f64 = 2.0;
 
-/// Watches slow start.
+/// Observes slow start.
 #[derive(Clone, Debug, Default)]
 pub struct StartWatch {
-    /// Packets sent in the last [`SPAN`], and their bytes.
+    /// Packets sent in the last [`SPAN`].
     sent: VecDeque<(Time, Bytes)>,
     sent_bytes: Bytes,
-    /// The most bytes that were sent in any [`SPAN`].
+    /// Maximum number of bytes sent in any [`SPAN`].
     most_sent: Bytes,
-    /// Since when every packet met a queue, and what was delivered since.
+    /// Start of the period in which every packet has met a queue, and the bytes delivered since then.
     busy: Option<(Time, Bytes)>,
     carried: Option<Rate>,
 }
 
 impl StartWatch {
-    /// A packet leaves.
+    /// Records a sent packet.
     pub fn on_sent(&mut self, now: Time, bytes: Bytes) {
         self.sent.push_back((now, bytes));
         self.sent_bytes += bytes;
@@ -63,7 +64,7 @@ impl StartWatch {
         self.most_sent = self.most_sent.max(self.sent_bytes);
     }
 
-    /// Takes in one ACK. A round-trip time above `queue` means that its packet met a queue.
+    /// Processes one ACK. A round-trip time above `queue` means that its packet met a queue.
     pub fn on_ack(&mut self, ack: &Ack<'_>, queue: Duration) {
         let Some(rtt) = ack.rtt.latest else { return };
         if rtt <= queue {
@@ -82,12 +83,13 @@ impl StartWatch {
         }
     }
 
-    /// What the path carried while it was busy; `None` as long as it was not.
+    /// The delivery rate while the path was busy; `None` if it has not been busy yet.
     pub fn carried(&self) -> Option<Rate> {
         self.carried
     }
 
-    /// Whether a bandwidth that the cell granted is clearly more than what the flow sent in any time as long.
+    /// Whether the granted bandwidth clearly exceeds the maximum rate at which the flow sent in a period of the same
+    /// length.
     pub fn is_offer(&self, granted: Rate) -> bool {
         granted > Rate::from_bytes_per(self.most_sent, SPAN).scaled(OFFER)
     }
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn a_burst_that_was_granted_as_it_was_sent_is_no_offer() {
         let mut watch = StartWatch::default();
-        // A tenth of a second of packets, then silence for two tenths, as slow start sends on a long path.
+        // Packets for a tenth of a second, then none for two tenths, as slow start sends on a path with a long RTT.
         for at in (0..300).filter(|at| at % 300 < 100) {
             watch.on_sent(Time::from_millis(at), Bytes(1500));
         }

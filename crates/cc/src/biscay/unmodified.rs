@@ -1,4 +1,4 @@
-//! A sender that does not use BISCAY. The receiver controls it by the window that it advertises.
+//! A sender that does not use BISCAY and is limited by the receiver's advertised window.
 
 use airpace_core::{Rider, Time};
 

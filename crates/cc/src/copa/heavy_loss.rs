@@ -1,15 +1,15 @@
-//! A loss rate that is too high for random loss: the window is cut in every mode.
+//! Detects a loss rate that is too high for random loss: the window is cut in every mode.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// With fewer packets, a loss rate says nothing.
+/// Minimum number of packets for a loss rate.
 ///
 /// Source: genericCC estimators (`ReduceOnLoss`)
 const LEAST_PACKETS: u64 = 20;
 
-/// RTTs over which losses are counted.
+/// Period over which losses are counted, in RTTs.
 ///
 /// Source: genericCC estimators (`ReduceOnLoss`)
 const SPAN_RTTS: u32 = 2;
@@ -17,7 +17,7 @@ const SPAN_RTTS: u32 = 2;
 /// Counts losses over two RTTs.
 #[derive(Clone, Debug)]
 pub struct HeavyLoss {
-    /// The share of packets beyond which the window is cut.
+    /// Share of lost packets above which the window is cut.
     bearable: f64,
     lost: u64,
     packets: u64,
@@ -25,12 +25,12 @@ pub struct HeavyLoss {
 }
 
 impl HeavyLoss {
-    /// The window is cut if more than a share of `bearable` packets is lost.
+    /// A counter that cuts the window if more than a share of `bearable` packets is lost.
     pub fn new(bearable: f64) -> HeavyLoss {
         HeavyLoss { bearable, lost: 0, packets: 0, since: Time::ZERO }
     }
 
-    /// `acked` packets were acknowledged, and `lost` packets were lost. Returns whether the loss was too much.
+    /// Processes `acked` acknowledged and `lost` lost packets. Returns whether the loss rate was too high.
     pub fn on_packets(&mut self, now: Time, acked: u64, lost: u64, latest_rtt: Duration) -> bool {
         self.lost += lost;
         self.packets += acked + lost;

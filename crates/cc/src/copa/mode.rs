@@ -1,18 +1,18 @@
-//! Default or competitive mode: how long a queue the flow aims at.
+//! Default or competitive mode, which determines the target length of the queue.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// How losses change δ while the flow competes.
+/// Effect of losses on δ while the flow competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Competition {
-    /// AIMD per window of data, as NewReno: 1/δ grows by a packet after each window without loss, and is halved after
-    /// a window with one.
+    /// AIMD per window of data, as in NewReno: 1/δ grows by a packet after each window without loss, and is halved
+    /// after a window with one.
     ///
     /// Source: Copa §2.2
     Windows,
-    /// As Pantheon's program: 1/δ grows by a packet per RTT and is halved at each ACK that shows a loss.
+    /// As in Pantheon's program: 1/δ grows by a packet per RTT and is halved at each ACK that shows a loss.
     ///
     /// Source: genericCC markoviancc
     Acks,
@@ -21,9 +21,9 @@ pub enum Competition {
 /// The mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Alone, or among flows of the same kind: δ is constant.
+    /// The flow is alone, or among flows of the same kind: δ is constant.
     Default,
-    /// Against flows that fill the buffer: δ falls until something is lost.
+    /// Other flows fill the buffer: δ falls until a packet is lost.
     Competitive,
 }
 
@@ -36,9 +36,9 @@ pub struct Aggressiveness {
     delta: f64,
     /// Whether there was a loss in this window of data.
     lost: bool,
-    /// When δ was last set or lowered.
+    /// Time of the last setting or reduction of δ.
     changed: Option<Time>,
-    /// When a loss last raised δ.
+    /// Time when a loss last raised δ.
     raised: Time,
 }
 
@@ -56,17 +56,17 @@ impl Aggressiveness {
         }
     }
 
-    /// δ: the flow aims at 1/δ packets in the queue.
+    /// δ: the target is 1/δ packets in the queue.
     pub fn delta(&self) -> f64 {
         self.delta
     }
 
-    /// The mode.
+    /// The current mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// An ACK arrived. `empties` is whether the queue was recently nearly empty.
+    /// Processes an ACK. `empties`: whether the queue was recently nearly empty.
     pub fn on_ack(&mut self, now: Time, empties: bool, latest_rtt: Duration) {
         let mode = if empties { Mode::Default } else { Mode::Competitive };
         let is_new = mode != std::mem::replace(&mut self.mode, mode);
@@ -89,7 +89,7 @@ impl Aggressiveness {
         }
     }
 
-    /// A window of data was acknowledged.
+    /// Processes the end of a window of data.
     pub fn on_round(&mut self) {
         let lost = std::mem::take(&mut self.lost);
         if (self.competition, self.mode) == (Competition::Windows, Mode::Competitive) && !lost {
@@ -97,7 +97,7 @@ impl Aggressiveness {
         }
     }
 
-    /// A loss in a window of data that had no loss before.
+    /// Processes the first loss in a window of data.
     pub fn on_lost_window(&mut self) {
         if (self.competition, self.mode) == (Competition::Windows, Mode::Competitive) {
             self.raise();
@@ -105,7 +105,7 @@ impl Aggressiveness {
         }
     }
 
-    /// An ACK showed a loss.
+    /// Processes an ACK that showed a loss.
     pub fn on_lossy_ack(&mut self, now: Time) {
         match (self.competition, self.mode) {
             (Competition::Acks, Mode::Default) => self.delta = self.default_delta,

@@ -1,4 +1,4 @@
-//! What RTTs show about the queue: how long it is, and whether it was recently nearly empty.
+//! Estimates from RTTs: the length of the queue, and whether it was recently nearly empty.
 
 use std::time::Duration;
 
@@ -6,31 +6,31 @@ use airpace_core::Time;
 
 use super::sliding::{SlidingMax, SlidingMin};
 
-/// The queue is nearly empty if its delay is below the RTT's oscillation divided by this.
+/// Divisor of the RTT's oscillation that gives the maximum delay of a nearly empty queue.
 ///
 /// Source: Copa §2.2
 const EMPTY_PARTS: u64 = 10;
 
-/// RTTs over which the oscillation is measured.
+/// Period over which the oscillation is measured, in RTTs.
 ///
 /// Source: Copa §2.2 (RTTmax over the past four RTTs)
 const OSCILLATION_RTTS: u64 = 4;
 
-/// If only Copa flows use a path, its queue is nearly empty once within this many RTTs.
+/// Period, in RTTs, within which the queue of a path with only Copa flows is nearly empty at least once.
 ///
 /// Source: Copa §2.2
 const EMPTY_RTTS: u64 = 5;
 
-/// How RTTs are filtered.
+/// Settings of the RTT filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filters {
-    /// RTTmin is the least RTT over this time.
+    /// Window of RTTmin, the minimum RTT.
     pub rtt_min: Duration,
-    /// RTTmin covers at least this many RTTmin.
+    /// Minimum window of RTTmin, in multiples of RTTmin.
     pub rtt_min_rtts: u32,
     /// Gain of the smoothed RTT.
     pub srtt_gain: f64,
-    /// Which value shows that the queue was nearly empty.
+    /// The value that shows that the queue was nearly empty.
     pub empty_test: EmptyTest,
 }
 
@@ -41,13 +41,13 @@ pub enum EmptyTest {
     ///
     /// Source: Copa §2.2
     Standing,
-    /// The least RTT of the last four RTTs shows a nearly empty queue.
+    /// The minimum RTT of the last four RTTs shows a nearly empty queue.
     ///
     /// Source: genericCC rtt-window
     Least,
 }
 
-/// The remembered RTTs, in nanoseconds.
+/// The RTT filters, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Queue {
     filters: Filters,
@@ -61,7 +61,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// No RTT is known yet.
+    /// State before the first RTT.
     pub fn new(filters: Filters) -> Queue {
         Queue {
             filters,
@@ -75,7 +75,7 @@ impl Queue {
         }
     }
 
-    /// Takes in an RTT.
+    /// Processes an RTT sample.
     pub fn on_sample(&mut self, now: Time, rtt: Duration) {
         let (now, rtt) = (now.as_nanos(), nanos(rtt));
         let Filters { srtt_gain, empty_test, .. } = self.filters;
@@ -100,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// Whether the queue empties as often as it does if there are only Copa flows.
+    /// Whether the queue empties as often as it does with Copa flows only.
     pub fn empties(&self, now: Time) -> bool {
         match self.filters.empty_test {
             EmptyTest::Standing => {
@@ -137,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// Chosen: an RTT that does not oscillate at all is that of an empty queue. The `<` of Copa and of genericCC
-    /// would call that queue full, but the clocks that they were written for never measure the same RTT twice.
+    /// Chosen: an RTT without any oscillation is that of an empty queue. The `<` of Copa and of genericCC would
+    /// classify that queue as full, but the clocks for which they were written never measure the same RTT twice.
     fn is_nearly_empty(&self, rtt: Option<u64>) -> bool {
         let (Some(rtt), Some(min), Some(max)) = (rtt, self.min.get(), self.recent_max.get()) else {
             return true;

@@ -1,39 +1,39 @@
-//! The exact least and greatest samples of a sliding window.
+//! The exact minimum and maximum of a sliding window.
 //!
-//! Instants, samples and windows are in nanoseconds: `Duration` would store two numbers for each.
+//! Times, samples and windows are in nanoseconds: `Duration` would store two numbers for each.
 //!
-//! [`crate::filter`] remembers three samples and may miss the true best one. Copa needs differences of a few hundred
+//! [`crate::filter`] stores three samples and may miss the true extreme. Copa needs differences of a few hundred
 //! microseconds between such extremes.
 
 use std::collections::VecDeque;
 
-/// The most samples that are remembered.
+/// Maximum number of stored samples.
 const REMEMBERED: usize = 8_192;
 
-/// Up to this many samples are remembered at any distance. More are remembered only if they are at least a part `1 /
-/// SLOTS` of the window apart.
+/// Number of samples up to which samples are stored at any distance. Further samples are stored only if they are at
+/// least `1 / SLOTS` of the window apart.
 ///
-/// Chosen: if the sample rises for longer than this many ACKs, the result is late by that part of the window. Without
+/// Chosen: if the sample rises for more than this many ACKs, the result is late by that fraction of the window. Without
 /// this rule, memory would grow without limit.
 const DENSE: usize = 4_096;
-/// See [`DENSE`].
+/// Number of parts of the window; see [`DENSE`].
 const SLOTS: u64 = 1_024;
 
-/// The least sample of a window. A window always holds the newest sample.
+/// The minimum of a window. A window always contains the newest sample.
 ///
 /// Source: genericCC rtt-window (a queue of those samples that no later one undercuts)
 #[derive(Clone, Debug, Default)]
 pub struct SlidingMin {
-    /// When each sample came, and its value. Both rise: the front is the least of the window.
+    /// Time and value of each sample. Both rise: the front is the minimum of the window.
     samples: VecDeque<(u64, u64)>,
 }
 
-/// The greatest sample of a window.
+/// The maximum of a window.
 #[derive(Clone, Debug, Default)]
 pub struct SlidingMax(SlidingMin);
 
 impl SlidingMin {
-    /// Takes in `sample` at `now`, and forgets samples older than `window`. `now` never falls.
+    /// Adds `sample` at `now`, and removes samples older than `window`. `now` never decreases.
     pub fn update(&mut self, now: u64, sample: u64, window: u64) {
         while self.samples.back().is_some_and(|newest| newest.1 >= sample) {
             self.samples.pop_back();
@@ -47,7 +47,7 @@ impl SlidingMin {
         }
     }
 
-    /// The least of the window; `None` before the first sample.
+    /// The minimum of the window; `None` before the first sample.
     pub fn get(&self) -> Option<u64> {
         self.samples.front().map(|least| least.1)
     }
@@ -60,18 +60,18 @@ impl SlidingMin {
 }
 
 impl SlidingMax {
-    /// Takes in `sample` at `now`, and forgets samples older than `window`. `now` never falls.
+    /// Adds `sample` at `now`, and removes samples older than `window`. `now` never decreases.
     pub fn update(&mut self, now: u64, sample: u64, window: u64) {
         self.0.update(now, mirrored(sample), window);
     }
 
-    /// The greatest of the window; `None` before the first sample.
+    /// The maximum of the window; `None` before the first sample.
     pub fn get(&self) -> Option<u64> {
         self.0.get().map(mirrored)
     }
 }
 
-/// Maps the greatest sample to the least one. It is its own inverse.
+/// Maps the maximum to the minimum. The function is its own inverse.
 fn mirrored(sample: u64) -> u64 {
     u64::MAX - sample
 }

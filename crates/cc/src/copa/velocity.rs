@@ -1,31 +1,32 @@
-//! How many steps of 1/δ packets the window takes per round. The number grows while the window keeps moving one way.
+//! The velocity: the number of steps of 1/δ packets that the window takes per round. It grows while the window keeps
+//! moving in one direction.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Rounds that a direction must last before the velocity doubles: in steady state it lasts 2.5.
+/// Number of rounds that a direction must last before the velocity doubles: in steady state it lasts 2.5.
 ///
 /// Source: Copa §2.1
 const STEADY_ROUNDS: u32 = 3;
 
-/// The highest velocity.
+/// Maximum velocity.
 ///
 /// Chosen: it keeps the arithmetic finite if the velocity has no other limit.
 const HIGHEST: f64 = 1_048_576.0;
 
-/// When the velocity doubles.
+/// Rule for doubling the velocity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Once per window of data, if the window has moved the same way for three of them. It returns to 1 as soon as an
-    /// ACK moves the window the other way.
+    /// Once per window of data, if the window has moved in the same direction for three of them. The velocity returns
+    /// to 1 as soon as an ACK moves the window in the other direction.
     ///
     /// Source: Copa §2.1
     ///
-    /// Chosen: the paper resets it once per window of data. Waiting for the end of the window would overshoot by as
-    /// much as was gained.
+    /// Chosen: the paper resets it once per window of data. Waiting for the end of the window would cause an overshoot
+    /// as large as the gain.
     Windows,
-    /// Once per RTT, if most of its ACKs moved the window the same way as most ACKs of the RTT before.
+    /// Once per RTT, if most of its ACKs moved the window in the same direction as most ACKs of the previous RTT.
     ///
     /// Source: genericCC markoviancc
     Majority,
@@ -42,14 +43,14 @@ pub struct Velocity {
     steady: u32,
     /// ACKs of this RTT that moved the window up, minus those that moved it down.
     balance: i64,
-    /// When the last RTT was evaluated.
+    /// Time of the last evaluation of an RTT.
     judged: Time,
-    /// The window when the round began, in packets.
+    /// The window at the start of the round, in packets.
     window_then: f64,
 }
 
 impl Velocity {
-    /// The velocity begins with one step per round.
+    /// The initial velocity is one step per round.
     pub fn new(rule: Rule, window: f64) -> Velocity {
         let upwards = i64::from(rule == Rule::Majority); // genericCC markoviancc: begins as if it had gone up
         Velocity {
@@ -68,8 +69,8 @@ impl Velocity {
         self.value
     }
 
-    /// A window of data was acknowledged; the congestion window is now `window` packets. Slow start has no steps, and
-    /// its rounds confirm no direction.
+    /// Processes the end of a window of data; the congestion window is now `window` packets. Slow start has no steps,
+    /// and its rounds confirm no direction.
     pub fn on_round(&mut self, window: f64, slow_start: bool) {
         let moved = i64::from(window > self.window_then) - i64::from(window < self.window_then);
         self.window_then = window;
@@ -86,7 +87,7 @@ impl Velocity {
         }
     }
 
-    /// An ACK is about to move the window.
+    /// Called before an ACK moves the window.
     pub fn before_step(&mut self, now: Time, latest_rtt: Duration) {
         if self.rule == Rule::Windows || self.judged + latest_rtt >= now {
             return;
@@ -101,7 +102,7 @@ impl Velocity {
         self.balance = 0;
     }
 
-    /// An ACK moves the window up or down.
+    /// Records that an ACK moves the window up or down.
     pub fn on_step(&mut self, up: bool) {
         let moved = if up { 1 } else { -1 };
         self.balance += moved;
@@ -110,7 +111,7 @@ impl Velocity {
         }
     }
 
-    /// Limits the velocity, so that no round more than doubles or empties the window. `most` is δ · window.
+    /// Limits the velocity, so that a round at most doubles or empties the window. `most` is δ · window.
     ///
     /// Source: genericCC markoviancc (halved once per ACK, down to 1)
     pub fn limit(&mut self, most: f64) {

@@ -1,5 +1,5 @@
-//! HyStart in its first form, as Linux has it. Slow start ends at once when the ACKs of a round come in a train as
-//! long as half the least RTT, or when the least RTT of a round is an eighth above the least RTT of all.
+//! HyStart in its first form, as in Linux. Slow start ends at once in two cases: the ACKs of a round form a train as
+//! long as half the minimum RTT, or the minimum RTT of a round is an eighth above the overall minimum RTT.
 //!
 //! Source: Ha and Rhee, Taming the Elephants: New TCP Slow Start, 2011; Linux tcp_cubic.c
 
@@ -11,17 +11,17 @@ use crate::controller::Ack;
 
 /// ACKs that are closer together than this belong to one train.
 const SPACING: Duration = Duration::from_millis(2); // Linux tcp_cubic.c
-/// The RTTs of a round that are needed before the least one counts.
+/// Number of RTT samples of a round from which their minimum counts.
 const SAMPLES: u32 = 8; // Linux tcp_cubic.c
 const LEAST_RISE: Duration = Duration::from_millis(4); // Linux tcp_cubic.c
 const MOST_RISE: Duration = Duration::from_millis(16); // Linux tcp_cubic.c
-/// The least window at which a round is evaluated, in packets of its own size.
+/// Minimum window at which a round is evaluated, in packets of its own size.
 const LEAST_WINDOW: u64 = 16; // Linux tcp_cubic.c
 /// Time that offloads may add to a train: that of four of the largest bursts, but at most this.
 const MOST_BURSTS: Duration = Duration::from_millis(1); // Linux tcp_cubic.c
 const BURSTS: Bytes = Bytes(4 * 65_536); // Linux tcp_cubic.c
 
-/// Decides when slow start ends.
+/// Detector for the end of slow start.
 #[derive(Clone, Debug, Default)]
 pub struct AckTrain {
     /// The round ends when a packet of at least this number is acknowledged.
@@ -34,7 +34,7 @@ pub struct AckTrain {
 }
 
 impl AckTrain {
-    /// Whether slow start is over with this ACK, at a window of `cwnd`.
+    /// Whether slow start ends with this ACK, at a window of `cwnd`.
     pub fn on_ack(&mut self, ack: &Ack<'_>, cwnd: Bytes, paced: bool) -> bool {
         let Some(newest) = ack.packets.last() else { return false };
         let Some(rtt) = ack.rtt.latest else { return false };
@@ -93,8 +93,8 @@ mod tests {
             Start { train: AckTrain::default(), paced, number: 0 }
         }
 
-        /// Returns the ACK of a round at which slow start is over, in ms after the round's beginning. One ACK comes
-        /// each `gap_ms`, each of them after `rtt_ms`.
+        /// Returns the time of the ACK that ends slow start within a round, in ms after the start of the round. One ACK
+        /// arrives each `gap_ms`, each of them after `rtt_ms`.
         fn round(&mut self, begin_ms: u64, gap_us: u64, rtt_ms: u64) -> Option<f64> {
             let rtt = Duration::from_millis(rtt_ms);
             let end = self.number + 32;

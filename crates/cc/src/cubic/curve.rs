@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use crate::controller::Rtt;
 
-/// How steep the curve is, in packets per cubic second.
+/// Steepness of the curve, in packets per cubic second.
 pub const C: f64 = 0.4; // RFC 9438 §5.1
 
-/// Part of the window that remains after a loss.
+/// Factor of the window that remains after a loss.
 pub const BETA: f64 = 0.7; // RFC 9438 §4.6
 
 /// Growth per round of the Reno flow that CUBIC keeps up with. It is lower than Reno's, because the window only falls
 /// to 0.7.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // RFC 9438 §4.3
 
-/// The least growth per round before the first loss has shown where the limit is.
+/// Minimum growth per round before the first loss has shown the limit.
 const LEAST_BEFORE_LOSS: f64 = 1.0 / 20.0; // Linux tcp_cubic.c
 
-/// Which rules the window follows on the curve.
+/// Rules for the window's growth along the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// The target is the window one smoothed RTT ahead. While the curve is below Reno's window, the window is Reno's.
     ///
     /// Source: RFC 9438 §4.2 to §4.5
     Rfc,
-    /// The target is the window one least RTT ahead; a long queue keeps the window from reaching it. Reno's window is
+    /// The target is the window one minimum RTT ahead; a long queue keeps the window from reaching it. Reno's window is
     /// a further target. It grows by no more than 8/15 of a packet per round. Before the first loss, the window grows
     /// by at least 5 % a round.
     ///
@@ -36,11 +36,11 @@ pub enum Growth {
 #[derive(Clone, Debug)]
 pub struct Epoch {
     growth: Growth,
-    /// Whether no loss has shown the limit yet.
+    /// Whether the limit is still unknown, because there was no loss.
     is_first: bool,
-    /// Time on the curve, in seconds. It stands still while the window does not limit the sender.
+    /// Time on the curve, in seconds. It does not advance while the window does not limit the sender.
     t_s: f64,
-    /// When the curve is back at `w_max`, in seconds.
+    /// The time at which the curve reaches `w_max` again, in seconds.
     pub k_s: f64,
     w_max: f64,
     /// The window that Reno would have.
@@ -49,7 +49,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// Begins at window `cwnd`. `w_max` is the window before the last reduction, if there was one.
+    /// Starts an epoch at window `cwnd`. `w_max` is the window before the last reduction, if there was one.
     pub fn new(growth: Growth, cwnd: f64, w_max: Option<f64>, cwnd_prior: f64) -> Epoch {
         let is_first = w_max.is_none();
         let w_max = w_max.map_or(cwnd, |w_max| w_max.max(cwnd));
@@ -57,12 +57,12 @@ impl Epoch {
         Epoch { growth, is_first, t_s: 0.0, k_s, w_max, w_est: cwnd, cwnd_prior }
     }
 
-    /// Time passes on the curve.
+    /// Advances the time on the curve.
     pub fn advance(&mut self, span: Duration) {
         self.t_s += span.as_secs_f64();
     }
 
-    /// `acked` packets were acknowledged. Reno's window grows.
+    /// Processes `acked` acknowledged packets: Reno's window grows.
     pub fn on_acked(&mut self, acked: f64, cwnd: f64) {
         let is_past_loss = self.growth == Growth::Rfc && self.w_est >= self.cwnd_prior;
         let alpha = if is_past_loss { 1.0 } else { ALPHA }; // RFC 9438 §4.3

@@ -13,7 +13,7 @@ const N_RTT_SAMPLE: u32 = 8; // RFC 9406 §4.3
 const CSS_GROWTH_DIVISOR: f64 = 4.0; // RFC 9406 §4.3
 const CSS_ROUNDS: u32 = 5; // RFC 9406 §4.3
 
-/// The most packets that one ACK adds to the window in slow start.
+/// Maximum number of packets that one ACK adds to the window in slow start.
 ///
 /// Source: RFC 9406 §4.3 (`L`)
 pub fn most_per_ack(paced: bool) -> f64 {
@@ -25,14 +25,14 @@ pub fn most_per_ack(paced: bool) -> f64 {
 pub enum Phase {
     /// The window doubles each round.
     SlowStart,
-    /// The RTT rose. The window grows at a quarter of that speed for several rounds. `round` counts them, this one
-    /// included.
+    /// The RTT has risen. The window grows at a quarter of the speed for several rounds. `round` counts them, the
+    /// current one included.
     Conservative { round: u32 },
-    /// The RTT did not fall back: slow start is over.
+    /// The RTT did not fall again: slow start is over.
     Done,
 }
 
-/// Decides when the first slow start ends.
+/// Detector for the end of the first slow start.
 #[derive(Clone, Debug)]
 pub struct Hystart {
     phase: Phase,
@@ -46,7 +46,7 @@ pub struct Hystart {
 }
 
 impl Hystart {
-    /// The state at the beginning of a flow.
+    /// The initial state of a flow.
     pub fn new() -> Hystart {
         Hystart {
             phase: Phase::SlowStart,
@@ -58,19 +58,19 @@ impl Hystart {
         }
     }
 
-    /// Whether the conservative phase is on.
+    /// Whether the conservative phase is active.
     pub fn is_conservative(&self) -> bool {
         matches!(self.phase, Phase::Conservative { .. })
     }
 
-    /// The share of slow start's growth that is allowed.
+    /// Fraction of slow start's growth that is permitted.
     ///
     /// Source: RFC 9406 §4.2
     pub fn growth(&self) -> f64 {
         if self.is_conservative() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 }
     }
 
-    /// Takes in an ACK of slow start.
+    /// Processes an ACK of slow start.
     pub fn on_ack(&mut self, ack: &Ack<'_>) -> Phase {
         if ack.packets.last().is_some_and(|packet| packet.number >= self.window_end) {
             self.begin_round(ack.next_number);

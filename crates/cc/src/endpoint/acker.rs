@@ -1,4 +1,4 @@
-//! The receiving end: which packets arrived, and when to acknowledge them.
+//! The receiving endpoint: it records which packets arrived, and decides when to acknowledge them.
 
 use std::collections::VecDeque;
 
@@ -8,31 +8,31 @@ use airpace_radio::RadioReport;
 use crate::controller::{Arrival, Inspect, Receiver, Sees};
 use crate::endpoint::{AckFrame, AckPolicy, Ranges};
 
-/// Intervals of received numbers that are remembered. Older ones are forgotten. A packet below the oldest one counts
-/// as a duplicate.
+/// Maximum number of stored intervals of received packet numbers; older ones are dropped. A packet below the oldest
+/// interval counts as a duplicate.
 ///
 /// Chosen: if one packet in two is lost, this still covers 128 packets, and eight of the intervals are reported.
 const REMEMBERED: usize = 64;
 
-/// The receiving end of one flow.
+/// The receiving endpoint of one flow.
 pub struct Acker {
     policy: AckPolicy,
     receiver: Option<Box<dyn Receiver>>,
-    /// Numbers received, in intervals, oldest first.
+    /// Received packet numbers, as intervals, oldest first.
     received: VecDeque<(u64, u64)>,
-    /// Numbers below this are forgotten.
+    /// Numbers below this are no longer stored.
     floor: u64,
-    /// When the highest number arrived.
+    /// Arrival time of the highest number.
     largest_arrival: Time,
     unacknowledged: u32,
     due: Option<Time>,
     next_ack: u64,
     duplicates: u64,
-    /// Marked packets that arrived.
+    /// Number of packets with a CE mark that arrived.
     ce: u64,
 }
 
-/// What the receiver did with a packet.
+/// The result of processing a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Whether its number had arrived before.
@@ -40,7 +40,7 @@ pub struct Received {
 }
 
 impl Acker {
-    /// A receiving end. It passes arrivals on to the scheme's `receiver` half, if there is one.
+    /// Creates a receiving endpoint. It passes arrivals to the scheme's `receiver`, if there is one.
     pub fn new(policy: AckPolicy, receiver: Option<Box<dyn Receiver>>) -> Acker {
         Acker {
             policy,
@@ -56,17 +56,17 @@ impl Acker {
         }
     }
 
-    /// Puts another receiver half in place, or none. It is told of packets that arrive from now on.
+    /// Replaces the scheme's receiver, or removes it. The new one receives the packets that arrive from now on.
     pub fn set_receiver(&mut self, receiver: Option<Box<dyn Receiver>>) {
         self.receiver = receiver;
     }
 
-    /// What the receiver half uses besides packets.
+    /// Inputs that the scheme's receiver uses besides packets.
     pub fn sees(&self) -> Sees {
         self.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees())
     }
 
-    /// A data packet arrived.
+    /// Processes a data packet.
     pub fn on_packet(&mut self, arrival: &Arrival<'_>) -> Received {
         let Arrival { now, number, .. } = *arrival;
         let previous = self.largest();
@@ -99,9 +99,11 @@ impl Acker {
         }
     }
 
-    /// The instant that [`Acker::next`] returned has come. A call at another time does no harm.
+    /// Processes the timers that are due: the time returned by [`Acker::next`] has been reached. Calls at other times
+    /// do no harm.
     ///
-    /// An ACK names the newest packet. Before the first packet, a receiver half therefore gets no ACK.
+    /// An ACK contains the number of the newest packet. Therefore the scheme's receiver gets no ACK before the first
+    /// packet.
     pub fn on_timeout(&mut self, now: Time) {
         let Some(receiver) = &mut self.receiver else { return };
         if receiver.next_timer().is_some_and(|timer| timer <= now)
@@ -134,24 +136,24 @@ impl Acker {
         Some(AckFrame { number, largest, ranges, ce: self.ce, feedback, window, delay })
     }
 
-    /// What a request that leaves at `now` carries of the receiver half ([`Receiver::request`]), so that the first round
-    /// trip of the answer is not blind.
+    /// The bytes of the scheme's receiver on a request that leaves at `now` ([`Receiver::request`]). They provide the
+    /// sender with information for the first round trip of the response.
     pub fn request(&mut self, now: Time) -> Rider {
         self.receiver.as_mut().map_or(Rider::EMPTY, |receiver| receiver.request(now))
     }
 
-    /// When to call [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives earlier.
+    /// The time of the next call of [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives earlier.
     pub fn next(&self) -> Option<Time> {
         let timer = self.receiver.as_ref().and_then(|receiver| receiver.next_timer());
         [self.due, timer].into_iter().flatten().min()
     }
 
-    /// Packets that arrived more than once.
+    /// Number of packets that arrived more than once.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// Adds the names and values of the scheme's receiver half.
+    /// Appends the names and values of the scheme's receiver.
     pub fn inspect(&self, out: &mut Inspect) {
         if let Some(receiver) = &self.receiver {
             receiver.inspect(out);
@@ -162,12 +164,12 @@ impl Acker {
         self.received.back().map(|&(_, highest)| highest)
     }
 
-    /// Remembers `number`. Returns false if it was known.
+    /// Stores `number`. Returns false if it was already stored.
     fn insert(&mut self, number: u64) -> bool {
         if number < self.floor {
             return false;
         }
-        // Nearly every packet is the newest. For a late one, the search goes from the newest backwards.
+        // Almost every packet is the newest. For a late one, the search goes backwards from the newest.
         let mut index = self.received.len();
         while index > 0 && self.received[index - 1].0 > number {
             index -= 1;

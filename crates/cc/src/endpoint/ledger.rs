@@ -1,8 +1,9 @@
-//! The controller's half of a sender, for a transport that has its own packet numbers and its own loss detection.
+//! The controller's side of a sender for a transport that has its own packet numbers and its own loss detection.
 //!
-//! A foreign transport says: number n left, was acknowledged, was lost. The ledger makes of it what a [`Sender`] makes
-//! of ACKs: the same [`Sent`], [`Ack`], [`Loss`] and [`RateSample`] by the same estimators, in the order of the
-//! contract. It also holds the pacer, and so says how many packets may leave now, and when the next may.
+//! A foreign transport reports that packet number n was sent, acknowledged or lost. From this, the ledger computes the
+//! same [`Sent`], [`Ack`], [`Loss`] and [`RateSample`] as a [`Sender`] computes from ACKs, by the same estimators and
+//! in the order of the contract. It also contains the pacer, and so reports how many packets may leave now, and when
+//! the next one may.
 //!
 //! ```text
 //!  transport ── sent, acked, lost ──▶ Ledger ──▶ Controller
@@ -26,10 +27,10 @@ use crate::endpoint::sent::{Entry, SentPackets, Status};
 use crate::pacer::{Pacer, PacerConfig};
 use crate::registry::DeviceFlows;
 
-/// The sending end of a flow whose packets another transport numbers, acknowledges and declares lost.
+/// The sending endpoint of a flow whose packets another transport numbers, acknowledges and declares lost.
 ///
-/// Report what happened with [`Ledger::on_sent`], [`Ledger::on_acked`] and [`Ledger::on_lost`]. When all that one
-/// datagram showed has been reported, call [`Ledger::settle`]: only then is the controller told.
+/// Report events with [`Ledger::on_sent`], [`Ledger::on_acked`] and [`Ledger::on_lost`]. When all events of one
+/// datagram have been reported, call [`Ledger::settle`], which passes them to the controller.
 pub struct Ledger {
     mss: Bytes,
     controller: Box<dyn Controller>,
@@ -38,7 +39,7 @@ pub struct Ledger {
     blocked: Blocked,
 
     packets: SentPackets,
-    /// The transport's numbers of the remembered packets, oldest first. They rise.
+    /// The transport's numbers of the stored packets, oldest first. They rise.
     names: VecDeque<u64>,
     inflight: Bytes,
     rtt: RttEstimator,
@@ -48,21 +49,21 @@ pub struct Ledger {
     first_sample: Option<Time>,
     silent_since: Time,
     advertised: Option<Bytes>,
-    /// What the controller says with the next packet, if it was told of it already.
+    /// The header that the controller returned for the next packet, if that packet was announced already.
     announced: Option<Rider>,
-    /// Marked packets that no [`Ack`] has reported yet.
+    /// Number of marked packets that no [`Ack`] has reported yet.
     marked: u64,
 
-    /// What the next settling will report, as numbers of our own.
+    /// Packet numbers (of the ledger) that the next call of `settle` will report.
     acked: Vec<u64>,
     lost: Vec<u64>,
     counts: Counts,
-    /// Scratch space, kept to reuse its memory.
+    /// Buffers, kept to reuse their memory.
     acked_packets: Vec<SentPacket>,
     lost_packets: Vec<SentPacket>,
 }
 
-/// What keeps a packet from leaving.
+/// The reason why no packet may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// The application has nothing to send.
@@ -71,18 +72,18 @@ pub enum Blocked {
     Window,
     /// The receiver's window is full, but the congestion window is not.
     Receiver,
-    /// The pacer holds it back until then.
+    /// The pacer holds it back until this time.
     Pacing(Time),
-    /// No more packets can be remembered.
+    /// No more packet records can be stored.
     Memory,
 }
 
-/// Packets and bytes of a ledger's life.
+/// Counters of packets and bytes over a ledger's life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets that left.
+    /// Packets sent.
     pub sent: u64,
-    /// Bytes that left.
+    /// Bytes sent.
     pub sent_bytes: Bytes,
     /// Packets acknowledged.
     pub acked: u64,
@@ -90,12 +91,12 @@ pub struct Counts {
     pub lost: u64,
     /// Bytes declared lost.
     pub lost_bytes: Bytes,
-    /// Packets declared lost whose acknowledgement came later.
+    /// Packets that were declared lost and acknowledged later.
     pub spurious: u64,
 }
 
 impl Ledger {
-    /// A ledger of which no packet has left yet.
+    /// A ledger before the first packet.
     pub fn new(now: Time, mss: Bytes, pacer: PacerConfig, controller: Box<dyn Controller>) -> Ledger {
         let control = controller.control();
         let mut pacer = Pacer::new(pacer);
@@ -127,11 +128,11 @@ impl Ledger {
         }
     }
 
-    /// How many packets of `bytes` may leave at `now`, at least one; or what keeps them. Nothing changes: if there is
-    /// a packet that wants to leave and must not, say so with [`Ledger::on_held`].
+    /// The number of packets of `bytes` that may leave at `now`, at least one; or the reason why none may leave. The
+    /// state is unchanged: if a packet is ready but may not leave, call [`Ledger::on_held`].
     ///
     /// # Errors
-    /// What keeps a packet from leaving.
+    /// The reason why no packet may leave.
     pub fn allowance(&self, now: Time, bytes: Bytes) -> Result<u64, Blocked> {
         if self.packets.is_full() {
             return Err(Blocked::Memory);
@@ -152,7 +153,7 @@ impl Ledger {
         Ok(by_window.min(advertised.map_or(u64::MAX, room)).min(by_pacer))
     }
 
-    /// A packet of `bytes` wanted to leave, and [`Ledger::allowance`] did not let it.
+    /// A packet of `bytes` was ready, but [`Ledger::allowance`] did not permit it to leave.
     pub fn on_held(&mut self, now: Time, bytes: Bytes, by: Blocked) {
         self.blocked = match by {
             Blocked::Pacing(until) if !self.pacer.ready(now, bytes) => {
@@ -170,9 +171,9 @@ impl Ledger {
         }
     }
 
-    /// The packet that the transport calls `name` left, with `bytes` on the wire. A name must be greater than any
-    /// before; another is ignored. `app_limited` says that nothing was left to send after it. Returns what the
-    /// controller says to the receiver half with it.
+    /// Records that the packet with the transport's number `name` was sent, with `bytes` on the wire. A name must be
+    /// greater than all earlier names; otherwise the call is ignored. `app_limited`: nothing was left to send after it.
+    /// Returns the header for the scheme's receiver.
     pub fn on_sent(&mut self, now: Time, name: u64, bytes: Bytes, app_limited: bool) -> Rider {
         if self.names.back().is_some_and(|newest| name <= *newest) || self.packets.is_full() {
             return Rider::EMPTY;
@@ -182,7 +183,7 @@ impl Ledger {
         }
         self.inflight += bytes;
         let rate = self.rate.on_sent(now, bytes, self.inflight);
-        // No IP packet is longer than 64 KiB.
+        // An IP packet has at most 64 KiB, so its size fits.
         let bytes_u32 = u32::try_from(bytes.0).unwrap_or(u32::MAX);
         let entry = Entry { sent: now, bytes: bytes_u32, copy: false, status: Status::Outstanding, rate };
         let number = self.packets.push(entry);
@@ -198,10 +199,10 @@ impl Ledger {
         header
     }
 
-    /// Tells the controller of the packet that leaves next, as far as it is known: about `bytes`, and whether nothing is
-    /// left to send after it. Returns what the controller says to the receiver half with it. For a transport that must
-    /// write that before it knows the packet; its [`Ledger::on_sent`] does not tell the controller again. If no packet
-    /// leaves now, this was about the one that leaves next.
+    /// Announces the next packet to the controller: about `bytes`, and whether nothing is left to send after it.
+    /// Returns the header for the scheme's receiver. It is for a transport that must write the header before it knows
+    /// the packet; the following [`Ledger::on_sent`] does not notify the controller again. If no packet leaves now, the
+    /// announcement applies to the one that leaves next.
     pub fn announce(&mut self, now: Time, bytes: Bytes, app_limited: bool) -> Rider {
         if let Some(header) = self.announced {
             return header;
@@ -213,23 +214,23 @@ impl Ledger {
         header
     }
 
-    /// The packet called `name` was acknowledged. Returns whether it is one of the ledger's.
+    /// Records that the packet `name` was acknowledged. Returns whether it is one of the ledger's packets.
     pub fn on_acked(&mut self, name: u64) -> bool {
         let number = self.number(name);
         self.acked.extend(number);
         number.is_some()
     }
 
-    /// The packet called `name` was declared lost. Returns whether it is one of the ledger's.
+    /// Records that the packet `name` was declared lost. Returns whether it is one of the ledger's packets.
     pub fn on_lost(&mut self, name: u64) -> bool {
         let number = self.number(name);
         self.lost.extend(number);
         number.is_some()
     }
 
-    /// The transport saw that all packets that it declared lost lately have been acknowledged after all.
+    /// The transport detected that all packets that it recently declared lost have been acknowledged after all.
     ///
-    /// Chosen: those that left within two round trips. Transports remember lost packets for at least as long.
+    /// Chosen: those sent within two round trips. Transports store records of lost packets for at least as long.
     pub fn on_late(&mut self, now: Time) {
         let Ledger { packets, acked, .. } = self;
         let span = self.rtt.get().smoothed * 2;
@@ -240,18 +241,19 @@ impl Ledger {
         });
     }
 
-    /// So many more packets were reported as marked by a queue.
+    /// Records that `packets` more packets were reported as marked by a queue.
     pub fn on_marked(&mut self, packets: u64) {
         self.marked += packets;
     }
 
-    /// The most bytes that the receiver allows outstanding from now on; `None` for no limit.
+    /// Maximum number of outstanding bytes that the receiver permits from now on; `None` for no limit.
     pub fn on_advertised(&mut self, window: Option<Bytes>) {
         self.advertised = window;
     }
 
-    /// All that an input showed has been reported. Tells the controller: first the losses, then what was acknowledged,
-    /// with `feedback`, which came with it; if nothing was, the feedback alone.
+    /// Completes the report of an input and notifies the controller: first of the losses, then of the acknowledged
+    /// packets with `feedback`, which arrived with the input. If no packet was acknowledged, it passes the feedback
+    /// alone.
     pub fn settle(&mut self, now: Time, feedback: &[u8]) {
         let prior_inflight = self.inflight;
         let acked = self.acknowledge(now);
@@ -291,7 +293,8 @@ impl Ledger {
         self.refresh(now);
     }
 
-    /// The instant that [`Ledger::next`] returned has come. A call at another time does no harm.
+    /// Processes the timers that are due: the time returned by [`Ledger::next`] has been reached. Calls at other times
+    /// do no harm.
     pub fn on_timeout(&mut self, now: Time) {
         let mut is_news = false;
         if self.silence_deadline().is_some_and(|deadline| deadline <= now) {
@@ -308,17 +311,17 @@ impl Ledger {
         }
     }
 
-    /// When to call [`Ledger::on_timeout`] and to ask for an allowance, if nothing happens earlier.
+    /// The time of the next call of [`Ledger::on_timeout`] and [`Ledger::allowance`] if nothing happens earlier.
     pub fn next(&self) -> Option<Time> {
         let pacing = if let Blocked::Pacing(until) = self.blocked { Some(until) } else { None };
         [pacing, self.silence_deadline(), self.controller.next_timer()].into_iter().flatten().min()
     }
 
-    /// The flow has moved to another path: what is in flight counts as lost, and round-trip times are measured anew.
+    /// The flow has moved to another path: the packets in flight count as lost, and the RTT estimates restart.
     ///
     /// Source: RFC 9000 §9.4
     ///
-    /// Differs: the controller is not a new one; persistent congestion brings it to its least window.
+    /// Differs: the controller is kept instead of replaced; persistent congestion reduces it to its minimum window.
     pub fn on_moved(&mut self, now: Time) {
         self.rtt = RttEstimator::default();
         self.timeouts = Timeouts::of(&self.rtt, Duration::ZERO);
@@ -327,20 +330,20 @@ impl Ledger {
         self.refresh(now);
     }
 
-    /// The transport will say nothing more about the packets in flight: they leave the books, neither acknowledged nor
+    /// The transport will not report the outcome of the packets in flight: they are removed, neither acknowledged nor
     /// lost.
     pub fn on_forgotten(&mut self) {
         let Ledger { packets, inflight, .. } = self;
         packets.forsake(|entry| *inflight -= entry.bytes());
     }
 
-    /// The sender's own radio reported a subframe.
+    /// The radio of the sender's device reported a subframe.
     pub fn on_radio(&mut self, now: Time, report: &RadioReport) {
         self.controller.on_radio(report);
         self.refresh(now);
     }
 
-    /// What the sender's own device knows about its flows.
+    /// The sender's device reported its knowledge of its flows.
     pub fn on_device(&mut self, now: Time, flows: &DeviceFlows) {
         self.controller.on_device(now, flows);
         self.refresh(now);
@@ -351,12 +354,12 @@ impl Ledger {
         &*self.controller
     }
 
-    /// The controller's last control.
+    /// The controller's current control.
     pub fn control(&self) -> Control {
         self.control
     }
 
-    /// What last kept a packet from leaving.
+    /// The reason why a packet was last kept from leaving.
     pub fn blocked(&self) -> Blocked {
         self.blocked
     }
@@ -371,33 +374,33 @@ impl Ledger {
         self.first_sample.map(|_| self.rtt.get())
     }
 
-    /// Bytes delivered so far.
+    /// Bytes delivered since the start of the flow.
     pub fn delivered(&self) -> Bytes {
         self.rate.delivered()
     }
 
-    /// Packets and bytes so far.
+    /// Numbers of packets and bytes since the start of the flow.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Sending credit that a late driver lost; see [`Pacer::forfeited`].
+    /// Sending credit forfeited because the driver was late; see [`Pacer::forfeited`].
     pub fn forfeited(&self) -> Bytes {
         self.pacer.forfeited()
     }
 
-    /// Adds the names and values of the controller.
+    /// Appends the names and values of the controller.
     pub fn inspect(&self, out: &mut Inspect) {
         self.controller.inspect(out);
     }
 
-    /// Our number of the packet called `name`.
+    /// The ledger's number of the packet with the transport's number `name`.
     fn number(&self, name: u64) -> Option<u64> {
         let index = self.names.binary_search(&name).ok()?;
         Some(self.packets.base() + index as u64)
     }
 
-    /// Collects what is newly acknowledged in `self.acked_packets`. Returns its bytes.
+    /// Moves the newly acknowledged packets to `self.acked_packets`. Returns their total size.
     fn acknowledge(&mut self, now: Time) -> Bytes {
         let mut bytes = Bytes::ZERO;
         self.acked_packets.clear();
@@ -418,7 +421,7 @@ impl Ledger {
         bytes
     }
 
-    /// Collects what is newly lost in `self.lost_packets`. Returns its bytes.
+    /// Moves the newly lost packets to `self.lost_packets`. Returns their total size.
     fn lose(&mut self) -> Bytes {
         let mut bytes = Bytes::ZERO;
         self.lost_packets.clear();
@@ -435,7 +438,7 @@ impl Ledger {
         bytes
     }
 
-    /// Everything outstanding is lost.
+    /// Declares everything outstanding lost.
     fn lose_all(&mut self, now: Time) {
         let prior_inflight = self.inflight;
         let mut bytes = Bytes::ZERO;
@@ -468,12 +471,12 @@ impl Ledger {
         });
     }
 
-    /// Takes an RTT sample if `newest` is the highest packet acknowledged so far.
+    /// Updates the RTT only if `newest` is the highest packet acknowledged so far.
     ///
     /// Source: RFC 9002 §5.1
     ///
-    /// Chosen: a transport is asked for an ACK of every packet, or of every millisecond, so that no delay of the ACK
-    /// is taken off.
+    /// Chosen: transports are configured to acknowledge every packet or every millisecond, so no ACK delay is
+    /// subtracted.
     fn sample_rtt(&mut self, now: Time, newest: &SentPacket) -> Option<Duration> {
         if self.largest_acked.is_some_and(|largest| newest.number < largest) {
             return None;

@@ -1,5 +1,5 @@
-//! Assigns the bytes of an application to the packets of a [`Sender`]: which bytes go into the next packet, and how
-//! many more the application may hand over.
+//! Assigns the bytes of an application to the packets of a [`Sender`]: the bytes of the next packet, and the number of
+//! bytes that the application may still write.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,8 +9,8 @@ use airpace_core::{Bytes, Time};
 use crate::endpoint::spans::Spans;
 use crate::endpoint::{Backlog, Sender, Settled, Transmit};
 
-/// Which bytes of an application's stream are on which packets, for a transport that carries them. The outbox knows
-/// bytes by their offset in the stream; the transport keeps the bytes themselves.
+/// Maps the bytes of an application's stream to packets, for a transport that carries them. The outbox identifies bytes
+/// by their offset in the stream; the transport stores the bytes themselves.
 ///
 /// ```text
 /// application ── hand_over ──▶ Outbox ── poll_transmit: number, offsets ──▶ path
@@ -19,33 +19,34 @@ use crate::endpoint::{Backlog, Sender, Settled, Transmit};
 /// ```
 ///
 /// The sender is made with [`Backlog::NOTHING_CARRIED`] and belongs to one outbox. The transport
-/// 1. reports events to the sender ([`Sender::on_ack`], [`Sender::on_timeout`], …), or hands over bytes,
+/// 1. reports events to the sender ([`Sender::on_ack`], [`Sender::on_timeout`], …), or reports bytes that the
+///    application wrote,
 /// 2. drains [`Outbox::poll_transmit`] until `None`, instead of [`Sender::poll_transmit`],
 /// 3. drops the bytes below [`Outbox::arrived`], and asks [`Outbox::poll_room`],
 /// 4. waits until [`Sender::next`].
 ///
-/// A packet carries the bytes of one interval, and lost bytes come before new ones. After a spurious loss, bytes that
-/// have arrived are not sent again, even if some packets that carried them count as lost. An interval that is sent
-/// again may be divided differently. At the far end, it may overlap older intervals, begin where an older one begins,
-/// and be shorter or longer.
+/// A packet carries the bytes of one interval, and lost bytes are sent before new ones. After a spurious loss, bytes
+/// that have arrived are not retransmitted, even if some packets that carried them count as lost. A retransmitted
+/// interval may be divided differently. At the receiver, it may overlap older intervals, start where an older one
+/// starts, and be shorter or longer.
 #[derive(Debug)]
 pub struct Outbox {
     most: Bytes,
     overhead: Bytes,
-    /// End of what the application has handed over.
+    /// End of the data that the application has written.
     handed: u64,
-    /// Everything from this offset on was never sent.
+    /// No byte from this offset on was ever sent.
     fresh: u64,
     /// Everything below this offset has arrived.
     arrived: u64,
     /// The parts above `arrived` that have arrived. There are gaps between them.
     arrived_above: Spans,
-    /// The parts that must be sent again.
+    /// The parts that must be retransmitted.
     again: Spans,
     /// The bytes of each packet, from the number `base` on.
     packets: VecDeque<Carried>,
     base: u64,
-    /// Whether the application is waiting for room.
+    /// Whether the application is waiting for space.
     waits_for_room: bool,
 }
 
@@ -59,15 +60,15 @@ struct Carried {
 }
 
 impl Outbox {
-    /// The part of the bound that must be free before a waiting application is told of room, as a divisor.
+    /// Divisor of the bound: the application is notified once this part of the bound is free.
     ///
     /// Chosen: a third, as Linux does for its sockets, so that the application does not wake for every packet.
     const WORTH_WAKING: u64 = 3;
 
     /// An outbox without any bytes yet.
     ///
-    /// `most` is the bound: how many bytes are held at once. `overhead` is what a packet takes on the wire besides
-    /// the bytes that it carries. It is less than [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
+    /// `most`: maximum number of bytes held at once. `overhead`: bytes of a packet on the wire besides its data; less
+    /// than [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
     pub fn new(most: Bytes, overhead: Bytes) -> Outbox {
         Outbox {
             most,
@@ -83,31 +84,31 @@ impl Outbox {
         }
     }
 
-    /// Bytes that are held: all from the oldest that has not arrived to the newest that was handed over. A transport
-    /// must keep this many bytes. At most this many wait at the far end for a missing one.
+    /// Number of bytes held: all from the oldest that has not arrived to the newest that was written. A transport must
+    /// store this many bytes. At most this many wait at the receiver for a missing one.
     pub fn held(&self) -> Bytes {
         Bytes(self.handed - self.arrived)
     }
 
-    /// Bytes that the application may hand over now.
+    /// Number of bytes that the application may write now.
     pub fn room(&self) -> Bytes {
         self.most - self.held()
     }
 
-    /// Changes the bound. If more bytes are held than a lower bound allows, they stay. There is no room until enough
+    /// Changes the bound. If more bytes are held than a lower bound permits, they stay. There is no space until enough
     /// of them have arrived.
     pub fn set_most(&mut self, most: Bytes) {
         self.most = most;
     }
 
-    /// Changes what a packet takes besides the bytes that it carries, from the next packet on. It stays less than
+    /// Changes the bytes of a packet besides its data, from the next packet on. They remain less than
     /// [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
     pub fn set_overhead(&mut self, overhead: Bytes) {
         self.overhead = overhead;
     }
 
-    /// The application hands over `bytes`, the next bytes of its stream. Returns how many of them are taken; the
-    /// first ones are. If fewer than all are taken, [`Outbox::poll_room`] later reports room.
+    /// The application writes `bytes`, the next bytes of its stream. Returns the number of bytes accepted, counted from
+    /// the first. If not all are accepted, [`Outbox::poll_room`] later reports space.
     #[must_use = "the application keeps what is not taken"]
     pub fn hand_over(&mut self, bytes: Bytes) -> Bytes {
         let taken = bytes.min(self.room());
@@ -116,8 +117,8 @@ impl Outbox {
         taken
     }
 
-    /// How much room there is. It is reported once to an application that could not hand over all its bytes, as soon
-    /// as a third of the bound is free. Otherwise `None`.
+    /// The free space. It is reported once to an application that could not write all its bytes, as soon as a third of
+    /// the bound is free. Otherwise `None`.
     pub fn poll_room(&mut self) -> Option<Bytes> {
         let is_worth_it = self.room().0 >= self.most.0.div_ceil(Outbox::WORTH_WAKING);
         let tells = self.waits_for_room && is_worth_it && self.room() > Bytes::ZERO;
@@ -125,26 +126,26 @@ impl Outbox {
         tells.then(|| self.room())
     }
 
-    /// Everything in the stream below this offset has arrived, and will not be sent again.
+    /// Everything in the stream below this offset has arrived, and will not be retransmitted.
     pub fn arrived(&self) -> u64 {
         self.arrived
     }
 
-    /// Bytes that were handed over and have not left yet, or must leave again.
+    /// Number of bytes that were written and have not been sent yet, or must be retransmitted.
     pub fn unsent(&self) -> Bytes {
         Bytes(self.handed - self.fresh + self.again.count())
     }
 
-    /// Whether all that was handed over has arrived.
+    /// Whether all written bytes have arrived.
     pub fn is_empty(&self) -> bool {
         self.held() == Bytes::ZERO
     }
 
-    /// The next packet to put on the path at `now`, and the offsets of the bytes that it carries. Call this until
-    /// `None` after every call of the sender and every [`Outbox::hand_over`]. It first takes in the sender's reports
+    /// The next packet to send at `now`, and the offsets of the bytes that it carries. Call this until it returns
+    /// `None` after every call of the sender and every [`Outbox::hand_over`]. It first processes the sender's reports
     /// about older packets.
     ///
-    /// The bytes plus the overhead are the size of the packet. Only a copy may carry less, or nothing at all: some of
+    /// The packet's size is that of the bytes plus the overhead. Only a copy may carry fewer bytes, or none: some of
     /// its bytes may have arrived since. It is sent nevertheless, to provoke an ACK.
     pub fn poll_transmit(&mut self, sender: &mut Sender, now: Time) -> Option<(Transmit, Range<u64>)> {
         self.settle(sender);
@@ -161,7 +162,7 @@ impl Outbox {
         Some((transmit, carried.start..carried.end))
     }
 
-    /// Takes in the sender's reports about packets.
+    /// Processes the sender's reports about packets.
     fn settle(&mut self, sender: &mut Sender) {
         while let Some(settled) = sender.poll_settled() {
             match settled {
@@ -174,7 +175,7 @@ impl Outbox {
         self.base = self.base.max(sender.remembered_from());
     }
 
-    /// What must be sent: the next packet, and everything after it.
+    /// The data to send: the next packet, and everything after it.
     fn backlog(&self) -> Backlog {
         let fresh = self.handed - self.fresh;
         let next = self.again.first().map_or(fresh, |lost| lost.end - lost.start);

@@ -8,13 +8,13 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// The most intervals held.
+    /// Maximum number of intervals.
     pub const CAPACITY: usize = 8;
 
-    /// No interval.
+    /// An empty set of intervals.
     pub const EMPTY: Ranges = Ranges { len: 0, ranges: [(0, 0); Ranges::CAPACITY] };
 
-    /// Adds an interval older than those held. Returns whether there was room.
+    /// Adds an interval below all intervals in the set. Returns whether there was space for it.
     pub fn push(&mut self, lowest: u64, highest: u64) -> bool {
         let Some(slot) = self.ranges.get_mut(usize::from(self.len)) else { return false };
         *slot = (lowest, highest);
@@ -36,7 +36,7 @@ impl Ranges {
             && ranges.windows(2).all(|pair| pair[1].1.saturating_add(1) < pair[0].0)
     }
 
-    /// Calls `visit(lowest, highest)` by rising number, for every interval of numbers in `self` that are not in
+    /// Calls `visit(lowest, highest)` in ascending order, for every interval of numbers in `self` that are not in
     /// `known`. Both must be well formed.
     pub(super) fn each_beyond(&self, known: &Ranges, mut visit: impl FnMut(u64, u64)) {
         let mut known = known.as_slice().iter().rev().copied().peekable();

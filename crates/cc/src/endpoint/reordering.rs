@@ -1,4 +1,4 @@
-//! How much reordering a path has, and so when a packet that others overtook counts as lost.
+//! Measures the reordering of a path, and thereby decides when a packet that others overtook counts as lost.
 //!
 //! ```text
 //!  in order so far      lost: a packet three numbers higher was acknowledged, or 9/8 of the RTT have passed
@@ -6,8 +6,8 @@
 //!                       window: a quarter of the least RTT, a quarter more after each round with a loss that was none
 //! ```
 //!
-//! Each packet has its own number, so the acknowledgement of a packet that was declared lost shows without doubt that the
-//! loss was none. It takes the place of TCP's DSACK.
+//! Each packet has its own number, so the acknowledgement of a packet that was declared lost proves that the loss was
+//! spurious. It replaces TCP's DSACK.
 //!
 //! Source: RFC 8985 §6.2; RFC 9002 §6.1.1, §6.1.2 (which let implementations adapt both thresholds)
 
@@ -16,48 +16,48 @@ use std::time::Duration;
 use crate::controller::Rtt;
 use crate::endpoint::rtt::{GRANULARITY, RttEstimator};
 
-/// In order, a packet is lost when a packet with a number higher by this was acknowledged.
+/// Packet threshold without reordering: a packet is lost when a packet with a number higher by this was acknowledged.
 ///
 /// Source: RFC 9002 §6.1.1 (`kPacketThreshold`)
 const PACKET_THRESHOLD: u64 = 3;
 
-/// The window grows by the least RTT divided by this.
+/// Divisor of the minimum RTT that gives the step by which the reordering window grows.
 ///
 /// Source: RFC 8985 §6.2 step 4
 const STEPS_PER_RTT: u32 = 4;
 
-/// After this many recoveries without a loss that was none, the window is as short as at first.
+/// Number of recoveries without a spurious loss after which the window returns to its initial length.
 ///
 /// Source: RFC 8985 §6.2 step 4 (`RACK.reo_wnd_persist`)
 const PERSISTENT_RECOVERIES: u32 = 16;
 
-/// What is known of a path's reordering.
+/// The observed reordering of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reordering {
     /// Whether a packet ever arrived behind a later one.
     is_seen: bool,
-    /// The window in steps beyond the first.
+    /// Length of the window in steps beyond the first.
     more_steps: u32,
-    /// Recoveries until it is as short as at first.
+    /// Number of recoveries until the window returns to its initial length.
     recoveries_left: u32,
     /// The window grows again when a packet of at least this number is acknowledged.
     round_end: u64,
-    /// The end of the recovery that is in progress.
+    /// The end of the current recovery.
     recovery_end: Option<u64>,
 }
 
-/// When packets count as lost.
+/// Conditions under which packets count as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// If a packet with a number higher by this was acknowledged.
+    /// Packet threshold: a packet with a number higher by this was acknowledged.
     pub packets: u64,
-    /// If this time has passed since it left, and a later packet was acknowledged.
+    /// Time threshold: this time has passed since the departure, and a later packet was acknowledged.
     pub delay: Duration,
 }
 
 impl Reordering {
-    /// An ACK of new packets. `is_overtaken`: one of them is older than the newest that was known to have arrived.
-    /// `is_spurious`: one of them had been declared lost. `largest`: the newest that has arrived.
+    /// Processes an ACK of new packets. `is_overtaken`: one of them is older than the newest that was known to have
+    /// arrived. `is_spurious`: one of them had been declared lost. `largest`: the newest that has arrived.
     pub fn on_ack(&mut self, is_overtaken: bool, is_spurious: bool, largest: u64, next_number: u64) {
         if let Some(end) = self.recovery_end
             && largest >= end
@@ -76,12 +76,12 @@ impl Reordering {
         }
     }
 
-    /// Packets were declared lost.
+    /// Records that packets were declared lost.
     pub fn on_loss(&mut self, next_number: u64) {
         self.recovery_end.get_or_insert(next_number);
     }
 
-    /// When packets count as lost now.
+    /// The current conditions under which packets count as lost.
     pub fn bounds(&self, rtt: &RttEstimator) -> Bounds {
         if !self.is_seen {
             return Bounds { packets: PACKET_THRESHOLD, delay: rtt.loss_delay() };

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::controller::Rtt;
 
-/// The shortest time that timers can resolve.
+/// Timer granularity.
 ///
 /// Source: RFC 9002 §6.1.2 (`kGranularity`)
 pub const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// The RTT that is assumed before the first sample.
+/// RTT assumed before the first sample.
 ///
 /// Source: RFC 9002 §6.2.2 (`kInitialRtt`)
 const INITIAL: Duration = Duration::from_millis(333);
@@ -23,7 +23,8 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes in a sample; `ack_delay` is how long the receiver delayed the ACK on purpose.
+    /// Updates the estimates with one sample. `ack_delay` is the time for which the receiver delayed the ACK on
+    /// purpose.
     ///
     /// Source: RFC 9002 §5.3
     pub fn update(&mut self, latest: Duration, ack_delay: Duration) {
@@ -35,7 +36,7 @@ impl RttEstimator {
         rtt.latest = Some(latest);
         rtt.min = rtt.min.min(latest);
         let adjusted = if latest >= rtt.min + ack_delay { latest - ack_delay } else { latest };
-        // In nanoseconds: `Duration` divides seconds and nanoseconds separately, which is several times slower.
+        // Compute in nanoseconds: `Duration` divides seconds and nanoseconds separately, which is several times slower.
         let [variation, smoothed, adjusted] = [rtt.variation, rtt.smoothed, adjusted].map(nanos);
         let variation = (variation * 3 + smoothed.abs_diff(adjusted)) / 4; // RFC 9002 §5.3: gain 1/4
         let smoothed = (smoothed * 7 + adjusted) / 8; // RFC 9002 §5.3: gain 1/8
@@ -43,7 +44,7 @@ impl RttEstimator {
         rtt.smoothed = Duration::from_nanos(smoothed);
     }
 
-    /// The round-trip times. Before the first sample, all of them are the initial guess.
+    /// The RTT estimates. Before the first sample, they are derived from the initial guess.
     pub fn get(&self) -> Rtt {
         self.sampled.unwrap_or(Rtt {
             latest: None,
@@ -53,7 +54,7 @@ impl RttEstimator {
         })
     }
 
-    /// How long to wait for an ACK before a probe is sent, without back-off.
+    /// Time without an ACK after which a probe is sent, without back-off.
     ///
     /// Source: RFC 9002 §6.2.1
     pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
@@ -62,7 +63,7 @@ impl RttEstimator {
         Duration::from_nanos(nanos(rtt.smoothed) + spread) + max_ack_delay
     }
 
-    /// How long after its sending a packet counts as lost, once a later one was acknowledged.
+    /// Time after which an unacknowledged packet counts as lost if a later packet was acknowledged.
     ///
     /// Source: RFC 9002 §6.1.2 (`kTimeThreshold` 9/8)
     pub fn loss_delay(&self) -> Duration {
@@ -72,7 +73,7 @@ impl RttEstimator {
     }
 }
 
-/// The nanoseconds of `span`; a round-trip time has less than 2⁶⁰ of them.
+/// The span in nanoseconds. It fits: RTTs are below 2⁶⁰ ns.
 fn nanos(span: Duration) -> u64 {
     span.as_nanos() as u64
 }

@@ -1,4 +1,4 @@
-//! The sending end: it asks the controller what to send, does so, and reports to the controller what the ACKs show.
+//! The sending endpoint: it sends as the controller permits, and passes ACKs and losses to the controller.
 
 pub(super) mod recovery;
 
@@ -20,7 +20,7 @@ use crate::endpoint::{
 use crate::pacer::Pacer;
 use crate::registry::DeviceFlows;
 
-/// The sending end of one flow.
+/// The sending endpoint of one flow.
 pub struct Sender {
     config: SenderConfig,
     controller: Box<dyn Controller>,
@@ -34,23 +34,24 @@ pub struct Sender {
     reordering: Reordering,
     inflight: Bytes,
     rtt: RttEstimator,
-    /// The timeouts computed by `rtt`. They are read far more often than they change.
+    /// The timeouts computed by `rtt`, stored because they are read far more often than they change.
     timeouts: Timeouts,
     rate: DeliveryRate,
     largest_acked: Option<u64>,
-    /// The ranges of the last ACK: what they acknowledge is already known.
+    /// The ranges of the last ACK. The packets in them are already recorded as acknowledged.
     known: Ranges,
     newest_ack: Option<u64>,
-    /// The ECN mark of its packets when they leave.
+    /// The ECN field of outgoing packets.
     ecn: Ecn,
-    /// Packets reported as marked so far.
+    /// Number of packets reported as marked up to now.
     ce: u64,
-    /// The window of the receiver's newest ACK.
+    /// The receive window of the newest ACK.
     advertised: Option<Bytes>,
 
     loss_time: Option<Time>,
     last_sent: Time,
-    /// Since when no ACK has come although packets were outstanding.
+    /// The time of the last newly acknowledged packet, or of the first packet sent after the flow had nothing in
+    /// flight.
     silent_since: Time,
     first_sample: Option<Time>,
     probes: u32,
@@ -58,19 +59,19 @@ pub struct Sender {
 
     delivered_packets: u64,
     spurious_losses: u64,
-    /// What a driver that carries bytes has not read yet; empty for all other drivers.
+    /// Outcomes that a driver with [`Backlog::Carried`] has not read yet; empty for all other drivers.
     settled: VecDeque<Settled>,
-    /// Scratch space, kept to reuse its memory.
+    /// Buffers, kept to reuse their memory.
     acked: Vec<SentPacket>,
     lost: Vec<SentPacket>,
 }
 
-/// What last stopped the sender from sending.
+/// The reason why the sender last stopped sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
     Application,
     Window,
-    /// The receiver's window is full, but the congestion window is not.
+    /// The receive window is full, but the congestion window is not.
     Receiver,
     Pacing(Time),
     Memory,
@@ -118,7 +119,8 @@ impl Sender {
         }
     }
 
-    /// The next packet to put on the path at `now`. Call this until `None` after every other call.
+    /// The next packet to send at `now`. Drivers call it repeatedly until it returns `None`, after every call of
+    /// another method.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if self.closed {
             return None;
@@ -153,7 +155,7 @@ impl Sender {
         }
         if self.advertised.is_some_and(|advertised| self.inflight + bytes > advertised.max(self.config.mss)) {
             // Source: RFC 9293 §3.8.6.1
-            // Differs: one packet may always be outstanding. It replaces TCP's probes of a closed window.
+            // Differs: one packet may always be outstanding. It replaces TCP's zero-window probes.
             self.blocked = Blocked::Receiver;
             return None;
         }
@@ -164,10 +166,10 @@ impl Sender {
         Some(self.transmit(now, bytes, None))
     }
 
-    /// An acknowledgement arrived.
+    /// Processes an acknowledgement.
     ///
     /// # Errors
-    /// It acknowledges packets that were never sent, or is malformed. Nothing has changed then.
+    /// The ACK acknowledges packets that were never sent, or is malformed. The state is unchanged then.
     pub fn on_ack(&mut self, now: Time, frame: &AckFrame) -> Result<Outcome, AckError> {
         self.check(frame)?;
         let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);
@@ -202,7 +204,7 @@ impl Sender {
         self.silent_since = now;
         let lost = self.detect_losses(now);
         let lost = self.report_losses(now, prior_inflight, lost);
-        // Marks are counted over the connection's life, so an overtaken ACK has no new ones.
+        // Marks are counted over the connection's life, so an overtaken ACK contains no new ones.
         let ce = frame.ce.saturating_sub(self.ce);
         self.ce += ce;
         self.rate.on_marked(ce);
@@ -219,7 +221,7 @@ impl Sender {
             rate,
             cwnd_limited: self.blocked == Blocked::Window,
             ce,
-            // The feedback of an overtaken ACK is older than what is already known.
+            // The feedback of an overtaken ACK is older than that of a newer ACK already processed.
             feedback: if is_newest_ack { frame.feedback.as_bytes() } else { &[] },
         });
         self.packets.forget(now);
@@ -236,39 +238,41 @@ impl Sender {
         Ok(Outcome { acked: Some(acked), lost })
     }
 
-    /// Puts another controller in charge at `now`. It takes over what is in flight, and is told of those packets' fate
-    /// although it was not told that they left. Round-trip times and delivery rates go on.
+    /// Replaces the controller at `now`. Packets in flight stay in flight. The new controller receives their ACKs and
+    /// losses, although it received no [`Controller::on_sent`] for them. RTT and delivery-rate estimators keep their
+    /// state.
     pub fn set_controller(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.ecn = if controller.is_ecn_capable() { Ecn::Ect } else { Ecn::NotEct };
         self.controller = controller;
         self.refresh(now);
     }
 
-    /// What the controller uses besides packets and ACKs.
+    /// Inputs that the controller uses besides packets and ACKs.
     pub fn sees(&self) -> Sees {
         self.controller.sees()
     }
 
-    /// Bytes that the controller would put on a packet now.
+    /// Header bytes that the controller would put on a packet sent now.
     pub fn header(&self) -> Rider {
         self.controller.header()
     }
 
-    /// The client's request arrived, with these bytes of the receiver half ([`Acker::request`]).
+    /// The client's request arrived, with these feedback bytes of the scheme's receiver ([`Acker::request`]).
     ///
     /// [`Acker::request`]: crate::endpoint::Acker::request
     pub fn on_request(&mut self, now: Time, feedback: &[u8]) {
         self.hear(now, feedback);
     }
 
-    /// The instant that [`Sender::next`] returned has come. A call at another time does no harm.
+    /// Processes the timers that are due: the time returned by [`Sender::next`] has been reached. Calls at other times
+    /// do no harm.
     pub fn on_timeout(&mut self, now: Time) -> Outcome {
         if self.closed {
             return Outcome::default();
         }
         let due = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
         let mut lost = None;
-        // Most wake-ups are for the pacer and do not concern the controller.
+        // Most timeouts are pacing timeouts, which do not concern the controller.
         let mut is_news = true;
         if due(self.silence_deadline()) {
             let prior_inflight = self.inflight;
@@ -297,7 +301,7 @@ impl Sender {
         Outcome { acked: None, lost }
     }
 
-    /// When to call [`Sender::on_timeout`] and [`Sender::poll_transmit`] if nothing happens earlier.
+    /// The time of the next call of [`Sender::on_timeout`] and [`Sender::poll_transmit`] if no event occurs earlier.
     pub fn next(&self) -> Option<Time> {
         if self.closed {
             return None;
@@ -313,66 +317,66 @@ impl Sender {
         (earliest < Time::NEVER).then_some(earliest)
     }
 
-    /// What happened to a packet, in the order in which it was detected. Drain it until `None` after
-    /// [`Sender::on_ack`] and [`Sender::on_timeout`], and then set with [`Sender::set_backlog`] what must be sent
-    /// now. It has reports only if the backlog is [`Backlog::Carried`].
+    /// The outcomes of packets, in the order in which they were detected. After [`Sender::on_ack`] and
+    /// [`Sender::on_timeout`], call it until it returns `None`, and then call [`Sender::set_backlog`] with the data to
+    /// send now. It returns outcomes only if the backlog is [`Backlog::Carried`].
     pub fn poll_settled(&mut self) -> Option<Settled> {
         self.settled.pop_front()
     }
 
-    /// Once [`Sender::poll_settled`] is drained, nothing more will be reported about numbers below this one. A driver
-    /// may forget what those packets carried.
+    /// The lowest packet number that may still be reported. Once [`Sender::poll_settled`] returns `None`, no outcome of
+    /// a lower number will follow, and a driver may forget what those packets carried.
     pub fn remembered_from(&self) -> u64 {
         self.packets.base()
     }
 
-    /// The application has `bytes` more to send. This is for a backlog of [`Backlog::Limited`].
+    /// Adds `bytes` that the application wants to send, for a backlog of [`Backlog::Limited`].
     pub fn offer(&mut self, bytes: Bytes) {
         if let Backlog::Limited(left) = &mut self.backlog {
             *left += bytes;
         }
     }
 
-    /// Sets what there is to send, and replaces the value before.
+    /// Replaces the backlog.
     pub fn set_backlog(&mut self, backlog: Backlog) {
         self.backlog = backlog;
     }
 
-    /// The flow is over: nothing more is sent, not even lost bytes. ACKs are still processed.
+    /// Closes the flow: nothing more is sent, not even lost bytes. ACKs are still processed.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
-    /// The sender's own radio reported a subframe.
+    /// The radio of the sender's device reported a subframe.
     pub fn on_radio(&mut self, now: Time, report: &RadioReport) {
         self.controller.on_radio(report);
         self.refresh(now);
     }
 
-    /// What the sender's own device knows about its flows.
+    /// The sender's device reported its knowledge of its flows.
     pub fn on_device(&mut self, now: Time, flows: &DeviceFlows) {
         self.controller.on_device(now, flows);
         self.refresh(now);
     }
 
-    /// What only a simulator can know.
+    /// A simulator reported the ground truth of the path.
     pub fn on_truth(&mut self, truth: &Truth) {
         self.controller.on_truth(truth);
         self.refresh(truth.now);
     }
 
-    /// The number of packets that must have left by `now`, as only a simulator can know.
+    /// The number of packets that must have left by `now`, computed by a simulator.
     pub fn on_due(&mut self, now: Time, packets: u64) {
         self.controller.on_due(packets);
         self.refresh(now);
     }
 
-    /// The controller's last control.
+    /// The controller's current control.
     pub fn control(&self) -> Control {
         self.control
     }
 
-    /// The most bytes that the receiver allows outstanding; `None` for no limit.
+    /// Maximum number of outstanding bytes that the receiver permits; `None` for no limit.
     pub fn advertised(&self) -> Option<Bytes> {
         self.advertised
     }
@@ -382,42 +386,42 @@ impl Sender {
         self.inflight
     }
 
-    /// What the application still has to send.
+    /// The data that the application still has to send.
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// Round-trip times so far.
+    /// The current RTT estimates.
     pub fn rtt(&self) -> Rtt {
         self.rtt.get()
     }
 
-    /// Bytes delivered so far.
+    /// Bytes delivered since the start of the flow.
     pub fn delivered(&self) -> Bytes {
         self.rate.delivered()
     }
 
-    /// Packets delivered so far.
+    /// Packets delivered since the start of the flow.
     pub fn delivered_packets(&self) -> u64 {
         self.delivered_packets
     }
 
-    /// Packets declared lost whose ACK came later.
+    /// Number of packets that were declared lost and acknowledged later.
     pub fn spurious_losses(&self) -> u64 {
         self.spurious_losses
     }
 
-    /// Packets that are remembered: those in flight, and those lost not long ago.
+    /// Number of packets in memory: those in flight, and those lost recently.
     pub fn remembered(&self) -> usize {
         self.packets.len()
     }
 
-    /// Sending credit that a late driver lost; see [`Pacer::forfeited`].
+    /// Sending credit forfeited because the driver was late; see [`Pacer::forfeited`].
     pub fn forfeited(&self) -> Bytes {
         self.pacer.forfeited()
     }
 
-    /// Adds the names and values of the controller.
+    /// Appends the names and values of the controller.
     pub fn inspect(&self, out: &mut Inspect) {
         self.controller.inspect(out);
     }
@@ -440,7 +444,7 @@ impl Sender {
             _ => {}
         }
         let rate = self.rate.on_sent(now, bytes, self.inflight);
-        // No IP packet is longer than 64 KiB.
+        // An IP packet has at most 64 KiB, so its size fits.
         let entry = Entry {
             sent: now,
             bytes: bytes.0 as u32,
@@ -475,7 +479,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Collects the packets that `ranges` newly acknowledge in `self.acked`. Returns their bytes.
+    /// Moves the packets that `ranges` newly acknowledge to `self.acked`. Returns their total size.
     fn acknowledge(&mut self, now: Time, ranges: &Ranges) -> Bytes {
         let mut bytes = Bytes::ZERO;
         self.acked.clear();
@@ -499,7 +503,7 @@ impl Sender {
         bytes
     }
 
-    /// Takes an RTT sample only if the highest packet acknowledged so far is newly acknowledged.
+    /// Updates the RTT, only if the highest packet number acknowledged so far is newly acknowledged.
     ///
     /// Source: RFC 9002 §5.1
     fn sample_rtt(&mut self, now: Time, newest: &SentPacket, frame: &AckFrame) -> Option<Duration> {
@@ -515,7 +519,7 @@ impl Sender {
         Some(sample)
     }
 
-    /// The receiver half sent feedback without a new packet.
+    /// Passes feedback that arrived without a newly acknowledged packet to the controller.
     fn hear(&mut self, now: Time, feedback: &[u8]) {
         if !feedback.is_empty() {
             self.controller.on_feedback(now, feedback);

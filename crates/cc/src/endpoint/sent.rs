@@ -1,4 +1,4 @@
-//! The packets that the sender remembers: a queue indexed by number.
+//! The sender's records of sent packets: a queue indexed by number.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use crate::controller::SentPacket;
 use crate::delivery_rate::SendState;
 use crate::endpoint::reordering::Bounds;
 
-/// The most packets that are remembered. When it is full, nothing is sent until old ones are settled.
+/// Maximum number of records. When the queue is full, nothing is sent until old packets are settled.
 ///
 /// Chosen: 16 MB of memory, 300 ms at 10 Gbit/s.
 const MOST: usize = 1 << 18;
 
-/// How long a lost packet is remembered, so that a late ACK shows the loss to be spurious.
+/// Time for which the record of a lost packet is kept, so that a late ACK shows the loss to be spurious.
 ///
-/// Chosen: longer than a handover, or than a base station's queue takes to be delivered.
+/// Chosen: longer than a handover, and longer than a base station needs to deliver its queue.
 const REMEMBER_LOST: Duration = Duration::from_secs(3);
 
-/// What is remembered about one packet.
+/// The record of one packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub sent: Time,
     pub bytes: u32,
-    /// Whether it is a copy of data in flight, which need not be sent again if it is lost.
+    /// Whether it is a copy of data in flight, which needs no retransmission if it is lost.
     pub copy: bool,
     pub status: Status,
     pub rate: SendState,
 }
 
-/// What happened to a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Outstanding,
@@ -74,22 +74,22 @@ impl SentPackets {
         self.base + self.entries.len() as u64
     }
 
-    /// The number of the oldest remembered packet. If there is none, the number of the next one.
+    /// The number of the oldest record. Without records, the number of the next packet.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// How many packets are remembered.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no more packets can be remembered.
+    /// Whether no more records can be stored.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= MOST
     }
 
-    /// Remembers a packet that leaves.
+    /// Stores the record of a packet that leaves.
     pub fn push(&mut self, entry: Entry) -> u64 {
         self.entries.push_back(entry);
         self.next_number() - 1
@@ -116,8 +116,8 @@ impl SentPackets {
         }
     }
 
-    /// Settles the packets that ACKs up to `largest_acked` show to be lost, and visits each. Returns the instant at
-    /// which the next packet will be lost by its age, if nothing is acknowledged until then.
+    /// Settles the packets that ACKs up to `largest_acked` show to be lost, and visits each. Returns the time at which
+    /// the next packet will be lost by its age, if nothing is acknowledged until then.
     ///
     /// Source: RFC 9002 §6.1
     pub fn lose(
@@ -135,7 +135,7 @@ impl SentPackets {
             }
             let deadline = entry.sent + bounds.delay;
             if deadline > now && largest_acked - number < bounds.packets {
-                // Those after it left later, and fewer of higher number were acknowledged.
+                // The packets after it left later, and fewer packets with higher numbers were acknowledged.
                 return Some(deadline);
             }
             entry.status = Status::Lost;
@@ -155,7 +155,7 @@ impl SentPackets {
         }
     }
 
-    /// Visits the remembered packets that were settled as lost.
+    /// Visits the records of packets that were settled as lost.
     pub fn visit_lost(&self, mut visit: impl FnMut(u64, &Entry)) {
         for (number, entry) in (self.base..).zip(&self.entries) {
             if entry.status == Status::Lost {
@@ -176,7 +176,7 @@ impl SentPackets {
         }
     }
 
-    /// Settles everything outstanding without a verdict, and visits each packet.
+    /// Removes everything outstanding without an outcome, and visits each packet.
     pub fn forsake(&mut self, mut visit: impl FnMut(&Entry)) {
         for entry in self.entries.iter_mut().filter(|entry| entry.status == Status::Outstanding) {
             visit(entry);
@@ -184,7 +184,7 @@ impl SentPackets {
         }
     }
 
-    /// Forgets settled packets that are no longer needed.
+    /// Removes records that are no longer needed.
     pub fn forget(&mut self, now: Time) {
         while let Some(entry) = self.entries.front() {
             match entry.status {

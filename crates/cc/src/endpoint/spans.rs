@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A set of offsets, kept as intervals that are not empty and do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spans {
-    /// The end of each interval, by its start.
+    /// The exclusive end of each interval, keyed by its start.
     ends: BTreeMap<u64, u64>,
     count: u64,
 }
@@ -17,7 +17,7 @@ impl Spans {
         self.ends.first_key_value().map(|(&start, &end)| start..end)
     }
 
-    /// How many offsets are in the set.
+    /// Number of offsets in the set.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -28,7 +28,7 @@ impl Spans {
             return;
         }
         let (mut start, mut end) = (range.start, range.end);
-        // Every interval that overlaps or touches it becomes part of the new interval, from the highest down.
+        // Merge every interval that overlaps or touches the new one, from the highest down.
         while let Some((&other_start, &other_end)) = self.ends.range(..=end).next_back()
             && other_end >= start
         {

@@ -25,7 +25,7 @@ struct Fixed {
     events: std::sync::mpsc::Sender<Event>,
 }
 
-/// What was reported to a controller, in short.
+/// An event reported to a controller, in short form.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
     Acked {
@@ -109,7 +109,7 @@ impl Story {
         self.sender.on_ack(now, &frame).expect("a proper ACK")
     }
 
-    /// An ACK from a receiver that allows `packets` packets outstanding.
+    /// An ACK from a receiver that permits `packets` packets outstanding.
     fn ack_allowing(&mut self, now: Time, ranges: &[(u64, u64)], packets: Option<u64>) {
         let window = packets.map(|packets| Bytes(packets * MSS.0));
         let frame = AckFrame { window, ..frame(self.acks, ranges, &[]) };
@@ -261,7 +261,7 @@ fn an_outage_shown_by_an_ack_is_persistent_congestion() {
         story.send(ms(now));
     }
     story.told();
-    // PTO probes leave into an outage. The fourth packet after its start arrives.
+    // PTO probes are sent during an outage. The fourth packet after the start of the outage arrives.
     let mut now = ms(80);
     let mut newest = 5;
     while now < ms(800) {
@@ -435,7 +435,7 @@ fn a_receiver_that_waits_acknowledges_every_second_packet_or_after_a_while() {
     assert!(acker.poll_ack(ms(32)).is_some(), "a packet after a gap is acknowledged at once");
 }
 
-/// A receiver half that sends feedback every 20 ms, beginning with the first packet. The feedback is the count.
+/// A scheme's receiver that sends feedback every 20 ms, starting with the first packet. The feedback is the count.
 struct Ticking {
     due: Option<Time>,
     ticks: u8,
@@ -516,7 +516,7 @@ proptest! {
         }
     }
 
-    /// In whatever order packets arrive, the receiver knows exactly which it has.
+    /// For any order of arrivals, the receiver knows exactly which packets it has.
     #[test]
     fn a_receiver_knows_what_it_has(numbers in prop::collection::vec(0u64..60, 1..150)) {
         let mut acker = Acker::new(AckPolicy::default(), None);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use airpace_core::Time;
 
-/// Delays with an unknown clock offset, as differences from the first one. They are signed and do not wrap.
+/// Delays with an unknown clock offset, relative to the first one. They are signed and do not wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwrap {
     first_us: Option<u32>,
@@ -18,8 +18,8 @@ impl Unwrap {
     }
 }
 
-/// The delay of an empty path: the least delay of each of the last minutes. It can rise when the route becomes
-/// longer.
+/// The delay of an empty path: the minimum of the minimum delays of the last minutes. It can rise when the route
+/// becomes longer.
 ///
 /// Source: RFC 6817 §2.4.2 (`base_delays`, `update_base_delay`)
 #[derive(Clone, Debug)]
@@ -30,12 +30,12 @@ pub struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// A base delay over `minutes` minutes.
+    /// A base delay with a window of `minutes` minutes.
     pub fn new(minutes: usize) -> BaseDelay {
         BaseDelay { minutes_us: VecDeque::with_capacity(minutes), length: minutes, minute: 0 }
     }
 
-    /// Takes in a delay.
+    /// Adds a delay.
     pub fn update(&mut self, now: Time, delay_us: i64) {
         let minute = now.as_millis() / 60_000;
         match self.minutes_us.back_mut().filter(|_| minute == self.minute) {
@@ -50,13 +50,13 @@ impl BaseDelay {
         }
     }
 
-    /// The least; `None` before the first delay.
+    /// The base delay; `None` before the first delay.
     pub fn get_us(&self) -> Option<i64> {
         self.minutes_us.iter().copied().min()
     }
 }
 
-/// The current delay: the least of the last few, so that jitter and delayed ACKs do not affect it.
+/// The current delay: the minimum of the last few, so that jitter and delayed ACKs do not affect it.
 ///
 /// Source: RFC 6817 §2.4.2 (`current_delays`, `update_current_delay`, `FILTER`: the minimum)
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl CurrentDelay {
         CurrentDelay { delays_us: VecDeque::with_capacity(length), length }
     }
 
-    /// Takes in a delay.
+    /// Adds a delay.
     pub fn update(&mut self, delay_us: i64) {
         if self.delays_us.len() == self.length {
             self.delays_us.pop_front();
@@ -79,7 +79,7 @@ impl CurrentDelay {
         self.delays_us.push_back(delay_us);
     }
 
-    /// The least; `None` before the first delay.
+    /// The current delay; `None` before the first delay.
     pub fn get_us(&self) -> Option<i64> {
         self.delays_us.iter().copied().min()
     }
@@ -98,13 +98,13 @@ impl QueueingDelay {
         QueueingDelay { base: BaseDelay::new(minutes), current: CurrentDelay::new(length) }
     }
 
-    /// Takes in a delay.
+    /// Adds a delay.
     pub fn update(&mut self, now: Time, delay_us: i64) {
         self.base.update(now, delay_us);
         self.current.update(delay_us);
     }
 
-    /// How much longer the delay is than on an empty path; `None` before the first delay.
+    /// The delay beyond that of an empty path; `None` before the first delay.
     pub fn get_us(&self) -> Option<i64> {
         Some(self.current.get_us()? - self.base.get_us()?)
     }

@@ -1,7 +1,7 @@
-//! The receiver's half: it returns the one-way delay of each packet on the ACK.
+//! The receiver of LEDBAT: it returns the one-way delay of each packet on the ACK.
 //!
-//! All integers are big-endian and count microseconds modulo 2³², about 71 minutes. Only their differences are used,
-//! so neither the clocks' offset nor a wrap matters. A reader ignores bytes after those it knows.
+//! All integers are big-endian and count microseconds modulo 2³², about 71 minutes. Only their differences are used, so
+//! neither the clocks' offset nor a wrap matters. A reader ignores bytes after those that it knows.
 //!
 //! ```text
 //!  0      version, 1
@@ -17,16 +17,16 @@ use crate::controller::{Arrival, Inspect, Receiver};
 
 const VERSION: u8 = 1;
 
-/// The most delays on an ACK.
+/// Maximum number of delays on an ACK.
 const MOST: usize = 8;
 
-/// Bytes before the delays.
+/// Number of bytes before the delays.
 const HEAD: usize = 5;
 
 /// The delays of an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// The receiver's clock when the ACK left, in microseconds modulo 2³².
+    /// Departure time of the ACK by the receiver's clock, in microseconds modulo 2³².
     pub clock_us: u32,
     delays_us: [u32; MOST],
     count: usize,
@@ -38,7 +38,7 @@ impl Feedback {
         &self.delays_us[..self.count]
     }
 
-    /// Adds a delay. If there is no room, the oldest delay is removed.
+    /// Adds a delay. If there is no space, the oldest delay is removed.
     fn push(&mut self, delay_us: u32) {
         if self.count == MOST {
             self.delays_us.rotate_left(1);
@@ -48,7 +48,7 @@ impl Feedback {
         self.count += 1;
     }
 
-    /// The bytes.
+    /// Encodes the feedback.
     pub fn write(&self) -> Rider {
         let mut bytes = [0; HEAD + 4 * MOST];
         bytes[0] = VERSION;
@@ -59,7 +59,7 @@ impl Feedback {
         Rider::new(&bytes[..HEAD + 4 * self.count]).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are not feedback of this version.
+    /// Decodes feedback; `None` if the bytes are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         if *bytes.first()? != VERSION {
             return None;
@@ -77,7 +77,7 @@ fn word(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
-/// The receiver's half of LEDBAT.
+/// The receiver of LEDBAT.
 #[derive(Clone, Debug, Default)]
 pub struct DelayMeter {
     since_ack: Feedback,

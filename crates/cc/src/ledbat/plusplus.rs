@@ -1,5 +1,5 @@
-//! LEDBAT++: it is no faster than Reno at any RTT, and slows down in proportion to the excess delay. Now and then it
-//! is nearly silent for two RTTs, so that the base delay can be measured.
+//! LEDBAT++: it is no faster than Reno at any RTT, and slows down in proportion to the excess delay. From time to time
+//! it sends almost nothing for two RTTs, so that the base delay can be measured.
 //!
 //! ```text
 //!  slow start ──delay > ¾ target──▶ congestion avoidance ──2 RTTs, then every tenth of the time──▶ slowdown
@@ -7,7 +7,7 @@
 //!                                          └────────── slow start to the old window ◀──2 RTTs─────────┘
 //! ```
 //!
-//! It measures RTTs and needs no receiver half.
+//! It measures RTTs and needs no receiver part.
 //!
 //! Source: draft-irtf-iccrg-ledbat-plus-plus-01
 
@@ -21,28 +21,27 @@ use crate::window::Recovery;
 use super::delays::QueueingDelay;
 use super::{LEAST_WINDOW, Tuning};
 
-/// The gain is at least one divided by this.
+/// Maximum divisor of the gain.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.2
 const LEAST_GAIN_PARTS: f64 = 16.0;
 
-/// The first slow start ends at this part of the target delay.
+/// Fraction of the target delay at which the first slow start ends.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.1
 const SLOW_START_UNTIL: f64 = 0.75;
 
-/// How steeply the window falls when the delay exceeds the target.
+/// Slope of the window's decrease when the delay exceeds the target.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.3 (`Constant`)
 const DECREASE: f64 = 1.0;
 
-/// RTTs before the first slowdown, and RTTs of each slowdown with the least window.
+/// Number of RTTs before the first slowdown, and of each slowdown at the minimum window.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4
 const SLOWDOWN_RTTS: u32 = 2;
 
-/// After a slowdown, the flow sends without one for this many times its length. A slowdown therefore costs a tenth at
-/// most.
+/// Time between two slowdowns, in multiples of the first one's length. A slowdown therefore costs a tenth at most.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4
 const SLOWDOWN_EVERY: u32 = 9;
@@ -66,7 +65,7 @@ enum Phase {
     SlowStart,
     /// The usual phase, with the time of the next slowdown.
     Avoidance { slowdown: Time },
-    /// The window is the least one.
+    /// The window is the minimum.
     Slowdown { begun: Time, until: Time },
     /// Slow start back to the window before the slowdown.
     Return { begun: Time },

@@ -1,12 +1,12 @@
-//! libutp, the program that carries most of LEDBAT's traffic.
+//! libutp, the program that generates most LEDBAT traffic.
 //!
-//! Its slow start adds a packet per RTT, which is no faster than what follows, at two packets (3000 bytes) per RTT.
-//! The greater of both counts.
+//! Its slow start adds a packet per RTT, which is no faster than the subsequent growth of two packets (3000 bytes) per
+//! RTT. The higher growth is used.
 //!
 //! Source: libutp utp_internal.cpp
 //!
-//! Differs: the window is at least a packet; libutp's falls to ten bytes and then waits for its timeout, which makes
-//! it a packet again. Bytes are those of whole packets, not of their payload. Packets have one size.
+//! Differs: the window is at least a packet; libutp's window falls to ten bytes and then waits for its timeout, which
+//! sets it to a packet. Bytes are those of whole packets, not of their payload. All packets have one size.
 
 use std::time::Duration;
 
@@ -18,32 +18,32 @@ use super::Tuning;
 use super::delays::Unwrap;
 use super::feedback::{Feedback, micros};
 
-/// The most that a window grows per RTT, in bytes.
+/// Maximum growth of the window per RTT, in bytes.
 ///
 /// Source: libutp `MAX_CWND_INCREASE_BYTES_PER_RTT`
 const MOST_PER_RTT: f64 = 3000.0;
 
-/// Losses within this time count as one.
+/// Period within which several losses count as one.
 ///
 /// Source: libutp `MAX_WINDOW_DECAY`
 const DECAY_EVERY: Duration = Duration::from_millis(100);
 
-/// Slow start ends at this part of the target.
+/// Fraction of the target at which slow start ends.
 ///
 /// Source: libutp `apply_ccontrol`
 const SLOW_START_UNTIL: f64 = 0.9;
 
-/// A window that was not filled for this long does not grow.
+/// Time after which a window that was not filled stops growing.
 ///
 /// Source: libutp `apply_ccontrol`
 const UNFILLED: Duration = Duration::from_secs(1);
 
-/// The base delay of the other direction moves ours by no more than this at once.
+/// Maximum shift of this direction's base delay by a change of the other direction's.
 ///
 /// Source: libutp `utp_process_incoming`
 const MOST_SHIFT_US: i64 = 10_000;
 
-/// The controller. Windows are in whole bytes, and what an ACK adds is rounded down, as in libutp.
+/// The controller. Windows are in whole bytes, and the increment per ACK is rounded down, as in libutp.
 #[derive(Clone, Debug)]
 pub struct Utp {
     mss: Bytes,
@@ -82,7 +82,7 @@ impl Utp {
         }
     }
 
-    /// Takes in the delays of both directions.
+    /// Processes the delays of both directions.
     fn learn(&mut self, now: Time, feedback: &Feedback, delay_us: u32, rtt_us: i64) {
         let their_base = self.theirs.base_us();
         self.theirs.add(now, micros(now).wrapping_sub(feedback.clock_us));
@@ -111,7 +111,7 @@ impl Utp {
         if gain > 0.0 && now - self.filled > UNFILLED {
             gain = 0.0;
         }
-        // `as` rounds down, and makes a negative sum zero.
+        // The cast with `as` rounds down, and maps a negative sum to zero.
         let steered = (self.window as f64 + gain) as u64;
         if self.slow_start {
             let stepped = (self.window as f64 + window_factor * self.mss.0 as f64) as u64;
@@ -180,7 +180,7 @@ impl Controller for Utp {
 #[derive(Clone, Debug)]
 struct DelayHistory {
     unwrap: Unwrap,
-    /// The least delay of each minute, in a ring; empty before the first delay.
+    /// The minimum delay of each minute, in a ring; empty before the first delay.
     minutes_us: Vec<i64>,
     length: usize,
     minute: usize,
@@ -205,7 +205,7 @@ impl DelayHistory {
         }
     }
 
-    /// Takes in a delay, and returns it relative to the first one.
+    /// Adds a delay, and returns it relative to the first one.
     fn add(&mut self, now: Time, delay_us: u32) -> i64 {
         let delay_us = self.unwrap.relative_us(delay_us);
         if self.minutes_us.is_empty() {
@@ -241,7 +241,7 @@ impl DelayHistory {
     }
 }
 
-/// Detects a clock that runs so slowly that a full queue looks empty, by design or not.
+/// Detects a clock that runs so slowly that a full queue looks empty, intentionally or not.
 ///
 /// Source: libutp `clock_drift`
 #[derive(Clone, Copy, Debug, Default)]
@@ -256,7 +256,7 @@ struct Drift {
 
 impl Drift {
     const SPAN: Duration = Duration::from_secs(5);
-    /// Drifts less steep than this have no penalty.
+    /// Threshold of the drift below which there is no penalty.
     const BEARABLE_US: i64 = -200_000;
     const PENALTY_PARTS: i64 = 7;
 

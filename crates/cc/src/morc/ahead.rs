@@ -7,23 +7,23 @@
 //!                             └─ not empty, twice ─▶ Competing ── empty ─▶
 //! ```
 //!
-//! The text's trials ask which of two rates has the higher utility now. The round-trip time of now is the sum of all
-//! rates until now, so both have the same, and the trials learn nothing about it (`docs/papers/morc-departures.md`).
-//! The utility of the time ahead does depend on the rate. A queue q with a capacity C, into which a flow sends at r,
-//! is q + H·(r − C)/C after a time H. T is C while there is a queue, so u is greatest where the round-trip time is on
-//! target then:
+//! The paper's trials measure which of two rates has the higher utility at present. The present round-trip time depends
+//! on the sum of all rates up to now, so it is the same for both rates, and the trials provide no information about it
+//! (`docs/papers/morc-departures.md`). The utility a time H ahead does depend on the rate. If a flow sends at r into a
+//! queue q with capacity C, the queue is q + H·(r − C)/C after the time H. T is C while there is a queue, so u is
+//! maximal if the round-trip time is then on target:
 //!
 //! ```text
 //!  r = C · (1 + (target − q)/H),   C = the received rate
 //! ```
 //!
-//! No trial is needed for it. What the path loses by chance is sent in addition ([`losses`](super::losses)): it is the same at
-//! any rate, so it does not move the rate at which u is greatest.
+//! The rule needs no trial. The share of packets that the path loses at random is sent in addition
+//! ([`losses`](super::losses)): it is the same at any rate, so it does not shift the rate of maximal u.
 //!
 //! Source: MORC §3.1 Utility
 //!
-//! Differs: MORC §3.1 has Allegro's decision mode. With this rule, five flows have a Jain's index above 0.97 instead
-//! of 0.7, and a cell's queue is 40 ms long instead of 400.
+//! Differs: MORC §3.1 uses Allegro's decision mode. With this rule, five flows have a Jain's index above 0.97 instead
+//! of 0.7, and a cell's queue is 40 ms long instead of 400 ms.
 
 use std::time::Duration;
 
@@ -40,136 +40,139 @@ use crate::filter::{WindowedMax, WindowedMin};
 use crate::pcc::interval::Report;
 use crate::pcc::{Learner, PathView, Pcc, Role, Tag, Trial};
 
-/// Packets per round trip of the first interval.
+/// Number of packets per round trip in the first interval.
 ///
 /// Source: RFC 6928 §2
 const FIRST_PACKETS: f64 = 10.0;
 
-/// The fewest packets of an interval, and of a look.
+/// Minimum number of packets in an interval, and between two samples of the ACKs.
 ///
-/// Chosen: fewer packets give no rate.
+/// Chosen: fewer packets do not give a rate.
 const LEAST_PACKETS: f64 = 5.0;
 
-/// Doublings that may have begun without a report of the first of them.
+/// Maximum number of doublings that may start before the report of the first of them arrives.
 ///
-/// Chosen: as in the frame's own start. The report of an interval comes when the second interval after it ends.
+/// Chosen: as in PCC's own start. The report of an interval arrives when the second interval after it ends.
 const MOST_UNKNOWN: u32 = 2;
 
 /// The round-trip time by which the first packets are paced, before the first ACK.
 ///
-/// Differs: PCC spreads them over a round trip that it assumes. Short downloads then begin 50 ms later than those of
-/// every TCP.
+/// Differs: PCC spreads them over an assumed round trip. Short downloads then start 50 ms later than with any TCP.
 ///
 /// Source: Linux `tcp_update_pacing_rate`, which takes 1 ms while no round trip was measured (6.18, 2025)
 const BLIND_RTT: Duration = Duration::from_millis(1);
 
-/// A drain says something of other flows if this part of what it sent arrived. If less did, the link has become so slow
-/// that the flow fills the queue alone.
+/// Minimum ratio of arrived to sent data at which a failed drain indicates other flows. Below it, the link has become
+/// so slow that the flow fills the queue alone.
 ///
-/// Chosen: beside a rival that holds the queue, as much arrives as is sent; beside one that grows, a little less.
+/// Chosen: next to a rival that keeps the queue constant, as much arrives as is sent; next to one that grows, a little
+/// less.
 const FAIR_DRAIN: f64 = 0.75;
 
-/// Slow start ends if two intervals in a row arrived at less than this part of the rate at which they were sent.
+/// Slow start ends if the ratio of received to sent rate is below this value in two consecutive intervals.
 ///
-/// Chosen: as the bound of the text's avoidance here. One interval alone may be jitter.
+/// Chosen: the bound of the paper's avoidance. A single interval may be jitter.
 const SATURATED: f64 = 0.75;
 
-/// And if an interval lost more than this part.
+/// Slow start also ends if an interval has a higher loss rate than this.
 ///
 /// Source: MORC §3.1 pL (a tenth lost makes the utility zero)
 const START_LOSS: f64 = 0.1;
 
-/// A queue below this part of the target is empty for the rule.
+/// A queue below this fraction of the target counts as empty in the rule.
 ///
-/// Chosen: jitter of an empty cell is some 10 ms, a fourth of its target.
+/// Chosen: the jitter of an empty cell is about 10 ms, a fourth of its target.
 const EMPTY: f64 = 0.25;
 
-/// A single sample below this part of the target shows that the queue has been empty, and everyone's RTTmin is true.
+/// A single sample below this fraction of the target shows that the queue has been empty, so that RTTmin is correct for
+/// all flows.
 ///
-/// Chosen: half of the above. It bounds the error of RTTmin between flows to a tenth of the target.
+/// Chosen: half of [`EMPTY`]. It limits the differences of RTTmin between flows to a tenth of the target.
 const EMPTIED: f64 = 0.125;
 
-/// The same at least, in milliseconds.
+/// Minimum of that threshold, in milliseconds.
 ///
-/// Chosen: the time of two full packets at 10 Mbit/s.
+/// Chosen: the transmission time of two full packets at 10 Mbit/s.
 const LEAST_EMPTIED_MS: f64 = 2.0;
 
-/// The most by which the rule lowers or raises the rate at once, as a part of it.
+/// Maximum relative change of the rate per application of the rule.
 ///
-/// Chosen: a rise by a half per look doubles the rate per round trip, as slow start does. A fall by a half drains a
-/// queue in the time that it is long.
+/// Chosen: a rise by a half per sample doubles the rate per round trip, as in slow start. A fall by a half drains a
+/// queue in a time equal to its delay.
 const MOST_CHANGE: f64 = 0.5;
 
-/// By how much the gain grows with each look at an empty queue.
+/// Growth factor of the gain per sample with an empty queue.
 ///
-/// Chosen: twice per round trip.
+/// Chosen: a factor of two per round trip.
 const BOOST: f64 = std::f64::consts::SQRT_2;
 
-/// The greatest such growth.
+/// Maximum of that growth.
 ///
 /// Chosen: from a gain of 1 % to [`MOST_CHANGE`].
 const MOST_BOOST: f64 = 64.0;
 
-/// The rate of a drain, as a part of the received rate.
+/// Rate of a drain, relative to the received rate.
 ///
-/// Chosen: a queue of q drains in 2 q if all its flows do so, and at the end the link stays half used for a round trip
-/// at most.
+/// Chosen: a queue of q drains in 2 q if all its flows do so, and at the end the link is only half used for one round
+/// trip at most.
 const DRAIN_RATE: f64 = 0.5;
 
-/// The longest drain, beyond a round trip.
+/// Maximum duration of a drain, in addition to a round trip.
 ///
-/// Chosen: twice the longest queue of the paper's laboratory (300 ms), and a reserve.
+/// Chosen: twice the longest queue of the paper's laboratory (300 ms), plus a reserve.
 const LONGEST_DRAIN_MS: f64 = 1000.0;
 
-/// A drain succeeded if a queue below this part of the target was seen.
+/// A drain has succeeded if a queue below this fraction of the target was observed.
 ///
-/// Chosen: between the target, at which flows of this scheme would stop it, and jitter.
+/// Chosen: between the target, at which flows of this scheme would stop the drain, and jitter.
 const DRAINED: f64 = 0.5;
 
-/// Round trips between drains, at least.
+/// Minimum interval between drains, in round trips.
 ///
-/// Chosen: a drain leaves a link half used for a round trip, so this costs 2.5 % at most.
+/// Chosen: a drain leaves a link half used for one round trip, so this costs 2.5 % at most.
 const DRAIN_ROUNDS: u32 = 20;
 
-/// Drains beside a rival come this many times less often.
+/// Factor by which drains are less frequent next to a rival.
 ///
-/// Chosen: the rival takes the room of each. Eight seconds are CUBIC's epoch at 50 Mbit/s.
+/// Chosen: the rival takes the capacity freed by each drain. Eight seconds are CUBIC's epoch at 50 Mbit/s.
 const RIVAL_DRAINS: u32 = 4;
 
-/// How long RTTmin is remembered.
+/// Window of RTTmin (s).
 ///
 /// Source: MORC §3.1 RTTtarget (RTTmin is tracked; the text does not say for how long)
 ///
 /// Chosen: BBR's 10 s, five drains.
 const RTT_MIN_S: f64 = 10.0;
 
-/// How long it is remembered while drains fail.
+/// Window of RTTmin while drains fail (s).
 ///
-/// Chosen: beside a rival, the queue is never empty; after 10 s its whole length would be forgotten. A route that has
-/// become longer is believed after a minute.
+/// Chosen: next to a rival, the queue is never empty; after 10 s, RTTmin would contain the whole queue. A route that
+/// has become longer is accepted after a minute.
 const RTT_MIN_BESIDE_RIVAL_S: f64 = 60.0;
 
-/// The least window in packets where little more arrives than PCC's least rate. Elsewhere it is that of the start.
+/// Minimum window in packets if the received rate is not much above PCC's minimum rate. Otherwise, the minimum is that
+/// of the start.
 ///
-/// Chosen: of fewer packets, losses would not show in time. Ten would be a queue of half a second at 0.2 Mbit/s.
+/// Chosen: with fewer packets, losses would not be detected in time. Ten would be a queue of half a second at 0.2
+/// Mbit/s.
 const SLOW_PACKETS: u64 = 4;
 
-/// The window beside a rival has this much room above what the rate needs.
+/// Ratio of the window next to a rival to the window that the rate needs.
 ///
-/// Chosen: bunches of ACKs.
+/// Chosen: allows for ACK aggregation.
 const RIVAL_ROOM: f64 = 1.1;
 
-/// What the learner does.
+/// The phase of the learner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Starting(Start),
     Adjusting,
     Draining {
-        /// When it has failed.
+        /// Time at which the drain has failed.
         until: Time,
-        /// When it began.
+        /// Start of the drain.
         since: Time,
-        /// The queueing delay at its beginning, and the least since.
+        /// The queueing delay at the start of the drain, and the minimum since.
         from_ms: f64,
         least_ms: f64,
     },
@@ -184,26 +187,26 @@ pub struct Ahead {
     target: Target,
     rival: Rival,
     rtt_min: WindowedMin<Duration, Time>,
-    /// Its value, also in milliseconds.
+    /// The value of `rtt_min`, also in milliseconds.
     least: Option<(Duration, f64)>,
-    /// The best received rate lately.
+    /// The maximum of the recent received rates.
     best: WindowedMax<f64, Time>,
     now: Time,
-    /// When the queue was last seen empty, or a drain ended; `None` before the first ACK.
+    /// Time when the queue was last observed empty, or a drain ended; `None` before the first ACK.
     emptied: Option<Time>,
-    /// When the last drain ended.
+    /// End of the last drain.
     resumed: Time,
-    /// The target of the last look.
+    /// The target at the last sample.
     target_ms: f64,
     /// The newest queueing delay.
     queue_ms: f64,
-    /// The rate that the last look received.
+    /// The received rate of the last sample.
     received_mbps: f64,
     /// C of the rule.
     base_mbps: f64,
     rate_mbps: f64,
     boost: f64,
-    /// The rate at which the last reported interval was sent, without what it lost.
+    /// The rate of the last reported interval, without its lost packets.
     arrived_mbps: f64,
     /// Whether the application or the window kept that interval below its rate.
     is_limited: bool,
@@ -213,7 +216,7 @@ pub struct Ahead {
     decision: u32,
 }
 
-/// MORC's controller.
+/// The controller of MORC.
 pub fn new(mss: Bytes, profile: Profile) -> Pcc<Ahead> {
     Pcc::new(
         mss,
@@ -249,17 +252,17 @@ impl Ahead {
         self.least.map_or_else(|| to_ms(path.rtt_min), |(_, ms)| ms)
     }
 
-    /// RTTmin and one target: the time in which a change of the rate shows.
+    /// RTTmin plus one target: the delay until a change of the rate is observable.
     fn loop_ms(&self, path: &PathView) -> f64 {
         self.rtt_min_ms(path) + self.target_ms
     }
 
-    /// An interval, if it has enough packets.
+    /// Length of an interval, if it has enough packets.
     ///
     /// Source: MORC §3.1 Intervals
     ///
-    /// Differs: MORC §3.1 Intervals follow the round-trip time however long it is. A queue of a second would make the
-    /// reaction to it a second late. Two targets are the longest queue that the rule does not drain.
+    /// Differs: MORC §3.1 Intervals follow the round-trip time without a limit. With a queue of one second, the
+    /// reaction to it would come a second late. Two targets are the longest queue that the rule does not drain.
     fn span_s(&self, path: &PathView) -> f64 {
         let most_ms = self.loop_ms(path) + self.target_ms;
         (path.rtt.as_secs_f64() * 1e3).min(most_ms).max(1.0) * 1e-3
@@ -269,7 +272,7 @@ impl Ahead {
         LEAST_PACKETS * path.mss.0 as f64 * 8e-6 / rate_mbps.max(1e-3)
     }
 
-    /// Takes in a look. Returns whether the rate changes now.
+    /// Processes a sample of the ACKs. Returns whether the rate changes now.
     fn learn_look(&mut self, look: Look, path: &PathView) -> bool {
         self.received_mbps = look.received_mbps;
         self.target_ms = self.target.ms(look.received_mbps);
@@ -291,25 +294,26 @@ impl Ahead {
         true
     }
 
-    /// The rate that is best a time H ahead.
+    /// The best rate for the time H ahead.
     fn rule(&mut self, look: Look, path: &PathView) -> f64 {
         // Source: MORC §3.1 Burstiness
         if look.is_silent && look.queue_ms < self.target_ms {
             return self.rate_mbps;
         }
         let is_empty = look.queue_ms < EMPTY * self.target_ms;
-        // H is a multiple of the time in which a change shows. A shorter one would react again before it does.
+        // H is a multiple of the time after which a change is observable. With a shorter H, the rule would react twice
+        // to one change.
         let ahead_ms = self.profile.ahead_loops * self.loop_ms(path);
-        // The queue that the flow's own drain has emptied says nothing about the link.
+        // A queue that the flow's own drain has emptied gives no information about the link.
         if (self.now - self.resumed).as_secs_f64() * 1e3 > ahead_ms && !self.is_limited {
             self.target.look(is_empty);
         }
         self.boost = if is_empty && self.profile.boost { (self.boost * BOOST).min(MOST_BOOST) } else { 1.0 };
         self.best.set_window(Duration::from_secs_f64(self.profile.memory_loops * self.loop_ms(path) * 1e-3));
-        // In whole bit/s, so that a constant rate is no less at the next look, however doubles round.
+        // In whole bit/s, so that rounding of doubles does not make a constant rate lower at the next sample.
         let best_mbps = self.best.update(self.now, (look.received_mbps * 1e6).round() * 1e-6);
-        // What arrives over an empty queue is what was sent, not what would fit. The capacity is then at least the
-        // rate that was sent, and probably the best one lately.
+        // Over an empty queue, the received rate is the sending rate, not the capacity. The capacity is then at least
+        // the sending rate, and probably the maximum of the recent received rates.
         self.base_mbps = match is_empty {
             true => look.received_mbps.max(self.arrived_mbps.min(self.rate_mbps)).max(best_mbps),
             false => look.received_mbps,
@@ -327,9 +331,10 @@ impl Ahead {
 
     /// Whether the queue must be drained now.
     ///
-    /// Differs: MORC §3.1 RTTtarget knows no drains. Whoever joins over a standing queue takes that queue's end for
-    /// RTTmin and aims above everyone else. Its slow start makes the queue longer than two targets, so that all drain
-    /// at the same time, and see the same RTTmin. The drain after a time is for those whose start did not.
+    /// Differs: MORC §3.1 RTTtarget has no drains. A flow that joins over a standing queue measures RTTmin at the end
+    /// of that queue and aims at a higher delay than the other flows. Its slow start makes the queue longer than two
+    /// targets, so that all flows drain at the same time and measure the same RTTmin. The periodic drain is for flows
+    /// whose start did not cause this.
     fn must_drain(&self, path: &PathView) -> bool {
         let Some(emptied) = self.emptied else { return false };
         let since = self.now - emptied;
@@ -343,12 +348,12 @@ impl Ahead {
             let every = every.max(rtt_min.saturating_mul(DRAIN_ROUNDS));
             since > if has_rival { every.saturating_mul(RIVAL_DRAINS) } else { every }
         });
-        // Two round trips later, the queue shows what the last drain did.
+        // Wait two round trips, until the queue shows the effect of the last drain.
         is_due || (!has_rival && since > rtt_min.saturating_mul(2) && (is_long || self.overflowed))
     }
 
     fn drain(&mut self, received_mbps: f64, path: &PathView) {
-        // A fade makes one look at the rate worthless.
+        // A fade can make a single sample of the rate too low.
         self.base_mbps = received_mbps.max(0.5 * self.base_mbps);
         self.rate_mbps = DRAIN_RATE * self.base_mbps;
         let rtt_min_ms = self.rtt_min_ms(path);
@@ -365,8 +370,8 @@ impl Ahead {
         self.overflowed = false;
     }
 
-    /// Whether the window holds the flow in a drain, packet by packet. The frame sends no slower than PCC's least rate, so
-    /// a slower drain would be none.
+    /// Whether the window limits the flow in a drain to one packet at a time. PCC sends no slower than its minimum
+    /// rate, so at a lower rate pacing alone would not drain the queue.
     fn is_held(&self, path: &PathView) -> bool {
         matches!(self.phase, Phase::Draining { .. }) && self.rate_mbps < path.least_mbps()
     }
@@ -379,7 +384,7 @@ impl Ahead {
         self.resumed = self.now;
     }
 
-    /// The queue is empty.
+    /// Processes the observation of an empty queue.
     fn empty(&mut self) {
         if self.rival.is_suspected() {
             self.rtt_min.set_window(Duration::from_secs_f64(RTT_MIN_S));
@@ -387,15 +392,15 @@ impl Ahead {
         self.rival.emptied();
     }
 
-    /// A drain has lasted as long as it may.
+    /// Ends a drain that has reached its maximum duration.
     fn end_drain(&mut self, from_ms: f64, least_ms: f64, path: &PathView) {
-        // A link that delivers a packet at a time keeps a packet for one such time.
+        // On a link that delivers one packet at a time, each packet takes this long.
         let packet_ms =
             if self.is_held(path) { path.mss.0 as f64 * 8e-3 / self.received_mbps.max(1e-3) } else { 0.0 };
         if least_ms < (DRAINED * self.target_ms).max(packet_ms) {
             self.empty();
         } else if self.received_mbps < FAIR_DRAIN * self.rate_mbps {
-            // The link became slower than the drain.
+            // The link became slower than the rate of the drain.
             self.base_mbps = self.received_mbps;
         } else if self.profile.rival {
             self.rtt_min.set_window(Duration::from_secs_f64(RTT_MIN_BESIDE_RIVAL_S));
@@ -405,9 +410,9 @@ impl Ahead {
         self.resume();
     }
 
-    /// Takes in an interval of which nothing arrived. Returns whether the rate changes now.
+    /// Processes an interval without a single ACK. Returns whether the rate changes now.
     ///
-    /// Chosen: nothing is known of such a path but that the rate was too much for it.
+    /// Chosen: the only information about such a path is that the rate was too high.
     fn learn_void(&mut self, report: &Report, path: &PathView) -> bool {
         match &mut self.phase {
             Phase::Starting(start) => start.learnt(report),
@@ -420,9 +425,10 @@ impl Ahead {
         false
     }
 
-    /// Takes in an interval of slow start. Returns whether it ends.
+    /// Processes an interval of slow start. Returns whether slow start ends.
     ///
-    /// Differs: MORC §3.1 leaves it when the utility falls. One interval with jitter in it then ends it for good.
+    /// Differs: MORC §3.1 ends slow start when the utility falls. A single interval with jitter would then end it for
+    /// good.
     fn learn_start(&mut self, report: &Report, queue_ms: f64, path: &PathView) -> bool {
         let Phase::Starting(start) = &mut self.phase else { return false };
         start.learnt(report);
@@ -475,7 +481,7 @@ impl Learner for Ahead {
         self.queue_ms = to_ms(rtt) - self.rtt_min_ms(path);
         self.ear.waited(self.queue_ms);
         let changed = self.ear.is_due(ack.now) && {
-            // In whole nanoseconds, so that the bound itself is reached, however doubles round.
+            // In whole nanoseconds, so that rounding of doubles does not miss the bound itself.
             let fewest = Duration::from_secs_f64(self.packets_s(path, self.rate_mbps));
             let every = (Duration::from_secs_f64(self.span_s(path)) / 2).max(fewest);
             let look = self.ear.look(ack.now, every);
@@ -506,7 +512,7 @@ impl Learner for Ahead {
             &mut Phase::Draining { until, since, from_ms, ref mut least_ms } => {
                 *least_ms = least_ms.min(self.queue_ms);
                 let least_ms = *least_ms;
-                // What waited for a packet that was sent alone was not the flow's.
+                // If packets are sent one at a time, the delay of such a packet was not caused by the flow itself.
                 let was_alone = ack.packets.iter().any(|packet| packet.sent >= since) && self.is_held(path);
                 let is_over = ack.now >= until || was_alone;
                 if is_empty {
@@ -525,7 +531,7 @@ impl Learner for Ahead {
         if report.is_void() {
             return self.learn_void(report, path);
         }
-        // An application that pauses, or a full window, keeps an interval below its rate.
+        // If the application pauses or the window is full, the interval stays below its rate.
         self.is_limited = report.sent_mbps < 0.9 * report.trial.rate_mbps;
         self.arrived_mbps = report.acked_mbps;
         let overflows = self.losses.learn(report, queue_ms, self.rival.is_near_crest(queue_ms));
@@ -539,10 +545,10 @@ impl Learner for Ahead {
         self.learn_start(report, queue_ms, path)
     }
 
-    /// What the rate needs on the empty path and with a queue of some targets.
+    /// The data for the rate on the empty path and with a queue of `window_targets` targets.
     ///
-    /// Differs: MORC §3.1 has no window. Where a link loses nine tenths of its capacity, all that is outstanding
-    /// becomes queue, and the window bounds it.
+    /// Differs: MORC §3.1 has no window. If a link loses nine tenths of its capacity, all outstanding data becomes
+    /// queue; the window limits it.
     fn window(&self, path: &PathView) -> Option<Bytes> {
         let first = Bytes(FIRST_PACKETS as u64 * path.mss.0);
         if !path.is_known {
@@ -552,9 +558,9 @@ impl Learner for Ahead {
         if let Some(window) = self.rival.window().filter(|_| self.phase == Phase::Adjusting) {
             return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(SLOW_PACKETS * path.mss.0)));
         }
-        // In slow start, the rate doubles before the received rate is known to.
+        // In slow start, the rate doubles before the received rate reflects it.
         let is_starting = matches!(self.phase, Phase::Starting(_));
-        // PCC's least rate may be above that of the link.
+        // PCC's minimum rate may exceed the rate of the link.
         let is_slow = !is_starting && self.rate_mbps <= path.least_mbps();
         let rate_mbps = match is_starting {
             true => 2.0 * self.received_mbps,

@@ -5,26 +5,26 @@
 use crate::pcc::climb::Open;
 use crate::pcc::interval::Report;
 
-/// The bounds. The paper names the conditions without numbers.
+/// The bounds of the conditions. The paper gives the conditions without numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avoidance {
-    /// A round-trip time counts as RTTmin if it is within this part of RTTmin above it, or within `empty_ms`.
+    /// Maximum relative excess over RTTmin at which a round-trip time counts as RTTmin, unless it is within `empty_ms`.
     pub empty_part: f64,
-    /// The same in milliseconds.
+    /// Maximum absolute excess over RTTmin, in milliseconds.
     pub empty_ms: f64,
-    /// Queues are filling if received divided by sent is below this.
+    /// Ratio of received to sent rate below which queues are filling.
     pub filling: f64,
-    /// The same for slow start, which exceeds the capacity in order to find it.
+    /// The same ratio for slow start, which exceeds the capacity in order to find it.
     pub saturated: f64,
     /// A round-trip time is significantly above the target if it exceeds it by this many times the target's distance
     /// from RTTmin.
     pub full_targets: f64,
-    /// Above this loss, a short round-trip time means a short queue that overflows, not an empty one.
+    /// Loss rate above which a short round-trip time means a short queue that overflows, not an empty one.
     pub overflowing_loss: f64,
 }
 
 /// Chosen: a twentieth of the round trip, or 2 ms, is jitter of an empty cell. The paper's 30 of 100 Mbit/s are far
-/// below 0.9, and no measurement error over a round trip is that large. A full queue is twice the wanted one.
+/// below 0.9, and no measurement error over a round trip is that large. A full queue is twice as long as the target.
 impl Default for Avoidance {
     fn default() -> Avoidance {
         Avoidance {
@@ -38,13 +38,13 @@ impl Default for Avoidance {
     }
 }
 
-/// The part of an interval that arrived, computed from the spacing of ACKs, so that an outage within the interval
-/// does not count. It is 1 if it cannot be computed.
+/// The arrived fraction of an interval, computed from the spacing of ACKs, so that an outage within the interval does
+/// not count. It is 1 if it cannot be computed.
 pub fn arrived(report: &Report) -> f64 {
     report.received_mbps.map_or(1.0, |received| (received / report.sent_mbps.max(1e-9)).min(1.0))
 }
 
-/// The directions that an interval leaves open. `arrived_before` is the part of the interval before that arrived.
+/// The directions that an interval leaves open. `arrived_before` is the arrived fraction of the previous interval.
 pub fn open(
     bounds: &Avoidance,
     report: &Report,
@@ -53,7 +53,7 @@ pub fn open(
     target_ms: f64,
 ) -> Open {
     if report.is_void() {
-        return Open::BOTH; // it says nothing of queues
+        return Open::BOTH; // no information about queues
     }
     let rtt_ms = report.rtt_s * 1e3;
     let overflows = report.lost > 1 && report.loss > bounds.overflowing_loss;

@@ -1,51 +1,52 @@
-//! What ACKs say, twice per round trip: the received rate and the mean queueing delay.
+//! Samples of the ACKs, twice per round trip: the received rate and the mean queueing delay.
 //!
-//! An interval whose link has become ten times slower takes ten times as long to be acknowledged, and its report comes
-//! when the queue has grown for all that time. A clock of ACKs does not wait for it.
+//! If a link becomes ten times slower, the ACKs of an interval take ten times as long, and the interval's report
+//! arrives after the queue has grown for all that time. Samples triggered by ACKs avoid this delay.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// The least time between two looks.
+/// Minimum time between two samples.
 ///
-/// Chosen: an LTE cell releases packets in bunches of 8 ms (HARQ). A shorter time sees the bunches only.
+/// Chosen: an LTE cell releases packets in bursts of 8 ms (HARQ). A shorter time would only measure these bursts.
 const LEAST_LOOK: Duration = Duration::from_millis(10);
 
-/// The sums since the last look, and those of the look before.
+/// Sums since the last sample, and those of the sample before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ear {
-    /// When the last look was; `None` before the first ACK.
+    /// Time of the last sample; `None` before the first ACK.
     last: Option<Time>,
-    /// When the next look may be.
+    /// Earliest time of the next sample.
     due: Time,
     bytes: f64,
     bytes_before: f64,
     seconds_before: f64,
     queue_ms: f64,
     samples: f64,
-    /// Whether the application had nothing to send, now and before.
+    /// Whether the application had nothing to send, in the current and in the previous sample.
     is_silent: bool,
     was_silent: bool,
 }
 
-/// A look.
+/// A sample of the ACKs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// Time since the look before.
+    /// Time since the previous sample.
     pub since_s: f64,
-    /// The rate received since the look before the last one.
+    /// The received rate over the last two samples.
     ///
-    /// Chosen: two looks are a round trip. Over less, bunches of ACKs make the rate; over more, it is old.
+    /// Chosen: two samples are one round trip. Over a shorter time, ACK aggregation determines the rate; over a longer
+    /// time, the rate is old.
     pub received_mbps: f64,
-    /// Mean queueing delay since the last look.
+    /// Mean queueing delay since the previous sample.
     pub queue_ms: f64,
-    /// Whether the application had nothing to send for a part of the time, so that the rate is not the path's.
+    /// Whether the application had nothing to send for a part of the time, so that the rate is not that of the path.
     pub is_silent: bool,
 }
 
 impl Ear {
-    /// Bytes were acknowledged. `is_silent`: the application had no more to send when they left.
+    /// Records acknowledged bytes. `is_silent`: the application had no more to send when they left.
     pub fn acked(&mut self, now: Time, bytes: f64, is_silent: bool) {
         if self.last.is_none() {
             (self.last, self.due) = (Some(now), now + LEAST_LOOK);
@@ -54,18 +55,18 @@ impl Ear {
         self.is_silent |= is_silent;
     }
 
-    /// A packet waited this long.
+    /// Records the queueing delay of a packet.
     pub fn waited(&mut self, queue_ms: f64) {
         self.queue_ms += queue_ms;
         self.samples += 1.0;
     }
 
-    /// Whether a look may be due: the last one is at least 10 ms ago.
+    /// Whether a sample may be due: the last one is at least 10 ms old.
     pub fn is_due(&self, now: Time) -> bool {
         now >= self.due
     }
 
-    /// The next look, if the last one is at least `every` ago and there is a sample.
+    /// The next sample, if the last one is at least `every` old and there are delay samples.
     pub fn look(&mut self, now: Time, every: Duration) -> Option<Look> {
         let since = now - self.last?;
         if since < every || self.samples == 0.0 {
@@ -87,7 +88,7 @@ impl Ear {
     }
 }
 
-/// Milliseconds of `span`, which is computed for every ACK.
+/// The span in milliseconds. This is faster than the standard library; it is computed for every ACK.
 pub fn to_ms(span: Duration) -> f64 {
     (span.as_secs() as i64 * 1_000_000_000 + i64::from(span.subsec_nanos())) as f64 * 1e-6
 }

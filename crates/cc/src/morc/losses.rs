@@ -1,74 +1,74 @@
-//! Which losses show that a buffer overflowed, and which are chance.
+//! Distinguishes losses by buffer overflow from random losses.
 //!
-//! A radio link, or the Internet, loses packets whatever the queue is. A sender that takes such a loss for an overflow
-//! believes that the buffer is as short as the queue of that moment, aims at less delay than jitter makes, and
-//! slows down with each round. An overflow is more loss than chance explains, at a queue that is longer than jitter and
-//! near the longest one that was measured since the queue was last empty.
+//! A radio link, or the Internet, loses packets independently of the queue. If a sender mistakes such a loss for an
+//! overflow, it assumes that the buffer is as short as the present queue. It then aims at a lower delay than jitter
+//! causes, and slows down with each round. An overflow is therefore defined as a loss rate above the random one, with a
+//! queue that is longer than jitter and near the maximum since the queue was last empty.
 //!
-//! Chance is what the path loses while no buffer can be full. At a queue that may be a full buffer, only what chance explains
-//! counts: overflows that follow each other would otherwise become the mean, and a flow beside a rival in a short buffer
-//! would take all of the link.
+//! The random loss rate is measured while no buffer can be full. While the queue may be a full buffer, only losses up
+//! to the random rate count. Otherwise, overflows in a row would become the mean, and a flow next to a rival in a short
+//! buffer would take the whole link.
 //!
-//! Differs: MORC §3.1 pL counts every loss alike.
+//! Differs: MORC §3.1 pL counts all losses equally.
 
 use super::target::LEAST_FULL_MS;
 use crate::pcc::interval::Report;
 
 /// The minimum number of lost packets of an interval that overflowed a buffer.
 ///
-/// Chosen: one or two may be chance in any interval.
+/// Chosen: one or two may be random losses in any interval.
 pub const OVERFLOW_PACKETS: u64 = 3;
 
-/// The loss of such an interval exceeds this share of its packets, beyond [`OF_MEAN`] times the mean loss.
+/// Minimum loss rate of such an interval, in addition to [`OF_MEAN`] times the mean loss rate.
 ///
 /// Chosen: four times the paper's greatest random loss of 0.5 %.
 const OVERFLOW_LOSS: f64 = 0.02;
 
-/// The maximum share of the packets that [`Losses::sent_per_arrived`] makes up for.
+/// Maximum loss rate that [`Losses::sent_per_arrived`] compensates.
 ///
 /// Chosen: a little more than the paper's loss at which the utility is zero, a tenth.
 const MAX_MADE_UP: f64 = 0.11;
 
-/// The multiple of the mean loss that is chance.
+/// Multiple of the mean loss rate up to which a loss is random.
 ///
-/// Chosen: the mean of sixteen intervals is off by a quarter now and then.
+/// Chosen: the mean of sixteen intervals sometimes has an error of a quarter.
 const OF_MEAN: f64 = 1.5;
 
-/// The square of the number of standard deviations by which the loss exceeds both.
+/// Square of the number of standard deviations by which the loss must exceed the random loss.
 ///
 /// Chosen: two. A tenth lost of fifty packets in an interval is five packets, give or take two. Without this bound, one
 /// interval in twenty of such a link was an overflow; the memory of one lasts for ten seconds and more.
 const DEVIATIONS_SQUARED: f64 = 4.0;
 
-/// The number of intervals over which the loss by chance is averaged.
+/// Number of intervals over which the random loss rate is averaged.
 ///
-/// Chosen: sixteen intervals, less than a second, distinguish a lossy link from an overflow. Each of the first sixteen weighs the same,
-/// so that a link's loss is known from the first one on.
+/// Chosen: sixteen intervals, less than a second, distinguish a lossy link from an overflow. Each of the first sixteen
+/// has the same weight, so that an estimate of the link's loss exists from the first one on.
 const MEAN_OF: u32 = 16;
 
 /// The minimum queueing delay of an overflow, in ns.
 ///
-/// Chosen: the least target of a full buffer; below that, a queue does not differ from jitter.
+/// Chosen: the minimum target in a short buffer; below it, a queue cannot be distinguished from jitter.
 const MIN_QUEUE_NS: f64 = LEAST_FULL_MS * 1e6;
 
-/// What a flow loses by chance.
+/// The random loss rate of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
-    /// The mean share of packets lost by chance.
+    /// Mean share of packets lost at random.
     mean: f64,
-    /// Intervals so far, up to [`MEAN_OF`].
+    /// Number of intervals up to now, at most [`MEAN_OF`].
     intervals: u32,
 }
 
 impl Losses {
-    /// Takes in the report of an interval in which packets arrived. Returns whether a buffer overflowed in it.
-    /// `queue_ms` is its mean queueing delay; `is_near_crest` is whether that is near the longest one.
+    /// Processes the report of an interval in which packets arrived. Returns whether a buffer overflowed in it.
+    /// `queue_ms`: the mean queueing delay. `is_near_crest`: whether that delay is near the maximum.
     pub fn learn(&mut self, report: &Report, queue_ms: f64, is_near_crest: bool) -> bool {
         let sent = report.packets as f64;
         let bound = OVERFLOW_LOSS + OF_MEAN * self.mean;
         let beyond = report.lost as f64 - sent * bound;
         let is_no_chance = report.loss > bound && beyond * beyond > DEVIATIONS_SQUARED * sent * self.mean;
-        // Whole nanoseconds, so that a queue of just that length is found, however doubles round.
+        // In whole nanoseconds, so that rounding of doubles does not miss the bound itself.
         let is_queue = (queue_ms * 1e6).round() >= MIN_QUEUE_NS;
         let may_be_full = is_queue && is_near_crest;
         let is_first = self.intervals == 0;
@@ -79,10 +79,11 @@ impl Losses {
         !is_first && report.lost >= OVERFLOW_PACKETS && is_no_chance && may_be_full
     }
 
-    /// Bytes to send for each byte that is to arrive.
+    /// Ratio of sent bytes to arriving bytes at the random loss rate.
     ///
-    /// A path that loses a tenth of the packets delivers less than its capacity unless more is sent. Without this, the rate
-    /// would fall with each look at a queue that is shorter than the loss times H of the rule.
+    /// A path that loses a tenth of the packets delivers less than its capacity unless more is sent. Without this
+    /// compensation, the rate would fall with each sample whose queue is below the target by less than the loss rate
+    /// times H.
     pub fn sent_per_arrived(&self) -> f64 {
         1.0 / (1.0 - self.mean.min(MAX_MADE_UP))
     }
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// A flow that has lost `lost` of fifty packets in each of thirty intervals.
+    /// The state after thirty intervals with `lost` of fifty packets lost in each.
     fn after(lost: u64) -> Losses {
         let mut losses = Losses::default();
         for _ in 0..30 {

@@ -1,28 +1,28 @@
-//! What users may set of `morc`.
+//! Options of `morc` that users may set.
 
 use std::time::Duration;
 
 use super::target::Shape;
 
-/// What the user may set.
+/// Options of the learner `ahead`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
-    /// The target.
+    /// The target of the queueing delay.
     pub shape: Shape,
-    /// H, in loops of RTTmin and one target.
+    /// H, in multiples of RTTmin plus one target.
     pub ahead_loops: f64,
-    /// Targets of queue for which the window has room; `None`: the frame's window.
+    /// Number of targets of queue that the window covers; `None`: the window of PCC.
     pub window_targets: Option<f64>,
     /// Whether the gain grows while the queue stays empty.
     pub boost: bool,
-    /// For how many such loops the best received rate is remembered; 0: not.
+    /// Window of the best received rate, in multiples of RTTmin plus one target; 0: it is not used.
     pub memory_loops: f64,
-    /// Time without an empty queue after which it is drained; `None`: never.
+    /// Maximum time without an empty queue, after which the queue is drained; `None`: no such drains.
     pub drain: Option<Duration>,
-    /// It is also drained if it is longer than this many targets; `None`: however long it is.
+    /// The queue is also drained if it is longer than this many targets; `None`: no such drains.
     pub drain_above: Option<f64>,
-    /// Whether losses of a short buffer count.
+    /// Whether overflows of a short buffer lower the target.
     pub overflow: bool,
-    /// Whether it competes with flows that do not drain a queue.
+    /// Whether `morc` competes with flows that do not drain a queue.
     pub rival: bool,
 }

@@ -1,8 +1,9 @@
-//! Flows that do not drain a queue: how they are noticed, and how `morc` holds its share beside them.
+//! Rivals, which are flows that do not drain a queue: their detection, and a window with which `morc` keeps its share
+//! next to them.
 //!
-//! CUBIC and BBR keep a queue as long as the buffer or their own estimates allow. A flow that retreats at 60 ms would
-//! leave the link to them. If two drains in a row did not empty the queue, somebody else fills it, and until a drain
-//! succeeds a window grows and is cut as CUBIC's is.
+//! CUBIC and BBR keep a queue as long as the buffer or their own estimates permit. A flow that retreats at 60 ms would
+//! leave the link to them. If two drains in a row did not empty the queue, another flow fills it. Until a drain
+//! succeeds, `morc` then uses a window that grows and is cut like CUBIC's.
 //!
 //! Differs: MORC §3.1 has no such mode; §6 leaves "friendliness to legacy TCP" to later work.
 
@@ -10,44 +11,46 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-/// What a drain that failed weighs, if the flow was fast enough to fill the queue by itself before.
+/// Weight of a failed drain if the flow was fast enough before to fill the queue by itself.
 pub const SURE: u32 = 3;
 
-/// The weight of failed drains at which somebody else is held to fill the queue: two sure ones, or six of a flow so slow
-/// that a drain is one packet, which may also wait for a link that stalls.
+/// Total weight of failed drains at which a rival is assumed: two drains of full weight, or six of a flow so slow that
+/// its drain is one packet (which may also wait because the link stalls).
 ///
-/// Chosen: flows of this scheme that joined lately may drain at other times than the older ones once. With one, five
-/// flows take each other for rivals. On 3G links, a third of single packets wait longer than a drain allows.
+/// Chosen: flows of this scheme that joined recently may once drain at other times than the older ones. With a single
+/// drain, five flows would treat each other as rivals. On 3G links, a third of single packets wait longer than the
+/// limit of a drain.
 const ENOUGH: u32 = 2 * SURE;
 
-/// Time in which the window grows by a packet.
+/// Time in which the window grows by one packet (ms).
 ///
 /// Chosen: CUBIC's window depends on time, not on round trips. It grows by some 25 packets per second over the
 /// epochs of 5 to 10 s that it has at 20 to 100 Mbit/s.
 const PACKET_MS: f64 = 40.0;
 
-/// What a cut leaves of the window.
+/// Factor by which a cut reduces the window.
 ///
 /// Source: RFC 9438 §4.6 (CUBIC's β)
 const CUT: f64 = 0.7;
 
-/// Round trips between two cuts.
+/// Minimum number of round trips between two cuts.
 ///
-/// Chosen: BBR overflows a short buffer all the time. With one cut per round trip, `morc` keeps an eighth of the link.
+/// Chosen: BBR overflows a short buffer continually. With one cut per round trip, `morc` keeps only an eighth of the
+/// link.
 const CUT_ROUNDS: u32 = 16;
 
-/// A loss counts only if the queue is longer than this many tenths of the longest one.
+/// Threshold of the queueing delay above which a loss counts, in tenths of the maximum queueing delay.
 ///
 /// Chosen: CUBIC's own cut lowers the queue by 30 %; a loss below that is no overflow.
 const TENTHS_OF_CREST: f64 = 7.0;
 
-/// What is known of rivals.
+/// The state of the detection of rivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rival {
     failed: u32,
     /// The window in bytes; `None` without a rival.
     window: Option<f64>,
-    /// The longest queueing delay since the queue was last empty.
+    /// The maximum queueing delay since the queue was last empty.
     crest_ms: f64,
     last_cut: Time,
 }
@@ -63,18 +66,18 @@ impl Rival {
         self.failed > 0
     }
 
-    /// The newest queueing delay.
+    /// Processes a new sample of the queueing delay.
     pub fn hear(&mut self, queue_ms: f64) {
         self.crest_ms = self.crest_ms.max(queue_ms);
     }
 
-    /// The queue was empty: nobody fills it.
+    /// The queue was empty: there is no rival.
     pub fn emptied(&mut self) {
         *self = Rival { last_cut: self.last_cut, ..Rival::default() };
     }
 
-    /// A drain did not empty the queue. `outstanding` is what the flow has in the path, in bytes; `weight` says how much
-    /// the drain tells, up to [`SURE`].
+    /// A drain did not empty the queue. `outstanding`: the flow's bytes in the path. `weight`: weight of this drain as
+    /// evidence, up to [`SURE`].
     pub fn failed(&mut self, outstanding: f64, weight: u32) {
         self.failed = self.failed.saturating_add(weight);
         if self.failed >= ENOUGH && self.window.is_none() {
@@ -82,19 +85,20 @@ impl Rival {
         }
     }
 
-    /// Time passes: the window grows.
+    /// Grows the window by the time since the last sample.
     pub fn grow(&mut self, since_s: f64, mss_bytes: f64) {
         if let Some(window) = &mut self.window {
             *window += mss_bytes * since_s * 1e3 / PACKET_MS;
         }
     }
 
-    /// Whether this queueing delay is near the longest one since the queue was last empty: losses may be an overflow.
+    /// Whether this queueing delay is near the maximum since the queue was last empty, so that losses may be an
+    /// overflow.
     pub fn is_near_crest(&self, queue_ms: f64) -> bool {
         is_near(self.crest_ms, queue_ms)
     }
 
-    /// Packets were lost at this queueing delay: the window is cut, if the queue overflowed.
+    /// Packets were lost at this queueing delay: the window is cut if the queue overflowed.
     pub fn lost(&mut self, now: Time, queue_ms: f64, rtt: Duration) {
         let is_due = now - self.last_cut > rtt.saturating_mul(CUT_ROUNDS);
         if let Some(window) = &mut self.window
@@ -107,7 +111,7 @@ impl Rival {
     }
 }
 
-/// In whole nanoseconds, so that the bound itself is found, however doubles round.
+/// In whole nanoseconds, so that rounding of doubles does not miss the bound itself.
 fn is_near(crest_ms: f64, queue_ms: f64) -> bool {
     let ns = |ms: f64| (ms * 1e6).round();
     10.0 * ns(queue_ms) > TENTHS_OF_CREST * ns(crest_ms)

@@ -1,85 +1,87 @@
-//! The queueing delay at which `morc` aims.
+//! The target of the queueing delay.
 //!
-//! The text's target is 60 ms for every flow. Three things move it here: the flow's rate, queues that run dry, and
+//! The paper's target is 60 ms for every flow. Here, three things change it: the flow's rate, queues that run dry, and
 //! buffers that are too short for it.
 //!
 //! Source: MORC §3.1 RTTtarget
 
-/// The rate at which the target is the text's.
+/// The rate at which the target is that of the paper.
 ///
-/// Chosen: a phone's usual share of a cell; at 1 to 200 Mbit/s the target is then 80 to 17 ms.
+/// Chosen: the usual share of a phone in a cell; at 1 to 200 Mbit/s the target is then 80 to 17 ms.
 const REFERENCE_MBPS: f64 = 10.0;
 
-/// The shortest target.
+/// Minimum target (ms).
 ///
-/// Chosen: HARQ, scheduling and bunches of an empty LTE cell make 15 ms of delay without a queue.
+/// Chosen: HARQ, scheduling and ACK aggregation in an empty LTE cell cause 15 ms of delay without a queue.
 const LEAST_MS: f64 = 15.0;
 
-/// The longest target of a queue that does not run dry.
+/// Maximum target of a queue that does not run dry (ms).
 ///
-/// Chosen: two octaves below the reference; one packet in 100 ms is no flow whose share matters.
+/// Chosen: two octaves below the reference; the share of a flow with one packet in 100 ms does not matter.
 const MOST_MS: f64 = 80.0;
 
-/// How much a look at an empty queue raises the target, as a part of it.
+/// Relative increase of the target per sample with an empty queue.
 ///
-/// Chosen: ten looks, five round trips, double it.
+/// Chosen: ten samples (five round trips) double it.
 const DRY_RISE: f64 = 0.1;
 
-/// How much any other look lowers it again.
+/// Relative decrease of the target per other sample.
 ///
-/// Chosen: a queue that is empty in less than a fourth of all looks is not dry. A drain of five flows would otherwise
-/// count.
+/// Chosen: a queue that is empty in less than a fourth of the samples does not count as dry. A drain of five flows
+/// would otherwise count.
 const DRY_FALL: f64 = 0.03;
 
-/// The part of the buffer that the target leaves below it.
+/// Maximum ratio of the target to the queueing delay at which the buffer overflowed.
 ///
-/// Chosen: CUBIC needs room above it in which its window can grow. With 0.8, it keeps 5 % of a link with a buffer of
-/// one BDP, with 0.5 more than a third.
+/// Chosen: CUBIC needs space above the target in which its window can grow. With 0.8, it keeps 5 % of a link with a
+/// buffer of one BDP; with 0.5, more than a third.
 const FULL_PART: f64 = 0.5;
 
-/// The target in the shortest buffer.
+/// Minimum target in a short buffer (ms).
 ///
-/// Chosen: a third of the least target; below it, a queue does not differ from jitter.
+/// Chosen: a third of the minimum target; below it, a queue cannot be distinguished from jitter.
 pub(super) const LEAST_FULL_MS: f64 = 5.0;
 
-/// How fast the memory of a full buffer fades, per second.
+/// Relative increase per second of the stored overflow delay.
 ///
-/// Chosen: a buffer of packets holds more milliseconds when its link becomes slower. Ten seconds double it.
+/// Chosen: a buffer of a fixed number of packets has a longer delay when its link becomes slower. Ten seconds double
+/// the value.
 const FULL_FADE_PER_S: f64 = 0.1;
 
-/// What the user may set.
+/// Options that the user may set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     /// The target at the reference rate.
     ///
     /// Source: MORC §3.1 RTTtarget
     pub target_ms: f64,
-    /// How much shorter it is for twice the rate.
+    /// Decrease of the target per doubling of the rate (ms).
     pub octave_ms: f64,
-    /// The most by which a dry queue multiplies it; 1: a dry queue does not count.
+    /// Maximum factor by which a dry queue raises the target; 1: a dry queue has no effect.
     pub dry_most: f64,
 }
 
-/// The target and what moves it.
+/// The target and the state that changes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     shape: Shape,
-    /// The factor because of dry queues.
+    /// The factor due to dry queues.
     dry: f64,
-    /// The queueing delay at which the buffer overflowed; infinite if it did not.
+    /// The queueing delay at which the buffer overflowed; infinite before an overflow.
     full_ms: f64,
 }
 
 impl Target {
-    /// A connection's first target.
+    /// The initial target of a connection.
     pub fn new(shape: Shape) -> Target {
         Target { shape, dry: 1.0, full_ms: f64::INFINITY }
     }
 
     /// The target of a flow that receives `mbps`.
     ///
-    /// Differs: MORC §3.1 RTTtarget has no rate in it. Multiplicative steps on a signal that all flows share keep the
-    /// ratio of their rates. With a lower target for more rate, the larger of two flows yields to the smaller one.
+    /// Differs: MORC §3.1 RTTtarget does not depend on the rate. Multiplicative steps on a signal that all flows share
+    /// keep the ratio of their rates. If the target is lower at a higher rate, the larger of two flows yields to the
+    /// smaller one.
     pub fn ms(&self, mbps: f64) -> f64 {
         let octaves = libm::log2((mbps / REFERENCE_MBPS).max(1e-6));
         let most_ms = MOST_MS.max(self.shape.target_ms);
@@ -88,10 +90,10 @@ impl Target {
         (self.dry * of_rate).min((FULL_PART * self.full_ms).max(LEAST_FULL_MS))
     }
 
-    /// Takes in whether the queue was empty at a look.
+    /// Adapts the factor for dry queues to one sample.
     ///
-    /// Differs: MORC §3.1 RTTtarget is fixed. A link that changes faster than a round trip empties any fixed queue,
-    /// and what it could have carried is lost.
+    /// Differs: MORC §3.1 RTTtarget is fixed. A link that changes faster than a round trip empties any fixed queue, and
+    /// its capacity is lost while the queue is empty.
     pub fn look(&mut self, is_empty: bool) {
         let change = if is_empty { DRY_RISE } else { -DRY_FALL };
         self.dry = (self.dry + change).clamp(1.0, self.shape.dry_most.max(1.0));
@@ -99,13 +101,13 @@ impl Target {
 
     /// The buffer overflowed at this queueing delay.
     ///
-    /// Differs: MORC §3.1 pL makes losses cost utility, but the text does not say what a sender does whose buffer is
-    /// shorter than its target: it would overflow it for good.
+    /// Differs: MORC §3.1 pL makes losses cost utility, but the paper does not cover a buffer shorter than the target:
+    /// the sender would overflow it permanently.
     pub fn overflowed(&mut self, queue_ms: f64) {
         self.full_ms = queue_ms.max(1.0);
     }
 
-    /// Time passes, and a queue of `queue_ms` did not overflow.
+    /// Time has passed in which a queue of `queue_ms` did not overflow.
     pub fn held(&mut self, since_s: f64, queue_ms: f64) {
         self.full_ms = (self.full_ms * (1.0 + FULL_FADE_PER_S * since_s)).max(queue_ms);
     }

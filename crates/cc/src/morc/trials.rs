@@ -1,4 +1,4 @@
-//! The learner of the text: Allegro's, which leaves out trials whose outcome is known.
+//! The learner of the paper: Allegro's, without the trials whose outcome is known.
 //!
 //! ```text
 //!  SlowStart ──utility falls──▶ DecisionMode ──▶ RateAdjusting ⟲
@@ -6,7 +6,7 @@
 //!                                    └─ queue full: only downwards ─────┘
 //! ```
 //!
-//! The learner is [`Climb`]; [`avoidance`] decides which directions are open.
+//! [`Climb`] performs the trials; [`avoidance`] decides which directions are open.
 //!
 //! Source: MORC §3.1
 
@@ -25,20 +25,20 @@ use super::avoidance::{self, Avoidance};
 /// Source: MORC §3.1 Intervals
 const ROUND_TRIPS: f64 = 1.0;
 
-/// The fewest packets of an interval.
+/// Minimum number of packets in an interval.
 ///
-/// Chosen: fewer packets give no rate. This matters below five packets per round trip.
+/// Chosen: fewer packets do not give a rate. The minimum matters below five packets per round trip.
 const LEAST_PACKETS: f64 = 5.0;
 
-/// Packets per round trip of the first interval.
+/// Number of packets per round trip in the first interval.
 ///
 /// Source: RFC 6928 §2
 ///
-/// Chosen: MORC ran in a kernel, whose connections begin with ten. Allegro's two packets would take two round trips
-/// more.
+/// Chosen: MORC ran in a kernel, whose connections start with ten packets. Allegro's two packets would take two more
+/// round trips.
 const FIRST_PACKETS: f64 = 10.0;
 
-/// The fastest fall of round-trip times that counts, in seconds per second of sending.
+/// Fastest fall of the round-trip time that counts, in seconds per second of sending.
 ///
 /// Chosen: see [`throughput_mbps`].
 const FASTEST_FALL: f64 = -0.5;
@@ -63,13 +63,13 @@ pub struct Utility {
 }
 
 impl Utility {
-    /// The utility of an interval, if the least round-trip time is `rtt_min_ms`.
+    /// The utility of an interval, if the minimum round-trip time is `rtt_min_ms`.
     ///
-    /// T is the rate of what arrived, not of what was sent and not lost: beyond the capacity, a queue grows, but T
-    /// does not.
+    /// T is the rate of the arrived data, not of the data that was sent and not lost: beyond the capacity, a queue
+    /// grows, but T does not.
     ///
-    /// Chosen: for an interval without a single ACK, T is the rate at which it was sent. With T = 0, losing
-    /// everything would be better than losing half.
+    /// Chosen: for an interval without a single ACK, T is the sending rate. With T = 0, losing everything would be
+    /// better than losing half.
     pub fn of(&self, report: &Report, rtt_min_ms: f64) -> f64 {
         let received_mbps = if report.is_void() { report.sent_mbps } else { throughput_mbps(report) };
         let off_target_ms = (report.rtt_s * 1e3 - rtt_min_ms - self.target_ms).abs();
@@ -77,27 +77,27 @@ impl Utility {
     }
 }
 
-/// What was sent and not lost, divided by the time in which it arrived. That time is longer than the time of sending
-/// by the growth of the round-trip times, and shorter if they fall.
+/// Bytes sent and not lost, divided by the time in which they arrived. That time exceeds the sending time by the growth
+/// of the round-trip time, or is shorter if it falls.
 ///
-/// Chosen: the growth comes from least squares, brought two standard errors nearer to zero. A cell releases packets
-/// in bunches. Over one round trip, the spacing of the first and last ACK is then wrong by a tenth, which hides trials
-/// of one per cent.
+/// Chosen: the growth is estimated by least squares and moved two standard errors towards zero. A cell releases packets
+/// in bursts. Over one round trip, the spacing of the first and last ACK has an error of a tenth, which hides trials of
+/// one per cent.
 ///
-/// Chosen: round-trip times cannot fall faster than time passes; what arrives in bunches counts as at most twice what
-/// was sent.
+/// Chosen: the round-trip time cannot fall faster than time passes; data that arrives in bursts counts as at most twice
+/// the sent rate.
 fn throughput_mbps(report: &Report) -> f64 {
     let Trend { slope, error } = report.trend;
     let growth = slope.signum() * (slope.abs() - 2.0 * error).max(0.0);
     report.acked_mbps / (1.0 + growth.max(FASTEST_FALL))
 }
 
-/// MORC's controller.
+/// The controller of MORC.
 pub fn new(mss: Bytes, rng: Rng, utility: Utility, avoidance: Option<Avoidance>) -> Pcc<Morc> {
     Pcc::new(mss, Morc { utility, avoidance, climb: Climb::new(rng), rtt_min_ms: None, arrived_before: 1.0 })
 }
 
-/// MORC's learner.
+/// The learner of MORC.
 #[derive(Clone, Debug)]
 pub struct Morc {
     utility: Utility,
@@ -105,16 +105,16 @@ pub struct Morc {
     climb: Climb,
     /// RTTmin; `None` before the first report and after the path has become longer.
     rtt_min_ms: Option<f64>,
-    /// The part of the last interval that arrived.
+    /// The arrived fraction of the last interval.
     arrived_before: f64,
 }
 
 impl Morc {
     /// Updates RTTmin.
     ///
-    /// Chosen: a path may become longer for good, and then every queue looks full. If the round-trip time is above
-    /// the target although the sender already sends at its least rate, the queue is not its own, and RTTmin starts
-    /// again.
+    /// Chosen: a path may become longer for good, and then every queue looks full. If the round-trip time is above the
+    /// target although the sender already sends at its minimum rate, the queue is not its own, and the measurement of
+    /// RTTmin restarts.
     fn track_rtt_min(&mut self, report: &Report, path: &PathView) -> f64 {
         let rtt_ms = report.rtt_s * 1e3;
         let rtt_min_ms = self.rtt_min_ms.unwrap_or(path.rtt_min.as_secs_f64() * 1e3).min(rtt_ms);

@@ -1,4 +1,4 @@
-//! Where the bottleneck is: the receiver judges it at every packet.
+//! Locates the bottleneck, in the cell or in the Internet. The receiver decides at every packet.
 //!
 //! ```text
 //!            Npkt packets in a row above Dth (and the queue cannot be the cell's)
@@ -15,52 +15,53 @@ use airpace_core::{Bytes, Rate, Time};
 
 use super::carriers::CellState;
 
-/// The number of subframes whose packets must agree.
+/// Number of subframes whose packets must agree.
 ///
 /// Source: PBE-CC §4.2.2 Eq. 6
 const AGREEING_SUBFRAMES: f64 = 6.0;
 
-/// The part of Cf from which on the sender's rate counts as having reached Cf.
+/// Minimum ratio of the sender's rate to Cf at which the rate has reached Cf.
 ///
-/// Chosen: the rate is compared with a Cf that is newer by one round trip.
+/// Chosen: slightly below one, because the rate is compared with a Cf that is one round trip newer.
 const REACHED: f64 = 0.99;
 
-/// How the bottleneck is judged.
+/// Rules for locating the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Whether a delay that the cell may cause is ignored.
     ///
-    /// Differs: a newcomer gets nearly the whole cell for some tens of milliseconds. This builds a queue in the
-    /// cell, and the text takes that for a queue in the Internet. But a cell that has a queue for this device has no
+    /// Differs: a new user gets nearly the whole cell for some tens of milliseconds. This builds a queue in the cell,
+    /// and the paper's rule attributes that queue to the Internet. But a cell that has a queue for this device has no
     /// idle PRBs.
     pub cell_test: bool,
-    /// Part of every carrier's PRBs that must be idle for the cell to have no queue for this device.
+    /// Minimum share of idle PRBs, on every carrier, at which the cell has no queue for this device.
     pub idle_share: f64,
-    /// Late packets agree only if they arrived over at least this time. Packets that waited in the cell leave the
-    /// reordering buffer up to three retransmissions after the cell's queue is gone.
+    /// Minimum period over which late packets must arrive to agree. Packets that waited in the cell leave the
+    /// reordering buffer up to three retransmissions after the cell's queue has drained.
     pub least_span: Duration,
-    /// Packets in a row over this time agree, however few they are: at a low rate, Npkt packets take too long.
+    /// Period over which consecutive packets agree even if they are fewer than Npkt: at a low rate, Npkt packets take
+    /// too long.
     pub span: Option<Duration>,
     /// Whether the return to the wireless state depends on the rate as well as on the delay.
     pub return_needs_rate: bool,
 }
 
-/// What a packet showed.
+/// The values of one packet that the decision uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
-    /// When it arrived.
+    /// Arrival time.
     pub now: Time,
-    /// Whether its delay exceeds Dth.
+    /// Whether the packet's delay exceeds Dth.
     pub late: bool,
     /// Ct of this flow.
     pub capacity: Rate,
     /// Cf of this flow.
     pub fair_share: Rate,
-    /// The pacing rate of its sender.
+    /// The pacing rate of the sender.
     pub pacing_rate: Option<Rate>,
 }
 
-/// The state of the judgement.
+/// The state of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     rules: Rules,
@@ -71,7 +72,7 @@ pub struct Bottleneck {
     clear: bool,
 }
 
-/// Packets in a row.
+/// Consecutive packets of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     packets: u32,
@@ -79,12 +80,12 @@ struct Run {
 }
 
 impl Bottleneck {
-    /// A connection begins in the wireless state.
+    /// The state of a new connection: the wireless state.
     pub fn new(rules: Rules, mss: Bytes) -> Bottleneck {
         Bottleneck { rules, mss, internet: false, late: Run::default(), timely: Run::default(), clear: false }
     }
 
-    /// Takes in one packet. `cell` is the state of the cell.
+    /// Processes one packet. `cell` is the state of the cell.
     pub fn on_packet(&mut self, packet: &Evidence, cell: &CellState) {
         let needed = self.agreeing_packets(packet.capacity);
         if packet.late {
@@ -129,7 +130,7 @@ impl Bottleneck {
         self.clear
     }
 
-    /// Npkt: packets of six subframes at capacity Ct.
+    /// Npkt: the number of packets in six subframes at capacity Ct.
     ///
     /// ```text
     /// Npkt = 6·Ct/MSS
@@ -142,7 +143,7 @@ impl Bottleneck {
     }
 
     /// Whether the queue cannot be in the cell. A cell that has a queue for this device gives the device its share in
-    /// the long run, and leaves nothing idle on any of its carriers.
+    /// the long run, and has no idle PRBs on any of its carriers.
     pub(super) fn cannot_be_in_cell(&self, cell: &CellState) -> bool {
         !self.rules.cell_test || cell.idle_share > self.rules.idle_share || cell.is_passed_over()
     }

@@ -1,86 +1,86 @@
-//! How much of a queue the flow keeps in the base station. With some data waiting there, a rise of the capacity is used
-//! at once, and not a round trip later; each packet waits as long.
+//! Target length of the flow's queue in the base station. With some data queued there, the flow can use a rise of the
+//! capacity at once instead of one round trip later. The cost is that each packet waits longer.
 //!
 //! ```text
-//! target = 0 | fixed | GAIN · (how much the capacity rises in a span, in the mean) · span
-//! span   = as many round trips as make up 40 ms; at least one
+//! target = 0 | fixed | GAIN · (mean rise of the capacity per span) · span
+//! span   = the number of round trips that reaches 40 ms; at least one
 //! rate   = Ct · (1 + (target − queue) / RTprop),  at least Ct, at most 1.25·Ct
 //! ```
 //!
 //! Source: PBE-CC §7 (some buffering helps to use increases at once; future work adjusts it adaptively)
-//! Differs: the paper's system keeps no queue. Over channels that fade and over recorded links, it then leaves a tenth of
-//! the capacity unused.
-//! Chosen: its rules and numbers, since the paper gives none.
+//! Differs: the paper's system keeps no queue. On fading channels and recorded links, it then leaves a tenth of the
+//! capacity unused.
+//! Chosen: all rules and numbers, since the paper gives none.
 
 use std::time::Duration;
 
 use airpace_core::Rate;
 
-/// The adaptive target ÷ what the capacity rises in a span.
+/// Ratio of the adaptive target to the rise of the capacity within a span.
 ///
-/// Chosen: rises differ by as much as they last.
+/// Chosen: rises vary as much as they last.
 const GAIN: u64 = 4;
 
-/// The largest adaptive target.
+/// Maximum adaptive target.
 ///
 /// Chosen: below PBE-CC's threshold for a queue outside of the cell (27 ms).
 const MOST: Duration = Duration::from_millis(25);
 
-/// Over which time the capacity is compared at least.
+/// Minimum span over which the capacity is averaged and compared.
 ///
-/// Chosen: a scheduler passes over a phone that fades for tens of milliseconds, however short the phone's round trip is, and grants
-/// the more after it.
+/// Chosen: a scheduler leaves a fading phone unserved for tens of milliseconds, even if the phone's round trip is
+/// short, and grants more afterwards.
 const LEAST_SPAN: Duration = Duration::from_millis(40);
 
-/// Spans over which rises are averaged.
+/// Number of spans over which rises are averaged.
 const SPANS: u64 = 32;
 
-/// A relative rise of one, in the units in which rises are counted. Whole numbers make the C port compute the same.
+/// Fixed-point unit of a relative rise: a doubling of the capacity. Integers make the C port compute identical values.
 const UNIT: u64 = 1 << 24;
 
 /// Maximum of the span in the target: its product with the rise fits into 64 bits.
 const MAX_SPAN: Duration = Duration::from_secs(16);
 
-/// By how much the rate may exceed the capacity while the queue is filled.
+/// Maximum ratio of the rate to the capacity while the queue is filled.
 ///
-/// Chosen: BBR's probe.
+/// Chosen: the gain of BBR's probe.
 const MOST_GAIN: f64 = 1.25;
 
-/// The queue that the flow aims at.
+/// The target of the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Goal {
-    /// None, as the paper's system.
+    /// No queue, as in the paper's system.
     None,
-    /// Always this long.
+    /// A queue of fixed length.
     Fixed(Duration),
-    /// As much as the capacity changes.
+    /// A length that adapts to the variation of the capacity.
     #[default]
     Adaptive,
 }
 
-/// The state of one flow.
+/// The buffer state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     goal: Goal,
-    /// The mean capacity of the present span: sum in bit/s and number of samples.
+    /// Sum (bit/s) and number of the capacity samples in the current span.
     capacity: (u64, u64),
-    /// That of the span before, in bit/s; zero before the first whole span.
+    /// Mean capacity of the previous span, in bit/s; zero before the first complete span.
     before: u64,
-    /// Rounds of the present span.
+    /// Number of rounds in the current span.
     rounds: u32,
-    /// How long the last whole span was.
+    /// Length of the last complete span.
     span: Duration,
-    /// Mean relative rise from one span to the next, times [`SPANS`], in parts of [`UNIT`]; spans in which the capacity
+    /// Mean relative rise from one span to the next, times [`SPANS`], in parts of [`UNIT`]. Spans in which the capacity
     /// fell count as zero.
     rises: u64,
     least_rtt: Option<Duration>,
-    /// The queue of the last round.
+    /// Queueing delay in the last round.
     queue: Duration,
     rtprop: Duration,
 }
 
 impl Buffer {
-    /// A flow with this goal.
+    /// The state of a new flow with this target.
     pub fn new(goal: Goal) -> Buffer {
         Buffer {
             goal,
@@ -95,7 +95,7 @@ impl Buffer {
         }
     }
 
-    /// Takes in one ACK with the capacity that it reports.
+    /// Processes one ACK with its reported capacity.
     pub fn on_ack(&mut self, round_start: bool, capacity: Rate, rtt: Option<Duration>, rtprop: Duration) {
         if round_start {
             self.on_round(rtprop);
@@ -128,7 +128,7 @@ impl Buffer {
         self.before = mean;
     }
 
-    /// The queue that it aims at.
+    /// The current target of the queue, as a delay.
     pub fn target(&self) -> Duration {
         match self.goal {
             Goal::None => Duration::ZERO,
@@ -140,7 +140,7 @@ impl Buffer {
         }
     }
 
-    /// The rate that fills the queue up to the target, at this capacity.
+    /// The sending rate at this capacity: higher while the queue is below its target.
     pub fn fill(&self, capacity: Rate) -> Rate {
         let missing = self.target().saturating_sub(self.queue);
         if missing.is_zero() || self.rtprop.is_zero() {
@@ -201,7 +201,7 @@ mod tests {
         };
         assert_eq!(target(0.0), Duration::ZERO, "a steady cell needs none");
         let (small, large) = (target(0.02), target(0.1));
-        // Half of the rounds rise.
+        // The capacity rises in half of the rounds.
         assert!((small.as_secs_f64() - 0.040 * GAIN as f64 * 0.01).abs() < 2e-4, "{small:?}");
         assert!((large.as_secs_f64() - 0.040 * GAIN as f64 * 0.05).abs() < 1e-3, "{large:?}");
         assert_eq!(target(0.9), MOST);
@@ -210,13 +210,14 @@ mod tests {
     #[test]
     fn a_short_round_trip_changes_nothing_of_what_the_cell_does() {
         let course = |rounds: u32| {
-            // A span ends where the first round of the next one begins, and the first ACK begins a round without samples.
+            // A span ends with the ACK that starts the first round of the next span, and the first ACK starts a round
+            // without samples.
             let in_span = move |n: u32| if ((n + 1) / rounds).is_multiple_of(2) { 50.0 } else { 55.0 };
             (0..400 * rounds).map(in_span)
         };
         let of_40_ms = with_rtprop(RTPROP, Goal::Adaptive, course(1), Duration::ZERO).target();
         let of_10_ms = with_rtprop(RTPROP / 4, Goal::Adaptive, course(4), Duration::ZERO).target();
-        // A round more or less at the end.
+        // Tolerate one round more or less at the end.
         assert!(of_10_ms.abs_diff(of_40_ms) < Duration::from_millis(1), "{of_10_ms:?} beside {of_40_ms:?}");
     }
 }

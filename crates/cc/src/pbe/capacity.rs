@@ -17,32 +17,34 @@ use super::new_data::NewData;
 use super::unread::{MILLI, Shared, heard};
 use super::users::{ACTIVE_PRBS, UserFilter, Users, Weights};
 
-/// The longest average, in subframes. It bounds the memory, whatever a header says.
+/// Maximum averaging window, in subframes. It bounds the memory for any value in a header.
 const LONGEST_WINDOW: u64 = 2_000;
 
 /// Time constant, in subframes, of the long-term share of the carrier.
 ///
-/// Chosen: a scheduler that is fair in the long run gives a newcomer nearly everything for up to 0.7 s (it averages
-/// over 1,000 subframes). Over two seconds, that does not look like a missing queue.
+/// Chosen: a scheduler that is fair in the long run gives a new user nearly all PRBs for up to 0.7 s (it averages over
+/// 1,000 subframes). Averaged over two seconds, such a phase is not mistaken for a missing queue.
 const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
 
-/// Time constant, in subframes, of the average of PRBs that are idle just now.
+/// Time constant, in subframes, of the average of the PRBs that are idle at present.
 ///
 /// Chosen: 1.5 times the time of Npkt packets.
 const RECENT_SUBFRAMES: f64 = 10.0;
 
-/// Granted subframes over which retransmissions are counted.
+/// Number of granted subframes over which retransmissions are counted.
 ///
-/// Chosen: enough to know the share of failing blocks to some percent of the capacity, if a tenth of them fail.
+/// Chosen: sufficient to measure the block error rate with an accuracy of a few percent of the capacity, if a tenth of
+/// the blocks fail.
 const ERROR_SUBFRAMES: f64 = 500.0;
 
-/// The weight of the error rate expected from SINR, against the errors that were seen. The unit is a grant of the
-/// whole band.
+/// Weight of the error rate expected from the SINR, relative to the observed errors. The unit is one grant of the full
+/// bandwidth.
 const PRIOR_SUBFRAMES: f64 = 20.0;
 
-/// See [`Averages::pull`].
+/// Weight of the weighted share in the capacity; see [`Averages::pull`].
 ///
-/// Chosen: stronger than the errors of some percent in Ct, against which it works, and weak enough to leave few PRBs idle.
+/// Chosen: stronger than the errors of a few percent in Ct, which it must outweigh, and weak enough to leave few PRBs
+/// idle.
 const PULL: f64 = 1.0 / 4.0;
 
 /// The averages of one carrier.
@@ -50,27 +52,27 @@ const PULL: f64 = 1.0 / 4.0;
 pub struct Averages {
     /// Rw: bits that one PRB carries in a subframe.
     pub bits_per_prb: f64,
-    /// Pa: PRBs granted to this device in a subframe. All numbers of PRBs here are per subframe: for a carrier with
-    /// several slots in a subframe, they are the sum over the slots.
+    /// Pa: PRBs granted to this device per subframe. All numbers of PRBs here are per subframe: for a carrier with
+    /// several slots per subframe, they are the sum over the slots.
     pub own_prbs: f64,
-    /// Pidle: PRBs granted to nobody.
+    /// Pidle: PRBs granted to no user.
     pub idle_prbs: f64,
-    /// The same, over the last few subframes only.
+    /// Pidle over the last few subframes only.
     pub recently_idle_prbs: f64,
-    /// Pcell: PRBs of the carrier. For a recorded trace, this is the number of its delivery chances.
+    /// Pcell: PRBs of the carrier. For a recorded trace, the number of its delivery opportunities.
     pub carrier_prbs: f64,
-    /// N: users that share the carrier, this device among them. With weights, the sum of theirs over that of this
-    /// device.
+    /// N: number of users that share the carrier, this device included. With weights: the sum of all users' weights
+    /// divided by this device's weight.
     pub users: f64,
-    /// The part of the way to its weighted share by which the device moves in a round trip; 0 without weights.
+    /// Fraction of the distance to its weighted share by which the device moves per round trip; 0 without weights.
     pub pull: f64,
-    /// Bits of one transport block when the device uses its whole capacity.
+    /// Size of a transport block, in bits, when the device uses its whole capacity.
     pub block_bits: f64,
-    /// Signal to interference and noise ratio; `None` where no report had it.
+    /// Signal to interference and noise ratio; `None` if no report contained it.
     pub sinr_db: Option<f64>,
     /// PRBs granted to this device for new data, over seconds, weighted by the grant's size.
     pub new_prbs: f64,
-    /// The same for retransmissions.
+    /// PRBs granted to this device for retransmissions, averaged in the same way.
     pub retransmitted_prbs: f64,
     /// PRBs granted to this device ÷ its fair share, over seconds.
     pub long_term_share: f64,
@@ -86,8 +88,8 @@ impl Averages {
     /// ```
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3
-    /// Differs: with weights, by the pull. If no PRBs are idle, every division is an equilibrium of Eq. 3: users would keep
-    /// the equal shares that the scheduler gave them at first.
+    /// Differs: with weights, by the pull. If no PRBs are idle, any division of the PRBs is an equilibrium of Eq. 3:
+    /// users would keep the equal shares that the scheduler assigned initially.
     pub fn capacity_bits(&self) -> f64 {
         let prbs = self.own_prbs + self.idle_prbs / self.users;
         self.bits_per_prb * (prbs + self.pull * (self.fair_share_prbs() - prbs))
@@ -100,13 +102,14 @@ impl Averages {
         self.bits_per_prb * self.fair_share_prbs()
     }
 
-    /// PRBs for retransmissions per PRB of new data: the number seen, or `expected` until enough was seen.
+    /// PRBs for retransmissions per PRB of new data: the observed ratio, combined with `expected` as a prior until
+    /// enough grants were observed.
     pub fn retransmissions(&self, expected: f64) -> f64 {
         let prior = PRIOR_SUBFRAMES * self.carrier_prbs;
         (self.retransmitted_prbs + expected * prior) / (self.new_prbs + prior)
     }
 
-    /// Pexp, in PRBs.
+    /// Pexp: the expected fair share, in PRBs.
     ///
     /// Source: PBE-CC §4.1 Eq. 1
     pub fn fair_share_prbs(&self) -> f64 {
@@ -114,29 +117,28 @@ impl Averages {
     }
 }
 
-/// One subframe of one carrier: the part that this device's capacity depends on.
+/// The part of one subframe's report from which this device's capacity is computed.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     subframe: u64,
     carrier_prbs: u64,
-    /// Of the device's grants that were read.
+    /// PRBs of the device's decoded grants.
     read_prbs: u64,
-    /// Of those, for blocks that were sent before, and for blocks of which this is not known.
+    /// PRBs of decoded grants for retransmissions, and for blocks that may be new or retransmissions.
     retransmitted_prbs: u64,
     unsure_prbs: u64,
     shared: Shared,
-    /// PRBs, bits and blocks of own grants whose size is known.
+    /// PRBs, bits, blocks and number of own grants whose size is known.
     rated_prbs: u64,
     rated_bits: u64,
     rated_blocks: u64,
     rated_grants: u64,
-    /// Bits per PRB at the current channel quality, in thousandths.
+    /// Bits per PRB at the current channel quality, in thousandths of a bit.
     promised_millibits: u64,
     sinr_millidb: Option<i64>,
 }
 
-/// Sums of the samples in the window. They are whole numbers, so that adding and removing a sample leaves no rounding
-/// error.
+/// Sums of the samples in the window. They are integers, so adding and removing a sample leaves no rounding error.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     carrier_prbs: u64,
@@ -147,16 +149,16 @@ struct Sums {
     rated_grants: u64,
     promised_millibits: u64,
     sinr_millidb: i64,
-    /// Samples with a SINR.
+    /// Number of samples with a SINR.
     sinr_samples: u64,
 }
 
-/// One carrier, as this device reads it. Each subframe takes constant time.
+/// One carrier as measured by this device. Each subframe takes constant time.
 #[derive(Clone, Debug)]
 pub struct Carrier {
     weights: Weights,
     users: Users,
-    /// Read, but not yet aligned with the other carriers.
+    /// Samples that are not yet aligned with the other carriers.
     pending: VecDeque<Sample>,
     window: VecDeque<Sample>,
     sums: Sums,
@@ -166,14 +168,14 @@ pub struct Carrier {
     new_prbs: f64,
     retransmitted_prbs: f64,
     layer: BitLayer,
-    /// Slots in a subframe.
+    /// Slots per subframe.
     slots: f64,
-    /// PRBs per subframe that messages of others grant which could not be read.
+    /// PRBs per subframe in grants to other users that could not be decoded.
     unnamed_prbs: f64,
 }
 
 impl Carrier {
-    /// A carrier that was just activated: nothing before that counts.
+    /// A carrier that was just activated; earlier data is discarded.
     pub fn new(filter: UserFilter, weights: Weights) -> Carrier {
         Carrier {
             weights,
@@ -192,8 +194,8 @@ impl Carrier {
         }
     }
 
-    /// Takes in one slot of a report, in which the PRBs are `shared` like this. Users are counted over the last
-    /// `users_window` subframes that were heard.
+    /// Processes the report of one slot whose PRBs are divided as in `shared`. Users are counted over the last
+    /// `users_window` decoded subframes.
     pub fn on_report(&mut self, report: &RadioReport, shared: Shared, own: &OwnRadio, users_window: u64) {
         self.layer = report.layer;
         self.slots = report.slot.numerology.slots_per_subframe() as f64;
@@ -212,8 +214,9 @@ impl Carrier {
         let recent = RECENT_SUBFRAMES * self.slots;
         self.recently_idle_prbs += (prbs(shared.idle) * self.slots - self.recently_idle_prbs) / recent;
         if sample.read_prbs > sample.unsure_prbs {
-            // Each grant counts by its size. A device that uses its whole capacity gets large blocks, which fail more
-            // often. The size is that of the whole grant, even if only one of its codewords is sent again.
+            // Each grant is weighted by its size. A device that uses its whole capacity gets large blocks, which fail
+            // more often. The weight is the size of the whole grant, even if only one of its codewords is a
+            // retransmission.
             let band = carrier_prbs.max(1) as f64;
             let weight = sample.read_prbs as f64 / band;
             let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
@@ -228,7 +231,7 @@ impl Carrier {
         }
     }
 
-    /// Moves the window, which then has the last `subframes` up to `head`.
+    /// Moves the averaging window to the last `subframes` subframes up to `head`.
     pub fn advance(&mut self, head: u64, subframes: u64) {
         while let Some(&sample) = self.pending.front()
             && sample.subframe <= head
@@ -246,7 +249,7 @@ impl Carrier {
         }
     }
 
-    /// The averages; `None` without a subframe in the window.
+    /// The averages; `None` if the window contains no subframe.
     ///
     /// Source: PBE-CC §4.2.1
     pub fn averages(&self) -> Option<Averages> {
@@ -254,7 +257,8 @@ impl Carrier {
         if self.window.is_empty() {
             return None;
         }
-        // PRBs of all slots of a subframe, so that their bits are bits per subframe.
+        // Count subframes, not slots: PRBs of all slots of a subframe are summed, so that rates are in bits per
+        // subframe.
         let count = slots / self.slots;
         let sums = &self.sums;
         let granted = sums.rated_prbs > 0;
@@ -274,7 +278,7 @@ impl Carrier {
             long_term_share: self.long_term_share,
             layer: self.layer,
         };
-        // A scheduler that gives whole subframes in turn makes larger blocks than the mean. Codewords split the
+        // If the scheduler gives whole subframes to users in turn, blocks are larger than the mean. Codewords split the
         // blocks.
         let mean_grant = if granted { sums.rated_bits as f64 / sums.rated_grants as f64 } else { 0.0 };
         let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
@@ -282,7 +286,7 @@ impl Carrier {
         Some(averages)
     }
 
-    /// Rw: what a PRB carries, as granted lately, or as the channel promises.
+    /// Rw: bits per PRB in the recent grants or, without grants, according to the channel quality.
     fn bits_per_prb(&self) -> f64 {
         let sums = &self.sums;
         match sums.rated_prbs {
@@ -299,15 +303,15 @@ impl Carrier {
         }
     }
 
-    /// Users that share the carrier. If none but this device was read, and others hold as many PRBs as a user of data does,
-    /// there is one at least.
+    /// Number of users that share the carrier. If no other user was decoded, but undecoded grants take as many PRBs as
+    /// those of a data user, at least one other user is assumed.
     pub fn users(&self) -> u32 {
         let least = if self.unnamed_prbs > f64::from(ACTIVE_PRBS) { 2 } else { 1 };
         self.users.count().max(least)
     }
 }
 
-/// PRBs from thousandths of them.
+/// Converts thousandths of a PRB to PRBs.
 fn prbs(milli: u64) -> f64 {
     milli as f64 / MILLI as f64
 }
@@ -325,7 +329,7 @@ impl Sample {
             rated_bits: 0,
             rated_blocks: 0,
             rated_grants: 0,
-            // `as` makes NaN and negative values zero.
+            // The cast with `as` maps NaN and negative values to zero.
             promised_millibits: own.bits_per_prb.map_or(0, |bits| libm::round(bits * 1e3) as u64),
             sinr_millidb: own.sinr_db.map(|sinr_db| libm::round(sinr_db * 1e3) as i64),
         };
@@ -340,7 +344,7 @@ impl Sample {
             let blocks = new_data.split(dci);
             sample.unsure_prbs += prbs * blocks.unknown / blocks.all().max(1);
             if blocks.again > 0 || blocks.unknown > 0 && has_reserved_mcs(dci) {
-                // They take PRBs, but a reserved MCS does not tell the number of bits.
+                // Retransmissions take PRBs, but a reserved MCS does not contain the number of bits.
                 sample.retransmitted_prbs += prbs * blocks.again / blocks.all();
             } else if dci.bits().0 > 0 {
                 sample.rated_prbs += prbs;
@@ -356,7 +360,7 @@ impl Sample {
     }
 }
 
-/// Whether the MCS of a block only says how it is sent again.
+/// Whether the MCS of a block is a reserved one, which only gives the modulation of a retransmission.
 ///
 /// Source: TS 36.213 §7.1.7.1
 fn has_reserved_mcs(dci: &Dci) -> bool {

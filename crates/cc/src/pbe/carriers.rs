@@ -1,7 +1,8 @@
 //! Aligns the reports of several carriers by subframe, and sums their capacities.
 //!
-//! Every carrier is averaged over the same subframes. A late carrier delays the others by a few milliseconds at most.
-//! A silent carrier counts as missing until its next report, and one that is hardly read until it is read again.
+//! All carriers are averaged over the same subframes. A late carrier delays the others by a few milliseconds at most. A
+//! carrier without reports counts as missing until its next report. A carrier on which most grants are not decoded
+//! counts as missing until they are decoded again.
 //!
 //! Source: PBE-CC §5
 
@@ -14,61 +15,63 @@ use super::translation::{BlockSize, Translation};
 use super::unread::{MILLI, Unread};
 use super::users::{UserFilter, Weights};
 
-/// How long the others wait for a late carrier, in subframes.
+/// Maximum number of subframes for which the other carriers wait for a late one.
 ///
 /// Chosen: decoding takes 1–5 ms.
 const WAIT_SUBFRAMES: u64 = 10;
 
-/// A carrier without reports for this many subframes is missing.
+/// Number of subframes without a report after which a carrier is missing.
 ///
 /// Chosen: twice the wait.
 const MISSING_SUBFRAMES: u64 = 20;
 
-/// A carrier counts as missing if more than this share of the device's own grants on it was not read, or of its
-/// reports was refused.
+/// Maximum share of the device's own grants that were not decoded, and of reports that were refused. Above it, the
+/// carrier counts as missing.
 ///
-/// Differs: the paper trusts its decoder. But a decoder that reads nothing makes the cell look idle. So does one that
-/// can read only the subframes in which little is sent.
+/// Differs: the paper trusts its decoder. But a decoder that decodes nothing makes the cell look idle. So does a
+/// decoder that decodes only the subframes with few messages.
 ///
 /// Chosen: far above the share that a working decoder misses.
 const UNREAD_SHARE: f64 = 0.5;
-/// The same for reports that tell how much they missed: of the messages, the share that could not be read. Above, estimates
-/// rest on next to nothing. Of the device's own grants, so much more may be missed than these reports expect.
+/// The corresponding limit for reports that state how many messages they missed: maximum share of messages that could
+/// not be decoded. Above it, estimates have almost no basis. For the device's own grants, the limit [`UNREAD_SHARE`]
+/// rises by the share that these reports expect to miss.
 ///
-/// Chosen: at that share one message of ten is read, some of each user in a tenth of a second.
+/// Chosen: at this share, one message in ten is decoded, which gives some messages of each user within a tenth of a
+/// second.
 const DEAF_SHARE: f64 = 0.9;
-/// The number of own grants over which that share is averaged.
+/// Number of own grants over which the share of missed grants is averaged.
 const UNREAD_GRANTS: f64 = 16.0;
-/// The number of reports over which it is averaged.
+/// Number of reports over which the share of missed messages is averaged.
 ///
-/// Chosen: a tenth of a second. A burst that hides a few tens of subframes leaves the average over RTprop as it was.
+/// Chosen: a tenth of a second. A burst that hides a few tens of subframes does not change the average over RTprop.
 const UNREAD_REPORTS: f64 = 100.0;
 
-/// How the carriers are measured.
+/// Settings of the carrier measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
-    /// Which users count.
+    /// Criteria for a user to be counted.
     pub filter: UserFilter,
-    /// How they share.
+    /// Policy by which the users share the carrier.
     pub weights: Weights,
-    /// Whether a carrier counts as missing if most of its reports, or most of the device's own grants, were not read
-    /// whole.
+    /// Whether a carrier counts as missing if most of its reports, or most of the device's own grants, were not
+    /// completely decoded.
     pub unread_test: bool,
-    /// Whether reports that lack grants are used if they tell how much they missed.
+    /// Whether reports that lack grants are used if they state how much they missed.
     pub estimates: bool,
-    /// Subframes over which users are counted; `None` for RTprop.
+    /// Number of subframes over which users are counted; `None` for RTprop.
     pub users_window: Option<u64>,
-    /// What Eq. 5 is applied to.
+    /// The block size used in Eq. 5.
     pub block: BlockSize,
-    /// Whether retransmissions are counted, instead of expected from SINR.
+    /// Whether retransmissions are counted, instead of predicted from the SINR.
     pub count_retransmissions: bool,
-    /// γ: part of the physical capacity that headers take.
+    /// γ: fraction of the physical capacity used by headers.
     pub overhead: f64,
-    /// A subframe is full if at most this part of its PRBs is idle.
+    /// A subframe is full if at most this fraction of its PRBs is idle.
     pub full_idle_share: f64,
 }
 
-/// The device's carriers together.
+/// All carriers of the device.
 #[derive(Clone, Debug)]
 pub struct Carriers {
     measure: Measure,
@@ -77,7 +80,7 @@ pub struct Carriers {
     carriers: Vec<Listened>,
     newest: u64,
     head: u64,
-    /// RTprop, in subframes.
+    /// Averaging window (RTprop), in subframes.
     window: u64,
     activations: u8,
     explained: Explained,
@@ -88,13 +91,14 @@ struct Listened {
     id: CarrierId,
     active: bool,
     last: u64,
-    /// Share of the device's own recent grants that were not read: the device got data without a grant that was read.
+    /// Share of the device's recent grants that were not decoded: the device received data without a decoded grant.
     unread_grants: f64,
-    /// The share that reports expected to miss.
+    /// Share of its grants that the reports expect to have missed.
     expected_unread: f64,
-    /// Share of the recent reports that do not hold everyone's grants, less what their messages could be read.
+    /// Average over the recent reports of the share of messages that could not be decoded; a report of no use counts as
+    /// 1.
     unread_reports: f64,
-    /// The last report that lacked something told how much.
+    /// Whether the last incomplete report stated how much it missed.
     tells: bool,
     unread: Unread,
     carrier: Carrier,
@@ -115,7 +119,8 @@ impl Listened {
         }
     }
 
-    /// Compares what was read with what was sent to the device. `unread` is the part that the report expects to miss.
+    /// Compares decoded grants with the data that the modem received. `unread` is the share of messages that the report
+    /// expects to have missed.
     fn compare(&mut self, report: &RadioReport, own: &OwnRadio, unread: f64) {
         if own.decoded.is_none() {
             return;
@@ -126,55 +131,56 @@ impl Listened {
         self.expected_unread += (unread - self.expected_unread) / UNREAD_GRANTS;
     }
 
-    /// Whether so much was not read, or more was not read than reports tell, that the rest says nothing about the
-    /// carrier.
+    /// Whether the carrier's reports must be ignored: too many messages were not decoded, or more own grants were
+    /// missed than the reports expect.
     fn is_unread(&self) -> bool {
         let most = if self.tells { DEAF_SHARE } else { UNREAD_SHARE };
         self.unread_reports > most || self.unread_grants > UNREAD_SHARE + self.expected_unread
     }
 }
 
-/// Transport-layer rates over all active carriers, in bits per subframe, and the numbers that they come from.
+/// Transport-layer rates over all active carriers, in bits per subframe, and the values from which they are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CellState {
     /// Cp: physical capacity.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3
     pub physical_bits: f64,
-    /// The part of it that is granted to this device: Rw · Pa.
+    /// The part of Cp that is granted to this device: Rw · Pa.
     pub own_bits: f64,
-    /// Ct: the part of Cp that is left for the transport.
+    /// Ct: the part of Cp that is left for the transport layer.
     pub capacity_bits: f64,
-    /// Cf: the transport's fair share.
+    /// Cf: the fair share of the transport layer.
     pub fair_share_bits: f64,
-    /// PRBs granted to nobody.
+    /// PRBs granted to no user.
     pub idle_prbs: f64,
-    /// Least share of idle PRBs of any carrier. The share is the lesser of those over RTprop and over the last few
-    /// subframes.
+    /// Minimum share of idle PRBs over the carriers. For each carrier, the lower of the averages over RTprop and over
+    /// the last few subframes counts.
     pub idle_share: f64,
     /// PRBs granted to this device.
     pub own_prbs: f64,
-    /// PRBs of the carriers.
+    /// PRBs of all counted carriers.
     pub carrier_prbs: f64,
-    /// PRBs given to this device ÷ its fair share, over seconds; one without PRBs in the window, as in an outage.
+    /// PRBs granted to this device ÷ its fair share, over seconds. It is one if there are no PRBs in the window, as in
+    /// an outage.
     pub long_term_share: f64,
-    /// Users of the carriers, weighted by PRBs.
+    /// Number of users per carrier, averaged with the carriers' PRBs as weights.
     pub users: f64,
-    /// Carriers that are counted.
+    /// Number of carriers that are counted.
     pub carriers: u8,
-    /// Active carriers that are silent or hardly read.
+    /// Number of active carriers without recent reports or with mostly undecoded messages.
     pub missing: u8,
-    /// The greatest part of a carrier's messages that could not be read lately.
+    /// Maximum over the carriers of the share of messages that recently could not be decoded.
     pub lacking: f64,
 }
 
-/// If the device gets less than this part of its fair share over seconds, it has no queue in the cell.
+/// Threshold of the long-term share below which the device has no queue in the cell.
 ///
 /// Chosen: a backlogged device gets its fair share in the long run.
 const BACKLOGGED_SHARE: f64 = 0.6;
 
 impl CellState {
-    /// The part of Ct that the device has already. It does not depend on what is idle, nor on other users.
+    /// The part of Ct that the device already has. It depends neither on idle PRBs nor on other users.
     pub fn own_capacity_bits(&self) -> f64 {
         if self.physical_bits > 0.0 {
             self.capacity_bits * (self.own_bits / self.physical_bits).min(1.0)
@@ -183,7 +189,7 @@ impl CellState {
         }
     }
 
-    /// Whether the cell gives so little to the device, over seconds, that it cannot have a queue for it.
+    /// Whether the cell has given the device so little over seconds that the cell cannot have a queue for it.
     pub fn is_passed_over(&self) -> bool {
         self.long_term_share < BACKLOGGED_SHARE
     }
@@ -198,20 +204,21 @@ impl Carriers {
             carriers: Vec::new(),
             newest: 0,
             head: 0,
-            // Chosen: 40 subframes, the paper's example, until the sender tells RTprop.
+            // Chosen: 40 subframes, the paper's example, until the sender reports RTprop.
             window: 40,
             activations: 0,
             explained: Explained::new(measure.full_idle_share),
         }
     }
 
-    /// Averages over this many subframes from now on.
+    /// Sets the averaging window, in subframes.
     pub fn set_window(&mut self, subframes: u64) {
         self.window = subframes.max(1);
     }
 
-    /// Takes in one slot of one carrier. Returns false for a report that is of no use: one without the device's own
-    /// side, or one that does not hold everyone's grants, and neither tells which PRBs are idle nor how many may be.
+    /// Processes the report of one slot of one carrier. Returns false if the report is of no use. This is the case if
+    /// it lacks the device's own part, or if it lacks grants of other users and states neither the idle PRBs nor their
+    /// possible number.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(own) = &report.own else { return false };
         let at = match self.carriers.binary_search_by_key(&report.carrier, |listened| listened.id) {
@@ -248,7 +255,7 @@ impl Carriers {
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, shared, own, users_window);
-            // PRBs in which the device could receive nothing are of no use to it: it waits, although they are idle.
+            // PRBs in which the device could receive nothing are useless for it: it waits although they are idle.
             let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
             let usable_prbs = if can_use { shared.idle as f64 / MILLI as f64 } else { 0.0 };
             self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
@@ -258,7 +265,7 @@ impl Carriers {
         true
     }
 
-    /// Moves the averages, which then end with the last subframe that every carrier has reported.
+    /// Advances the averages to the last subframe that all carriers have reported.
     fn advance(&mut self) {
         let newest = self.newest;
         let heard = self.carriers.iter().filter(|listened| listened.active).map(|listened| listened.last);
@@ -273,7 +280,7 @@ impl Carriers {
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3; PBE-CC §4.1
     pub fn state(&mut self) -> CellState {
-        // Without PRBs in the window, as in an outage, the scheduler passes over nobody.
+        // Without PRBs in the window, as in an outage, the share is one.
         let mut state = CellState { long_term_share: 1.0, ..CellState::default() };
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
@@ -316,7 +323,7 @@ impl Carriers {
             }
         }
         if capacity_sum > 0.0 || fair_share_sum > 0.0 {
-            // The paper translates the sum as one capacity.
+            // The paper applies Eq. 5 once to the sum of the carriers.
             let sinr_db = (sinr_prbs > 0.0).then(|| sinr_sum / sinr_prbs);
             state.capacity_bits += translation.goodput(capacity_sum, 0.0, sinr_db);
             state.fair_share_bits += translation.goodput(fair_share_sum, 0.0, sinr_db);
@@ -329,12 +336,12 @@ impl Carriers {
         state
     }
 
-    /// The subframes that explain a delay.
+    /// The record of full subframes that explain a delay.
     pub fn explained(&self) -> &Explained {
         &self.explained
     }
 
-    /// Carriers activated so far while another one was active, modulo 256.
+    /// Number of carriers activated while another one was active, modulo 256.
     pub fn activations(&self) -> u8 {
         self.activations
     }
@@ -346,8 +353,8 @@ fn translate(translation: &mut Translation, averages: &Averages, measure: &Measu
     match averages.layer {
         BitLayer::Transport => (capacity, fair_share),
         BitLayer::Physical if measure.count_retransmissions => {
-            // Differs: Eq. 5 with the error rate that is seen. The rate that the paper expects from SINR is that of
-            // its own cells. If blocks are sent in pairs, one that fails takes the PRBs of two.
+            // Differs: Eq. 5 with the observed error rate. The error rate that the paper expects from the SINR is that
+            // of its own cells. If blocks are sent in pairs, a failed block takes the PRBs of two.
             let expected = translation.block_error(averages.block_bits, averages.sinr_db);
             let share = (1.0 - measure.overhead) / (1.0 + averages.retransmissions(expected));
             (capacity * share, fair_share * share)

@@ -1,8 +1,8 @@
-//! One-way delay compared with the least of the last ten seconds.
+//! One-way delay relative to its minimum of the last ten seconds (Dprop).
 //!
-//! Only differences of one-way delays are used, so that an offset between the two clocks cancels. A drift of 100 ppm
-//! moves a ten-second minimum by at most 1 ms, a thirtieth of the threshold. A step of a clock has no effect after
-//! one window.
+//! Only differences of one-way delays are used, so the offset between the two clocks cancels. A drift of 100 ppm moves
+//! a ten-second minimum by at most 1 ms, a thirtieth of the threshold. The effect of a clock step ends after one
+//! window.
 //!
 //! Source: PBE-CC §4.2.2
 
@@ -12,12 +12,13 @@ use airpace_core::Time;
 
 use crate::filter::WindowedMin;
 
-/// Time over which the least one-way delay is Dprop.
+/// Window of the minimum one-way delay, Dprop.
 ///
 /// Source: PBE-CC §4.2.2
 const DPROP_WINDOW: Duration = Duration::from_secs(10);
 
-/// Three retransmissions of eight subframes, and 3 ms of jitter: what the radio adds without any queue.
+/// Maximum delay that the radio adds without a queue: three retransmissions of eight subframes each, and 3 ms of
+/// jitter.
 ///
 /// ```text
 /// Dth = Dprop + 3·8 + 3 ms
@@ -26,7 +27,7 @@ const DPROP_WINDOW: Duration = Duration::from_secs(10);
 /// Source: PBE-CC §4.2.2
 pub const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
 
-/// The one-way delay of a flow.
+/// The one-way delay of a flow and its minimum.
 #[derive(Clone, Debug)]
 pub struct OneWayDelay {
     /// Dprop, in nanoseconds between two different clocks.
@@ -41,7 +42,7 @@ impl Default for OneWayDelay {
 }
 
 impl OneWayDelay {
-    /// A packet that left at `sent` arrived at `now`.
+    /// Processes a packet that left at `sent` and arrived at `now`.
     pub fn on_packet(&mut self, now: Time, sent: Time) {
         self.latest = now.signed_nanos_since(sent);
         self.dprop.update(now, self.latest);
@@ -60,7 +61,8 @@ impl OneWayDelay {
         self.excess() > RADIO_DELAY
     }
 
-    /// Delay of the last packet and the least of the window. Both contain the unknown offset of the clocks.
+    /// One-way delay of the last packet, and the minimum of the window, in nanoseconds. Both contain the unknown offset
+    /// of the clocks.
     pub fn raw(&self) -> (i64, Option<i64>) {
         (self.latest, self.dprop.get())
     }
@@ -70,8 +72,8 @@ impl OneWayDelay {
 mod tests {
     use super::*;
 
-    /// Sends one packet a millisecond for `seconds`. Returns how many exceeded the threshold, and the largest excess
-    /// of the last second. The receiver's clock shows `clock(true time)`.
+    /// Sends one packet per millisecond for `seconds`. Returns the number of packets above the threshold, and the
+    /// maximum excess of the last second. The receiver's clock shows `clock(true time)`.
     fn run(seconds: u64, delay: impl Fn(u64) -> u64, clock: impl Fn(u64) -> u64) -> (usize, Duration) {
         let mut tracked = OneWayDelay::default();
         let mut exceeded = 0;

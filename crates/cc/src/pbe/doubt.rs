@@ -1,15 +1,15 @@
-//! What reports that lack grants cannot know, the device's own packets show: a queue that stands was made by sending more than
-//! the cell gives, and a cell that has a queue for the device leaves no PRB idle.
+//! Limits the use of incomplete reports by the delay of the device's own packets. A standing queue shows that the
+//! sender exceeds the capacity of the cell; and while the cell has a queue for the device, no PRB is idle.
 //!
 //! ```text
-//! what more is told than the device has   · (2 − standing / 8 ms),                at least nothing
-//! the sum of both                         · (1 − (standing − 8 ms) / 50 ms),      at least a half
+//! reported rate above the device's own     · (2 − standing / 8 ms),                at least nothing
+//! the sum of both parts                    · (1 − (standing − 8 ms) / 50 ms),      at least a half
 //! ```
 //!
-//! `standing` is the least delay of the packets of the last 40 ms beyond Dprop. Reports that lack nothing are believed
-//! whole.
+//! `standing` is the minimum delay beyond Dprop of the packets of the last 40 ms. Complete reports are accepted in
+//! full.
 //!
-//! Differs: the paper's decoder reads every message, and then PBE-CC needs no delay within the cell.
+//! Differs: the paper's decoder decodes every message, so that PBE-CC needs no delay within the cell.
 
 use std::time::Duration;
 
@@ -17,33 +17,33 @@ use airpace_core::{Rate, Time};
 
 use crate::filter::WindowedMin;
 
-/// A queue stands if no packet of this time found it empty.
+/// Period for the minimum delay: a queue stands if no packet of this period found it empty.
 ///
-/// Chosen: five rounds of HARQ, so that one packet at least was not sent again.
+/// Chosen: five HARQ round trips, so that at least one packet was not retransmitted.
 const STANDING: Duration = Duration::from_millis(40);
 
-/// What the radio itself adds to every packet of a busy cell.
+/// Delay that the radio itself adds to every packet in a busy cell.
 ///
 /// Chosen: one retransmission after eight subframes.
 const RADIO_MS: f64 = 8.0;
 
-/// The time in which the queue beyond that is drained, if the rest of what is told is right.
+/// Time in which the additional queue is drained, if the rest of the reported rate is correct.
 ///
-/// Chosen: about a round trip. With twice the time, the mean queue of `decoder-in-the-loop` at 0 dB was 22 ms in place of 17
-/// (seeds 1 to 4). Shorter times were not tried.
+/// Chosen: about one round trip. With twice the time, the mean queue of `decoder-in-the-loop` at 0 dB was 22 ms instead
+/// of 17 ms (seeds 1 to 4). Shorter times were not tried.
 const DRAIN_MS: f64 = 50.0;
 
-/// The least part that is believed.
+/// Minimum factor applied to the reported rate.
 ///
 /// Source: PBE-CC §4.2.3 (what drains a queue sends at half of the rate)
 const LEAST: f64 = 0.5;
 
-/// If no more than this part of the messages was unread lately, reports are believed whole.
+/// Maximum share of recently undecoded messages up to which reports are accepted in full.
 ///
-/// Chosen: a decoder that misses one message of fifty is right in the mean.
+/// Chosen: the mean error of a decoder that misses one message in fifty is negligible.
 const LACKING: f64 = 0.02;
 
-/// How far reports that lack something are believed.
+/// The state that determines the factors for rates from incomplete reports.
 #[derive(Clone, Debug)]
 pub struct Doubt {
     least: WindowedMin<Duration, Time>,
@@ -56,12 +56,12 @@ impl Default for Doubt {
 }
 
 impl Doubt {
-    /// A packet came that was delayed by `excess` beyond the least delay.
+    /// Processes a packet whose delay exceeds the minimum delay by `excess`.
     pub fn on_packet(&mut self, now: Time, excess: Duration) {
         self.least.update(now, excess);
     }
 
-    /// What is believed where so large a part of the messages could not be read.
+    /// The factors for reported rates if the share `lacking` of the messages could not be decoded.
     pub fn belief(&self, lacking: f64) -> Belief {
         if lacking <= LACKING {
             return Belief::WHOLE;
@@ -77,22 +77,23 @@ impl Doubt {
     }
 }
 
-/// How far a rate is believed.
+/// Factors by which a reported rate is reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belief {
-    /// The part of what more is told than the device has: it comes from PRBs that seem idle, or from users that seem gone.
+    /// Factor of the part of the reported rate that exceeds the device's current rate. This part comes from PRBs that
+    /// seem idle, or from users that seem to have left.
     ///
-    /// Chosen: nothing as of a queue of two retransmissions.
+    /// Chosen: zero from a queue of two retransmissions on.
     more: f64,
-    /// The part of the sum.
+    /// Factor of the sum of both parts.
     all: f64,
 }
 
 impl Belief {
-    /// Every rate is believed as it is reported.
+    /// Every rate is accepted as reported.
     pub const WHOLE: Belief = Belief { more: 1.0, all: 1.0 };
 
-    /// What is believed of the rate `told`, if the device has the rate `own` now.
+    /// The accepted part of the reported rate `told`, if the device has the rate `own` now.
     pub fn of(self, told: Rate, own: Rate) -> Rate {
         let sure = told.min(own);
         let more = (told.as_bps() - sure.as_bps()) as f64;
@@ -112,7 +113,7 @@ mod tests {
         doubt
     }
 
-    /// Of 20 Mbit/s told, where the device has 12.
+    /// The accepted part of a reported rate of 20 Mbit/s, if the device has 12 Mbit/s.
     fn believed_mbps(delays_ms: impl IntoIterator<Item = u64>, lacking: f64) -> f64 {
         let believed = after(delays_ms).belief(lacking).of(Rate::from_mbps(20.0), Rate::from_mbps(12.0));
         (believed.as_mbps() * 1e3).round() / 1e3

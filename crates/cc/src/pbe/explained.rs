@@ -1,15 +1,16 @@
-//! How much of a packet's delay the cell explains: the subframes of its way in which the cell had nothing left to give.
+//! The part of a packet's delay that the cell explains: the subframes in which the cell had no idle PRBs while the
+//! packet was on its way.
 //!
 //! A base station that has data for a device leaves no PRBs idle. So a packet can have waited in the cell only in
-//! subframes without idle PRBs. The rest of its delay comes from elsewhere.
+//! subframes without idle PRBs. The rest of its delay has another cause.
 //!
 //! Source: Gandalf, 2025, arXiv:2507.00337 (the delays of the radio are subtracted before any test of the delay)
 
 use std::time::Duration;
 
-/// Subframes that are remembered. Of a longer delay, only the part in these counts.
+/// Number of subframes in memory. Of a longer delay, only the part within these counts.
 ///
-/// Chosen: a second. After an outage of several seconds, the packets that waited show nothing but the outage.
+/// Chosen: one second. After an outage of several seconds, the delay of the waiting packets only reflects the outage.
 pub const LONGEST: u64 = 1_024;
 
 /// One subframe, summed over the active carriers.
@@ -23,20 +24,20 @@ struct Subframe {
 /// The latest subframes.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// Subframe n is at n modulo [`LONGEST`].
+    /// Subframe n is at index n modulo [`LONGEST`].
     subframes: Vec<Subframe>,
     newest: u64,
-    /// A subframe is full if at most this part of its PRBs is idle.
+    /// A subframe is full if at most this fraction of its PRBs is idle.
     idle_share: f64,
 }
 
 impl Explained {
-    /// Nothing was reported yet.
+    /// State without any report.
     pub fn new(idle_share: f64) -> Explained {
         Explained { subframes: vec![Subframe::default(); LONGEST as usize], newest: 0, idle_share }
     }
 
-    /// Takes in a subframe of an active carrier.
+    /// Processes a subframe of an active carrier.
     pub fn on_report(&mut self, subframe: u64, idle_prbs: f64, carrier_prbs: u16) {
         if subframe > self.newest {
             let first = (self.newest + 1).max(subframe.saturating_sub(LONGEST - 1));
@@ -53,9 +54,9 @@ impl Explained {
         entry.is_reported = true;
     }
 
-    /// Whether more than `most` of the `delay` of a packet that arrives now, as far as it lies in the remembered subframes, is
-    /// not explained. A subframe that was not reported explains nothing. A subframe in which nothing could be carried, as in a gap
-    /// of a trace, explains itself.
+    /// Whether more than `most` of the `delay` of a packet that arrives now is unexplained. Only the part of the delay
+    /// within the subframes in memory counts. A subframe without a report explains nothing. A subframe without
+    /// capacity, as in a gap of a trace, counts as full.
     pub fn leaves_more_than(&self, most: Duration, delay: Duration) -> bool {
         let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;
         let delay = delay.min(Duration::from_millis(LONGEST));
@@ -77,15 +78,15 @@ impl Explained {
         &mut self.subframes[(subframe % LONGEST) as usize]
     }
 
-    /// Whether one of the last [`LONGEST`] subframes was full.
+    /// Whether `subframe`, which is one of the last [`LONGEST`], was full.
     fn is_full(&self, subframe: u64) -> bool {
         let entry = self.subframes[(subframe % LONGEST) as usize];
         let most_idle = f64::from(entry.carrier_prbs) * self.idle_share;
         entry.is_reported && entry.idle_prbs <= most_idle
     }
 
-    /// The newest subframe, and a bit for each of the last [`LONGEST`]: whether it was full. Subframe n is bit n modulo
-    /// [`LONGEST`].
+    /// The newest subframe, and one bit per subframe of the last [`LONGEST`]: whether it was full. Subframe n is bit n
+    /// modulo [`LONGEST`].
     pub fn full_subframes(&self) -> (u64, [u64; LONGEST as usize / 64]) {
         let mut words = [0; LONGEST as usize / 64];
         for place in (0..LONGEST).filter(|&place| self.is_full(place)) {
@@ -115,9 +116,9 @@ mod tests {
         assert!(!reported(|_| 0).leaves_more_than(MOST, delay));
         assert!(reported(|_| 50).leaves_more_than(MOST, delay));
         assert!(!reported(|_| 50).leaves_more_than(MOST, MOST), "as much as the radio adds is no queue");
-        // The last 280 ms were full: 20 ms are left.
+        // The last 280 ms were full: 20 ms are unexplained.
         assert!(!reported(|subframe| if subframe >= 2_720 { 5 } else { 50 }).leaves_more_than(MOST, delay));
-        // The last 200 ms were full: 100 ms are left.
+        // The last 200 ms were full: 100 ms are unexplained.
         assert!(reported(|subframe| if subframe >= 2_800 { 5 } else { 50 }).leaves_more_than(MOST, delay));
         let long = Duration::from_secs(9);
         assert!(!reported(|_| 0).leaves_more_than(MOST, long), "full as far as memory goes");

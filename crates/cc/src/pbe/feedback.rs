@@ -1,6 +1,6 @@
-//! The bytes that PBE-CC's halves exchange: a header on every data packet, feedback on every ACK.
+//! The bytes that PBE-CC's sender and receiver exchange: a header on every data packet, feedback on every ACK.
 //!
-//! All integers are big-endian. A reader ignores bytes after those it knows; a writer sets unused bits to zero.
+//! All integers are big-endian. A reader ignores bytes after those that it knows; a writer sets unused bits to zero.
 //!
 //! ```text
 //! header (10 bytes)                              feedback (14 bytes)
@@ -15,7 +15,7 @@
 //!                                                 12…13  delay of the radio, 10 µs; all ones unknown
 //! ```
 //!
-//! A rate is written as the interval between two packets of 1500 bytes, in nanoseconds; all ones means no rate.
+//! A rate is encoded as the interval between two packets of 1500 bytes, in nanoseconds; all ones means no rate.
 //!
 //! Source: PBE-CC §5
 //! Chosen: nanoseconds. The paper's interval "in milliseconds", as an integer, is 0 above 12 Mbit/s.
@@ -27,23 +27,23 @@ use airpace_core::{Bytes, Rate, Rider};
 const VERSION: u8 = 1;
 const NO_RATE: u32 = u32::MAX;
 
-/// The size of the packets between which the interval is measured.
+/// Packet size for which the interval is computed.
 ///
 /// Source: PBE-CC §5
 const INTERVAL_PACKET: Bytes = Bytes(1500);
 
-/// What the sender tells the receiver on every data packet.
+/// Header that the sender puts on every data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Whether the sender is in its linear start.
     pub starting: bool,
-    /// Its round-trip propagation time, in whole microseconds. The receiver averages over this time.
+    /// The sender's round-trip propagation time, in whole microseconds. The receiver averages over this time.
     pub rtprop: Option<Duration>,
-    /// Its pacing rate. The receiver compares it with Cf.
+    /// The sender's pacing rate. The receiver compares it with Cf.
     pub pacing_rate: Option<Rate>,
 }
 
-/// What the receiver tells the sender on every ACK.
+/// Feedback that the receiver puts on every ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Whether the bottleneck is in the Internet.
@@ -56,7 +56,7 @@ pub struct Feedback {
     pub clear: bool,
     /// Active carriers.
     pub carriers: u8,
-    /// Activations of carriers so far, modulo 256.
+    /// Number of carrier activations, modulo 256.
     pub activations: u8,
     /// Transport-layer capacity Ct.
     ///
@@ -66,15 +66,15 @@ pub struct Feedback {
     ///
     /// Source: PBE-CC §4.1; PBE-CC §4.2.3
     pub fair_share: Option<Rate>,
-    /// Delay of the radio without a queue: the mean one-way delay beyond Dprop while the cell had idle PRBs, in units of
-    /// 10 µs; `None` if it was not measured yet.
+    /// Delay of the radio without a queue: the mean one-way delay beyond Dprop while the cell had idle PRBs, in units
+    /// of 10 µs; `None` if not measured yet.
     ///
-    /// Differs: the text does not send it.
+    /// Differs: the paper's feedback does not contain it.
     pub radio_delay: Option<Duration>,
 }
 
 impl Header {
-    /// The bytes.
+    /// Encodes the header.
     pub fn write(&self) -> Rider {
         let mut bytes = [0; 10];
         bytes[0] = VERSION;
@@ -85,7 +85,7 @@ impl Header {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are not a header of this version.
+    /// Decodes a header; `None` if the bytes are not a header of this version.
     pub fn read(bytes: &[u8]) -> Option<Header> {
         if *bytes.first()? != VERSION {
             return None;
@@ -100,7 +100,7 @@ impl Header {
 }
 
 impl Feedback {
-    /// The bytes.
+    /// Encodes the feedback.
     pub fn write(&self) -> Rider {
         let mut bytes = [0; 14];
         bytes[0] = VERSION;
@@ -114,7 +114,7 @@ impl Feedback {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are not feedback of this version.
+    /// Decodes feedback; `None` if the bytes are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         if *bytes.first()? != VERSION {
             return None;
@@ -138,7 +138,7 @@ impl Feedback {
     }
 }
 
-/// Nanoseconds between two packets at `rate`. A rate too slow to be written counts as no rate.
+/// Nanoseconds between two packets at `rate`. A rate too low to be encoded counts as no rate.
 fn interval(rate: Option<Rate>) -> u32 {
     let nanos = rate.map(|rate| rate.time_for(INTERVAL_PACKET).as_nanos());
     nanos.and_then(|nanos| u32::try_from(nanos).ok()).unwrap_or(NO_RATE)

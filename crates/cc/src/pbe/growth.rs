@@ -1,5 +1,5 @@
-//! Whether the linear start still grows. If the receive rate has not risen for one RTprop while the one-way delay
-//! rose all the time, a link that is narrower than the cell is full.
+//! Detects that the linear start has stalled. If the receive rate did not rise for one RTprop while the one-way delay
+//! rose all the time, a link narrower than the cell is full.
 //!
 //! Source: PBE-CC §4.1
 
@@ -7,24 +7,23 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// The number of parts of RTprop. The least delay of each must be above that of the part before.
+/// Number of parts into which RTprop is divided. The minimum delay of each must exceed that of the previous part.
 ///
-/// Chosen: four. A single retransmission delays one or two of them, not all in order.
+/// Chosen: four. A single retransmission delays one or two parts, not all of them in ascending order.
 const PARTS: usize = 4;
 
-/// If the receive rate rose by less than this factor, it has stopped rising.
+/// Minimum factor of a rise of the receive rate; below it, the rate has stopped rising.
 ///
 /// Chosen: from one RTprop of a three-RTprop ramp to the next, the rate on a free path grows to at least 1.2 times.
 const RISE: f64 = 1.05;
 
-/// The delay must rise by more than this in all. Jitter and one retransmission can make a constant delay look like
-/// this rise: over a round trip of some milliseconds, one retransmission delays every packet more than the one
-/// before.
+/// Minimum rise of the delay over all parts. Jitter and one retransmission can cause such a rise at a constant delay:
+/// within a round trip of some milliseconds, one retransmission delays every packet more than the previous one.
 ///
 /// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
 const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
 
-/// Watches a linear start from the receiver.
+/// Observes a linear start at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     began: Option<Time>,
@@ -34,7 +33,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Takes in a packet of the start; true if the start has stalled.
+    /// Processes a packet of the start. Returns whether the start has stalled.
     pub fn on_packet(&mut self, now: Time, bytes: Bytes, excess: Duration, rtprop: Duration) -> bool {
         let began = *self.began.get_or_insert(now);
         if now - began < rtprop {

@@ -1,5 +1,5 @@
-//! Whether the path delivers what the receiver reports. A receiver that reports more than the truth makes its sender
-//! fill queues, and takes what others could have.
+//! Checks whether the path delivers what the receiver reports. A receiver that reports too much makes its sender fill
+//! queues and take capacity from others.
 //!
 //! ```text
 //!          three rounds of a full queue,
@@ -10,20 +10,22 @@
 //!   └──────── ten seconds in which no more was reported than delivered ────────────────────┘
 //! ```
 //!
-//! A round trip is evidence if every packet of it waited in a queue, and the path delivered clearly less than was
-//! reported at the same time, and also at any time of the last seconds. An honest report says what the cell gave to this
-//! device and what it left idle; a cell in which the device's packets wait leaves nothing idle, so the report is then
-//! what was delivered. While a scheduler passes over the device, or a bottleneck in the Internet is not yet noticed, an
-//! honest report is too high as well, but not higher than what was delivered before. And a queue may be somebody else's,
-//! or on the way of the ACKs. The check tells: for some round trips, the sender sends a little less than was delivered. A
-//! queue of its own is gone then. Any other queue stays.
+//! A round trip is evidence of a false report if all its packets waited in a queue, and the path delivered clearly less
+//! than was reported at that time and at any time of the last seconds. An honest report is the sum of the PRBs that the
+//! device got and its share of the idle ones. In a cell in which the device's packets wait, no PRBs are idle, so an
+//! honest report equals the delivery rate. There are exceptions: while a scheduler serves the device less than its
+//! share, or before a bottleneck in the Internet has been detected, an honest report is also too high, but not higher
+//! than an earlier delivery rate. In addition, the queue may be caused by another flow, or be on the path of the ACKs.
+//! The check separates these cases: for some round trips, the sender sends a little less than was delivered. A queue of
+//! its own then drains. Any other queue stays.
 //!
-//! The guard cannot tell a lie from an honest report that promises more than the path has: behind a link that is a little
-//! narrower than the cell, so that its queue stays below PBE-CC's threshold; or if another flow fills the device's own
-//! queue, of which the report promises half, and lets it run empty just during the check. BBR is right there, too.
+//! The guard cannot distinguish a false report from an honest one that exceeds the path's capacity. This happens behind
+//! a link that is slightly narrower than the cell, so that its queue stays below PBE-CC's threshold. It also happens if
+//! another flow fills the device's own queue (the report then promises half of the capacity) and lets it drain just
+//! during the check. BBR is a correct choice there as well.
 //!
 //! Source: PBE-CC §7 (a server-side throughput estimator, like BBR's, that compares reported with actual throughput)
-//! Chosen: all of its rules and numbers, since the paper gives none.
+//! Chosen: all rules and numbers, since the paper gives none.
 
 use std::time::Duration;
 
@@ -31,122 +33,125 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::filter::WindowedMax;
 
-/// A packet waited in a queue if its round-trip time exceeds RTprop by more than this.
+/// Threshold of the round-trip time beyond RTprop above which a packet has waited in a queue.
 ///
-/// Chosen: one retransmission and the jitter. The least of a round must exceed it, not a single packet.
+/// Chosen: one retransmission and the jitter. The minimum of a round must exceed it, not a single packet.
 ///
 /// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
 const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
 
-/// The part of the reported capacity that a round must deliver in order not to be evidence.
+/// Minimum ratio of delivered to reported bytes of a round that is not evidence.
 ///
-/// Chosen: estimates are right within some percent in the mean, and a receiver that claims 1.3 times the truth leaves
-/// 0.77.
+/// Chosen: estimates have a mean error of a few percent, and a receiver that reports 1.3 times the true capacity leads
+/// to a ratio of 0.77.
 const DELIVERED: f64 = 0.9;
 
-/// Rounds of evidence after which the sender checks.
+/// Number of rounds with evidence after which the sender starts a check.
 ///
-/// Chosen: with the check, less than ten round trips. Fewer than three may be a burst of others.
+/// Chosen: together with the check, this takes less than ten round trips. Fewer than three rounds may be a burst of
+/// other flows.
 const ROUNDS: f64 = 3.0;
 
-/// What a round without evidence takes from the count.
+/// Decrement of the evidence counter per round without evidence.
 ///
-/// Chosen: a receiver that lies in bursts is found if its bursts are more than some percent of the time.
+/// Chosen: a receiver that sends false reports in bursts is detected if the bursts take more than a few percent of the
+/// time.
 const FORGIVEN: f64 = 1.0 / 16.0;
 
-/// The same of the most that the path delivered lately.
+/// Minimum ratio of the recent maximum delivery rate to the reported rate that is not evidence.
 ///
-/// Chosen: nearer to one, since the most of some noisy rates is above their mean.
+/// Chosen: closer to one than [`DELIVERED`], since the maximum of noisy rates is above their mean.
 const PEAK_DELIVERED: f64 = 0.95;
 
-/// The sender sends this part of what was delivered while it checks.
+/// Pacing gain of a check, relative to the delivery rate.
 ///
-/// Chosen: enough to keep a queue empty. The window empties it.
+/// Chosen: low enough to keep a queue empty. The window drains it.
 pub const CHECK_GAIN: f64 = 0.9;
 
-/// The window of a check, as part of what was delivered in RTprop.
+/// Window of a check, relative to the delivery rate times RTprop.
 ///
-/// Chosen: as BBR's drain. Others may take what the flow leaves; the queue is gone then nevertheless.
+/// Chosen: as in BBR's drain. Other flows may take the capacity that this flow leaves unused; its own queue drains
+/// nevertheless.
 pub const CHECK_WINDOW: f64 = 0.75;
 
-/// Rounds after which a check ends without a result.
+/// Number of rounds after which a check ends without a result.
 const CHECK_ROUNDS: u32 = 4;
 
-/// How long the most that the path delivered is remembered. A report of no more than that is no lie, though the path
-/// delivers less just now.
+/// Window of the maximum delivery rate. A report of at most this maximum is not false, even if the path delivers less
+/// at present.
 ///
-/// Chosen: schedulers that are fair in the long run may pass over a device for 0.7 s, fading is slower than a round trip,
-/// and a receiver in a full cell notices a bottleneck in the Internet by its share over two seconds.
+/// Chosen: long-term fair schedulers may leave a device unserved for 0.7 s, fading is slower than a round trip, and a
+/// receiver in a full cell detects a bottleneck in the Internet by its share over two seconds.
 const PEAK_WINDOW: Duration = Duration::from_secs(3);
 
-/// The shortest time over which what was delivered counts as a rate.
+/// Minimum interval over which a delivery rate is measured.
 ///
-/// Chosen: a retransmission delays eight subframes of data, and releases them at once.
+/// Chosen: a retransmission delays eight subframes of data and releases them in one burst.
 const PEAK_SPAN: Duration = Duration::from_millis(100);
 
-/// How long a flagged receiver must report no more than the path delivers in order to be believed again.
+/// Period in which a flagged receiver must report no more than the path delivers before it is accepted again.
 ///
-/// Chosen: as long as PBE-CC and BBR remember their least delays.
+/// Chosen: as long as the minimum-delay windows of PBE-CC and BBR.
 const HELD: Duration = Duration::from_secs(10);
 
-/// Rounds until the next check, after one that found another explanation; doubled every time.
+/// Initial number of rounds between a check that found another explanation and the next check; it doubles each time.
 ///
-/// Chosen: beside a flow that fills the same queue, a check every 32 rounds costs less than a percent.
+/// Chosen: next to a flow that fills the same queue, a check every 32 rounds costs less than one percent.
 const PAUSE_ROUNDS: u32 = 32;
 
-/// What an ACK shows to the guard.
+/// The values of one ACK that the guard uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Witness {
-    /// When it came.
+    /// Time at which the ACK arrived.
     pub now: Time,
-    /// Whether it began a round.
+    /// Whether this ACK starts a round.
     pub round_start: bool,
-    /// Bytes that it acknowledged.
+    /// Bytes newly acknowledged.
     pub acked: Bytes,
-    /// Its round-trip time.
+    /// The RTT sample of this ACK.
     pub rtt: Option<Duration>,
-    /// The least round-trip time.
+    /// The minimum round-trip time.
     pub rtprop: Duration,
-    /// The rate at which the flow may send because of what the receiver reports.
+    /// The rate that the sender may use according to the receiver's report.
     pub reported: Rate,
-    /// Whether the application, not the path, limited what was delivered.
+    /// Whether the application, not the path, limited the delivery.
     pub app_limited: bool,
 }
 
-/// What the sender must do.
+/// The action that the sender must take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Go on.
+    /// No action.
     Nothing,
-    /// Send [`CHECK_GAIN`] times this rate until the next verdict: it is what the path delivered.
+    /// Send at [`CHECK_GAIN`] times this rate until the next verdict. The rate is the measured delivery rate.
     Check(Rate),
-    /// Believe the receiver again.
+    /// Accept the receiver's reports again.
     Release,
-    /// Believe the receiver no more.
+    /// Ignore the receiver's reports.
     Flag,
 }
 
-/// One round.
+/// Measurements of one round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// When it began; `None` for the first, which is not whole.
+    /// Start of the round; `None` for the first, which is incomplete.
     began: Option<Time>,
     last: Time,
     delivered: Bytes,
-    /// What the reports of the round promise, in bytes.
+    /// Reported rate, integrated over the round, in bytes.
     reported: f64,
-    /// The least report.
+    /// The lowest reported rate.
     least_reported: Option<Rate>,
     least_rtt: Option<Duration>,
-    /// The sum of its round-trip times, and how many there are.
+    /// Sum and number of the round-trip time samples.
     rtts: (Duration, u32),
     app_limited: bool,
 }
 
-/// A check.
+/// A check in progress.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// The least and the mean round-trip time below which the queue is gone.
+    /// Thresholds of the minimum and of the mean round-trip time below which the queue has drained.
     emptied: (Duration, Duration),
     rounds: u32,
 }
@@ -155,16 +160,17 @@ struct Check {
 #[derive(Clone, Debug)]
 pub struct Guard {
     round: Round,
-    /// The most that the path delivered lately.
+    /// Maximum of the recent delivery rates.
     peak: WindowedMax<Rate, Time>,
-    /// Since when how much was delivered that does not yet count as a rate.
+    /// Start of the current delivery-rate interval, and the bytes delivered in it.
     counted: Option<(Time, Bytes)>,
     evidence: f64,
     check: Option<Check>,
-    /// Rounds until evidence counts again, and the next such pause.
+    /// Number of rounds until evidence counts again, and the length of the next such pause.
     pause: u32,
     next_pause: u32,
-    /// When a flagged receiver last reported more than the path delivers; `None` if it is not flagged.
+    /// Time of the last report of a flagged receiver that exceeded the delivery rate; `None` if the receiver is not
+    /// flagged.
     lied: Option<Time>,
 }
 
@@ -189,11 +195,12 @@ impl Guard {
         self.lied.is_some()
     }
 
-    /// A flagged receiver reports a capacity, and the path delivers at most `delivered`. Returns whether the receiver is
-    /// believed again.
+    /// Processes a report of `reported` from a flagged receiver while the path delivers at most `delivered`. Returns
+    /// whether the receiver is accepted again.
     ///
-    /// Chosen: one that goes on lying, be it in bursts, is never believed. One whose report was right for the cell, but
-    /// not for a link elsewhere that was hardly narrower, is believed once that link has become wider.
+    /// Chosen: a receiver that continues to send false reports, even in bursts, is never accepted again. A receiver
+    /// whose report was correct for the cell but too high for a slightly narrower link elsewhere is accepted again once
+    /// that link is wider.
     pub fn on_held(&mut self, now: Time, reported: Rate, delivered: Rate) -> bool {
         let Some(lied) = &mut self.lied else { return true };
         if reported.scaled(DELIVERED) > delivered {
@@ -206,7 +213,7 @@ impl Guard {
         true
     }
 
-    /// Takes in one ACK of a flow that obeys its receiver, or that checks it.
+    /// Processes one ACK of a flow that obeys its receiver or is checking it.
     pub fn on_ack(&mut self, seen: &Witness) -> Verdict {
         self.measure(seen);
         let verdict = if seen.round_start { self.on_round(seen) } else { Verdict::Nothing };
@@ -223,14 +230,14 @@ impl Guard {
         verdict
     }
 
-    /// The flow has ceased to obey its receiver, for another reason: what the present round shows is void.
+    /// Discards the measurements of the current round: the flow no longer obeys its receiver, for another reason.
     pub fn interrupt(&mut self) {
         self.round = Round::default();
         self.counted = None;
         self.check = None;
     }
 
-    /// Measures what the path delivers.
+    /// Updates the delivery rate of the path.
     fn measure(&mut self, seen: &Witness) {
         match &mut self.counted {
             None => self.counted = Some((seen.now, Bytes::ZERO)),
@@ -244,7 +251,7 @@ impl Guard {
         }
     }
 
-    /// A round is over.
+    /// Evaluates the round that has just ended.
     fn on_round(&mut self, seen: &Witness) -> Verdict {
         let next = Round { began: Some(seen.now), last: seen.now, ..Round::default() };
         let over = std::mem::replace(&mut self.round, next);
@@ -277,8 +284,8 @@ impl Guard {
         Verdict::Check(Rate::from_bytes_per(over.delivered, span))
     }
 
-    /// Whether more was reported than a round delivered, and than the path delivered at any time lately: all the time, or
-    /// twice as much in the mean. Honest reports swing, too.
+    /// Whether the reports exceed the delivery of the round, and also every recent delivery rate. The latter must be
+    /// exceeded by every report of the round, or by half of the mean report. (Honest reports fluctuate, too.)
     fn is_too_much(&self, round: &Round, span: Duration) -> bool {
         let least = round.least_reported.map_or(0.0, |least| least.as_bps() as f64 / 8.0);
         let mean = round.reported / span.as_secs_f64().max(1e-9);
@@ -308,13 +315,14 @@ mod tests {
 
     const RTPROP: Duration = Duration::from_millis(40);
 
-    /// A path of `capacity` whose queue is the flow's own, or another's that is always there, and a receiver that reports
-    /// `factor` times the capacity. Each round trip is a step; the sender has a window of what is reported over RTprop.
+    /// A path of `capacity` with a receiver that reports `factor` times the capacity. The queue is the flow's own, or a
+    /// constant one of another flow. Each step is one round trip; the sender has a window of the reported rate times
+    /// RTprop.
     struct Path {
         guard: Guard,
         now: Time,
         checked: Option<Rate>,
-        /// Every verdict other than `Nothing`, and the round in which it fell.
+        /// Every verdict other than `Nothing`, and its round.
         verdicts: Vec<(u32, Verdict)>,
         rounds: u32,
     }
@@ -340,7 +348,7 @@ mod tests {
             let window = sent.bytes_in(RTPROP);
             let rtt = RTPROP.max(capacity.time_for(window)) + foreign;
             self.rounds += 1;
-            // Little's law.
+            // Little's law: queue = inflight / rate.
             let delivered = Rate::from_bytes_per(window, rtt);
             for ack in 0..20 {
                 self.now += rtt / 20;
@@ -397,7 +405,8 @@ mod tests {
     fn a_fall_of_the_capacity_is_no_lie() {
         let mut path = Path::new();
         path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
-        // For a while, the path gives a fifth of what is reported: less than before, but not more than ever.
+        // For a while, the path delivers a fifth of the reported rate: less than before, but the report does not exceed
+        // earlier delivery rates.
         path.run(4, Rate::from_mbps(12.0), 5.0, Duration::ZERO);
         path.run(30, Rate::from_mbps(12.0), 1.0, Duration::ZERO);
         assert_eq!(path.verdicts, []);

@@ -1,66 +1,66 @@
-//! Which of the device's blocks are new data, and which are sent again.
+//! Classifies the device's transport blocks as new data or retransmissions.
 
 use airpace_radio::{Dci, RadioReport};
 
-/// A process is used again after this many subframes at the earliest. In less than twice this time, it cannot have been used
-/// in between.
+/// Minimum number of subframes until a HARQ process is used again. Within less than twice this time, there is no other
+/// use in between.
 ///
 /// Source: TS 36.213 §10.1 (the answer comes four subframes later), TS 36.321 §5.3.2
 const HARQ_SUBFRAMES: u64 = 8;
 
-/// What a grant's blocks are.
+/// Number of blocks of each kind in a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
     /// New data.
     pub new: u64,
-    /// Sent before.
+    /// Retransmissions.
     pub again: u64,
-    /// Either: grants of the process in between may not have been read.
+    /// Either of both: grants of the process in between may have been missed.
     pub unknown: u64,
 }
 
 impl Blocks {
-    /// All of them.
+    /// Total number of blocks.
     pub fn all(&self) -> u64 {
         self.new + self.again + self.unknown
     }
 }
 
-/// A grant of a process, for one codeword.
+/// The last grant of a HARQ process, for one codeword.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     ndi: Option<bool>,
     at: u64,
 }
 
-/// Tells new data from retransmissions: new data toggles the new-data indicator of the HARQ process. If the indicators
-/// are not known, the reporter's own mark counts.
+/// Distinguishes new data from retransmissions: new data toggles the new-data indicator (NDI) of the HARQ process. If
+/// the NDI is not known, the reporter's own mark is used.
 ///
 /// Source: PBE-CC §4.2.1
 ///
-/// Differs: between two grants of a process that were read, others may lie that were not. The indicator then tells nothing,
-/// and the grant counts as neither.
+/// Differs: between two decoded grants of a process, there may be grants that were not decoded. The NDI then gives no
+/// information, and the block counts as neither.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewData {
-    /// Last grant of every process and codeword.
+    /// The last grant of every process and codeword.
     last: [[Option<Past>; 2]; 16],
-    /// The last subframe in which, or before which, something was not read.
+    /// The last subframe in which, or before which, a message was not decoded.
     lacking: Option<u64>,
     newest: u64,
 }
 
 impl NewData {
-    /// Takes the next report, before its grants.
+    /// Processes the next report, before its grants.
     pub fn on_report(&mut self, report: &RadioReport) {
         let subframe = report.slot.subframe();
-        // A reporter that lacks grants lacks whole subframes too.
+        // A reporter that misses grants also misses whole subframes.
         if report.missed().is_some() || self.lacking.is_some() && subframe > self.newest + 1 {
             self.lacking = Some(subframe);
         }
         self.newest = self.newest.max(subframe);
     }
 
-    /// What the blocks of one of the device's grants are. `subframe` is that of the report that was taken last.
+    /// Classifies the blocks of one of the device's grants, which is in the report that was processed last.
     pub fn split(&mut self, dci: &Dci) -> Blocks {
         let now = self.newest;
         let lacking = self.lacking;
@@ -99,7 +99,7 @@ mod tests {
     const AGAIN: Blocks = Blocks { new: 0, again: 1, unknown: 0 };
     const UNKNOWN: Blocks = Blocks { new: 0, again: 0, unknown: 1 };
 
-    /// Takes a report of a subframe, whole or not; then a grant of process 3 with this indicator.
+    /// Processes a report of a subframe, complete or not, and then a grant of process 3 with this NDI.
     fn split(new_data: &mut NewData, subframe: u64, is_whole: bool, ndi: bool) -> Blocks {
         let missed = Some(Missed { recall: 0.5, messages: 1.0, cces: 1.0, prbs: 4.0 });
         let scope = if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 1, missed } };

@@ -1,5 +1,5 @@
-//! The mobile's half. It takes telemetry and packets, and computes the path's capacity and the place of its
-//! bottleneck.
+//! The receiver of PBE-CC on the mobile. It processes telemetry and packets, and computes the capacity of the path and
+//! the location of its bottleneck.
 //!
 //! Source: PBE-CC §4; PBE-CC §5
 
@@ -20,48 +20,48 @@ use super::feedback::{Feedback, Header};
 use super::growth::Growth;
 use super::users::Weights;
 
-/// Telemetry is not used if it is older than this many RTprop and older than [`STALE_LEAST`].
+/// Telemetry is stale if it is older than this many RTprop and older than [`STALE_LEAST`].
 ///
 /// Chosen: by then, new reports should have replaced the whole average. A decoder's pause of some milliseconds is
 /// allowed.
 const STALE_RTPROPS: u32 = 2;
-/// See [`STALE_RTPROPS`].
+/// Minimum age of stale telemetry; see [`STALE_RTPROPS`].
 const STALE_LEAST: Duration = Duration::from_millis(50);
 
-/// The sender knows so long after the last report that there is none, if the path lets it: the feedback takes half an
-/// RTprop, and the packet that it acknowledges may have to come first.
+/// Maximum time from the last report until the sender is informed that there are no more reports, if the path permits
+/// it. The feedback takes half an RTprop, and the packet that it acknowledges may have to arrive first.
 ///
-/// Chosen: above twice the RTprop of a mobile path; a rate of then is no capacity of now.
+/// Chosen: more than twice the RTprop of a mobile path. A rate of that age is no longer the current capacity.
 const STALE_MOST: Duration = Duration::from_millis(100);
 
-/// Packets over which the delay of the radio is averaged.
+/// Number of packets over which the radio's delay is averaged.
 ///
 /// Chosen: some tens of transport blocks, so that retransmissions average out.
 const RADIO_DELAY_PACKETS: f64 = 256.0;
 
-/// What the reports say of the cell at one time, for all flows of the device together: a receiver whose packets somebody
-/// else sees has no more to tell.
+/// The measurements of the cell at one time, for all flows of the device together. They serve a receiver that does not
+/// see the packets of the flows itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Ct of the device, at least its Cf if the receiver feeds back no less.
+    /// Ct of the device; not less than its Cf if the floor is on.
     pub capacity: Rate,
     /// Cf of the device.
     pub fair_share: Rate,
-    /// When the last report of use came; `None` before the first.
+    /// Time of the last usable report; `None` before the first.
     pub heard: Option<Time>,
     /// Active carriers.
     pub carriers: u8,
-    /// Activations of carriers so far, modulo 256.
+    /// Number of carrier activations, modulo 256.
     pub activations: u8,
-    /// So many PRBs are idle that the delay of a packet is the radio's own.
+    /// Whether enough PRBs are idle that the delay of a packet is that of the radio alone.
     pub is_idle: bool,
-    /// A queue cannot be in the cell.
+    /// Whether a queue cannot be in the cell.
     pub is_elsewhere: bool,
-    /// Full subframes explain a delay.
+    /// Whether full subframes are accepted as the explanation of a delay.
     pub explains: bool,
 }
 
-/// The receiver's half of PBE-CC.
+/// The receiver of PBE-CC.
 #[derive(Clone, Debug)]
 pub struct PbeReceiver {
     tuning: Tuning,
@@ -73,18 +73,18 @@ pub struct PbeReceiver {
     growth: Growth,
     header: Header,
     device_flows: u16,
-    /// A report has come since the last call of `see_clock`.
+    /// Whether a report has arrived since the last call of `see_clock`.
     heard: bool,
-    /// Reports that were of no use: without the device's own side, or without everyone's grants.
+    /// Number of unusable reports: without the device's own part, or without the grants of all users.
     refused: u64,
     last_heard: Option<Time>,
-    /// The mean excess delay while PRBs were idle.
+    /// Mean delay beyond Dprop while PRBs were idle.
     radio_delay_ns: Option<f64>,
     doubt: Doubt,
 }
 
 impl PbeReceiver {
-    /// The receiver's half of a new flow.
+    /// The receiver of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes) -> PbeReceiver {
         PbeReceiver {
             tuning,
@@ -104,7 +104,7 @@ impl PbeReceiver {
         }
     }
 
-    /// Averages over this round-trip propagation time, as if a packet's header had told it.
+    /// Sets the averaging window to this RTprop, as if it had arrived in a packet's header.
     pub fn set_rtprop(&mut self, rtprop: Duration) {
         self.header.rtprop = Some(rtprop);
         self.set_window(rtprop);
@@ -115,7 +115,7 @@ impl PbeReceiver {
         self.carriers.set_window((rtprop.as_micros() as u64).div_ceil(1_000));
     }
 
-    /// What the reports have said up to now.
+    /// The current measurements of the cell.
     pub fn measured(&mut self, now: Time) -> Measured {
         self.see_clock(now);
         let (capacity, fair_share) = self.rates_of(1.0);
@@ -131,12 +131,12 @@ impl PbeReceiver {
         }
     }
 
-    /// Reports that were of no use.
+    /// Number of unusable reports.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// The subframes that explain a delay.
+    /// The record of full subframes that explain a delay.
     pub fn explained(&self) -> &Explained {
         self.carriers.explained()
     }
@@ -149,7 +149,7 @@ impl PbeReceiver {
         self.tuning.explained_test && !self.cell.is_passed_over()
     }
 
-    /// Ct and Cf of this flow, as far as they are believed.
+    /// Ct and Cf of this flow, reduced by the present doubt in incomplete reports.
     fn rates(&self) -> (Rate, Rate) {
         let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
         let (capacity, fair_share) = self.rates_of(flows);
@@ -161,20 +161,20 @@ impl PbeReceiver {
         (belief.of(capacity, own), belief.of(fair_share, own))
     }
 
-    /// Ct and Cf of one of so many flows of the device.
+    /// Ct and Cf of one flow if the device has `flows` flows.
     fn rates_of(&self, flows: f64) -> (Rate, Rate) {
         let per_second = |subframe_bits: f64| Rate::from_bps_f64(subframe_bits * 1e3 / flows);
         let fair_share = per_second(self.cell.fair_share_bits);
         let capacity = per_second(self.cell.capacity_bits);
-        // Differs: if competitors leave no idle PRBs, Eq. 3 gives only what this device took. If the device takes
-        // less than it could, Eq. 3 then gives less, and the device takes less again, down to nothing. The cell gives
-        // the device its fair share in any case, so the capacity is at least the fair share.
-        // With weights, the scheduler does not give the weighted share: the pull of Eq. 3 does what the floor does.
+        // Differs: if competitors leave no idle PRBs, Eq. 3 yields only the PRBs that this device already used. A
+        // device that uses less than it could would then be limited to less each time, down to nothing. The cell gives
+        // the device its fair share in any case, so the capacity is at least the fair share. With weights, the
+        // scheduler does not give the weighted share; the pull of Eq. 3 then replaces the floor.
         let has_floor = self.tuning.floor && self.tuning.measure.weights == Weights::Equal;
         (if has_floor { capacity.max(fair_share) } else { capacity }, fair_share)
     }
 
-    /// Notes the time of the receiver's clock. Reports carry the time of the reporter's clock, which may differ.
+    /// Records the time by the receiver's clock. Reports contain the reporter's time, whose clock may differ.
     fn see_clock(&mut self, now: Time) {
         if std::mem::take(&mut self.heard) {
             self.last_heard = Some(now);
@@ -184,19 +184,19 @@ impl PbeReceiver {
         }
     }
 
-    /// Whether the last packet met a queue outside of the cell, as far as its delay shows.
+    /// Whether the last packet's delay indicates a queue outside of the cell.
     ///
     /// Source: PBE-CC §4.2.2
     ///
-    /// Differs: the text takes every delay above Dth for a queue in the Internet. A queue in the cell delays as much. The
-    /// time in which the cell had nothing left to give is therefore subtracted before the delay is compared.
+    /// Differs: the paper attributes every delay above Dth to a queue in the Internet. A queue in the cell delays as
+    /// much. Therefore the time in which the cell had no idle PRBs is subtracted before the comparison.
     fn is_late(&self) -> bool {
         self.delay.exceeds_threshold()
             && (!self.is_explainable()
                 || self.carriers.explained().leaves_more_than(RADIO_DELAY, self.delay.excess()))
     }
 
-    /// Averages the delay of packets that met no queue: the cell had idle PRBs, and the delay is not above Dth.
+    /// Averages the delay of packets that met no queue: the cell had idle PRBs, and the delay did not exceed Dth.
     fn measure_radio_delay(&mut self) {
         let excess = self.delay.excess();
         if self.is_idle() && excess <= RADIO_DELAY {
@@ -253,8 +253,8 @@ impl Receiver for PbeReceiver {
     }
 
     fn on_radio(&mut self, report: &RadioReport) {
-        // Reports with the device's own grants only would make the cell look idle. Without other reports the
-        // telemetry becomes stale; the feedback says so, and the sender falls back.
+        // Reports that contain only the device's own grants would make the cell look idle. Without other reports the
+        // telemetry becomes stale; the feedback reports that, and the sender falls back to BBR.
         if self.carriers.on_report(report) {
             self.cell_is_old = true;
             self.heard = true;
@@ -279,7 +279,7 @@ impl Receiver for PbeReceiver {
         feedback.write()
     }
 
-    /// What the phone measures, as on an ACK: its decoder listens whether or not there is a connection.
+    /// The phone's current measurements, as on an ACK. Its decoder runs with or without a connection.
     fn request(&mut self, now: Time) -> Rider {
         self.feedback(now)
     }

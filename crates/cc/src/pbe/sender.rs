@@ -1,4 +1,5 @@
-//! The server's half: sends at the capacity that the mobile measures, or as BBR while the bottleneck is elsewhere.
+//! The controller of PBE-CC on the server: sends at the capacity that the mobile measures, or as BBR while the
+//! bottleneck is elsewhere.
 //!
 //! ```text
 //! Start ──3 RTTs──▶ Wireless ──bottleneck bit──▶ Drain ──1 RTprop──▶ Internet.{ProbeBW, ProbeRTT, …}
@@ -7,7 +8,7 @@
 //!
 //! any ──no fresh telemetry for some RTTs──▶ Fallback.{Startup, …} ──telemetry──▶ Start
 //!
-//! Start, Wireless ──less delivered than reported──▶ Check ──it is a lie──▶ Held.{ProbeBW, ProbeRTT, …}
+//! Start, Wireless ──less delivered than reported──▶ Check ──confirmed──▶ Held.{ProbeBW, ProbeRTT, …}
 //! ```
 //!
 //! Source: PBE-CC §4; PBE-CC §5
@@ -25,12 +26,12 @@ use super::feedback::{Feedback, Header};
 use super::guard::{self, Guard, Verdict, Witness};
 use super::start::{FIRST_RATE, Ramp};
 
-/// After this many round trips without fresh telemetry, the sender no longer uses the old telemetry.
+/// Number of round trips without fresh telemetry after which the sender no longer uses the old telemetry.
 ///
 /// Chosen: the window already limits a sender whose feedback is late. This limit is for feedback that has stopped.
 const FALLBACK_ROUND_TRIPS: u32 = 3;
 
-/// Part of BtlBw that is sent while the queue that caused the Internet state drains.
+/// Pacing gain, relative to BtlBw, while the queue that caused the Internet state drains.
 ///
 /// Source: PBE-CC §4.2.3
 const DRAIN_GAIN: f64 = 0.5;
@@ -40,12 +41,12 @@ const DRAIN_GAIN: f64 = 0.5;
 /// Source: RFC 6928 §2
 const INITIAL_PACKETS: u64 = 10;
 
-/// The least window, in packets, so that ACKs keep coming.
+/// Minimum window, in packets, so that ACKs keep arriving.
 ///
-/// Chosen: BBR's floor.
+/// Chosen: the minimum of BBR.
 const LEAST_PACKETS: u64 = 4;
 
-/// How often the rate of a start is updated between ACKs.
+/// Interval between updates of the rate during a start, when no ACK arrives.
 const RAMP_STEP: Duration = Duration::from_millis(2);
 
 /// The phase of the sender.
@@ -53,30 +54,30 @@ const RAMP_STEP: Duration = Duration::from_millis(2);
 enum Phase {
     Start(Ramp),
     Wireless,
-    /// The path is emptied to find RTprop and Dprop, as in BBR's ProbeRTT.
+    /// The path is drained to measure RTprop and Dprop, as in BBR's ProbeRTT.
     ///
     /// Source: PBE-CC §4.2.2 (if the delay stays constant for ten seconds)
-    /// Chosen: BBR's test, whether the least round-trip time is ten seconds old.
-    /// Differs: only `delay_drain=on` does it. The window leaves hardly any queue to drain. In the Internet state,
-    /// ProbeRTT finds both.
+    /// Chosen: BBR's test, whether the minimum round-trip time is ten seconds old.
+    /// Differs: only `delay_drain=on` uses it. The window leaves almost no queue to drain. In the Internet state,
+    /// ProbeRTT measures both.
     ProbeDelay,
     Drain {
         until: Time,
     },
     Internet,
     Fallback,
-    /// The path is emptied to learn whether the receiver reports more than it delivers. `delivered` is what it did
-    /// deliver.
+    /// The path is drained to find out whether the receiver reports more than the path delivers. `delivered` is the
+    /// measured delivery rate.
     Check {
         delivered: Rate,
     },
-    /// The receiver reported more than the path delivers, and is not believed: BBR steers.
+    /// The receiver reported more than the path delivers. Its reports are ignored, and BBR determines window and rate.
     ///
     /// Source: PBE-CC §7
     Held,
 }
 
-/// The sender's half of PBE-CC.
+/// The controller of PBE-CC.
 #[derive(Clone, Debug)]
 pub struct Pbe {
     tuning: Tuning,
@@ -88,24 +89,24 @@ pub struct Pbe {
     bbr: Bbr,
     /// The last fresh feedback.
     feedback: Option<Feedback>,
-    /// When that feedback came. Before the first feedback: when the first ACK came.
+    /// Time of the last fresh feedback; before the first feedback, the time of the first ACK.
     heard: Option<Time>,
     /// The last delivery-rate sample.
     delivery_rate: Rate,
     /// The rate of the start and wireless states.
     rate: Rate,
     rate_time: Time,
-    /// The control while BBR does not steer. It changes with ACKs, losses and timers, and drivers ask for it at every
-    /// packet.
+    /// The control while BBR does not steer, stored because drivers read it for every packet. It changes with ACKs,
+    /// losses and timers.
     own_control: Control,
     guard: Guard,
     buffer: Buffer,
-    /// Everything outstanding was lost. Nothing is known until the next ACK.
+    /// All outstanding packets were lost. The path's state is unknown until the next ACK.
     silenced: bool,
 }
 
 impl Pbe {
-    /// The sender's half of a new flow.
+    /// The controller of a new flow.
     pub fn new(tuning: Tuning, mss: Bytes, rng: Rng) -> Pbe {
         let mut pbe = Pbe {
             tuning,
@@ -131,8 +132,8 @@ impl Pbe {
         self.feedback = Some(fed);
         self.heard = Some(ack.now);
         match self.phase {
-            // Chosen: the three round trips begin with the packet that caused the first feedback, not with the
-            // feedback.
+            // Chosen: the three round trips start at the departure of the packet that caused the first feedback, not
+            // when the feedback arrives.
             Phase::Start(ramp) if !ramp.has_begun() => {
                 let asked = ack.packets.first().map_or(ack.now, |packet| packet.sent);
                 self.start(ack, Rate::ZERO, asked);
@@ -156,7 +157,7 @@ impl Pbe {
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
             Phase::Held => {
-                // A receiver that says that the bottleneck is elsewhere asks for no more than BBR gives.
+                // A receiver that reports a bottleneck elsewhere requests no more than BBR sends.
                 let reported = fed.capacity.filter(|_| !fed.internet).unwrap_or(Rate::ZERO);
                 let btlbw = self.bbr.model().btlbw();
                 if self.guard.on_held(ack.now, reported, btlbw) {
@@ -167,7 +168,7 @@ impl Pbe {
         }
     }
 
-    /// The receiver steers again, and BBR no more.
+    /// The receiver's feedback controls the rate again, instead of BBR.
     fn resume(&mut self, ack: &Ack<'_>) {
         let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
         self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
@@ -177,7 +178,8 @@ impl Pbe {
         self.phase = Phase::Start(Ramp::begin(from, began, ack.rtt.smoothed));
     }
 
-    /// A queue has formed in the Internet. It is drained for one RTprop; then the flow shares the bottleneck.
+    /// A queue has formed in the Internet. The flow drains it for one RTprop. After that, the flow competes for the
+    /// bottleneck as BBR.
     ///
     /// Source: PBE-CC §4.2.3
     fn enter_drain(&mut self, ack: &Ack<'_>) {
@@ -186,19 +188,20 @@ impl Pbe {
         self.phase = Phase::Drain { until: ack.now + rtprop };
     }
 
-    /// Differs: the ten-round maximum still holds the cell's capacity. At that rate, the queue of the new bottleneck
-    /// would overflow for ten rounds, each longer than the one before. The first samples after the switch still
-    /// contain some of the old rate, the last samples of the drain hardly any. They do not yet show that the drain
-    /// itself sends less: after a false switch, BtlBw is what the path carried before.
+    /// Differs: the ten-round maximum still contains the capacity of the cell. At that rate, the queue of the new
+    /// bottleneck would overflow for ten rounds, each longer than the one before. The first samples after the switch
+    /// still contain some of the old rate, the last samples of the drain almost none. The samples do not yet reflect
+    /// that the sender is slower in the drain. So if the switch was wrong, BtlBw is the rate that the path carried
+    /// before.
     fn forget_btlbw(&mut self, now: Time) {
         if self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO {
             self.bbr.enter_probe_bw(now, Some(self.delivery_rate));
         }
     }
 
-    /// There is no telemetry: BBR takes over, which needs none.
+    /// There is no telemetry. BBR, which needs none, takes over.
     fn fall_back(&mut self, now: Time) {
-        // A start without any feedback goes on with BBR's own start. After a longer phase, BBR's model is good.
+        // A start without any feedback continues with BBR's own start. After a longer phase, BBR's model is good.
         if !matches!(self.phase, Phase::Start(_)) {
             self.bbr.enter_probe_bw(now, None);
         }
@@ -206,10 +209,11 @@ impl Pbe {
         self.phase = Phase::Fallback;
     }
 
-    /// The receiver hears nothing just now. What it told last is believed as far as the path delivers it.
+    /// The receiver decodes no reports at present. Its last reported capacity is used up to the delivery rate of the
+    /// path.
     ///
-    /// Differs: the text has no deaf receiver. One that heard a part of the cell before told more than its share, and a
-    /// queue would grow until it hears again.
+    /// Differs: the paper has no receiver that loses the control channel. A receiver that decoded only a part of the
+    /// cell's messages just before reported more than its share, and a queue would grow until it decodes again.
     fn doubt_capacity(&mut self) {
         let delivered = self.bbr.model().btlbw();
         if let (Phase::Wireless, Some(fed)) = (self.phase, &mut self.feedback)
@@ -219,7 +223,7 @@ impl Pbe {
         }
     }
 
-    /// Compares what the receiver reports with what the path delivers.
+    /// Compares the receiver's reports with the delivery rate of the path.
     fn watch(&mut self, ack: &Ack<'_>, round_start: bool) {
         let capacity = self.feedback.and_then(|fed| fed.capacity).unwrap_or(Rate::ZERO);
         let reported = match self.phase {
@@ -258,13 +262,13 @@ impl Pbe {
         self.heard.is_some_and(|heard| ack.now - heard > ack.rtt.smoothed * FALLBACK_ROUND_TRIPS)
     }
 
-    /// Whether this feedback says that there is no telemetry any more. Between two carriers there is none for a moment:
-    /// that alone is no end.
+    /// Whether this feedback reports that the telemetry has ended. Between two carriers there is briefly no telemetry;
+    /// that alone is not an end.
     fn has_ended(&self, told: Option<Feedback>) -> bool {
         self.feedback.is_some() && told.is_some_and(|told| !told.fresh && told.carriers > 0)
     }
 
-    /// Whether it steers without its receiver.
+    /// Whether the sender ignores its receiver's feedback at present.
     fn is_on_its_own(&self) -> bool {
         matches!(self.phase, Phase::Fallback | Phase::Held)
     }
@@ -275,7 +279,7 @@ impl Pbe {
         match self.phase {
             Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
             // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
-            // Differs: more while the queue in the base station is shorter than its target (`buffer_ms`).
+            // Differs: the rate is higher while the queue in the base station is shorter than its target (`buffer_ms`).
             Phase::Wireless => self.rate = self.buffer.fill(capacity),
             Phase::ProbeDelay | Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
             Phase::Check { .. } | Phase::Held => {}
@@ -283,7 +287,7 @@ impl Pbe {
         self.rate_time = now;
     }
 
-    /// The goal of a start: the fair share, or the rate from which the start began if that is more.
+    /// The target rate of a start: the maximum of the fair share and the rate from which the start rises.
     ///
     /// Source: PBE-CC §4.1
     fn start_goal(&self, ramp: Ramp) -> Rate {
@@ -291,28 +295,29 @@ impl Pbe {
         fair_share.max(ramp.from())
     }
 
-    /// Sets the limits of probes from what the receiver reports.
+    /// Sets the limits of BBR's probes from the receiver's reports.
     fn update_probe(&mut self) {
         let Some(fed) = self.feedback else { return };
-        // Differs: if the last packets met no queue, the bottleneck may be gone. With 1.25 per cycle, finding out
-        // would take seconds. The window keeps such a probe short if the bottleneck is still there.
+        // Differs: if the last packets met no queue, the bottleneck may have gone. At a gain of 1.25 per cycle, it
+        // would take seconds to detect that. The window keeps such a probe short if the bottleneck is still there.
         let fast = fed.clear && self.tuning.probe_gain > bbr::cycle::PROBE_GAIN;
         let gain = if fast { self.tuning.probe_gain } else { bbr::cycle::PROBE_GAIN };
         // Source: PBE-CC §4.2.3 Eq. 7
         self.bbr.set_probe(Probe { gain, cap: fed.fair_share, while_growing: fast });
     }
 
-    /// One bandwidth-delay product, and the data that the radio's own delays keep in flight besides.
+    /// One bandwidth-delay product, plus the data that is in flight because of the radio's own delays.
     ///
     /// ```text
     /// cwnd = C · (RTprop + slack) + what the path acknowledges in one go + packets
     /// ```
     ///
     /// Source: PBE-CC §4
-    /// Differs: in every term except C·RTprop. RTprop is the least round-trip time. Jitter, the wait for a subframe and
-    /// retransmissions make the mean one longer, retransmissions release the packets behind them in one go, and ACKs
-    /// come in bunches. A window of exactly C·RTprop does not carry C. The receiver measures how much longer the delay is
-    /// while the cell has no queue. What comes in one go is measured as BBR does.
+    /// Differs: in every term except C·RTprop. RTprop is the minimum round-trip time. The mean round-trip time is
+    /// longer because of jitter, waits for the next subframe and retransmissions. Retransmissions release the packets
+    /// behind them in one burst, and ACKs arrive in bursts. With a window of exactly C·RTprop, the flow does not reach
+    /// C. The receiver measures the additional delay while the cell has no queue. The size of a burst is measured as in
+    /// BBR.
     fn wireless_window(&self) -> Bytes {
         let rate = match self.phase {
             Phase::Start(ramp) => self.start_goal(ramp),
@@ -348,15 +353,15 @@ impl Pbe {
         self.own_control = Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) };
     }
 
-    /// A rate is never zero: one packet every 100 ms keeps asking for feedback.
+    /// Minimum rate, so that the rate is never zero: one packet every 100 ms keeps provoking feedback.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_millis(100))
     }
 
     /// Window and rate of the drain.
     ///
-    /// Differs: the text halves BtlBw. Where that is still the cell's capacity, half of it may be more than the new
-    /// bottleneck carries. What was delivered lately is less.
+    /// Differs: the paper halves BtlBw. If BtlBw is still the capacity of the cell, half of it may exceed the capacity
+    /// of the new bottleneck. The recent delivery rate is lower.
     fn drain_control(&self) -> (Bytes, Rate) {
         let (cwnd, btlbw) = (self.bbr.control().cwnd, self.bbr.model().btlbw());
         if !self.tuning.btlbw_reset || self.delivery_rate == Rate::ZERO {
@@ -368,7 +373,7 @@ impl Pbe {
         (cwnd.min(most), recent.scaled(DRAIN_GAIN))
     }
 
-    /// Window and rate of a check: what empties a queue of the flow's own.
+    /// Window and rate of a check: they drain a queue that the flow itself causes.
     fn check_control(&self, delivered: Rate) -> (Bytes, Rate) {
         let bdp = self.bbr.model().bdp(delivered, guard::CHECK_WINDOW, Duration::ZERO);
         (bdp.unwrap_or_default().max(self.least_window()), delivered.scaled(guard::CHECK_GAIN))
@@ -418,12 +423,13 @@ impl Controller for Pbe {
         self.update_control();
     }
 
-    /// Feedback that no packet caused: the request of a download brings it.
+    /// Feedback without an arriving data packet as the cause: it arrives with the request of a download.
     ///
-    /// Differs: the text's sender is blind until its first ACK. With a request, it sends its first window at the fair
-    /// share: over a path of 42 ms, 10 kB take 47 ms from the request on, and not 90 (`request_start=on`). The window
-    /// stays that of a blind start, since RTprop is not known yet; the linear start follows with the first ACK. On a
-    /// connection that has rested, the rate is what the phone measures now, not what it measured before.
+    /// Differs: the paper's sender has no information until its first ACK. With a request, the sender sends its first
+    /// window at the fair share: over a path of 42 ms, 10 kB take 47 ms from the request on, instead of 90 ms
+    /// (`request_start=on`). The window stays that of a start without information, since RTprop is not known yet. The
+    /// linear start follows with the first ACK. After an idle period of the connection, the rate is the phone's present
+    /// measurement and not an old one.
     fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
         let fed = Feedback::read(feedback).filter(|fed| fed.fresh && self.tuning.request_start);
         let Some(fed) = fed else { return };
@@ -439,7 +445,7 @@ impl Controller for Pbe {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.bbr.on_loss(loss);
-        // Chosen: a rate that was fed back before the path fell silent says nothing about the path afterwards.
+        // Chosen: a rate that was fed back before the ACKs stopped gives no information about the path afterwards.
         self.silenced |= loss.cause == LossCause::Persistent;
         self.update_control();
     }

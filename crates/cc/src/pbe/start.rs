@@ -6,41 +6,41 @@ use std::time::Duration;
 
 use airpace_core::{Rate, Time};
 
-/// Round trips that the start takes.
+/// Duration of the start, in round trips.
 ///
 /// Source: PBE-CC §4.1
 const ROUND_TRIPS: u32 = 3;
 
-/// Rate until the first ACK brings RTprop and Cf. It is also the least rate of any start.
+/// Rate until the first ACK provides RTprop and Cf. It is also the minimum rate of any start.
 ///
-/// Chosen: one packet every 10 ms; the paper starts "from zero", at which no ACK would ever come.
+/// Chosen: one packet every 10 ms. The paper starts "from zero", at which no ACK would ever arrive.
 pub const FIRST_RATE: Rate = Rate::from_bps(1_200_000);
 
-/// A rate that rises on a straight line.
+/// A rate that rises linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ramp {
     from: Rate,
-    /// When it began and how long it takes; `None` until the first ACK.
+    /// Start time and duration of the rise; `None` until the first ACK.
     course: Option<(Time, Duration)>,
 }
 
 impl Ramp {
-    /// A ramp that waits for its first ACK.
+    /// A ramp that waits for the first ACK.
     pub fn waiting() -> Ramp {
         Ramp { from: FIRST_RATE, course: None }
     }
 
-    /// A ramp that waits for its first ACK, at a rate that a request has told.
+    /// A ramp that waits for the first ACK, at the rate that a request has provided.
     pub fn asked(rate: Rate) -> Ramp {
         Ramp { from: rate, course: None }
     }
 
-    /// A ramp from the rate `from`, begun at `now`.
+    /// A ramp that starts at `now` from the rate `from`.
     pub fn begin(from: Rate, now: Time, rtt: Duration) -> Ramp {
         Ramp { from, course: Some((now, rtt * ROUND_TRIPS)) }
     }
 
-    /// Whether it has begun.
+    /// Whether the ramp has started.
     pub fn has_begun(&self) -> bool {
         self.course.is_some()
     }
@@ -53,7 +53,7 @@ impl Ramp {
         Rate::from_bps_f64(from + (to - from) * part).max(FIRST_RATE.min(goal))
     }
 
-    /// The rate it began at.
+    /// The rate at the start of the ramp.
     pub fn from(&self) -> Rate {
         self.from
     }

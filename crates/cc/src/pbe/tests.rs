@@ -1,4 +1,4 @@
-//! The receiver's parts over hand-made reports.
+//! Tests of the receiver's modules with hand-made reports.
 
 use airpace_core::{Bits, Bytes, Ecn, Rate, Time};
 use airpace_radio::{BitLayer, CarrierId, Dci, Missed, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
@@ -104,7 +104,8 @@ fn the_average_covers_rtprop_subframes_and_forgets_the_rest_to_the_bit() {
 
 #[test]
 fn parameter_updates_do_not_make_a_user() {
-    // Of three users, two only update parameters: one gets four PRBs once, the other gets four PRBs now and then.
+    // Two of the three users only update parameters: one gets four PRBs once, the other gets four PRBs from time to
+    // time.
     let grants = |n: u64| match n % 10 {
         0 => vec![(100, 20), (9, 30), (200 + n as u16, 4)],
         5 => vec![(100, 20), (9, 30), (8, 4)],
@@ -118,7 +119,7 @@ fn parameter_updates_do_not_make_a_user() {
 
 #[test]
 fn with_weights_users_count_by_what_a_prb_carries_to_them() {
-    // The other user's PRB carries a quarter of this device's.
+    // A PRB of the other user carries a quarter of the bits of this device's PRBs.
     let reports: Vec<_> = (0..40)
         .map(|n| {
             let mut report = report(0, n, &[(100, 40), (7, 50)]);
@@ -137,7 +138,7 @@ fn with_weights_users_count_by_what_a_prb_carries_to_them() {
     let (equal, weighted) = (averages(Weights::Equal), averages(Weights::Rate));
     assert_eq!((equal.users, weighted.users), (2.0, 5.0), "the weak user counts four times");
     assert_eq!(weighted.fair_share_prbs(), 20.0);
-    // 40 own and two of ten idle ones, a quarter of the way to 20.
+    // 40 own PRBs and two of ten idle ones, moved a quarter of the distance to 20.
     assert_eq!(weighted.capacity_bits(), 500.0 * (42.0 - 0.25 * 22.0));
     assert_eq!(equal.capacity_bits(), 500.0 * 45.0, "Eq. 3");
 }
@@ -146,7 +147,7 @@ fn with_weights_users_count_by_what_a_prb_carries_to_them() {
 fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
     let reports = (0..2_000u64).map(|n| {
         let mut report = report(0, n, &[(100, 80)]);
-        // Every fifth subframe of a process sends its data again.
+        // In every fifth use, a process retransmits its data.
         let dci = &mut report.dcis[0];
         dci.harq = Some((n % 8) as u8);
         dci.ndi = [Some((n / 8 - n / 8 / 5).is_multiple_of(2)); 2];
@@ -222,7 +223,7 @@ fn what_counts_transport_bits_is_not_translated() {
     assert!(state(BitLayer::Physical).capacity_bits < 0.99 * 50_000.0);
 }
 
-/// A cell in which `idle_share` of the PRBs are granted to nobody.
+/// A cell in which `idle_share` of the PRBs are granted to no user.
 fn cell(idle_share: f64) -> CellState {
     CellState { idle_share, long_term_share: 1.0, ..CellState::default() }
 }
@@ -322,7 +323,7 @@ fn reports_that_lack_grants_are_refused_and_counted() {
     for (ms, scope) in
         (0..).zip([Scope::Own, Scope::EveryoneBut { unexplained: 1, missed: None }, Scope::Own])
     {
-        // If it counted as everyone's report, it would show an idle cell.
+        // If it counted as a report of all grants, it would show an idle cell.
         receiver.on_radio(&RadioReport { scope, ..report(0, ms, &[(100, 5)]) });
     }
     let feedback = Feedback::read(receiver.feedback(Time::from_millis(3)).as_bytes()).unwrap();
@@ -339,7 +340,7 @@ fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again(
         let mut is_fresh_at = |ms: u64, is_whole: bool| {
             let scope =
                 if is_whole { Scope::Everyone } else { Scope::EveryoneBut { unexplained: 2, missed: None } };
-            // What can be read whole are the subframes in which hardly anything is sent.
+            // Only the subframes with few messages can be decoded completely.
             receiver
                 .on_radio(&RadioReport { scope, ..report(0, ms, &[(100, if is_whole { 5 } else { 95 })]) });
             Feedback::read(receiver.feedback(Time::from_millis(ms)).as_bytes()).unwrap().fresh
@@ -358,14 +359,15 @@ fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again(
     }
 }
 
-/// Something was not read; so many of its messages can be.
+/// The scope of a report that missed messages: the share of messages that can be decoded, and the expected PRBs of the
+/// others.
 fn partly(recall: f64, prbs: f64) -> Scope {
     Scope::EveryoneBut { unexplained: 2, missed: Some(Missed { recall, messages: 1.0, cces: 2.0, prbs }) }
 }
 
 #[test]
 fn what_is_not_read_makes_careful_and_not_blind() {
-    // Two users take all of the cell; of their messages every second is read.
+    // Two users take the whole cell; every second message of theirs is decoded.
     let told = |unread: &str, scope: fn(bool) -> Scope| {
         let mut receiver = PbeReceiver::new(tuning(unread), Bytes(1500));
         for ms in 0..200 {
@@ -522,7 +524,7 @@ fn where_a_queue_stands_what_seems_idle_is_somebody_s() {
         feedback.capacity.unwrap().as_mbps()
     };
     let (half, queued) = (told(partly(0.5, 50.0), 0), told(partly(0.5, 0.0), 16));
-    // 0.84, less the errors of the larger blocks that were expected.
+    // 0.84, minus the errors of the larger blocks that were expected.
     assert!((0.78..0.85).contains(&(queued / half)), "of {half} Mbit/s that it has it is told {queued}");
     assert!(told(partly(0.5, 0.0), 0) > 1.9 * half, "without a queue, half of the cell is idle");
     assert!(told(Scope::Everyone, 16) > 1.9 * half, "and if all was read, it is");

@@ -1,4 +1,4 @@
-//! From bits on the air to bits of the transport: the part that HARQ retransmissions and radio headers take.
+//! Converts physical capacity to goodput: subtracts HARQ retransmissions and radio headers.
 //!
 //! ```text
 //! Cp = Ct + Ct·(1 − (1 − p)^L) + γ·Cp        so        Ct = Cp · (1 − γ) / (1 + e(L)),  e(L) = 1 − (1 − p)^L
@@ -6,7 +6,7 @@
 //!
 //! Source: PBE-CC §4.2.1 Eq. 5
 
-/// Part of the physical capacity that protocol headers take: γ.
+/// γ: fraction of the physical capacity used by protocol headers.
 ///
 /// Source: PBE-CC §4.2.1 (6.8 %)
 pub const OVERHEAD: f64 = 0.068;
@@ -15,23 +15,24 @@ pub const OVERHEAD: f64 = 0.068;
 ///
 /// Source: PBE-CC §4.2.1; PBE-CC Fig. 6b (5·10⁻⁶, 3·10⁻⁶, 1·10⁻⁶)
 const BIT_ERROR_HIGH: f64 = 5e-6;
-/// The same at and above [`SINR_HIGH_DB`].
+/// Probability p at and above [`SINR_HIGH_DB`].
 ///
 /// Source: PBE-CC §4.2.1
 const BIT_ERROR_LOW: f64 = 1e-6;
-/// Chosen: the paper estimates p from SINR and does not say how. Its three values lie on a straight line of log p
-/// over 0…25 dB; 3·10⁻⁶ is then at 8 dB.
+/// Chosen: p falls from 0 to 25 dB. The paper estimates p from SINR without giving a formula. Its three values lie on a
+/// straight line of log p over 0…25 dB; 3·10⁻⁶ is then at 8 dB.
 const SINR_LOW_DB: f64 = 0.0;
 /// See [`SINR_LOW_DB`].
 const SINR_HIGH_DB: f64 = 25.0;
 
-/// Steps of p between its two ends; half a step is 5 %.
+/// Number of levels of p between the two ends; half a level is 5 %.
 const LEVELS: usize = 17;
-/// Steps of a table over transport block sizes, and the size of one step in bits. The last step is 1 Gbit/s.
+/// Number of entries of a table over transport block sizes, and the step between them in bits. The last entry is 1
+/// Gbit/s.
 const STEPS: usize = 256;
 const STEP_BITS: f64 = 4096.0;
 
-/// What the L of Eq. 5 is.
+/// The meaning of L in Eq. 5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockSize {
     /// The transport block on the air.
@@ -120,7 +121,7 @@ pub fn block_error(bit_error: f64, bits: f64) -> f64 {
     -libm::expm1(bits * libm::log1p(-bit_error))
 }
 
-/// Without SINR, the level is 0, which is the most careful one.
+/// The level of p for a SINR. Without SINR, level 0: the highest bit error rate.
 fn level(sinr_db: Option<f64>) -> usize {
     let Some(sinr_db) = sinr_db else { return 0 };
     let quality = ((sinr_db - SINR_LOW_DB) / (SINR_HIGH_DB - SINR_LOW_DB)).clamp(0.0, 1.0);
@@ -135,7 +136,7 @@ fn bit_error(level: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Bits of 100 PRBs at 950 bits each.
+    /// Bits of 100 PRBs with 950 bits each.
     const CAPACITY: f64 = 95_000.0;
 
     #[test]

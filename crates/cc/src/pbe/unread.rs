@@ -1,13 +1,14 @@
-//! Reports that lack grants, and say how much: what they lack is estimated, between what is surely granted and what may be.
+//! Estimates for reports that lack grants but state how many: the missing PRBs lie between those certainly granted and
+//! those possibly granted.
 //!
-//! | | at least | at most | the estimate |
+//! | quantity | minimum | maximum | estimate |
 //! | --- | --- | --- | --- |
-//! | idle PRBs | none | those that no read grant names | those, less what the reporter expects of unread messages |
-//! | this device's PRBs | those of its read grants | and all that they leave | if its modem had a grant in this slot: as many as its grants mostly have. If the modem does not tell: its share of what unread messages grant, where none of its own was read |
-//! | users | those read within the window | those read before it too | the window grows by what was not heard in it ([`users`](super::users)) |
+//! | idle PRBs | none | those outside of decoded grants | those, minus the PRBs expected in undecoded messages |
+//! | this device's PRBs | those of its decoded grants | also all remaining ones | if the modem reports a grant in this slot: the mean size of the device's grants. If the modem reports nothing: the device's share of the undecoded PRBs, in slots without a decoded grant of its own |
+//! | users | decoded within the window | decoded before it too | the window grows by undecoded time ([`users`](super::users)) |
 //!
-//! Differs: the paper's decoder reads every message. If what was not read counted as idle, or as nobody's, a device that
-//! hears badly would send more than its share.
+//! Differs: the paper's decoder decodes every message. If undecoded PRBs counted as idle or as granted to nobody, a
+//! device with poor reception would send more than its share.
 
 use airpace_core::Direction;
 use airpace_radio::{OwnRadio, PrbSet, RadioReport};
@@ -15,48 +16,50 @@ use airpace_radio::{OwnRadio, PrbSet, RadioReport};
 /// PRBs are counted in thousandths, so that sums of estimates are exact.
 pub const MILLI: u64 = 1_000;
 
-/// The device's own grants over which their size, and whether its modem tells of them, is averaged.
+/// Number of own grants over which their size, and the share reported by the modem, are averaged.
 ///
-/// Chosen: some tens of milliseconds of a device with a queue.
+/// Chosen: some tens of milliseconds for a device with a queue.
 const OWN_GRANTS: f64 = 32.0;
 
-/// Slots over which the device's share of what is granted is averaged.
+/// Number of slots over which the device's share of the granted PRBs is averaged.
 const SLOTS: f64 = 100.0;
 
-/// The least part of a slot that counts as heard: whoever left while hardly anything was heard must be forgotten some time.
+/// Minimum share of decoded messages with which a slot counts. It limits the time for which a user still counts after
+/// it left while almost nothing was decoded.
 ///
-/// Chosen: so a user counts for at most ten windows.
+/// Chosen: a user then counts for at most ten windows.
 const LEAST_HEARD: f64 = 0.1;
 
-/// The PRBs of one slot, in thousandths.
+/// Division of the PRBs of one slot, in thousandths of a PRB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
-    /// Of this device.
+    /// PRBs granted to this device.
     pub own: u64,
-    /// Of nobody.
+    /// PRBs granted to no user.
     pub idle: u64,
 }
 
-/// How much of the cell's messages can be read in a slot: 1 for a report that lacks nothing.
+/// Share of the cell's messages that can be decoded in a slot: 1 for a complete report.
 pub fn heard(report: &RadioReport) -> f64 {
     report.missed().map_or(1.0, |missed| missed.recall.clamp(LEAST_HEARD, 1.0))
 }
 
-/// What is known of the device's grants from those that were read.
+/// Statistics of the device's decoded grants.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unread {
-    /// PRBs of one of its grants; `None` before the first.
+    /// Mean number of PRBs of an own grant; `None` before the first.
     own_prbs: Option<f64>,
-    /// Part of its grants of which its modem told.
+    /// Share of own grants for which the modem reported whether it decoded the data.
     told: f64,
-    /// Its part of all PRBs that are granted.
+    /// The device's share of all granted PRBs.
     share: f64,
-    /// Part of the slots that lack something in which a grant of it was read.
+    /// Share of the incomplete slots in which an own grant was decoded.
     read: f64,
 }
 
 impl Unread {
-    /// The PRBs of a slot; `None` if the report does not tell which are idle, nor how much it missed.
+    /// The division of a slot's PRBs; `None` if the report contains neither the idle PRBs nor the number of missed
+    /// messages.
     pub fn share(&mut self, report: &RadioReport, own: &OwnRadio) -> Option<Shared> {
         let granted = report.granted_prbs();
         let its = report
@@ -77,11 +80,12 @@ impl Unread {
             _ if !its.is_empty() => 0.0,
             Some(_) => self.own_prbs.unwrap_or(unread).min(left),
             None if self.told > 0.5 => 0.0,
-            // Where one of its grants was read, what is unread is others': its own is in the remaining slots.
+            // If an own grant was decoded, the undecoded PRBs belong to others. The own undecoded PRBs are therefore in
+            // the other slots.
             None => (self.share * unread / (1.0 - self.read).max(self.share)).min(left),
         };
         let idle = left - unread.max(own_unread);
-        // `as` cuts what is below a thousandth of a PRB.
+        // The cast with `as` truncates fractions of a thousandth of a PRB.
         let milli = |prbs: f64| (prbs * MILLI as f64) as u64;
         Some(Shared { own: whole(its.len()) + milli(own_unread), idle: milli(idle) })
     }
@@ -106,7 +110,7 @@ mod tests {
 
     const OWN: Rnti = Rnti(100);
 
-    /// A slot of 50 PRBs in which each `(user, PRBs)` has a grant that was read.
+    /// A slot of 50 PRBs with one decoded grant per `(user, PRBs)`.
     fn report(grants: &[(u16, u16)], scope: Scope) -> RadioReport {
         let mut start = 0;
         let dcis = grants.iter().map(|&(rnti, prbs)| {
@@ -137,7 +141,8 @@ mod tests {
         }
     }
 
-    /// After some whole reports: of 20 PRBs of this device beside 20 of another, and whether its modem told.
+    /// State after some complete reports with 20 PRBs of this device and 20 of another user. `told` is the modem's
+    /// report of the decoded data.
     fn after(told: Option<bool>) -> Unread {
         let mut unread = Unread::default();
         for _ in 0..400 {

@@ -1,7 +1,7 @@
-//! The other users that use a carrier for data: the N of Eq. 1 and Eq. 3.
+//! Counts the users that share a carrier for data: N of Eq. 1 and Eq. 3.
 //!
-//! Most users that a control channel shows only update parameters: they get four PRBs or fewer, once. They take PRBs
-//! (Eq. 4 counts every user) but claim no share.
+//! Most users on a control channel only update parameters: they get at most four PRBs, once. They take PRBs (Eq. 4
+//! counts every user) but claim no share.
 //!
 //! Source: PBE-CC §4.2.1
 
@@ -10,28 +10,28 @@ use std::collections::{BTreeMap, VecDeque};
 use airpace_core::Direction;
 use airpace_radio::{PrbSet, RadioReport, Rnti};
 
-/// A data user is active for more subframes of the window than this.
+/// Threshold of the number of subframes in the window above which a data user is active.
 ///
 /// Source: PBE-CC §4.2.1 (Ta > 1)
 const ACTIVE_SUBFRAMES: u32 = 1;
 
-/// A data user gets more PRBs per active subframe than this, on average.
+/// Threshold of the mean number of PRBs per active subframe above which a user is a data user.
 ///
 /// Source: PBE-CC §4.2.1 (Pa > 4)
 pub(super) const ACTIVE_PRBS: u32 = 4;
 
-/// RNTIs from this one on belong to no user: multicast, paging, system information.
+/// First RNTI that belongs to no single user: multicast, paging, system information.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 const FIRST_COMMON_RNTI: u16 = 0xFFFD;
 
-/// Which thresholds a user must pass to count.
+/// Thresholds that a user must exceed to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UserFilter {
-    /// Active time and PRBs.
+    /// Both active time and PRBs.
     ///
-    /// Chosen: the paper's "(Ta > 1, Pa > 4)" is read as "and": control users come back within the window, so
-    /// active time alone lets them pass.
+    /// Chosen: the paper's "(Ta > 1, Pa > 4)" is read as "and". Control users return within the window, so active time
+    /// alone does not exclude them.
     #[default]
     Both,
     /// Active time or PRBs.
@@ -44,7 +44,7 @@ pub enum UserFilter {
     Off,
 }
 
-/// How users share a carrier.
+/// How a scheduler divides a carrier among users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
     /// Equal numbers of PRBs.
@@ -52,35 +52,37 @@ pub enum Weights {
     /// Source: PBE-CC §4.1 Eq. 1
     #[default]
     Equal,
-    /// PRBs in inverse proportion to what a PRB carries to the user, so that users get equal rates.
+    /// PRBs in inverse proportion to the bits per PRB of each user, so that users get equal rates.
     ///
     /// Source: PBE-CC §7 (another policy: more bandwidth to users with lower physical data rates)
     Rate,
 }
 
-/// The most by which one user's PRB may count more than another's.
+/// Maximum ratio of the weights of two users' PRBs.
 ///
-/// Chosen: beyond that, a user at the edge of the cell would take what all others need.
+/// Chosen: with a larger ratio, a user at the cell edge would take the PRBs that all others need.
 const MOST_WEIGHT: f64 = 8.0;
 
-/// In a cell that is heard badly, a user is still there for so many times the mean time between two readings of it. Only the
-/// part of each subframe counts that was heard: in a fade, nobody is read for long.
+/// While messages are missed, a user counts as present for up to this many times its mean interval between decoded
+/// grants. Time counts in decoded subframes: each subframe is weighted with its share of decoded messages, because in a
+/// fade no user is decoded for a long time.
 ///
-/// Chosen: of a user that is read by chance, one absence in 3,000 is longer. With half of it, the p95 of the queue that
-/// `decoder-in-the-loop` makes at 0 dB is an eighth higher; with twice, it is the same.
+/// Chosen: for a user that is decoded at random times, one absence in 3,000 is longer. With half the value, the p95 of
+/// the queue in `decoder-in-the-loop` at 0 dB is an eighth higher; with twice the value, it is the same.
 const ABSENT_GAPS: f64 = 8.0;
 
-/// But no longer than this, in subframes.
+/// Maximum absence of such a user, in subframes.
 ///
-/// Chosen: a second; whoever is served in turn comes more often.
+/// Chosen: one second; users that are served in turn return earlier.
 const ABSENT_MOST: u64 = 1_000;
 
-/// A subframe was heard badly if less than this part of its messages could be read.
+/// Minimum share of decoded messages for a well-decoded subframe.
 ///
-/// Chosen: as of which reports are doubted ([`doubt`](super::doubt)).
+/// Chosen: the threshold below which reports are doubted ([`doubt`](super::doubt)).
 const HEARD_WELL: f64 = 0.98;
 
-/// Readings over which the mean time between two is taken. A user that was read less often is not known.
+/// Number of decoded grants over which the mean interval between them is averaged. A user with fewer decoded grants is
+/// not considered.
 const KNOWN_READINGS: u32 = 8;
 
 /// The users of one carrier in the last few subframes.
@@ -91,23 +93,23 @@ pub struct Users {
     grants: VecDeque<Grant>,
     tally: BTreeMap<Rnti, Tally>,
     others: u32,
-    /// The last subframe, and how much of it was heard.
+    /// The last subframe, and its share of decoded messages.
     last: Option<(u64, f64)>,
-    /// Subframes that were not heard so far.
+    /// Number of undecoded subframes up to now (fractions included).
     unheard: f64,
-    /// The last subframe that was heard badly.
+    /// The last subframe that was decoded badly.
     deaf: Option<u64>,
-    /// Those that were read within [`ABSENT_MOST`].
+    /// Users that were decoded within the last [`ABSENT_MOST`] subframes.
     known: BTreeMap<Rnti, Known>,
 }
 
-/// How a user was read.
+/// Statistics of a user's decoded grants.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     last: u64,
-    /// The same, less the subframes before it that were not heard.
+    /// `last` minus the number of undecoded subframes before it.
     last_heard: f64,
-    /// Mean subframes that were heard from one reading to the next, and PRBs of a reading.
+    /// Mean number of decoded subframes between two grants of the user, and mean PRBs of a grant.
     gap: f64,
     prbs: f64,
     readings: u32,
@@ -122,7 +124,8 @@ impl Known {
         (self.last, self.last_heard) = (subframe, heard);
     }
 
-    /// Whether it has data for all that is known, and may have been there unread since: not everything was heard well.
+    /// Whether the user is probably still present with data: it is a known data user, and a badly decoded subframe
+    /// since its last grant may have hidden another.
     fn may_be_there(&self, heard: f64, deaf: u64) -> bool {
         self.readings > KNOWN_READINGS
             && self.prbs > f64::from(ACTIVE_PRBS)
@@ -131,14 +134,14 @@ impl Known {
     }
 }
 
-/// What one user got in one subframe.
+/// The PRBs of one user in one subframe.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
-    /// Its subframe, less those before it that were not heard.
+    /// Its subframe minus the number of undecoded subframes before it.
     at: f64,
     rnti: Rnti,
     prbs: u16,
-    /// PRBs of grants whose bits are known, and those bits.
+    /// PRBs and bits of the grants whose number of bits is known.
     rated: (u16, u64),
 }
 
@@ -151,15 +154,15 @@ struct Tally {
 }
 
 impl Users {
-    /// No user seen yet.
+    /// State without any user.
     pub fn new(filter: UserFilter) -> Users {
         let (grants, tally, known) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
         Users { filter, grants, tally, others: 0, last: None, unheard: 0.0, deaf: None, known }
     }
 
-    /// Takes in one subframe, and forgets what is `window` subframes old. `own` is not counted among the others. If only
-    /// a part of the subframe's messages could be read, `heard`, it counts as that part of a subframe: who was there
-    /// before a fade is still there after it.
+    /// Processes one subframe, and discards grants that are `window` subframes old. `own` is not counted as another
+    /// user. `heard` is the share of the subframe's messages that was decoded; the subframe counts as this fraction of
+    /// a subframe. Users that were present before a fade are thus still present after it.
     pub fn on_subframe(&mut self, report: &RadioReport, own: Rnti, window: u64, heard: f64) {
         let now = self.heard_at(report, heard);
         for (at, dci) in report.dcis.iter().enumerate() {
@@ -172,7 +175,7 @@ impl Users {
             }
             let its = report.dcis[at..].iter().filter(|other| same(other));
             let prbs = its.clone().map(|other| other.prbs).fold(PrbSet::EMPTY, PrbSet::union).len();
-            // A retransmission's reserved MCS does not tell the number of bits.
+            // A reserved MCS of a retransmission does not contain the number of bits.
             let rated = its.filter(|other| other.bits().0 > 0);
             let rated = rated.fold((0u16, 0), |(prbs, bits), other| {
                 (prbs.saturating_add(other.prbs.len()), bits + other.bits().0)
@@ -193,7 +196,7 @@ impl Users {
         self.others = there + self.absent(report.slot.subframe(), now);
     }
 
-    /// Users that are not counted, and may be there unread.
+    /// Number of users that are not counted but may be present without being decoded.
     fn absent(&mut self, subframe: u64, heard: f64) -> u32 {
         let Some(deaf) = self.deaf else { return 0 };
         self.known.retain(|_, known| known.last + ABSENT_MOST > subframe);
@@ -203,8 +206,8 @@ impl Users {
         absent.count() as u32
     }
 
-    /// The report's subframe, less those that were not heard. Subframes without a report were heard as the worse of those
-    /// around them.
+    /// The report's subframe minus the number of undecoded subframes before it. A subframe without a report counts with
+    /// the lower share of decoded messages of its two neighbours.
     fn heard_at(&mut self, report: &RadioReport, heard: f64) -> f64 {
         let subframe = report.slot.subframe();
         let (last, heard_last) = self.last.unwrap_or((subframe, 1.0));
@@ -218,17 +221,18 @@ impl Users {
         subframe as f64 - self.unheard
     }
 
-    /// Users that share the carrier. The device itself always counts.
+    /// Number of users that share the carrier. The device itself always counts.
     ///
-    /// Chosen: the device itself always counts. Otherwise two users would both claim the whole cell.
+    /// Chosen: the device itself always counts, even without grants. Otherwise two users would both claim the whole
+    /// cell.
     ///
     /// Source: PBE-CC §4.1 Eq. 1
     pub fn count(&self) -> u32 {
         1 + self.others
     }
 
-    /// Users that share the carrier, each by its weight against that of the device itself. A PRB carries `own_rate` bits
-    /// to the device.
+    /// Number of users that share the carrier, each weighted relative to the device itself. `own_rate` is the device's
+    /// number of bits per PRB.
     ///
     /// ```text
     /// N = Σ wⱼ / w,  w ~ 1 / bits per PRB

@@ -1,4 +1,4 @@
-//! Allegro's learner: it starts, decides by trials, and continues in the direction of the decision.
+//! Allegro's learner: after the start, it decides by trials, and continues in the direction of the decision.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ DecisionMaking ──both pairs agree──▶ RateAdjusting
@@ -6,7 +6,7 @@
 //!                                   └──────────utility falls───────────┘
 //! ```
 //!
-//! MORC changes it by [`Open`]: it does not try directions that are not worth a trial.
+//! MORC restricts it by [`Open`]: it does not try directions that are not worth a trial.
 
 use airpace_core::Rng;
 
@@ -16,23 +16,23 @@ use crate::pcc::pairs::Pairs;
 use crate::pcc::start::{Point, Start};
 use crate::pcc::{PathView, Role, Tag};
 
-/// The narrowest trials, the amount by which they widen, and a step's unit.
+/// Minimum distance of trials, the increment of this distance, and the unit of a step (relative to the rate).
 ///
 /// Source: Dong et al., NSDI 2015, §3.2 (ε from 0.01 to 0.05)
 pub const EPSILON: f64 = 0.01;
 
-/// The widest trials.
+/// Maximum distance of trials.
 pub const WIDEST: f64 = 0.05;
 
-/// Pairs per decision.
+/// Number of pairs per decision.
 const PAIRS: usize = 2;
 
-/// The longest step, as a part of the rate.
+/// Maximum step, relative to the rate.
 ///
 /// Chosen: the paper's n-th step of n % has no bound, and the hundredth step down would reach zero.
 const LONGEST_STEP: f64 = 0.5;
 
-/// If the rate that fits the path is below this part of the present rate, it is used at once.
+/// Ratio of the rate that fits the path to the present rate below which the former is used at once.
 ///
 /// Chosen: MORC's example of a filling queue is 30 of 100 Mbit/s.
 const FAR: f64 = 0.5;
@@ -48,35 +48,35 @@ pub enum Phase {
     Adjusting(Walk),
 }
 
-/// Steps in one direction, each longer than the one before.
+/// Steps in one direction, each longer than the previous one.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     is_up: bool,
-    /// Whether it began because the other direction was not worth a trial.
+    /// Whether it started because the other direction was not worth a trial.
     is_forced: bool,
-    /// Steps begun.
+    /// Number of steps started.
     steps: u32,
     /// The point from which the last step started.
     from: Point,
-    /// Whether an interval of the last step has begun.
+    /// Whether an interval of the last step has started.
     is_begun: bool,
 }
 
-/// Which directions are worth a trial; at least one.
+/// The directions that are worth a trial; at least one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Open {
-    /// A lower rate may be worth more.
+    /// Whether a lower rate may have a higher utility.
     pub lower: bool,
-    /// A higher rate may be worth more.
+    /// Whether a higher rate may have a higher utility.
     pub higher: bool,
-    /// Twice the rate may be worth more.
+    /// Whether twice the rate may have a higher utility.
     pub doubling: bool,
-    /// The rate that would have arrived, if much less arrived than was sent.
+    /// The rate that the path can carry, if much less arrived than was sent.
     pub fits_mbps: Option<f64>,
 }
 
 impl Open {
-    /// Everything may be worth more.
+    /// All directions may have a higher utility.
     pub const BOTH: Open = Open { lower: true, higher: true, doubling: true, fits_mbps: None };
 }
 
@@ -93,7 +93,7 @@ pub struct Climb {
 }
 
 impl Climb {
-    /// A new connection.
+    /// The learner of a new connection.
     pub fn new(rng: Rng) -> Climb {
         Climb { rng, phase: Phase::Starting(Start::default()), rate_mbps: 0.0, utility: 0.0, decision: 0 }
     }
@@ -124,12 +124,12 @@ impl Climb {
         (rate_mbps, Tag { decision: self.decision, role })
     }
 
-    /// Takes in a report and its utility. Returns whether the rate changes now.
+    /// Processes a report and its utility. Returns whether the rate changes now.
     pub fn learn(&mut self, report: &Report, utility: f64, open: Open, path: &PathView) -> bool {
         let tag = report.trial.tag;
         let point = Point { rate_mbps: report.trial.rate_mbps, utility };
         let is_starting = matches!(self.phase, Phase::Starting(_));
-        // The rate that fits the path needs no trials. It is used whatever the purpose of the interval was.
+        // The rate that fits the path needs no trials. It is used regardless of the purpose of the interval.
         if let Some(fits_mbps) = open.fits_mbps.filter(|fits| !is_starting && *fits < FAR * self.rate_mbps) {
             return self.settle(Point { rate_mbps: fits_mbps, utility }, open, path);
         }
@@ -167,7 +167,7 @@ impl Climb {
                 if walk.is_forced && walk.is_up && onward && back {
                     return self.settle(point, open, path);
                 }
-                // A step is not undone while the way back is not worth a trial.
+                // A step is not reversed while the opposite direction is not worth a trial.
                 if onward && (utility > walk.from.utility || !back) {
                     self.step(Walk { from: point, is_begun: false, ..walk }, open, path)
                 } else if back {
@@ -180,7 +180,7 @@ impl Climb {
         }
     }
 
-    /// Lowers the requested rate to the sent rate, if the requested one is beyond what the sender can send.
+    /// Lowers the requested rate to the sent rate, if the sender cannot send at the requested rate.
     pub fn cut_back(&mut self, rate_mbps: f64) -> bool {
         if matches!(self.phase, Phase::Starting(_)) || rate_mbps >= self.rate_mbps {
             return false;
@@ -189,7 +189,7 @@ impl Climb {
         self.retry(EPSILON)
     }
 
-    /// Makes the rate of `point` the one around which to decide.
+    /// Makes the rate of `point` the base of the next decision.
     fn settle(&mut self, point: Point, open: Open, path: &PathView) -> bool {
         self.rate_mbps = path.bounded(point.rate_mbps);
         self.utility = point.utility;
@@ -199,7 +199,7 @@ impl Climb {
         self.forced_walk(point, open, path)
     }
 
-    /// Begins a new series of trials.
+    /// Starts a new series of trials.
     fn retry(&mut self, epsilon: f64) -> bool {
         self.decision = self.decision.wrapping_add(1);
         self.phase = Phase::Deciding(Pairs::new(&mut self.rng, PAIRS, epsilon));
@@ -237,7 +237,7 @@ impl Climb {
         true
     }
 
-    /// Names the state and the internals.
+    /// Reports the state and the internal values.
     pub fn inspect(&self, out: &mut Inspect) {
         let (state, epsilon, steps) = match &self.phase {
             Phase::Starting(_) => ("Starting", f64::NAN, f64::NAN),

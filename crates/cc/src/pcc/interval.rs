@@ -1,4 +1,4 @@
-//! One monitor interval: what was sent in it, and what happened to it.
+//! One monitor interval: its packets and their outcomes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::pcc::trend::{Regression, Trend};
 pub struct Interval {
     trial: Trial,
     begin: Time,
-    /// When it ended; `None` while it is being sent.
+    /// The time of its end; `None` while it is being sent.
     closed: Option<Time>,
     /// Its packets are those from `first` to before `end`.
     first: u64,
@@ -27,42 +27,43 @@ pub struct Interval {
     rtt: Regression,
 }
 
-/// When ACKs came.
+/// Arrival times of the ACKs.
 #[derive(Clone, Copy, Debug)]
 struct Acks {
     first: Time,
     last: Time,
-    /// Bytes acknowledged after the first instant.
+    /// Bytes acknowledged after the first ACK time.
     bytes: Bytes,
 }
 
-/// What happened to an interval: the inputs of every utility.
+/// The outcome of an interval: the inputs of every utility.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     /// The trial of the interval.
     pub trial: Trial,
-    /// The rate at which it was sent. A window or a driver may have kept it below the trial's rate.
+    /// The rate at which the interval was sent. A window or a driver may have kept it below the trial's rate.
     pub sent_mbps: f64,
     /// The rate at which the packets that were not lost were sent.
     pub acked_mbps: f64,
-    /// The rate at which it arrived, computed from the spacing of its ACKs; `None` if they have no spacing.
+    /// The rate at which the interval's packets arrived, computed from the spacing of its ACKs; `None` if they have no
+    /// spacing.
     pub received_mbps: Option<f64>,
     /// Packets sent.
     pub packets: u64,
     /// Packets lost.
     pub lost: u64,
-    /// Share of its packets that was lost.
+    /// Share of lost packets.
     pub loss: f64,
-    /// Mean round-trip time. If there is no sample, it is the smoothed one of the connection.
+    /// Mean round-trip time. Without a sample, the smoothed one of the connection.
     pub rtt_s: f64,
-    /// The mean of the interval before. If there was none, it is the mean of this interval.
+    /// Mean round-trip time of the previous interval. Without one, the mean of this interval.
     pub previous_rtt_s: f64,
-    /// How round-trip times changed.
+    /// The trend of the round-trip times.
     pub trend: Trend,
 }
 
 impl Interval {
-    /// Begins with the packet `sent`, which [`Interval::on_sent`] then counts.
+    /// Starts with the packet `sent`, which [`Interval::on_sent`] then counts.
     pub fn new(trial: Trial, sent: &Sent) -> Interval {
         Interval {
             trial,
@@ -80,7 +81,7 @@ impl Interval {
         }
     }
 
-    /// Begins again with the packet `sent`. Nothing before it counts.
+    /// Restarts with the packet `sent`. Nothing before it counts.
     pub fn restart(&mut self, sent: &Sent) {
         *self = Interval::new(self.trial, sent);
     }
@@ -96,7 +97,7 @@ impl Interval {
         &self.trial
     }
 
-    /// When it is long enough.
+    /// The time at which it is long enough.
     pub fn due(&self) -> Time {
         self.begin + self.trial.span
     }
@@ -106,7 +107,7 @@ impl Interval {
         self.end
     }
 
-    /// Whether the packet belongs to it. The packet must be below [`Interval::end`].
+    /// Whether the packet belongs to the interval. The packet must be below [`Interval::end`].
     pub fn has(&self, number: u64) -> bool {
         number >= self.first
     }
@@ -116,13 +117,13 @@ impl Interval {
         self.closed.is_some() && self.acked_packets + self.lost_packets >= self.sent_packets
     }
 
-    /// A packet of the interval left.
+    /// Records a sent packet of the interval.
     pub fn on_sent(&mut self, sent: &Sent) {
         self.sent_packets += 1;
         self.sent_bytes += sent.bytes;
     }
 
-    /// A packet of the interval was acknowledged.
+    /// Records an acknowledged packet of the interval.
     pub fn on_acked(&mut self, now: Time, packet: &SentPacket) {
         self.acked_packets += 1;
         self.acked_bytes += packet.bytes;
@@ -139,17 +140,17 @@ impl Interval {
         }
     }
 
-    /// A packet of the interval that left at `sent` took `rtt` to be acknowledged.
+    /// Records that a packet of the interval, sent at `sent`, had the round-trip time `rtt`.
     pub fn on_rtt(&mut self, sent: Time, rtt: Duration) {
         self.rtt.add((sent - self.begin).as_secs_f64(), rtt.as_secs_f64());
     }
 
-    /// A packet of the interval was declared lost.
+    /// Records a lost packet of the interval.
     pub fn on_lost(&mut self) {
         self.lost_packets += 1;
     }
 
-    /// The report of what happened to the interval.
+    /// The report of the interval's outcome.
     pub fn report(&self, smoothed_rtt: Duration, previous_rtt_s: Option<f64>) -> Report {
         let span = self.closed.unwrap_or(self.begin) - self.begin;
         let packets = self.sent_packets.max(1);
@@ -171,7 +172,7 @@ impl Interval {
 }
 
 impl Report {
-    /// Whether no packet of it arrived.
+    /// Whether no packet of the interval arrived.
     pub fn is_void(&self) -> bool {
         self.lost == self.packets
     }

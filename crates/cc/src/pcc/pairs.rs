@@ -1,22 +1,22 @@
-//! Randomised controlled trials: pairs of a slightly higher and a slightly lower rate. Each pair is in random order,
-//! so that changes of the path favour neither.
+//! Randomised controlled trials: pairs of a slightly higher and a slightly lower rate. Each pair is in random order, so
+//! that changes of the path favour neither.
 //!
 //! Source: Dong et al., NSDI 2015, §3.2 (decision making)
 
 use airpace_core::Rng;
 
-/// The most pairs in a series.
+/// Maximum number of pairs in a series.
 pub const MOST_PAIRS: usize = 3;
 
-/// A series of trials and their results so far.
+/// A series of trials and the results available.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs {
-    /// The distance of a trial from the rate between, as a part of that rate.
+    /// The distance of a trial from the base rate, relative to that rate.
     epsilon: f64,
     pairs: usize,
-    /// Whether the higher rate of a pair comes first.
+    /// Whether the higher rate of a pair is first.
     higher_first: [bool; MOST_PAIRS],
-    /// Trials begun.
+    /// Number of trials started.
     begun: usize,
     utility: [Option<f64>; 2 * MOST_PAIRS],
 }
@@ -24,9 +24,9 @@ pub struct Pairs {
 /// The result of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Votes {
-    /// Pairs whose higher rate had the higher utility.
+    /// Number of pairs whose higher rate had the higher utility.
     pub higher: usize,
-    /// Pairs whose lower rate had the higher utility.
+    /// Number of pairs whose lower rate had the higher utility.
     pub lower: usize,
 }
 
@@ -38,7 +38,7 @@ impl Pairs {
         Pairs { epsilon, pairs, higher_first, begun: 0, utility: [None; 2 * MOST_PAIRS] }
     }
 
-    /// The next trial, as its index and the factor of the rate; `None` when all have begun.
+    /// The next trial, as its index and the factor of the rate; `None` when all have started.
     pub fn begin(&mut self) -> Option<(u8, f64)> {
         if self.begun == 2 * self.pairs {
             return None;
@@ -49,7 +49,7 @@ impl Pairs {
         Some((place as u8, 1.0 + sign * self.epsilon))
     }
 
-    /// Takes in a trial's utility. Returns the votes once all utilities are known.
+    /// Processes a trial's utility. Returns the votes once all utilities are known.
     pub fn learn(&mut self, place: u8, utility: f64) -> Option<Votes> {
         if let Some(slot) = self.utility.get_mut(usize::from(place)) {
             *slot = Some(utility);
@@ -82,7 +82,7 @@ impl Pairs {
         2 * self.pairs
     }
 
-    /// The distance of a trial from the rate between.
+    /// The distance of a trial from the base rate.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }

@@ -1,17 +1,17 @@
-//! The start: every interval has twice the rate of the one before, until the utility no longer rises.
+//! The start: every interval has twice the rate of the previous one, until the utility no longer rises.
 
 /// A rate and its utility.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Megabits per second.
     pub rate_mbps: f64,
-    /// Utility, in the scheme's measure.
+    /// Utility, in the scheme's unit.
     pub utility: f64,
 }
 
-/// The number of doublings that may have begun without a report of the first of them.
+/// Maximum number of doublings that may start before the report of the first of them arrives.
 ///
-/// Chosen: on an empty path, an interval's report comes when the second interval after it ends, so doubling never
+/// Chosen: on an empty path, an interval's report arrives when the second interval after it ends, so doubling never
 /// waits. A queue that delays reports stops the doubling.
 const MOST_UNKNOWN: u32 = 2;
 
@@ -20,19 +20,19 @@ const MOST_UNKNOWN: u32 = 2;
 /// Source: Dong et al., NSDI 2015, §3.2 (starting state)
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
-    /// The rate of the last interval that was begun.
+    /// The rate of the last interval that started.
     sent_mbps: Option<f64>,
-    /// Intervals begun whose reports have not come.
+    /// Number of started intervals whose reports have not arrived.
     unknown: u32,
     /// Whether the last rate was kept because a report was missing.
     is_held: bool,
-    /// The best so far.
+    /// The best report up to now.
     best: Option<Point>,
 }
 
 impl Start {
-    /// The rate of the next interval, and whether it is new rather than the last one again. The first interval has
-    /// `first_mbps`.
+    /// The rate of the next interval, and whether it is a new rate and not the previous one again. The first interval
+    /// has `first_mbps`.
     pub fn next(&mut self, first_mbps: f64) -> (f64, bool) {
         let next = match self.sent_mbps {
             Some(sent) if self.unknown >= MOST_UNKNOWN => {
@@ -47,7 +47,7 @@ impl Start {
         (next, true)
     }
 
-    /// Takes in a report of a new interval. Returns the point to go back to if the utility no longer rises.
+    /// Processes a report of a new interval. Returns the point to return to if the utility no longer rises.
     pub fn learn(&mut self, point: Point) -> Option<Point> {
         self.unknown = self.unknown.saturating_sub(1);
         match self.best {
@@ -59,18 +59,18 @@ impl Start {
         }
     }
 
-    /// The best rate so far; infinite before any report.
+    /// The best rate up to now; infinite before any report.
     pub fn best_mbps(&self) -> f64 {
         self.best.map_or(f64::INFINITY, |best| best.rate_mbps)
     }
 
-    /// Whether the rate was kept until the last report came. Each value is returned only once.
+    /// Whether the rate was kept until the last report arrived. Each value is returned only once.
     pub fn was_held(&mut self) -> bool {
         std::mem::take(&mut self.is_held)
     }
 
-    /// Doubles once more from the best rate, because the last report may be wrong. It does not wait for the reports
-    /// still to come.
+    /// Doubles once more from the best rate, because the last report may be wrong. It does not wait for outstanding
+    /// reports.
     pub fn again(&mut self) {
         self.sent_mbps = self.best.map(|best| best.rate_mbps).or(self.sent_mbps);
         self.unknown = 0;

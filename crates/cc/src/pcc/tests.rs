@@ -1,4 +1,4 @@
-//! Tests of the frame with hand-made packets.
+//! Tests of the common PCC base with hand-made packets.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -144,7 +144,7 @@ fn an_interval_counts_only_from_where_traffic_is_continuous() {
     for number in 1..=5 {
         bench.send(number, 10 + number, number == 5);
     }
-    // The application pauses for 100 ms. The five packets before the pause say nothing about 12 Mbit/s.
+    // The application pauses for 100 ms. The five packets before the pause are too few to evaluate 12 Mbit/s.
     for number in 6..=16 {
         bench.send(number, 110 + number, false);
     }

@@ -9,7 +9,7 @@ pub struct Regression {
     xx: f64,
     xy: f64,
     yy: f64,
-    /// The first value. The others are counted from it, because sums of small numbers keep their digits.
+    /// The first value. The others are stored relative to it, because sums of small numbers are more precise.
     origin: f64,
 }
 
@@ -20,14 +20,14 @@ pub struct Regression {
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Trend {
-    /// Seconds of round-trip time per second of sending; zero with fewer than two instants.
+    /// Slope, in seconds of round-trip time per second of sending; zero with fewer than two sending times.
     pub slope: f64,
     /// Standard error of the slope; zero with fewer than three samples.
     pub error: f64,
 }
 
 impl Regression {
-    /// A packet sent at `x_s` had the value `y_s`.
+    /// Adds a packet sent at `x_s` with the value `y_s`.
     pub fn add(&mut self, x_s: f64, y_s: f64) {
         if self.count == 0.0 {
             self.origin = y_s;
@@ -50,7 +50,7 @@ impl Regression {
     pub fn trend(&self) -> Trend {
         let n = self.count;
         let spread_x = self.xx - self.x * self.x / n.max(1.0);
-        // Instants less than a nanosecond apart count as one.
+        // Sending times less than a nanosecond apart count as one.
         if n < 2.0 || spread_x < 1e-18 {
             return Trend::default();
         }

@@ -1,6 +1,6 @@
 //! The device's transport blocks in the order of the data that they carry, and the subframe in which each was released.
 //!
-//! RLC gives packets up in order. So the blocks of all carriers form one line, in the order of their first
+//! RLC delivers packets in order. So the blocks of all carriers form one sequence, in the order of their first
 //! transmissions. A block is released in the subframe in which it and all blocks before it have been received:
 //!
 //! ```text
@@ -18,7 +18,7 @@ use std::time::Duration;
 use airpace_core::{Bytes, Direction, Time};
 use airpace_radio::{BitLayer, Dci, RadioReport};
 
-/// The most blocks that are remembered.
+/// Maximum number of stored blocks.
 ///
 /// Chosen: five carriers with two codewords for a tenth of a second. A repaired block needs four transmissions of
 /// eight subframes.
@@ -27,41 +27,41 @@ const MOST_BLOCKS: usize = 1_000;
 /// A subframe.
 const SUBFRAME: Duration = Duration::from_millis(1);
 
-/// The most subframes between the release of a block and the arrival of its packets.
+/// Maximum number of subframes between the release of a block and the arrival of its packets.
 ///
-/// Chosen: a device decodes within four subframes, as the feedback in the fourth shows (TS 36.213 §10.2); as much again
-/// for the way through the device.
+/// Chosen: a device decodes within four subframes, as the feedback in the fourth shows (TS 36.213 §10.2); the same time
+/// again for the path through the device.
 const LAGS: usize = 8;
 
-/// Gain with which it is learnt how often packets come at each lag.
+/// Gain of the average share of packets that arrive at each lag.
 ///
 /// Chosen: some tens of arrivals.
 const LAG_GAIN: f64 = 1.0 / 32.0;
 
-/// The lag is known if packets come at it so often.
+/// Minimum share of packets that arrive at a lag for the lag to be accepted.
 ///
-/// Chosen: a wrong lag fails at every block that fails, about one in ten.
+/// Chosen: a wrong lag is contradicted by every block that fails, about one in ten.
 const LAG_KNOWN: f64 = 0.9;
 
-/// A lag that is known is given up if packets come at it less often than this.
+/// Share of packets at an accepted lag below which the lag is discarded.
 ///
-/// Chosen: a few blocks whose outcome was judged wrongly do not bring it so low; another lag does.
+/// Chosen: a few blocks with a wrong outcome do not reduce the share below this threshold; a change of the lag does.
 const LAG_LOST: f64 = 0.6;
 
-/// Subframes after which an arrival is compared with the releases before it.
+/// Number of subframes after which an arrival is compared with the releases before it.
 ///
 /// Chosen: by then, three transmissions have shown which of a grant's two blocks had failed.
 const JUDGED_AFTER: usize = 24;
 
-/// Transmissions after which HARQ gives a block up.
+/// Number of transmissions after which HARQ gives up a block.
 ///
-/// Chosen: as in most networks. A report tells that a block failed, not which of a grant's two, so what follows decides:
-/// with fewer transmissions, new data means that the block was received.
+/// Chosen: as in most networks. A report contains that a block failed, but not which of a grant's two, so the following
+/// grant decides: with fewer transmissions, new data means that the block was received.
 const HARQ_TRANSMISSIONS: u32 = 4;
 
-/// A block that was not seen again for so long was received without that being seen.
+/// A block without another transmission for this time was received, although its success was not reported.
 ///
-/// Chosen: an RLC repetition takes a few tens of ms.
+/// Chosen: an RLC retransmission takes a few tens of ms.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(200);
 
 /// One transport block.
@@ -69,15 +69,15 @@ const FORGOTTEN_AFTER: Duration = Duration::from_millis(200);
 struct Block {
     first: Time,
     last: Time,
-    /// Carrier and codeword: the place among blocks of one subframe.
+    /// Carrier and codeword: the order among blocks of one subframe.
     place: (u8, usize),
     harq: Option<u8>,
     ndi: Option<bool>,
     bytes: u64,
     transmissions: u32,
-    /// When it was received, as far as is known.
+    /// The time at which it was received, if known.
     done: Option<Time>,
-    /// Whether a report said so.
+    /// Whether a report contained the outcome.
     is_sure: bool,
 }
 
@@ -87,15 +87,15 @@ pub struct Blocks {
     blocks: VecDeque<Block>,
     /// Start of the newest subframe that was reported.
     newest: Option<Time>,
-    /// The latest release of blocks that are no longer remembered.
+    /// The latest release of blocks that are no longer stored.
     released: Time,
-    /// How often packets come at each lag.
+    /// Average share of packets that arrive at each lag.
     lags: [f64; LAGS],
     /// The lag, while it is known.
     lag: Option<usize>,
-    /// When the last packet came.
+    /// Time of the last arrival.
     last_arrival: Option<Time>,
-    /// The newest subframe reported at each arrival that has not been judged.
+    /// The newest subframe reported at each arrival that has not been evaluated.
     arrivals: VecDeque<Time>,
     /// The release that the last packets belong to, and their bytes.
     taken: (Time, u64),
@@ -119,8 +119,8 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Takes in the report of a subframe of one carrier. Reports without the device's own side say nothing here, and
-    /// neither do those of a recorded link, which has no blocks.
+    /// Processes the report of a subframe of one carrier. Two kinds of reports are ignored: those without the device's
+    /// own part, and those of a recorded link, which has no blocks.
     pub fn on_report(&mut self, report: &RadioReport) {
         let Some(own) = report.own.as_ref().filter(|_| report.layer == BitLayer::Physical) else { return };
         self.newest = Some(self.newest.map_or(report.time, |newest| newest.max(report.time)));
@@ -150,13 +150,13 @@ impl Blocks {
                 self.repeated += 1;
                 return;
             }
-            // A failed block is sent again until HARQ gives up. One that is not did not fail: the report told of both
-            // codewords.
+            // A failed block is retransmitted until HARQ gives up. A block without a retransmission did not fail: the
+            // report covered both codewords.
             if before.done.is_none() && before.transmissions < HARQ_TRANSMISSIONS {
                 (before.done, before.is_sure) = (Some(before.last), true);
             }
         }
-        // Of a block whose first transmission was missed, the wait is not known.
+        // If the first transmission of a block was missed, its wait is unknown.
         if !dci.is_sent(codeword) || dci.retransmission[codeword] {
             return;
         }
@@ -176,7 +176,7 @@ impl Blocks {
         self.blocks.insert(index, block);
     }
 
-    /// Forgets blocks whose packets have long come.
+    /// Removes blocks whose packets arrived long ago.
     fn forget(&mut self) {
         let Some(newest) = self.newest else { return };
         while let Some(front) = self.blocks.front().copied() {
@@ -197,13 +197,13 @@ impl Blocks {
         }
     }
 
-    /// How long the packet of `bytes` that arrives at `now` was held back after its block was first sent; zero if
-    /// nothing is known. Packets arrive in the order in which RLC gives them up.
+    /// The time for which the packet of `bytes` that arrives at `now` was held back after the first transmission of its
+    /// block; zero if unknown. Packets arrive in the order in which RLC delivers them.
     ///
-    /// Which subframe released the packet follows from the order of packets and reports. No clocks are compared.
+    /// The subframe that released the packet is derived from the order of packets and reports. No clocks are compared.
     pub fn wait(&mut self, now: Time, bytes: Bytes) -> Duration {
         let Some(newest) = self.newest else { return Duration::ZERO };
-        // While no reports come, nothing can be judged.
+        // While no reports arrive, arrivals cannot be evaluated.
         if self.last_arrival.replace(now) != Some(now) && self.arrivals.back() != Some(&newest) {
             self.arrivals.push_back(newest);
         }
@@ -234,12 +234,12 @@ impl Blocks {
         self.lag.map(|lag| SUBFRAME * lag as u32)
     }
 
-    /// Blocks that were sent more than once.
+    /// Number of blocks that were transmitted more than once.
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// The blocks that have been released, in order, and when.
+    /// The released blocks in order, and the time of each release.
     fn releases(&self) -> impl Iterator<Item = (&Block, Time)> {
         self.blocks.iter().scan(self.released, |latest, block| {
             *latest = block.done?.max(*latest);
@@ -252,8 +252,8 @@ impl Blocks {
         self.blocks.iter().position(|block| block.done.is_none())
     }
 
-    /// A packet comes only if blocks have been released as long ago as the lag says. Between the failure of a block and
-    /// its repetition nothing is released, so wrong lags are found.
+    /// A packet arrives only if blocks were released one lag earlier. Between the failure of a block and its
+    /// retransmission nothing is released, so wrong lags are detected.
     fn learn_lag(&mut self) {
         let Some(newest) = self.newest else { return };
         while let Some(&arrival) = self.arrivals.front()
@@ -278,8 +278,8 @@ impl Blocks {
         }
     }
 
-    /// If the packet of `subframe` can come from no block that was received before, the missing one was received then:
-    /// HARQ gave it up and RLC sent it again, or its grant was not heard.
+    /// If the packet of `subframe` cannot come from any block received before, the missing block was received then:
+    /// HARQ gave it up and RLC retransmitted it, or its grant was not decoded.
     fn repair(&mut self, subframe: Time) {
         if self.releases().any(|(_, release)| lag_of(subframe, release) == Some(0)) {
             return;

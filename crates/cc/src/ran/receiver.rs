@@ -1,4 +1,4 @@
-//! The receiver's half: how long the radio held each packet back.
+//! The receiver of `+ran`: it computes the time for which the radio held each packet back.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::pbe::delay::OneWayDelay;
 use super::blocks::Blocks;
 use super::write;
 
-/// The receiver's half of `+ran`, around the receiver half of the scheme, if the scheme has one.
+/// The receiver of `+ran`. It wraps the receiver of the scheme, if the scheme has one.
 pub struct RanReceiver {
     inner: Option<Box<dyn Receiver>>,
     blocks: Blocks,
@@ -21,7 +21,7 @@ pub struct RanReceiver {
 }
 
 impl RanReceiver {
-    /// Around the receiver half `inner`.
+    /// Wraps the receiver `inner`.
     pub fn new(inner: Option<Box<dyn Receiver>>) -> RanReceiver {
         RanReceiver { inner, blocks: Blocks::default(), delay: OneWayDelay::default(), wait: Duration::ZERO }
     }
@@ -37,8 +37,8 @@ impl Receiver for RanReceiver {
         // Blocks carry the packets of all flows of the device.
         let share = arrival.device.used_share.clamp(0.01, 1.0);
         let bytes = Bytes((arrival.bytes.0 as f64 / share) as u64);
-        // A packet that came as fast as the fastest was not held back. So a wrong wait cannot make a path look shorter
-        // than it is, which every delay-based scheme would take for a queue from then on.
+        // A packet as fast as the fastest one was not held back. With this limit, a wrong wait cannot make a path look
+        // shorter than it is, which every delay-based scheme would mistake for a queue from then on.
         self.wait = self.blocks.wait(arrival.now, bytes).min(self.delay.excess());
         if let Some(inner) = &mut self.inner {
             inner.on_packet(&Arrival { sent: arrival.sent + self.wait, ..*arrival });
@@ -74,7 +74,7 @@ impl Receiver for RanReceiver {
             inner.inspect(out);
         }
         let millis = |span: Option<Duration>| span.map_or(f64::NAN, |span| span.as_secs_f64() * 1e3);
-        // Unknown, not zero, while nothing is known of the radio.
+        // While the radio is unknown, the lag is unknown and not zero.
         let lag = self.blocks.lag();
         out.value("radio_wait_ms", millis(lag.map(|_| self.wait)));
         out.value("radio_lag_ms", millis(lag));

@@ -1,4 +1,4 @@
-//! The controller of a scheme, behind ACKs whose delays have been corrected.
+//! The controller of `+ran`: it corrects the delays of ACKs before it passes them to the controller of the scheme.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use super::read;
 /// Source: RFC 9002 §5.3
 const SMOOTHING: u32 = 8;
 
-/// A controller that is not told of the radio's waits.
+/// A controller that does not see the radio's waits.
 pub struct RanController {
     inner: Box<dyn Controller>,
     smoothed_wait: Duration,
 }
 
 impl RanController {
-    /// Around the controller `inner`.
+    /// Wraps the controller `inner`.
     pub fn new(inner: Box<dyn Controller>) -> RanController {
         RanController { inner, smoothed_wait: Duration::ZERO }
     }
 
-    /// The round-trip times without the `wait` of the newest packet. None is below the least one measured. The
-    /// variation stays: timeouts must outlast what packets really take.
+    /// The round-trip times minus the `wait` of the newest packet. None is below the minimum measured. The variation is
+    /// not corrected: timeouts must exceed the real delays of packets.
     fn corrected(&mut self, rtt: Rtt, wait: Duration) -> Rtt {
         let shorter = |span: Duration, by: Duration| span.saturating_sub(by).max(rtt.min.min(span));
         if rtt.latest.is_some() {

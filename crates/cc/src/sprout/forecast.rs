@@ -1,8 +1,8 @@
-//! What the link delivers in the next eight ticks: a cautious forecast, or one by a moving average.
+//! Deliveries of the link in the next eight ticks: a cautious forecast, or one by a moving average.
 
 use super::model::{BINS, Kernel, Motion};
 
-/// Ticks that a forecast looks ahead.
+/// Number of ticks that a forecast covers.
 ///
 /// Source: Sprout §3.3
 pub const HORIZONS: usize = 8;
@@ -10,7 +10,7 @@ pub const HORIZONS: usize = 8;
 /// Packets that the link delivers within 1 … 8 ticks.
 pub type Forecast = [u16; HORIZONS];
 
-/// Larger packet counts in one tick count as this many.
+/// Maximum packet count per tick. Larger counts have the same effect.
 ///
 /// Source: keithw/sprout src/sprout/receiver.hh
 const MOST_PER_TICK: usize = 30;
@@ -61,7 +61,7 @@ impl Cautious {
     /// The forecast for these probabilities of the rates.
     pub fn forecast(&self, probabilities: &[f64; BINS]) -> Forecast {
         let mut counts = [0; HORIZONS];
-        // Deliveries only grow, so each horizon's search begins where the last one ended.
+        // Deliveries only grow, so each horizon's search starts where the last one ended.
         let mut low = 0;
         for (count, horizon) in counts.iter_mut().zip(&self.horizons) {
             let mut high = horizon.at_most.len() / BINS - 1;
@@ -95,7 +95,7 @@ impl Ewma {
     /// Source: keithw/sprout src/sprout/receiver.cc
     const GAIN: f64 = 1.0 / 8.0;
 
-    /// Takes in a tick's packets.
+    /// Processes the packets of a tick.
     pub fn observe(&mut self, packets: f64) {
         self.rate = (1.0 - Ewma::GAIN) * self.rate + Ewma::GAIN * packets;
     }
@@ -136,7 +136,7 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     let mut ticks = vec![counts];
     for tick in 1..HORIZONS {
         let mut later = kernel.backward(&ticks[tick - 1], width);
-        // For a motion that does not keep the sum of the probabilities.
+        // Rescale the probabilities: not every motion keeps their sum.
         for row in later.chunks_exact_mut(width) {
             let sum: f64 = row.iter().sum();
             row.iter_mut().for_each(|probability| *probability /= sum);
@@ -165,7 +165,7 @@ fn cumulative(ticks: &[Vec<f64>], bin: usize, most: usize) -> Vec<Vec<f64>> {
     sums
 }
 
-/// The smallest count that is not exceeded with a probability of at least `quantile`.
+/// The smallest count whose cumulative probability is at least `quantile`.
 fn quantile_of(counts: &[f64], quantile: f64) -> Option<usize> {
     let mut sum = 0.0;
     counts.iter().position(|probability| {

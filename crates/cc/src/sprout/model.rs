@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// How long a tick is.
+/// Length of a tick.
 ///
 /// Source: Sprout §3.2 (τ)
 pub const TICK: Duration = Duration::from_millis(20);
@@ -21,40 +21,40 @@ const MAX_RATE: f64 = 1_000.0;
 
 /// Width of a bin, packets per second. A bin stands for the rate at its middle.
 ///
-/// Chosen: the paper does not say where in its bin the rate is. The program uses the middle too, except for the lowest
-/// bin ([`Outage::Discounted`]).
+/// Chosen: the paper does not specify the position of the rate within its bin. The program uses the middle too, except
+/// for the lowest bin ([`Outage::Discounted`]).
 const WIDTH: f64 = MAX_RATE / BINS as f64;
 
-/// How fast an outage ends, per second: after one second on average.
+/// Rate at which an outage ends, per second: after one second on average.
 ///
 /// Source: Sprout §3.1 (λz)
 const OUTAGE_ESCAPE: f64 = 1.0;
 
-/// Larger counts have the same effect as this one: twice what the highest rate delivers in a tick.
+/// Maximum counted packets per tick: twice the delivery of the highest rate. Larger counts have the same effect.
 const MOST_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
 
-/// In one tick, the rate moves by at most this many standard deviations. Larger moves count as this one.
+/// Maximum number of standard deviations by which the rate moves in one tick. Larger moves count as this one.
 ///
 /// Source: keithw/sprout src/sprout/process.cc
 const REACH_SIGMAS: f64 = 5.0;
 
-/// Ticks that the program's model has passed when the first packet comes.
+/// Number of ticks that the program's model has processed when the first packet arrives.
 ///
 /// Source: keithw/sprout src/util/timestamp.cc (its clock begins at one second, and the model at zero)
 const TICKS_BEFORE: usize = 49;
 
-/// How the link's rate moves.
+/// Motion of the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
     /// Standard deviation after one second, packets per second: Brownian motion.
     ///
     /// Source: Sprout §3.1 (σ)
     pub sigma: f64,
-    /// What happens to the lowest rate.
+    /// Motion of the lowest rate.
     pub outage: Outage,
 }
 
-/// How long an outage lasts: the lowest rate changes less often than the others.
+/// Duration of an outage: the lowest rate changes less often than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
     /// It continues with probability `exp(−λz τ)`; otherwise the rate moves up.
@@ -96,7 +96,7 @@ impl Kernel {
     pub fn new(motion: Motion) -> Kernel {
         let deviation = motion.sigma * libm::sqrt(TICK.as_secs_f64()) / WIDTH;
         let reach = (libm::ceil(REACH_SIGMAS * deviation) as usize).clamp(1, BINS - 1);
-        // Probability to end below `bins` bins from the middle of the bin where it began.
+        // Probability to end fewer than `bins` bins above the middle of the starting bin.
         let below = |bins: f64| 0.5 * libm::erfc(-bins / (deviation * std::f64::consts::SQRT_2));
         let weights: Vec<f64> = (0..=2 * reach)
             .map(|index| {
@@ -138,8 +138,7 @@ impl Kernel {
         }
     }
 
-    /// The expected value of `values` a tick later, for each bin at the beginning. `values` has one row of `width`
-    /// per bin.
+    /// The expected value of `values` a tick later, for each starting bin. `values` has one row of `width` per bin.
     pub fn backward(&self, values: &[f64], width: usize) -> Vec<f64> {
         let row = |bin: usize| &values[bin * width..(bin + 1) * width];
         let mut expected = vec![0.0; BINS * width];
@@ -198,7 +197,7 @@ impl Model {
         model
     }
 
-    /// Lets a tick pass, in which the rate moves.
+    /// Advances the model by a tick, in which the rate moves.
     ///
     /// Source: Sprout §3.2
     pub fn evolve(&mut self) {
@@ -207,7 +206,7 @@ impl Model {
         normalize(&mut self.probabilities);
     }
 
-    /// Takes in that `count` packets arrived in the tick, by Bayes' rule with a Poisson process.
+    /// Processes the arrival of `count` packets in the tick, by Bayes' rule with a Poisson process.
     ///
     /// Source: Sprout §3.2
     pub fn observe(&mut self, count: u32) {
@@ -223,7 +222,7 @@ impl Model {
         normalize(&mut self.probabilities);
     }
 
-    /// Takes in that at least `count` packets could have arrived in the tick.
+    /// Processes that at least `count` packets could have arrived in the tick.
     pub fn observe_at_least(&mut self, count: u32) {
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
             let mean = self.means[bin];
@@ -258,7 +257,7 @@ impl Model {
 
 /// Makes probabilities sum to one.
 ///
-/// Chosen: if all rates were excluded, the estimate starts again. The program would divide by zero.
+/// Chosen: if all rates were excluded, the estimate restarts. The program would divide by zero.
 fn normalize(probabilities: &mut [f64; BINS]) {
     let sum: f64 = probabilities.iter().sum();
     if sum.is_normal() {

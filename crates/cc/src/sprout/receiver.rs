@@ -1,4 +1,5 @@
-//! The receiver's half: it counts what arrives per tick, learns from it, and reports what the link will deliver.
+//! The receiver of Sprout: it counts the arrivals per tick, learns from them, and reports a forecast of the link's
+//! deliveries.
 //!
 //! Each tick ends with a forecast for the sender, even if nothing arrived in it.
 //!
@@ -16,55 +17,55 @@ use super::model::{BINS, Model, TICK};
 use super::wire::{Feedback, Header, Next};
 use super::{Tuning, Units};
 
-/// For this many ticks after the last packet, forecasts are still sent. It is also the most empty ticks that are
-/// processed at once.
+/// Number of ticks after the last packet for which forecasts are still sent. It is also the maximum number of empty
+/// ticks that are processed at once.
 ///
-/// Chosen: after five seconds of silence, the estimate is an outage or has forgotten the rates before.
+/// Chosen: after five seconds without packets, the estimate is an outage or no longer depends on the rates before.
 const MOST_EMPTY_TICKS: u32 = 250;
 
-/// The most packets within the throwaway window that are remembered. Older packets count as gone.
+/// Maximum number of packets within the throwaway window that are stored. Older packets count as gone.
 const MOST_RECENT: usize = 1024;
 
 /// The time between two reports by the timer.
 ///
 /// Source: keithw/sprout src/examples/sproutbt2.cc (its receiver's loop waits for 20 ms, in whole milliseconds)
 ///
-/// Chosen: what the program's loop took on average where it was recorded, with its own computing. A timer of exactly
-/// one tick would always report at the same instant of the tick. The program's drifts through it.
+/// Chosen: the mean interval of the program's loop in recorded runs, its own computing included. A timer of exactly one
+/// tick would always report at the same instant of the tick. The program's instant drifts through the tick.
 const REPORTS: Duration = Duration::from_millis(22);
 
-/// The receiver's half of Sprout.
+/// The receiver of Sprout.
 #[derive(Clone, Debug)]
 pub struct SproutReceiver {
     units: Units,
-    /// Whether reports come by a timer instead of at the end of each tick.
+    /// Whether the receiver reports by a timer instead of at the end of each tick.
     timed: bool,
-    /// The newest report by the timer, and when the next one is due.
+    /// The newest report by the timer, and the time of the next one.
     report: Option<(Rider, Time)>,
     forecaster: Forecaster,
-    /// When the current tick began. The first tick begins with the first packet.
+    /// Start of the current tick. The first tick starts with the first packet.
     tick_start: Option<Time>,
     tick: u32,
     /// Ticks since the last packet.
     empty_ticks: u32,
     /// Bytes that arrived in the current tick.
     arrived_bytes: f64,
-    /// Before this time, a tick without packets says nothing.
+    /// Before this time, a tick without packets gives no information.
     silent_until: Time,
-    /// When the packet after the newest one leaves, as the newest one says.
+    /// The announced departure of the packet after the newest one.
     next: Next,
     /// Whether ticks in which the sender had nothing left to send count like the others.
     exact: bool,
     newest: u64,
     off_path: OffPath,
-    /// The forecast at the beginning of the current tick.
+    /// The forecast at the start of the current tick.
     forecast: Option<Forecast>,
 }
 
-/// What a tick shows about the link, in packets.
+/// The information of a tick about the link, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Seen {
-    /// Nothing: the sender had announced that it would be silent.
+    /// None: the sender had announced that it would not send.
     Nothing,
     /// This many arrived. More would have arrived if the link had been faster.
     Exactly(f64),
@@ -95,7 +96,7 @@ impl Tables {
 }
 
 impl Forecaster {
-    /// A tick passed; `seen` is what it showed.
+    /// Processes the end of a tick; `seen` is its information.
     fn on_tick(&mut self, seen: Seen) {
         match self {
             Forecaster::Cautious { model, .. } => {
@@ -114,7 +115,7 @@ impl Forecaster {
         }
     }
 
-    /// What the link delivers from now on.
+    /// The forecast of the link's deliveries from now on.
     fn forecast(&mut self) -> Forecast {
         match self {
             Forecaster::Cautious { model, tables } => tables.forecast(model.probabilities()),
@@ -132,7 +133,7 @@ fn whole(packets: f64) -> u32 {
 }
 
 impl SproutReceiver {
-    /// The receiver's half of a new flow.
+    /// The receiver of a new flow.
     pub fn new(tuning: &Tuning) -> SproutReceiver {
         let forecaster = if tuning.ewma {
             Forecaster::Ewma(Ewma::default())
@@ -158,8 +159,8 @@ impl SproutReceiver {
         }
     }
 
-    /// Ends all ticks that have ended by `now`; if the timer is on time, there is one. Returns when the current tick
-    /// began. If the clock was set back, the current tick begins again.
+    /// Ends all ticks that have ended by `now`; if the timer is on time, there is one. Returns the start of the current
+    /// tick. If the clock was set back, the current tick restarts.
     ///
     /// Source: Sprout §3.2
     fn catch_up(&mut self, now: Time) -> Time {
@@ -181,7 +182,7 @@ impl SproutReceiver {
         start
     }
 
-    /// Ends the tick that began at `start`. Returns when the next tick begins.
+    /// Ends the tick that started at `start`. Returns the start of the next tick.
     fn end_tick(&mut self, start: Time) -> Time {
         self.forecaster.on_tick(self.seen(start));
         self.forecast = None;
@@ -191,19 +192,19 @@ impl SproutReceiver {
         start + TICK
     }
 
-    /// The feedback for what is known at `now`.
+    /// The feedback at `now`.
     fn current(&mut self) -> Rider {
         let forecast = *self.forecast.get_or_insert_with(|| self.forecaster.forecast());
         Feedback { tick: self.tick, received_or_lost: self.off_path.bytes(), forecast }.write()
     }
 
-    /// What the tick that began at `start` shows.
+    /// The information of the tick that started at `start`.
     ///
     /// Source: Sprout §3.2
     ///
-    /// Differs: in the paper, the packets of a tick are all that the link could carry, and only a tick without
-    /// packets may say nothing. But if the newest packet was the last of its flight, the link could have carried
-    /// more. [The module](super) describes what happens to Sprout otherwise.
+    /// Differs: in the paper, the packets of a tick are all that the link could carry, and only a tick without packets
+    /// may give no information. But if the newest packet was the last of its flight, the link could have carried more.
+    /// [The module](super) describes the effect on Sprout otherwise.
     fn seen(&self, start: Time) -> Seen {
         let packets = self.arrived_bytes / self.units.observed_bytes;
         let ran_dry = self.next != Next::Now;
@@ -256,7 +257,7 @@ impl Receiver for SproutReceiver {
         if !self.timed {
             return self.current();
         }
-        // An ACK between two reports repeats the last one, which says nothing new to the sender.
+        // An ACK between two reports repeats the last one, which contains nothing new for the sender.
         match self.report {
             Some((report, due)) if now < due => report,
             _ => {
@@ -277,15 +278,15 @@ impl Receiver for SproutReceiver {
     }
 }
 
-/// Counts the bytes that are no longer on the path: everything before the throwaway window, and what was received
+/// Counts the bytes that are no longer on the path: everything before the throwaway window, and everything received
 /// since.
 ///
 /// Source: Sprout §3.4
 #[derive(Clone, Debug, Default)]
 struct OffPath {
-    /// Everything sent before this was received or lost.
+    /// Everything sent before this sequence number was received or lost.
     before: u64,
-    /// Sequence numbers and bytes of what was received since, oldest first.
+    /// Sequence numbers and sizes of the packets received since, oldest first.
     recent: VecDeque<(u64, f64)>,
     recent_bytes: f64,
 }

@@ -1,4 +1,4 @@
-//! The sender's half: it keeps in the queue what the forecast delivers within 100 ms.
+//! The sender of Sprout: it keeps no more in the queue than the forecast delivers within 100 ms.
 //!
 //! Source: Sprout §3.4, §3.5
 
@@ -24,29 +24,30 @@ const TARGET_TICKS: usize = 5;
 /// Source: Sprout §3.4
 const REORDERING: Duration = Duration::from_millis(10);
 
-/// A sender that waits for room sends again after this time at the latest. Without this heartbeat, the receiver would
-/// take the waiting for an outage.
+/// Maximum time between packets of a sender that waits for its window. Without this heartbeat, the receiver would
+/// mistake the wait for an outage.
 ///
 /// Source: Sprout §3.2; keithw/sprout src/examples/sproutbt2.cc
 ///
-/// Differs: the program's heartbeats are empty, ours are packets of data (`packets=small` counts them as empty).
-/// Therefore no more of them leave than are in flight on an empty path before the first one's feedback returns. None
-/// leave while the application has nothing to send; the header of the last packet has told the receiver that.
+/// Differs: the program's heartbeats are empty; here they are packets of data (`packets=small` counts them as empty).
+/// Therefore no more of them are sent than are in flight on an empty path before the first one's feedback returns. None
+/// are sent while the application has nothing to send; the header of the last packet has announced that to the
+/// receiver.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// What an empty packet counts as.
+/// Number of bytes that an empty packet counts as.
 ///
 /// Source: keithw/sprout src/network/sproutconn.h (2013; the length of an absent forecast)
 const EMPTY_BYTES: f64 = 2.0;
 
-/// In a flight of at least this many packets, the last packet but one also says that it is the last.
+/// Minimum length of a flight, in packets, from which the last packet but one is also announced as the last.
 ///
-/// Chosen: otherwise, if the last packet were lost, a tick in which the sender had nothing left would count as a tick
-/// that shows all that the link carries. In smaller flights, this rule would leave hardly any ticks that do show
-/// that.
+/// Chosen: otherwise, if the last packet were lost, a tick in which the sender had no data left would count as a tick
+/// that shows the full capacity of the link. In smaller flights, this rule would leave almost no ticks that do show the
+/// capacity.
 const LONG_FLIGHT: u32 = 4;
 
-/// The sender's half of Sprout.
+/// The controller of Sprout.
 #[derive(Clone, Debug)]
 pub struct Sprout {
     mss: Bytes,
@@ -55,32 +56,32 @@ pub struct Sprout {
     sums: bool,
     /// Whether ticks in which nothing was left to send count like the others.
     exact: bool,
-    /// Whether a packet that leaves with room for less counts as a smaller one.
+    /// Whether a packet counts as smaller if the window has space for less than a whole packet.
     small_packets: bool,
-    /// Bytes sent so far.
+    /// Bytes sent since the start of the flow.
     sent_bytes: u64,
     /// Estimated bytes in the queue.
     queue_bytes: f64,
     inflight: Bytes,
     report: Option<Report>,
-    /// Ticks that have passed since the forecast came.
+    /// Number of ticks since the forecast arrived.
     elapsed: usize,
     /// The first sequence number sent in each of the last milliseconds.
     recent: VecDeque<(u64, u64)>,
-    /// Packets of the current flight that have left.
+    /// Number of packets of the current flight that were sent.
     flight: u32,
-    /// When something last left.
+    /// Time of the last departure.
     last_sent: Time,
-    /// Whether a packet may leave whatever the forecast is.
+    /// Whether a packet may leave regardless of the forecast.
     heartbeat_due: bool,
     min_rtt: Duration,
     header: Header,
 }
 
-/// What the receiver reports each tick.
+/// The receiver's report per tick.
 #[derive(Clone, Copy, Debug)]
 struct Report {
-    /// When it came.
+    /// Arrival time of the report.
     at: Time,
     /// The number of the receiver's tick.
     tick: u32,
@@ -127,7 +128,7 @@ impl Sprout {
         self.queue_bytes = self.sent_bytes.saturating_sub(feedback.received_or_lost) as f64;
     }
 
-    /// Lets time pass: the queue drains as the forecast says.
+    /// Advances the time: the queue drains according to the forecast.
     ///
     /// Source: Sprout §3.5; keithw/sprout src/network/sproutconn.cc (for each tick that passes, what the forecast
     /// delivers in all ticks up to it, and not in this one: `drain=sums`)
@@ -145,10 +146,11 @@ impl Sprout {
         self.elapsed = passed;
     }
 
-    /// When the next heartbeat is due, if one may leave.
+    /// The time of the next heartbeat, if one may leave.
     fn heartbeat_at(&self) -> Option<Time> {
         let under_way = (self.min_rtt + TICK).as_nanos().div_ceil(HEARTBEAT.as_nanos()) as u64;
-        // What counts as small hardly counts in the queue's estimate, which leaves the heartbeats in flight.
+        // Small packets add almost nothing to the queue's estimate. The bytes in flight minus this estimate are
+        // therefore the heartbeats in flight.
         let data = if self.small_packets { self.queue_bytes / self.units.payload } else { 0.0 };
         let may_leave = self.inflight.0.saturating_sub(data as u64) <= under_way * self.mss.0;
         (may_leave && !self.heartbeat_due && self.window_packets() == 0).then(|| self.last_sent + HEARTBEAT)
@@ -176,7 +178,7 @@ impl Sprout {
         f64::from(forecast[target].saturating_sub(forecast[self.elapsed]))
     }
 
-    /// Whether the next packet stands for a smaller one: a whole one has no room, or it is a heartbeat.
+    /// Whether the next packet counts as a smaller one: the window has no space for a whole one, or it is a heartbeat.
     fn is_small(&self) -> bool {
         self.small_packets && self.window_packets() == 0
     }

@@ -1,6 +1,6 @@
-//! The bytes that Sprout's halves exchange: a header on every data packet, feedback on every ACK.
+//! The bytes that Sprout's sender and receiver exchange: a header on every data packet, feedback on every ACK.
 //!
-//! All integers are big-endian. A reader ignores bytes after those it knows.
+//! All integers are big-endian. A reader ignores bytes after those that it knows.
 //!
 //! ```text
 //! header (15 or 17 bytes)                        feedback (29 bytes)
@@ -19,20 +19,20 @@ use super::forecast::Forecast;
 
 const VERSION: u8 = 1;
 
-/// What the sender tells the receiver on every data packet.
+/// The header that the sender puts on every data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Bytes sent before this packet: its sequence number.
     pub sequence: u64,
     /// Packets that were sent more than this many bytes before it will not arrive any more.
     pub throwaway: u32,
-    /// When the next packet leaves.
+    /// The announced departure of the next packet.
     pub next: Next,
     /// The bytes that the packet counts as if it stands for a smaller one.
     pub counts: Option<u16>,
 }
 
-/// When the next packet leaves after this one. Silence until then says nothing about the link.
+/// Departure of the packet after this one. A time without packets until then gives no information about the link.
 ///
 /// Source: Sprout §3.2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,19 +46,19 @@ pub enum Next {
     Open,
 }
 
-/// What the receiver tells the sender on every ACK.
+/// The feedback that the receiver puts on every ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// The current tick.
     pub tick: u32,
     /// Bytes that are no longer in any queue.
     pub received_or_lost: u64,
-    /// The forecast at the beginning of this tick.
+    /// The forecast at the start of this tick.
     pub forecast: Forecast,
 }
 
 impl Header {
-    /// The bytes.
+    /// Encodes the header.
     pub fn write(&self) -> Rider {
         let mut bytes = [0; 17];
         bytes[0] = VERSION;
@@ -74,7 +74,7 @@ impl Header {
         Rider::new(&bytes[..if self.counts.is_some() { 17 } else { 15 }]).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are not a header of this version.
+    /// Decodes a header; `None` if the bytes are not a header of this version.
     pub fn read(bytes: &[u8]) -> Option<Header> {
         if *bytes.first()? != VERSION {
             return None;
@@ -93,7 +93,7 @@ impl Header {
 }
 
 impl Feedback {
-    /// The bytes.
+    /// Encodes the feedback.
     pub fn write(&self) -> Rider {
         let mut bytes = [0; 29];
         bytes[0] = VERSION;
@@ -105,7 +105,7 @@ impl Feedback {
         Rider::new(&bytes).unwrap_or_default()
     }
 
-    /// Reads the bytes; `None` if they are not feedback of this version.
+    /// Decodes feedback; `None` if the bytes are not feedback of this version.
     pub fn read(bytes: &[u8]) -> Option<Feedback> {
         if *bytes.first()? != VERSION {
             return None;

@@ -1,25 +1,25 @@
-//! The delay profile: the delay that each window meets, and the curve that gives the window for a delay.
+//! The delay profile: the delay measured for each window, and the curve that gives the window for a delay.
 //!
 //! Source: Verus §4
 
 use super::spline;
 
-/// The largest window.
+/// Maximum window.
 ///
 /// Source: verus src/verus.hpp (`MAX_W_DELAY_CURVE`)
 const MOST_PACKETS: usize = 40_000;
 
-/// The weight of the old value in a window's delay when a packet of that window is acknowledged.
+/// Weight of the old value in a window's delay when a packet of that window is acknowledged.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT: f64 = 0.875;
 
-/// A curve can be fitted only if the profile reaches this window.
+/// Minimum window that the profile must reach for a curve to be fitted.
 ///
 /// Source: verus src/verus_server.cpp
 const LEAST_PACKETS: usize = 5;
 
-/// How the curve is fitted.
+/// The method of fitting the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// A natural cubic spline through all points. The window of a delay is the largest one whose delay is not longer.
@@ -35,7 +35,7 @@ pub enum Fit {
 }
 
 impl Fit {
-    /// `delays_ms`, changed so that they rise.
+    /// `delays_ms`, modified so that they rise.
     fn rising(self, delays_ms: &[f64]) -> Vec<f64> {
         let mut rising = delays_ms.to_vec();
         match self {
@@ -68,7 +68,7 @@ pub struct DelayProfile {
 struct Curve {
     /// Delay in ms of windows 0, 1, …
     delays_ms: Vec<f64>,
-    /// The delays from window 2 on, changed so that they rise. Each delay then occurs once.
+    /// The delays from window 2 on, modified so that they rise. Each delay then occurs once.
     rising_ms: Vec<f64>,
     /// The slope beyond the table, in ms per packet.
     slope_ms: f64,
@@ -80,7 +80,7 @@ impl DelayProfile {
         DelayProfile { fit, points_ms: vec![], curve: None }
     }
 
-    /// A packet that left with `window` met `delay_ms`.
+    /// Records the delay `delay_ms` of a packet that left with `window`.
     pub fn record(&mut self, window: f64, delay_ms: f64) {
         let window = (window as usize).clamp(1, MOST_PACKETS - 1);
         if window >= self.points_ms.len() {
@@ -90,7 +90,7 @@ impl DelayProfile {
         *point = if point.is_nan() { delay_ms } else { *point * KEPT + delay_ms * (1.0 - KEPT) };
     }
 
-    /// Forgets the delays of all windows from `window` on.
+    /// Discards the delays of all windows from `window` on.
     pub fn forget_from(&mut self, window: f64) {
         self.points_ms.truncate(window as usize);
         while self.points_ms.last().is_some_and(|point| point.is_nan()) {
@@ -146,7 +146,7 @@ impl DelayProfile {
     ///
     /// Source: Verus §4
     ///
-    /// Chosen: at most twice the largest window seen. A curve says nothing about larger windows.
+    /// Chosen: at most twice the maximum window observed. A curve gives no information about larger windows.
     pub fn window(&self, delay_ms: f64) -> Option<f64> {
         let curve = self.curve.as_ref()?;
         let longer = 2 + curve.rising_ms.partition_point(|rising| *rising <= delay_ms);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Changes of the window that are remembered: those of about twenty seconds.
+/// Maximum number of stored window changes: those of about twenty seconds.
 const MOST: usize = 4096;
 
 /// Windows by packet number, one entry per change.
@@ -13,7 +13,7 @@ pub struct SentWindows {
 }
 
 impl SentWindows {
-    /// Packet `number` leaves with `window`. The number is higher than any before.
+    /// Records that packet `number` leaves with `window`. The number is higher than any before.
     pub fn push(&mut self, number: u64, window: f64) {
         if self.changes.back().is_some_and(|(_, last)| *last == window) {
             return;
@@ -24,7 +24,7 @@ impl SentWindows {
         self.changes.push_back((number, window));
     }
 
-    /// The window with which packet `number` left; `None` if it is forgotten.
+    /// The window with which packet `number` left; `None` if it is no longer stored.
     pub fn window_of(&self, number: u64) -> Option<f64> {
         let after = self.changes.partition_point(|(first, _)| *first <= number);
         Some(self.changes[after.checked_sub(1)?].1)

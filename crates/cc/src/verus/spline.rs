@@ -51,17 +51,17 @@ const BAND: usize = 4;
 /// zero at the others. For evenly spread points, that is this multiple.
 const BENDING: f64 = 13.5;
 
-/// The second derivatives of the four B-splines of a part, each at its begin and its rise to the end.
+/// The second derivatives of the four B-splines of a part: the value at its start, and the rise to its end.
 const BENDS: [(f64, f64); BAND] = [(1.0, -1.0), (-2.0, 3.0), (1.0, -3.0), (0.0, 1.0)];
 
-/// The cubic spline with `parts` equal parts that comes close to `points` and bends little, at 0, 1, … `largest`.
+/// The cubic spline with `parts` equal parts that approximates `points` with little curvature, at 0, 1, … `largest`.
 ///
 /// Least squares over cubic B-splines with a penalty on the integral of the squared second derivative.
 ///
 /// Source: verus lib/alglib (2015), `spline1dfitpenalized`
 ///
-/// Differs: that spline is straight beyond its ends, and begins to be so there. This one is not quite; its penalty
-/// leaves hardly a difference.
+/// Differs: that spline is straight beyond its ends. This one is not exactly straight; its penalty leaves a negligible
+/// difference.
 pub fn penalised(points: &[(f64, f64)], largest: usize, parts: usize) -> Vec<f64> {
     let begin = points[0].0;
     let width = (points[points.len() - 1].0 - begin) / parts as f64;

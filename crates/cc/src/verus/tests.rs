@@ -1,4 +1,4 @@
-//! Tests of the profile and of the remembered windows.
+//! Tests of the profile and of the stored windows.
 
 use super::profile::{DelayProfile, Fit};
 use super::sent::SentWindows;

@@ -1,4 +1,4 @@
-//! How the published program of 2018 learns. It differs from the paper in more than constants.
+//! The learner of the published program of 2018. It differs from the paper in more than constants.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ Probing ⟲ change ≤ 10 % ──change > 10 %──▶ Moving ⟲ same sign and > 10 %
@@ -6,14 +6,14 @@
 //!                                 └───────────────── otherwise ──────────────┘
 //! ```
 //!
-//! Trials are never closer to the rate than 0.5 Mbit/s, no change is smaller than that, and no rate is below 1.3
-//! Mbit/s. A flow therefore cannot stay where noise hides the difference between its trials: at low rates, they are
-//! far apart.
+//! The distance of trials and each change are at least 0.5 Mbit/s, and the rate is at least 1.3 Mbit/s. A flow
+//! therefore cannot stay at rates where noise hides the difference between its trials: at low rates, the trials are
+//! relatively far apart.
 //!
 //! Source: PCC-Uspace pcc-gradient/sender/app/pcc.h, branch NSDI-2018 (the program of 2018)
 //!
-//! Differs: the program counts down packets, so that an interval ends with its last packet. Here it ends with the
-//! time in which they leave at its rate.
+//! Differs: the program counts packets down, so that an interval ends with its last packet. Here it ends after the time
+//! in which the packets leave at its rate.
 
 use airpace_core::Rng;
 
@@ -24,72 +24,72 @@ use crate::pcc::{Learner, PathView, Role, Tag, Trial};
 
 use super::utility::Utility;
 
-/// The first interval has twice this rate.
+/// Half of the first interval's rate, in Mbit/s.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const FIRST_MBPS: f64 = 0.8;
 
-/// The least rate after the start.
+/// Minimum rate after the start.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const LEAST_MBPS: f64 = 1.3;
 
-/// The greatest rate.
+/// Maximum rate.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const GREATEST_MBPS: f64 = 1024.0;
 
-/// Trials are this part of the rate away from it, but at least [`LEAST_STEP_MBPS`].
+/// Distance of trials, relative to the rate; at least [`LEAST_STEP_MBPS`].
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const EPSILON: f64 = 0.05;
 
-/// The smallest distance of a trial, and the smallest change.
+/// Minimum distance of a trial, and minimum change.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const LEAST_STEP_MBPS: f64 = 0.5;
 
-/// The boundary of the first change, and its growth with each change that reaches it, as parts of the rate.
+/// Boundary of the first change, and its growth with each change that reaches it, relative to the rate.
 ///
 /// Source: PCC-Uspace gradient_descent_pcc_client.cpp (2018)
 const BOUNDARY: (f64, f64) = (0.05, 0.06);
 
-/// A longer change upwards is followed without trials.
+/// Minimum change upwards that is followed without trials.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const LONG_CHANGE: f64 = 0.1;
 
-/// Packets per interval whose loss does not count in the start.
+/// Number of packets per interval whose loss does not count in the start.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const START_LOSSES: u64 = 50;
 
-/// In the start, slopes of less than this do not count.
+/// Threshold of slopes below which they do not count in the start.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const START_SLOPE: f64 = 0.2;
 
-/// Above this loss, the rate is halved at once.
+/// Loss rate above which the rate is halved at once.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const EMERGENCY: f64 = 0.5;
 
-/// Up to this loss over all trials of a decision, it counts for all of them alike.
+/// Maximum loss rate over all trials of a decision up to which the loss counts equally for all of them.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const COMMON_LOSS: f64 = 0.01;
 
-/// From this loss over the trials on, and from more packets than the second, losses are compared as well.
+/// Minimum loss rate over the trials, and minimum number of packets, from which on losses are compared as well.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const DOUBT: (f64, f64) = (0.05, 2.0);
 
-/// The fewest packets of an interval.
+/// Minimum number of packets in an interval.
 ///
 /// Source: PCC-Uspace pcc-gradient/sender/src/core.cpp (2018)
 const LEAST_PACKETS: f64 = 10.0;
 
-/// An interval of more than the first lasts as long as the second, in seconds.
+/// Length of an interval above which its length is limited, and the limited length (s).
 ///
 /// Source: PCC-Uspace pcc-gradient/sender/src/core.cpp (2018)
 const LONGEST_S: (f64, f64) = (1.0, 0.3);
@@ -107,15 +107,15 @@ pub struct Program {
     phase: Phase,
     rate_mbps: f64,
     change: Change,
-    /// Counts up at each decision. An interval belongs to the decision before which it began.
+    /// Counter of decisions. An interval belongs to the decision before which it started.
     decision: u32,
-    /// Reports of intervals before this decision do not halve the rate again.
+    /// Reports of intervals before this decision do not halve the rate another time.
     stopped: u32,
-    /// Whether a decision that losses contradict is put off.
+    /// Whether a decision that losses contradict is postponed.
     may_doubt: bool,
     /// The mean round-trip time of the last report.
     rtt_s: Option<f64>,
-    /// What the trials of this decision have shown so far.
+    /// Results of this decision's trials up to now.
     seen: [Seen; 4],
 }
 
@@ -123,13 +123,13 @@ pub struct Program {
 enum Phase {
     /// Doubling the rate with each report.
     Starting { best: f64, is_begun: bool },
-    /// Trying rates around the present one.
+    /// Trying rates around the present rate.
     Probing { pairs: Pairs, distance_mbps: f64, reference: Option<Seen> },
     /// Following the gradient; `after` is the decision of the intervals that `reference` may come from.
     Moving { change_mbps: f64, is_begun: bool, reference: Option<Seen>, after: u32 },
 }
 
-/// What an interval showed.
+/// The result of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     rate_mbps: f64,
@@ -155,15 +155,15 @@ impl Seen {
     }
 }
 
-/// How far a gradient moves the rate.
+/// State that converts a gradient to a rate change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     last_mbps: f64,
     amplifier: f64,
     hits: u32,
-    /// Decisions in a row with the same sign.
+    /// Number of consecutive decisions with the same sign.
     trend: u32,
-    /// Flips of the sign that still keep the amplifier from growing.
+    /// Number of sign changes that still prevent the amplifier from growing.
     swings: u32,
 }
 
@@ -210,7 +210,7 @@ impl Change {
         change
     }
 
-    /// The next trials are one pair, and their change has no direction before it.
+    /// Resets the direction: the next trials are one pair, and their change has no previous direction.
     fn forget(&mut self) {
         self.trend = 2;
         self.last_mbps = 0.0;
@@ -238,7 +238,7 @@ impl Program {
         self.utility.at(seen.sent_mbps / UNIT_MBPS, seen.slope, loss)
     }
 
-    /// Begins trials around `rate_mbps`: two pairs, or one while the gradient keeps its sign.
+    /// Starts trials around `rate_mbps`: two pairs, or one while the gradient keeps its sign.
     fn probe(&mut self, rate_mbps: f64) {
         self.rate_mbps = rate_mbps.clamp(LEAST_MBPS, GREATEST_MBPS);
         self.decision = self.decision.wrapping_add(1);
@@ -248,7 +248,7 @@ impl Program {
         self.phase = Phase::Probing { pairs, distance_mbps, reference: None };
     }
 
-    /// Goes to `rate_mbps`, and decides by the utility there.
+    /// Changes to `rate_mbps`, and decides by the utility there.
     fn step(&mut self, rate_mbps: f64, change_mbps: f64, reference: Option<Seen>) {
         let after = self.decision;
         self.decision = self.decision.wrapping_add(1);
@@ -256,7 +256,7 @@ impl Program {
         self.phase = Phase::Moving { change_mbps, is_begun: false, reference, after };
     }
 
-    /// All trials are known.
+    /// Decides after all trials are known.
     fn decide(&mut self, pairs: &Pairs, distance_mbps: f64, seen: &[Seen], reference: Option<Seen>) {
         let total = |value: fn(&Seen) -> f64| seen.iter().map(value).sum::<f64>();
         let loss = total(|seen| seen.lost) / total(|seen| seen.packets).max(1.0);
@@ -290,7 +290,7 @@ impl Program {
         }
     }
 
-    /// The utility after a step is known.
+    /// Decides after the utility of a step is known.
     fn decide_after_step(&mut self, from: Seen, here: Seen, before_mbps: f64) {
         let rise = self.utility_of(&here, here.loss()) - self.utility_of(&from, from.loss());
         let change = self.change.next(self.rate_mbps, rise / (here.rate_mbps - from.rate_mbps));
@@ -378,7 +378,7 @@ impl Learner for Program {
                     Some(from) if from.rate_mbps != here.rate_mbps => {
                         self.decide_after_step(from, here, before_mbps);
                     }
-                    // No interval showed the rate before the step.
+                    // No interval has the rate before the step as a reference.
                     _ => self.probe(self.rate_mbps),
                 }
             }

@@ -1,23 +1,23 @@
-//! How far a gradient moves the rate.
+//! The size of the rate change for a gradient.
 //!
 //! Source: Dong et al., PCC Vivace, NSDI 2018, §5
 
-/// Mbit/s per unit of gradient.
+/// Conversion factor, in Mbit/s per unit of gradient.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5 (θ₀)
 const THETA: f64 = 1.0;
 
-/// The first boundary, as a part of the rate.
+/// Initial boundary, relative to the rate.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5 (ω₀)
 const OMEGA: f64 = 0.05;
 
-/// The widest boundary.
+/// Maximum boundary.
 ///
 /// Chosen: the paper has none. A rate that falls to zero cannot rise again.
 const WIDEST: f64 = 0.5;
 
-/// How the confidence grows with steps in one direction.
+/// Growth of the confidence with steps in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amplifier {
     /// τ up to 3, 2τ − 3 up to 6, 4τ − 9 up to 9, 9τ − 50 beyond.
@@ -40,7 +40,7 @@ impl Amplifier {
     }
 }
 
-/// The largest change of the rate, as a part of the rate. It becomes wider while changes reach it.
+/// The maximum change of the rate, relative to the rate. It becomes wider while changes reach it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Boundary {
     widening: f64,
@@ -53,7 +53,7 @@ impl Boundary {
         Boundary { widening, hits: 0 }
     }
 
-    /// The part of the change `wanted` that is allowed. Both are parts of the rate, without sign.
+    /// The permitted part of the change `wanted`. Both are relative to the rate, without sign.
     pub fn allow(&mut self, wanted: f64) -> f64 {
         let boundary = self.get();
         if wanted > boundary {
@@ -62,14 +62,14 @@ impl Boundary {
             }
             return boundary;
         }
-        // The smallest number of hits that allows the wanted change.
+        // The minimum number of hits that permits the wanted change.
         while self.hits > 0 && wanted <= self.with(self.hits - 1) {
             self.hits -= 1;
         }
         wanted
     }
 
-    /// The boundary now.
+    /// The current boundary.
     pub fn get(&self) -> f64 {
         self.with(self.hits)
     }
@@ -90,7 +90,7 @@ pub struct Stride {
 }
 
 impl Stride {
-    /// No step yet.
+    /// State before the first step.
     pub fn new(amplifier: Amplifier, boundary: Boundary, least_mbps: f64) -> Stride {
         Stride { amplifier, boundary, least_mbps, is_up: true, steps: 0 }
     }
@@ -100,7 +100,7 @@ impl Stride {
         self.steps > 0 && gradient != 0.0 && (gradient > 0.0) == self.is_up
     }
 
-    /// The change of a rate, in Mbit/s, that the gradient asks for.
+    /// The change of a rate, in Mbit/s, for the gradient.
     pub fn next(&mut self, rate_mbps: f64, gradient: f64) -> f64 {
         if !self.agrees(gradient) {
             self.reset();
@@ -112,19 +112,19 @@ impl Stride {
         if self.is_up { change } else { -change }
     }
 
-    /// Forgets the direction.
+    /// Discards the direction.
     pub fn reset(&mut self) {
         self.steps = 0;
         self.boundary.hits = 0;
     }
 
-    /// Steps in one direction; negative downwards.
+    /// Number of steps in one direction; negative downwards.
     pub fn steps(&self) -> f64 {
         let steps = f64::from(self.steps);
         if self.is_up { steps } else { -steps }
     }
 
-    /// The largest change now, as a part of the rate.
+    /// The current maximum change, relative to the rate.
     pub fn boundary(&self) -> f64 {
         self.boundary.get()
     }

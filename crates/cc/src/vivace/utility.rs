@@ -14,11 +14,11 @@ pub struct Utility {
     pub loss_coefficient: f64,
     /// Share of loss below which c is 1.
     pub tolerated_loss: f64,
-    /// How the slope is computed.
+    /// Computation of the slope.
     pub slope: Slope,
 }
 
-/// How noise is removed from the slope of round-trip times.
+/// Method by which noise is removed from the slope of round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slope {
     /// A slope below 0.01 counts as zero. A falling slope raises the utility.
@@ -31,12 +31,12 @@ pub enum Slope {
     Growth,
 }
 
-/// The power of the rate: below 1, so that shares become equal.
+/// Exponent of the rate: below 1, so that shares become equal.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 const EXPONENT: f64 = 0.9;
 
-/// A slope below this is noise.
+/// Threshold below which a slope is noise.
 const NOISE: f64 = 0.01;
 
 /// The unit of a quantised slope.
@@ -55,14 +55,14 @@ impl Utility {
         libm::pow(x, EXPONENT) - self.latency_coefficient * x * slope - loss_coefficient * x * loss
     }
 
-    /// The slope of an interval that counts.
+    /// The slope of an interval after noise removal.
     pub fn slope_of(&self, report: &Report) -> f64 {
         self.slope.of(&report.trend)
     }
 }
 
 impl Slope {
-    /// The slope that counts.
+    /// The slope after noise removal.
     pub fn of(self, trend: &Trend) -> f64 {
         let Trend { slope, error } = *trend;
         match self {

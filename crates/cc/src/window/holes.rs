@@ -1,7 +1,7 @@
-//! What of a flow's data is lost and has not arrived since: a transport in recovery, as TCP is.
+//! Lost data of a flow that has not arrived since: a model of the recovery of a transport like TCP.
 //!
-//! Each transmission has its own number, and the endpoint does not say what a packet carries. But what is lost is sent
-//! again before anything new, so the next packets that leave carry it, in the order in which it was lost.
+//! Each transmission has its own number, and the endpoint does not report the content of a packet. But lost data is
+//! retransmitted before new data, so the next packets that leave carry it, in the order of the losses.
 //!
 //! Source: Linux tcp_input.c (tcp_fastretrans_alert)
 
@@ -9,21 +9,21 @@ use std::collections::VecDeque;
 
 use crate::controller::{Ack, Loss, Sent};
 
-/// Lost data, and how many recoveries from it are over.
+/// Lost data, and the number of completed recoveries from losses.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
-    /// First numbers of lost data that was not yet sent again.
+    /// First numbers of lost data that was not yet retransmitted.
     owed: VecDeque<u64>,
     /// Packets in flight that carry lost data: their numbers, which rise, and the data's first number.
     again: VecDeque<(u64, u64)>,
-    /// Packets below this were sent before the recovery in progress began; `None` without one.
+    /// Packets below this number were sent before the current recovery started; `None` without a recovery.
     until: Option<u64>,
     recovered: u64,
 }
 
 impl Holes {
-    /// How many recoveries are over. One lasts until everything that was in flight at its beginning has arrived, and
-    /// everything that was lost meanwhile.
+    /// Number of completed recoveries. A recovery lasts until everything that was in flight at its start, and
+    /// everything lost meanwhile, has arrived.
     pub fn recovered(&self) -> u64 {
         self.recovered
     }
@@ -33,36 +33,36 @@ impl Holes {
         self.until.is_some()
     }
 
-    /// Whether the packet `number` is in flight and carries lost data again.
+    /// Whether the packet `number` is in flight and carries a retransmission.
     pub fn is_filled_by(&self, number: u64) -> bool {
         self.again.binary_search_by_key(&number, |(number, _)| *number).is_ok()
     }
 
-    /// A packet left.
+    /// Records a sent packet.
     pub fn on_sent(&mut self, sent: &Sent) {
         self.send(sent.number);
     }
 
-    /// Packets were declared lost.
+    /// Records packets that were declared lost.
     pub fn on_loss(&mut self, loss: &Loss<'_>) {
         self.lose(loss.packets.iter().map(|packet| packet.number), loss.next_number);
     }
 
-    /// Packets arrived. The losses that the same ACK shows come before.
+    /// Records packets that arrived. The losses that the same ACK shows are recorded before.
     pub fn on_ack(&mut self, ack: &Ack<'_>) {
         if self.until.is_some() {
             self.fill(ack.packets.iter().map(|packet| (packet.number, packet.declared_lost)));
         }
     }
 
-    /// A packet left, by its number.
+    /// Records a sent packet by its number.
     pub fn send(&mut self, number: u64) {
         if let Some(data) = self.owed.pop_front() {
             self.again.push_back((number, data));
         }
     }
 
-    /// Packets of these numbers were declared lost, when `next_number` was the next to be sent.
+    /// Records that packets of these numbers were declared lost, when `next_number` was the next to be sent.
     pub fn lose(&mut self, numbers: impl Iterator<Item = u64>, next_number: u64) {
         for number in numbers {
             let data = self.take(number).unwrap_or(number);
@@ -71,14 +71,14 @@ impl Holes {
         self.until.get_or_insert(next_number);
     }
 
-    /// Packets of these rising numbers arrived. The second of each says whether it had been declared lost.
+    /// Processes arrived packets of these rising numbers. The second value of each: whether it had been declared lost.
     pub fn fill(&mut self, packets: impl Iterator<Item = (u64, bool)>) {
         let Some(until) = self.until else { return };
         let mut newest = 0;
         for (number, was_lost) in packets {
             newest = number;
             if self.take(number).is_none() && was_lost {
-                // It was only late.
+                // The packet was only late.
                 self.owed.retain(|data| *data != number);
                 self.again.retain(|(_, data)| *data != number);
             }
@@ -89,7 +89,7 @@ impl Holes {
         }
     }
 
-    /// The data that the packet `number` carries again; it is no longer in flight.
+    /// The data that the packet `number` retransmits; the packet is no longer in flight.
     fn take(&mut self, number: u64) -> Option<u64> {
         let at = self.again.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         self.again.remove(at).map(|(_, data)| data)

@@ -13,17 +13,17 @@ use crate::controller::{Ack, Loss, Sent, SentPacket};
 use crate::scheme::{OptionSpec, Options, SchemeError};
 use crate::window::Holes;
 
-/// How episodes are counted, and how the window falls in one.
+/// Rules for counting episodes and for the window's fall within one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The window falls at once. An episode ends when a packet that was sent in it is acknowledged. A retransmission
-    /// is a new packet like any other: if it is lost, the next episode begins.
+    /// The window falls at once. An episode ends when a packet that was sent in it is acknowledged. A retransmission is
+    /// a new packet like any other: if it is lost, the next episode starts.
     ///
     /// Source: RFC 9002 §7.3.2; RFC 5681 §4.3 (the loss of a retransmission counts again)
     #[default]
     Quic,
-    /// The window falls in proportion to what is delivered. An episode ends when everything that was in flight at
-    /// its beginning has arrived, and a retransmission lost in it does not count again.
+    /// The window falls in proportion to the delivered data. An episode ends when everything that was in flight at its
+    /// start has arrived, and a retransmission lost in it does not count again.
     ///
     /// Source: RFC 6937; Linux tcp_input.c
     Linux,
@@ -50,37 +50,37 @@ impl Kind {
     }
 }
 
-/// Notices episodes.
+/// Detects episodes.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     kind: Kind,
-    /// Packets below this number were sent before the current or last episode was noticed.
+    /// Packets below this number were sent before the current or last episode was detected.
     until: u64,
     active: bool,
-    /// Bytes in flight when it was noticed.
+    /// Bytes in flight at the detection.
     inflight: Bytes,
-    /// What of the episodes of [`Kind::Linux`] has not arrived yet.
+    /// Data of the episodes of [`Kind::Linux`] that has not arrived yet.
     holes: Holes,
     /// Whether packets were declared lost since the last ACK.
     losing: bool,
     /// Whether everything in flight was declared lost and nothing has been acknowledged since.
     collapsed: bool,
     fall: Option<Fall>,
-    /// The losses of the current or last episode; `None` if something else than losses reduced the window.
+    /// The losses of the current or last episode; `None` if a cause other than losses reduced the window.
     doubted: Option<Doubted>,
 }
 
-/// Losses that may prove to be none.
+/// Losses that may prove spurious.
 #[derive(Clone, Copy, Debug)]
 struct Doubted {
     /// The number of the first packet.
     first: u64,
     lost: u64,
-    /// How many of them arrived after all.
+    /// Number of these packets that arrived after all.
     arrived: u64,
 }
 
-/// A window on its way down.
+/// A window during its reduction.
 ///
 /// Source: RFC 6937 §3
 #[derive(Clone, Copy, Debug)]
@@ -89,19 +89,19 @@ struct Fall {
     /// Packets of the window before and after the fall.
     prior: u64,
     target: u64,
-    /// Packets delivered and sent since the fall began.
+    /// Packets delivered and sent since the reduction started.
     delivered: u64,
     sent: u64,
     window: Bytes,
 }
 
 impl Recovery {
-    /// No episode has been noticed yet.
+    /// State before the first episode.
     pub fn new(kind: Kind) -> Recovery {
         Recovery { kind, ..Recovery::default() }
     }
 
-    /// Whether these losses begin an episode.
+    /// Whether these losses start an episode.
     pub fn begins(&mut self, loss: &Loss<'_>) -> bool {
         self.losing = true;
         let begins = self.begins_with(loss.packets, loss.next_number, loss.inflight);
@@ -112,7 +112,8 @@ impl Recovery {
         begins
     }
 
-    /// Remembers losses that later ACKs may refute. `anew`: these losses reduced the window, so earlier ones no longer count.
+    /// Stores losses that later ACKs may show to be spurious. `anew`: these losses reduced the window, so earlier ones
+    /// no longer count.
     fn doubt(&mut self, loss: &Loss<'_>, anew: bool) {
         let first = loss.packets.first().map_or(loss.next_number, |packet| packet.number);
         if anew {
@@ -124,8 +125,8 @@ impl Recovery {
         }
     }
 
-    /// Whether this ACK shows that nothing was lost in the last episode or collapse: the packets, or all their ACKs, were
-    /// late or lost. The episode is over then, and its reduction is to be undone.
+    /// Whether this ACK shows that nothing was lost in the last episode or collapse: the packets were late, or all
+    /// their ACKs were late or lost. The episode is over then, and its reduction must be undone.
     ///
     /// Source: RFC 9438 §4.9; RFC 4015; RFC 5682 (of timeouts); Linux tcp_input.c (tcp_try_undo_dsack, tcp_try_undo_loss)
     pub fn was_none(&mut self, ack: &Ack<'_>) -> bool {
@@ -144,7 +145,7 @@ impl Recovery {
         true
     }
 
-    /// Whether the marks that this ACK reports, if any, begin an episode.
+    /// Whether the marks that this ACK reports, if any, start an episode.
     ///
     /// Source: RFC 3168 §6.1.2
     pub fn begins_by_mark(&mut self, ack: &Ack<'_>) -> bool {
@@ -166,7 +167,7 @@ impl Recovery {
         true
     }
 
-    /// The window of which a reduction takes a share; `cwnd` is the controller's window.
+    /// The value that a reduction multiplies by its factor; `cwnd` is the controller's window.
     ///
     /// Source: RFC 5681 §3.1 Eq. 4 (bytes in flight); Linux tcp_cong.c (the window)
     pub fn reduced_from(&self, prior_inflight: Bytes, cwnd: Bytes) -> Bytes {
@@ -176,19 +177,19 @@ impl Recovery {
         }
     }
 
-    /// The episode that has just begun takes the window from `prior` to `target`.
+    /// Starts the reduction of the window from `prior` to `target` at the start of an episode.
     pub fn falls(&mut self, prior: Bytes, target: Bytes, mss: Bytes) {
         if self.kind == Kind::Quic {
             return;
         }
         let packets = |bytes: Bytes| (bytes.0 / mss.0).max(1);
         let (prior, target) = (packets(prior), packets(target));
-        // However much is in flight, the first lost packet is sent again at once. Source: RFC 6937 §3
+        // The first lost packet is retransmitted at once, regardless of the amount in flight. Source: RFC 6937 §3
         let window = self.inflight + mss;
         self.fall = Some(Fall { mss, prior, target, delivered: 0, sent: 0, window });
     }
 
-    /// A packet left.
+    /// Records a sent packet.
     pub fn on_sent(&mut self, sent: &Sent) {
         self.holes.on_sent(sent);
         self.fall.iter_mut().for_each(|fall| fall.sent += 1);
@@ -211,14 +212,14 @@ impl Recovery {
         self.active
     }
 
-    /// The episode is over.
+    /// Ends the episode.
     fn finish(&mut self) {
         self.active = false;
         self.fall = None;
     }
 
-    /// All that was in flight is lost: there is nothing left to recover. Returns whether the threshold of slow start falls:
-    /// a collapse of retransmissions does not lower it further.
+    /// Everything in flight is lost, so there is nothing left to recover. Returns whether the threshold of slow start
+    /// falls: a collapse of retransmissions does not lower it further.
     ///
     /// Source: RFC 5681 §3.1
     pub fn collapse(&mut self, loss: &Loss<'_>) -> bool {
@@ -252,7 +253,7 @@ impl Fall {
             // Proportional reduction: of each `prior` packets delivered, `target` are replaced.
             self.target.saturating_mul(self.delivered).div_ceil(self.prior).saturating_sub(self.sent)
         } else {
-            // Back up to the target, in slow start while nothing more is lost.
+            // Growth back to the target, as in slow start while no further packets are lost.
             let grown = self.delivered.saturating_sub(self.sent).max(acked) + u64::from(!losing);
             grown.min(self.target - inflight)
         };
@@ -285,7 +286,7 @@ mod tests {
         numbers.iter().map(packet).collect()
     }
 
-    /// A sender that has sent `next` packets, of which `inflight` are outstanding.
+    /// A sender that has sent `next` packets and has `inflight` packets outstanding.
     struct Flow {
         recovery: Recovery,
         next: u64,
@@ -312,7 +313,7 @@ mod tests {
             })
         }
 
-        /// Nothing was acknowledged for long. Whether the threshold falls.
+        /// Simulates a long time without ACKs. Returns whether the threshold falls.
         fn collapse(&mut self, numbers: &[u64]) -> bool {
             let lost = packets(numbers);
             let prior_inflight = Bytes(self.inflight * MSS.0);
@@ -328,7 +329,7 @@ mod tests {
             })
         }
 
-        /// Whether the window must still not grow.
+        /// Returns whether the window still must not grow.
         fn acknowledge(&mut self, number: u64) -> bool {
             self.inflight -= 1;
             let acked = packets(&[number]);
@@ -358,12 +359,12 @@ mod tests {
             }
         }
 
-        /// A packet that was declared lost arrives. Whether that shows the episode to be none.
+        /// A packet that was declared lost arrives. Returns whether that shows the episode to be spurious.
         fn arrive_late(&mut self, number: u64) -> bool {
             self.recovery.was_none(&self.ack(&[SentPacket { declared_lost: true, ..packets(&[number])[0] }]))
         }
 
-        /// Sends what the falling window allows.
+        /// Sends as the falling window permits.
         fn send(&mut self) -> u64 {
             let mut sent = 0;
             while self.recovery.window().is_some_and(|window| (self.inflight + 1) * MSS.0 <= window.0) {

@@ -1,11 +1,11 @@
-//! A controller of one's own, whole: adds a packet per window acknowledged, halves at a loss.
+//! A complete controller of a user: it adds a packet per acknowledged window, and halves the window at a loss.
 
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss};
 use airpace_cc::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 use airpace_cc::window::Recovery;
 use airpace_core::Bytes;
 
-/// What the list of schemes holds.
+/// The entry for the list of schemes.
 pub static SCHEME: Scheme = Scheme {
     name: "aimd",
     summary: "adds a packet per round trip, halves at a loss",

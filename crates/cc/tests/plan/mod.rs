@@ -1,8 +1,7 @@
 //! A laboratory for controllers: flows over one bottleneck, written as conditions → run → check.
 //!
-//! A test needs it if it loses one packet, changes loss, delay, modem or application while a flow runs, reads the
-//! state of a flow more often than every 10 ms, reacts to that state, or makes a flow's ends by hand. Any other test
-//! belongs to the simulator (`crates/sim/tests/`).
+//! A test needs it if it loses one particular packet, changes the path or application while a flow runs, reads a flow's
+//! state more often than every 10 ms, reacts to it, or builds endpoints by hand. Others belong to `crates/sim/tests/`.
 //!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
@@ -40,7 +39,7 @@ use wired::Wired;
 /// Bytes of a full packet.
 pub const MSS: Bytes = Bytes(1500);
 
-/// The path at the beginning of a plan.
+/// The path at the start of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
     /// The rate of the bottleneck.
@@ -51,10 +50,10 @@ pub struct Conditions {
     pub buffer: Bytes,
     /// Share of packets lost at random before the queue.
     pub loss: f64,
-    /// Whether the bottleneck is a cell of 100 PRBs. The receivers see every subframe of it. Each flow is a device of
-    /// its own.
+    /// Whether the bottleneck is a cell of 100 PRBs. The receivers get a report of every subframe. Each flow is on a
+    /// device of its own.
     pub radio: bool,
-    /// Whether the bottleneck is the uplink of one device that all flows leave from, and what its modem then reports.
+    /// Whether the bottleneck is the uplink of one device with all flows, and what its modem reports at the start.
     pub uplink: Option<Modem>,
     /// Seed of all randomness.
     pub seed: u64,
@@ -75,14 +74,14 @@ impl Default for Conditions {
     }
 }
 
-/// What a flow got since the last [`Plan::seen`].
+/// Results of a flow since the last [`Plan::seen`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Bits delivered per second.
     pub throughput: Rate,
-    /// The throughput as a part of what the bottleneck could carry in all.
+    /// The throughput relative to the total capacity of the bottleneck.
     pub utilization: f64,
-    /// Time in the queue per delivered packet, without its own transmission.
+    /// Mean queueing delay per delivered packet, without its own transmission.
     pub queueing_delay_mean_ms: f64,
     /// The 95th percentile of that time.
     pub queueing_delay_p95_ms: f64,
@@ -101,7 +100,7 @@ pub struct Plan {
     events: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
     loss: Rng,
-    /// Packets that waited longer than this are marked, if their senders use marks.
+    /// Queueing delay above which packets are marked, if their senders use ECN.
     mark_above: Option<Duration>,
     /// A bottleneck in the wired part: behind an uplink, before a downlink.
     wired: Wired,
@@ -122,12 +121,12 @@ pub struct Plan {
 }
 
 struct Flow {
-    /// What its controller uses, and what its receiver half uses.
+    /// Inputs of its controller, and inputs of its receiver.
     sees: [Sees; 2],
     sender: Sender,
     acker: Acker,
     wake: Option<Time>,
-    /// When the acker's next timer is.
+    /// Time of the acker's next timer.
     acker_wake: Option<Time>,
     lose_next: bool,
     on_wire: Bytes,
@@ -150,7 +149,7 @@ struct InQueue {
     ecn: Ecn,
     header: Rider,
     arrived: Time,
-    /// Time in queues so far.
+    /// Total queueing delay.
     waited: Duration,
 }
 
@@ -203,13 +202,13 @@ impl Plan {
         self.start_with(scheme, Backlog::Unlimited)
     }
 
-    /// Starts a flow that has only `backlog` to send. [`Plan::offer`] gives it more by [`Sender::offer`].
+    /// Starts a flow that has only `backlog` to send. [`Plan::offer`] adds to it by [`Sender::offer`].
     pub fn start_with(&mut self, scheme: &str, backlog: Backlog) -> usize {
         let spec = SchemeSpec::parse(scheme).unwrap();
         self.start_ends(|setup| spec.build(setup).unwrap(), backlog)
     }
 
-    /// Starts a flow whose ends are made by hand. Returns its index.
+    /// Starts a flow whose endpoints are built by hand. Returns its index.
     pub fn start_ends(&mut self, build: impl FnOnce(&Setup) -> Ends, backlog: Backlog) -> usize {
         let index = self.flows.len();
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
@@ -263,7 +262,7 @@ impl Plan {
         self.conditions.loss = loss;
     }
 
-    /// From now on, the queue marks packets that waited longer than `delay`, if their senders use marks.
+    /// From now on, the queue marks packets with a queueing delay above `delay`, if their senders use ECN.
     pub fn mark_above(&mut self, delay: Duration) {
         self.mark_above = Some(delay);
     }
@@ -278,7 +277,7 @@ impl Plan {
         self.wired.rate = rate;
     }
 
-    /// From now on, the uplink's modem reports this; `None` for nothing.
+    /// From now on, the uplink's modem reports as given; `None`: it reports nothing.
     pub fn set_modem(&mut self, modem: Option<Modem>) {
         self.modem = modem;
     }
@@ -298,7 +297,7 @@ impl Plan {
         self.now
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         while let Some(Reverse(next)) = self.events.peek() {
@@ -312,7 +311,7 @@ impl Plan {
         self.now = end;
     }
 
-    /// What `flow` got since the last call. The last call may have been for another flow at the same instant.
+    /// The results of `flow` since the last call. The last call may have been for another flow at the same time.
     pub fn seen(&mut self, flow: usize) -> Seen {
         self.count_capacity();
         let span = (self.now - self.mark).as_secs_f64();
@@ -333,7 +332,7 @@ impl Plan {
         }
     }
 
-    /// Starts to count again for all flows.
+    /// Restarts the counters of all flows.
     pub fn forget(&mut self) {
         self.count_capacity();
         self.mark = self.now;
@@ -361,7 +360,7 @@ impl Plan {
         self.control(flow).cwnd.0 as f64 / MSS.0 as f64
     }
 
-    /// The internals of `flow`'s scheme, of both halves.
+    /// The internal values of `flow`'s controller and receiver.
     pub fn inspect(&self, flow: usize) -> Inspect {
         let mut inspect = Inspect::default();
         self.flows[flow].sender.inspect(&mut inspect);
@@ -414,7 +413,7 @@ impl Plan {
         }
     }
 
-    /// Sends all that `flow` may send, and sets its next wake-up.
+    /// Sends all packets that `flow` may send, and sets its next wake-up.
     fn drain(&mut self, index: usize) {
         let half = self.conditions.rtt / 2;
         while let Some(transmit) = self.flows[index].sender.poll_transmit(self.now) {
@@ -466,7 +465,7 @@ impl Plan {
         self.serve();
     }
 
-    /// Begins to transmit the packet at the head, if no packet is being transmitted.
+    /// Starts the transmission of the packet at the head, if no packet is being transmitted.
     fn serve(&mut self) {
         let rate = self.rates[0].1;
         let Some(head) = self.queue.front() else { return };
@@ -528,7 +527,8 @@ impl Plan {
         }
     }
 
-    /// Runs every millisecond: the truth for schemes that may use it, and the radio of the subframe that ends.
+    /// Runs every millisecond: reports the ground truth to schemes that may use it, and the radio reports of the
+    /// subframe that ends.
     fn subframe(&mut self) {
         let active = self.flows.iter().filter(|flow| flow.sender.next().is_some()).count().max(1) as f64;
         let forward_delay = self.conditions.rtt / 2;
@@ -556,14 +556,14 @@ impl Plan {
         }
         match self.modem.filter(|_| self.now > Time::ZERO) {
             Some(modem) => self.report_uplink(modem),
-            // While the modem is silent, its grants are reported to no sender.
+            // While the modem reports nothing, no sender receives its grants.
             None if !self.conditions.radio => self.flows.iter_mut().for_each(|flow| flow.served_bits = 0.0),
             None => {}
         }
         self.schedule(self.now + Duration::from_millis(1), What::Subframe);
     }
 
-    /// Counts what was transmitted of the packet at the head.
+    /// Adds the transmitted part of the packet at the head to the counters.
     fn count_served(&mut self) {
         if let (Some(head), true) = (self.queue.front(), self.departure.is_some()) {
             let span = (self.now - self.served_until).as_secs_f64();

@@ -1,4 +1,4 @@
-//! What the radios report: a cell's control channel to the receivers, a modem to the senders on its device.
+//! Radio reports: a cell's control channel to the receivers, a modem to the senders on its device.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use super::Plan;
 /// PRB pairs of the carrier that the bottleneck simulates.
 const PRBS: u16 = 100;
 
-/// What the modem of an uplink's device reports.
+/// The kind of reports of the modem on an uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modem {
-    /// All that the cell could have granted, whatever was requested: a recording of a saturated link.
+    /// The maximum that the cell could have granted, independent of requests: a recording of a saturated link.
     Saturated,
-    /// What was granted. A cell grants what is requested, up to its capacity.
+    /// The actual grants. A cell grants the requested amount, up to its capacity.
     Granted,
 }
 
@@ -29,13 +29,13 @@ pub fn key(index: usize) -> FlowKey {
 }
 
 impl Plan {
-    /// Reports to every sender what the device's modem and registry know about the subframe that ends now.
+    /// Reports the subframe that ends now to every sender, from the device's modem and registry.
     pub fn report_uplink(&mut self, modem: Modem) {
         self.count_served();
         let subframe_bits = self.rates[0].1.as_bps() as f64 * 1e-3;
         let served: f64 = self.flows.iter_mut().map(|flow| std::mem::take(&mut flow.served_bits)).sum();
         let rnti = Rnti(0x100);
-        // Smaller units need less padding. A modem knows bits and not only PRBs.
+        // Smaller units need less padding. A modem knows the number of bits as well as the PRBs.
         let grant = Dci {
             rnti,
             direction: Direction::Uplink,

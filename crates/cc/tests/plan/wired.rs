@@ -14,7 +14,7 @@ pub struct Wired {
 }
 
 impl Wired {
-    /// How long `packet` stays if it `crosses`, when it comes at `now`. `None` if the queue of `buffer` is full.
+    /// Time for which `packet` stays if it `crosses` and arrives at `now`. `None` if the queue of `buffer` is full.
     pub fn wait(&mut self, now: Time, packet: &InQueue, buffer: Bytes, crosses: bool) -> Option<Duration> {
         let Some(rate) = self.rate.filter(|_| crosses) else { return Some(Duration::ZERO) };
         let start = self.busy_until.max(now);

@@ -1,4 +1,4 @@
-//! Losses and silence: which packets count as lost, when the sender sends a probe, and when it counts all as lost.
+//! Loss recovery: which packets count as lost, when a probe is sent, and when all outstanding packets count as lost.
 
 use std::time::Duration;
 
@@ -11,41 +11,41 @@ use crate::delivery_rate::DeliveryRate;
 use crate::endpoint::sent::Entry;
 use crate::endpoint::{Backlog, RttEstimator, Settled};
 
-/// After this many probe timeouts of silence, all packets count as lost.
+/// Number of probe timeouts without an ACK after which all outstanding packets count as lost.
 ///
 /// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
 const PERSISTENT_PROBES: u64 = 3;
 
-/// The least silence after which all outstanding packets count as lost although no ACK proves it.
+/// Minimum time without an ACK after which all outstanding packets count as lost although no ACK shows it.
 ///
 /// Source: RFC 6298 §2.4
 ///
-/// Differs: RFC 9002 waits for an ACK without limit. A rate-based sender would go on sending although nothing
-/// arrives.
+/// Differs: RFC 9002 waits for an ACK without limit. A rate-based sender would keep sending although nothing arrives.
 const LEAST_SILENCE: Duration = Duration::from_secs(1);
 
-/// How long to wait without an ACK.
+/// Timeouts while no ACK arrives.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::endpoint) struct Timeouts {
-    /// Until a probe is sent, without back-off.
+    /// Time until a probe is sent, without back-off.
     pub(in crate::endpoint) probe: Duration,
-    /// Until losses count as persistent congestion.
+    /// Minimum period between lost packets for persistent congestion.
     pub(in crate::endpoint) persistent: Duration,
-    /// Until silence means that all packets are lost.
+    /// Time without an ACK after which all outstanding packets count as lost.
     pub(in crate::endpoint) silence: Duration,
 }
 
 impl Timeouts {
     pub(in crate::endpoint) fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
         let probe = rtt.probe_timeout(deliberate_delay);
-        // In nanoseconds, where a product takes one multiplication.
+        // Compute in nanoseconds: a product then takes one multiplication.
         let persistent = Duration::from_nanos((probe.as_nanos() as u64).saturating_mul(PERSISTENT_PROBES));
         Timeouts { probe, persistent, silence: persistent.max(LEAST_SILENCE) }
     }
 }
 
 impl Sender {
-    /// Collects the packets that ACKs and time show to be lost in `self.lost`. Returns their bytes.
+    /// Declares packets lost by the packet and time thresholds, and moves them to `self.lost`. Returns their total
+    /// size.
     pub(super) fn detect_losses(&mut self, now: Time) -> Bytes {
         let Some(largest_acked) = self.largest_acked else { return Bytes::ZERO };
         let mut bytes = Bytes::ZERO;
@@ -62,7 +62,7 @@ impl Sender {
         bytes
     }
 
-    /// Collects all outstanding packets in `self.lost`. Returns their bytes.
+    /// Declares all outstanding packets lost, and moves them to `self.lost`. Returns their total size.
     pub(super) fn lose_everything(&mut self) -> Bytes {
         let mut bytes = Bytes::ZERO;
         self.lost.clear();
@@ -110,7 +110,8 @@ impl Sender {
         Some(Lost { time: now, flow: self.config.flow, packets: self.lost.len() as u64, bytes: lost })
     }
 
-    /// When a probe is sent to provoke an ACK. `None` while a timer for a loss is running.
+    /// The time at which a probe is sent to provoke an ACK. `None` while a loss timer is running or nothing is in
+    /// flight.
     ///
     /// Source: RFC 9002 §6.2.1
     pub(super) fn probe_deadline(&self) -> Option<Time> {
@@ -122,15 +123,15 @@ impl Sender {
         is_armed.then(|| self.last_sent + backed_off)
     }
 
-    /// When silence means that all outstanding packets are lost.
+    /// The time at which all outstanding packets count as lost if no ACK arrives. `None` if nothing is in flight.
     pub(super) fn silence_deadline(&self) -> Option<Time> {
         let is_armed = self.inflight > Bytes::ZERO;
         is_armed.then(|| self.silent_since + self.timeouts.silence)
     }
 }
 
-/// Whether losses are persistent congestion: a long enough run of lost packets without an acknowledged one among them,
-/// all sent after the first RTT sample.
+/// Whether losses are persistent congestion: a sufficiently long period in which all packets were lost, sent after the
+/// first RTT sample.
 ///
 /// Source: RFC 9002 §7.6.2
 pub(in crate::endpoint) fn is_persistent(
@@ -151,7 +152,7 @@ pub(in crate::endpoint) fn is_persistent(
     })
 }
 
-/// Counts one packet as lost: it is no longer in flight, and its bytes must be sent again.
+/// Accounts for one lost packet: it is no longer in flight, and its bytes must be retransmitted.
 fn lose(
     number: u64,
     entry: &Entry,

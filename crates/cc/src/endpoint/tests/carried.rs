@@ -1,4 +1,4 @@
-//! Tests of a sender whose driver carries bytes: what it reports by number, and what an outbox does with it.
+//! Tests of a sender whose driver carries bytes: the outcomes that it reports by number, and how an outbox uses them.
 
 use super::*;
 
@@ -129,7 +129,7 @@ fn a_driver_that_only_counts_is_told_nothing_by_number() {
     }
 }
 
-/// Sends what `outbox` has. Returns the numbers of the packets and the offsets that they carry.
+/// Sends the data of `outbox`. Returns the numbers of the packets and the offsets that they carry.
 fn send(outbox: &mut Outbox, story: &mut Story, now: Time) -> Vec<(u64, std::ops::Range<u64>)> {
     std::iter::from_fn(|| outbox.poll_transmit(&mut story.sender, now))
         .map(|(transmit, range)| (transmit.number, range))
@@ -301,9 +301,9 @@ fn a_bound_may_change_while_bytes_are_held() {
 }
 
 proptest! {
-    /// Whatever is acknowledged, in whatever order: a number is reported as delivered at most once and as lost at
-    /// most once, never as lost after it was delivered, and never if it is below the first number that the sender
-    /// remembers.
+    /// For any acknowledgements in any order, a number is reported as delivered at most once and as lost at most once.
+    /// It is never reported as lost after it was delivered, and never if it is below the lowest number in the sender's
+    /// memory.
     #[test]
     fn a_number_is_told_once_of_each(
         steps in prop::collection::vec((0u64..60, 0u64..30, 0u64..8), 1..150),

@@ -1,4 +1,4 @@
-//! Tests of halves that are replaced while a flow runs.
+//! Tests of controllers and receivers that are replaced while a flow runs.
 
 use airpace_core::Streams;
 
@@ -27,7 +27,7 @@ fn a_controller_that_takes_over_decides_at_once_and_hears_of_what_left_before() 
     assert_eq!(story.sender.delivered_packets(), 6);
 }
 
-/// Every scheme can take over a flow whose packets, losses and silence it has not seen begin.
+/// Every scheme can take over a flow, even with packets, losses and times without ACKs from before.
 #[test]
 fn any_scheme_takes_over_from_any_point() {
     for (place, name) in choices().into_iter().enumerate() {
@@ -45,7 +45,7 @@ fn any_scheme_takes_over_from_any_point() {
             now = now.min(ms(now.as_millis() / 10 * 10 + 10));
             story.sender.on_timeout(now);
             newest = story.send(now).last().copied().unwrap_or(newest);
-            // Its acknowledgements stop for a second, and every third packet or so is lost.
+            // Acknowledgements stop for a second, and about every third packet is lost.
             if !(1_000..2_000).contains(&now.as_millis()) && newest >= lowest + 2 {
                 story.ack(now, &[(lowest, newest)]);
                 lowest = newest + 2;

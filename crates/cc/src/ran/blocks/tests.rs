@@ -6,10 +6,11 @@ use super::*;
 
 const OWN: Rnti = Rnti(0x3D);
 
-/// The bytes of a packet, and of a block that carries one.
+/// Size of a packet, and of a block that carries one.
 const PACKET: Bytes = Bytes(1_500);
 
-/// Packets arrive so long after the start of the subframe that released them: the next subframe has been reported.
+/// Packets arrive this many subframes after the start of the subframe that released them: the next subframe has been
+/// reported.
 const WAY: u64 = 2;
 
 fn report(carrier: u8, subframe: u64, dcis: Vec<Dci>, decoded: Option<bool>) -> RadioReport {
@@ -33,7 +34,7 @@ fn report(carrier: u8, subframe: u64, dcis: Vec<Dci>, decoded: Option<bool>) -> 
     }
 }
 
-/// A block of one packet in the process that is next after eight subframes. The NDI toggles with each new block.
+/// A block of one packet. Eight HARQ processes are used in turn, one per subframe. The NDI toggles with each new block.
 fn grant(subframe: u64, retransmission: bool) -> Dci {
     Dci {
         rnti: OWN,
@@ -48,24 +49,25 @@ fn grant(subframe: u64, retransmission: bool) -> Dci {
     }
 }
 
-/// Blocks that fail while the lag is learnt.
+/// The blocks that fail while the lag is learnt.
 fn every_twentieth() -> Vec<u64> {
     (0..20).map(|index| 10 + index * 20).collect()
 }
 
-/// A device that gets a block in every subframe. Tells `blocks` of subframes `from..until`, and of the packets that RLC
-/// gives up when the blocks that `fails` names fail once. Returns the waits, by the subframe of the first transmission.
+/// A device that gets a block in every subframe. It reports the subframes `from..until` to `blocks`, and the packets
+/// that RLC delivers if the blocks in `fails` fail once. It returns the waits, by the subframe of the first
+/// transmission.
 struct Device {
-    /// Subframes by which reports are late.
+    /// Delay of the reports in subframes.
     late: u64,
     reports: VecDeque<RadioReport>,
     blocks: Blocks,
-    /// Blocks not yet released: first transmission, and when it is received.
+    /// Blocks not yet released: subframe of the first transmission, and subframe of the reception.
     line: VecDeque<(u64, u64)>,
     waits: Vec<(u64, u64)>,
-    /// Packets on their way: arrival, first transmission.
+    /// Packets in transit: arrival, first transmission.
     on_way: VecDeque<(u64, u64)>,
-    /// Leaves out grants that were sent again.
+    /// Leaves out retransmissions.
     is_deaf_to_repetitions: bool,
     is_marked: bool,
 }
@@ -113,7 +115,7 @@ impl Device {
         self.waits.clone()
     }
 
-    /// Learns the lag, which takes a block that fails now and then.
+    /// Learns the lag, for which some blocks must fail.
     fn settled() -> Device {
         let mut device = Device::new();
         device.run(0..440, &every_twentieth());
@@ -151,7 +153,7 @@ fn a_repetition_that_was_not_heard_is_known_by_the_packets_that_come() {
 
 #[test]
 fn a_standing_queue_is_no_wait() {
-    // All blocks are received at once, however long their packets waited for a grant: nothing is subtracted.
+    // All blocks are received at the first transmission. Nothing is subtracted, even if packets waited for a grant.
     let waits = Device::settled().run(440..1_000, &[]);
     assert!(waits.len() > 500 && waits.iter().all(|(_, wait)| *wait == 0));
 }
@@ -161,7 +163,7 @@ fn a_block_of_one_carrier_holds_up_those_of_another() {
     let mut device = Device::settled();
     let blocks = &mut device.blocks;
     let start = 500;
-    // The first carrier's block fails; the second carrier's come in between.
+    // The first carrier's block fails; blocks of the second carrier arrive in between.
     for now in start..start + 9 {
         let own = match now - start {
             0 => vec![Dci { harq: Some(0), ..grant(0, false) }],
@@ -215,8 +217,8 @@ fn without_reports_or_with_reports_that_come_after_the_packets_nothing_is_subtra
 }
 
 proptest! {
-    /// Whatever is reported and whenever packets come: memory is bounded, and a wait is no longer than the blocks are
-    /// remembered.
+    /// For any reports and arrivals, memory is bounded, and a wait is no longer than the time for which blocks are
+    /// stored.
     #[test]
     fn no_reports_break_it(
         happenings in prop::collection::vec(
