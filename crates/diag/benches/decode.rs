@@ -1,17 +1,16 @@
-//! The cost of a packet on its way from the port to a KPI, by recorded log.
+//! CPU time per packet from the port to a KPI, by recorded log.
 //!
-//! | column | what is done with its bytes |
+//! | column | processing |
 //! | --- | --- |
 //! | one KPI | de-framed; `lte.rsrp` is read, other packets are left out |
-//! | one of each | de-framed; one KPI is read of every kind of packet that has any |
+//! | one of each | de-framed; one KPI is read from every kind of packet that contains any |
 //! | all KPIs | de-framed; all KPIs of the list are read |
 //! | everything | de-framed; every field of every record is read, nested |
 //!
-//! The table is about single packets. Each is timed on its own, several times: the median, and the value that one in a
-//! hundred exceeds. Reading the clock takes some 30 ns of each. Criterion then measures whole logs, in packets per
-//! second.
+//! The table is for single packets. Each packet is timed separately, several times: the median, and the 99th percentile.
+//! Reading the clock takes about 30 ns of each time. Criterion then measures whole logs, in packets per second.
 //!
-//! `cargo bench -p airpace-diag --bench decode`; the logs are in the folder that `AIRPACE_DATA` names, under `diag/`.
+//! `cargo bench -p airpace-diag --bench decode`; the logs are in the folder given by `AIRPACE_DATA`, under `diag/`.
 
 #[path = "../tests/recordings_folder/mod.rs"]
 mod recordings_folder;
@@ -27,10 +26,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hdrhistogram::Histogram;
 use recordings_folder::{logs, recordings};
 
-/// The KPI that most packets of a connected phone carry.
+/// The KPI that most packets of a connected phone contain.
 const ONE: [&str; 1] = ["lte.rsrp"];
 
-/// The first KPI of each log code that has one.
+/// The first KPI of each log code that has any.
 fn one_of_each() -> Vec<&'static str> {
     let first: BTreeMap<LogCode, &str> =
         ORIGINS.iter().rev().map(|origin| (origin.code, origin.kpi)).collect();
@@ -44,14 +43,14 @@ fn extractor<'n>(names: impl IntoIterator<Item = &'n str>) -> Extractor {
     Extractor::new(&Subscription::new(names).expect("the list has them"))
 }
 
-/// Sums up what a packet says of the KPIs.
+/// Sum of the KPI samples in a packet.
 fn kpis(extractor: &mut Extractor, packet: &LogPacket<'_>) -> f64 {
     let mut sum = 0.0;
     extractor.push(packet, |sample| sum += sample.value);
     sum
 }
 
-/// Reads all of a packet.
+/// Reads all fields of a packet.
 fn everything(packet: &LogPacket<'_>) -> usize {
     log::read(packet).map_or(0, |decoded| decoded.fields.0.len())
 }
@@ -66,7 +65,7 @@ fn deframe(deframer: &mut Deframer, bytes: &[u8], mut each: impl FnMut(&LogPacke
     });
 }
 
-/// The frames of a log that are log packets, each with the flag that ends it.
+/// The frames of a log that contain log packets, each with its final flag.
 fn frames(bytes: &[u8]) -> Vec<&[u8]> {
     let mut frames: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == 0x7E).collect();
     frames.retain(|frame| {
@@ -77,7 +76,7 @@ fn frames(bytes: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// The cost of one step for each frame, in nanoseconds, after a round that does not count.
+/// The time of one step for each frame, in nanoseconds, after a warm-up round.
 fn by_packet(frames: &[&[u8]], mut step: impl FnMut(&LogPacket<'_>)) -> Histogram<u64> {
     const ROUNDS: usize = 9;
     let mut deframer = Deframer::new(Framing::Hdlc);

@@ -1,9 +1,9 @@
-//! The cost of printing recorded logs: their bytes are de-framed, each packet is read as a whole and written as JSON,
+//! CPU time for printing recorded logs: their bytes are de-framed, each packet is decoded completely and written as JSON,
 //! as rows of a long table, and as text.
 //!
 //! A table comes first: the fastest of several rounds over each log, without a file system. Criterion measures all logs.
 //!
-//! `cargo bench -p airpace-diag --bench export`; the logs are in the folder that `AIRPACE_DATA` names, under `diag/`.
+//! `cargo bench -p airpace-diag --bench export`; the logs are in the folder given by `AIRPACE_DATA`, under `diag/`.
 
 #[path = "../tests/recordings_folder/mod.rs"]
 mod recordings_folder;

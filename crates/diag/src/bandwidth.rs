@@ -1,14 +1,14 @@
-//! The bandwidth of the radio link, computed from what the modem was granted: two methods, side by side.
+//! Bandwidth of the radio link, computed from the phone's grants by two methods.
 //!
 //! ```text
 //! blocks    bw = Σ over carriers of  table[PRB, TBS index] · antennas    every TTI       BISCAY §3.2.2 Eq. 1
 //! granted   bw = bytes that the MAC layer was granted / time             every 100 ms    BISCAY §3.2.2
 //! ```
 //!
-//! The first method has a value for every TTI of every carrier, from the DCIs or from the results of the shared
-//! channel. Block sizes that the modem logs are those of that table (a test compares them with recorded logs), so they
-//! are used where they are logged. The second method is the modem's own sum: for the uplink in 0xB067, otherwise block
-//! by block in 0xB063 and 0xB064. Both count only new grants: a block that is sent again is no new bandwidth.
+//! The first method has a value for every TTI of every carrier, from the DCIs or from the results of the shared channel.
+//! Block sizes that the modem logs equal those of the table (a test compares them with recorded logs), so logged sizes
+//! are used if present. The second method uses the modem's own sum: for the uplink in 0xB067, otherwise block by block in
+//! 0xB063 and 0xB064. Both methods count only new grants: a retransmitted block is no new bandwidth.
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2 (the two compared)
 
@@ -22,72 +22,73 @@ use crate::grant::{Grant, GrantReport, Grants, Source, Sum, Troubles};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
-/// How long a window waits for packets that come late, unless the caller says otherwise.
+/// Default time for which a window waits for late packets.
 ///
-/// Chosen: five seconds, the most lateness at which a frame number can still be placed.
+/// Chosen: five seconds, the maximum delay at which a frame number is still unambiguous.
 const HOLD: Duration = Duration::from_secs(5);
 
-/// After a longer silence of the whole log, windows are left out.
+/// Minimum gap in the whole log for which windows are left out (ns).
 ///
-/// Chosen: ten seconds. Shorter silences count as times without traffic, in which a modem logs little.
+/// Chosen: ten seconds. Shorter gaps count as times without traffic, in which a modem logs little.
 const SILENCE_NANOS: u64 = 10_000_000_000;
 
-/// Stamps from here on are misread: no modem writes such a time, and a single one would move all windows there.
+/// Stamps from this time on are treated as corrupt (ns since 1980): no modem writes such a time, and a single one would
+/// advance all windows.
 ///
 /// Chosen: 2^62 ns after 1980, the year 2126. Windows after it still have numbers.
 const LATEST_NANOS: u64 = 1 << 62;
 
-/// One of the two methods.
+/// Method by which bandwidth is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// Transport blocks, TTI by TTI.
+    /// Sum of transport blocks per TTI.
     #[default]
     Blocks,
-    /// Granted bytes.
+    /// Bytes granted to the MAC layer.
     Granted,
 }
 
 /// The bandwidth in one window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Which radio.
+    /// The radio whose modem reported the grants.
     pub radio: Radio,
-    /// Which way.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Number of the window, counted from the begin of the log.
+    /// Number of the window, counted from the start of the log.
     pub window: u64,
-    /// How long a window is.
+    /// Duration of the window.
     pub span: Duration,
-    /// When it begins, by the modem's clock.
+    /// Start of the window by the modem's clock.
     pub begin: Stamp,
-    /// By transport blocks; `None` as long as no packet of that kind has come.
+    /// Bandwidth by transport blocks; `None` until a packet with transport blocks has arrived.
     pub blocks: Option<Rate>,
-    /// By granted bytes; `None` likewise.
+    /// Bandwidth by granted bytes; `None` until a packet with MAC grants has arrived.
     pub granted: Option<Rate>,
-    /// The value by transport blocks for each carrier with grants in this window.
+    /// Bandwidth by transport blocks of each carrier with grants in this window.
     pub carriers: Vec<OnCarrier>,
 }
 
-/// What one carrier had in a window.
+/// Bandwidth of one carrier in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnCarrier {
-    /// Which carrier.
+    /// The carrier.
     pub carrier: CarrierId,
     /// Bandwidth by transport blocks.
     pub blocks: Rate,
-    /// PRB pairs granted, all TTIs together.
+    /// Sum of granted PRB pairs over all TTIs.
     pub prbs: u64,
-    /// Grants.
+    /// Number of grants.
     pub grants: u32,
 }
 
 impl Point {
-    /// Milliseconds of a window.
+    /// Duration of a window in milliseconds.
     pub fn every_ms(&self) -> u64 {
         self.span.as_millis() as u64
     }
 
-    /// The value by one of the methods.
+    /// The bandwidth by `method`.
     pub fn by(&self, method: Method) -> Option<Rate> {
         match method {
             Method::Blocks => self.blocks,
@@ -96,22 +97,22 @@ impl Point {
     }
 }
 
-/// Computes the series of a log, or of a modem that is running.
+/// Computes the bandwidth series of a log or of a running modem.
 #[derive(Debug)]
 pub struct Bandwidth {
     every_nanos: u64,
     hold_nanos: u64,
     grants: Grants,
-    /// When the first packet was.
+    /// Time of the first packet.
     origin: Option<u64>,
     /// The latest stamp so far; meaningless without an origin.
     newest: u64,
-    /// The next window to give out.
+    /// Number of the next window to return.
     next: u64,
-    /// Begin and end of times in which nothing was logged.
+    /// Start and end of gaps in the log.
     silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
-    /// Grants from before the first packet, or of windows that were given out already.
+    /// Grants from before the first packet, or of windows that were already returned.
     outside: u64,
     misstamped: u64,
     unstamped: u64,
@@ -119,7 +120,7 @@ pub struct Bandwidth {
 
 #[derive(Debug, Default)]
 struct Series {
-    /// What is known of each TTI and carrier, until its window is given out.
+    /// The best report of each TTI and carrier, until its window is returned.
     ttis: BTreeMap<(u64, u8, CarrierId), Tti>,
     windows: BTreeMap<u64, Window>,
     has_blocks: bool,
@@ -127,7 +128,7 @@ struct Series {
     has_sums: bool,
 }
 
-/// One TTI of one carrier, from the source that knew most of it.
+/// One TTI of one carrier, from the most detailed source.
 #[derive(Clone, Copy, Debug)]
 struct Tti {
     source: Source,
@@ -141,7 +142,7 @@ struct Window {
     carriers: BTreeMap<CarrierId, Tally>,
     /// Bytes of the MAC layer's blocks.
     mac: Bytes,
-    /// Bytes of the modem's sums that fall into the window.
+    /// Bytes of the modem's sums, as far as they fall into the window.
     sums: f64,
 }
 
@@ -153,10 +154,10 @@ struct Tally {
 }
 
 impl Bandwidth {
-    /// With windows of `every_ms` milliseconds; 1 gives each TTI its own window.
+    /// Uses windows of `every_ms` milliseconds; with 1, each TTI has its own window.
     ///
     /// # Panics
-    /// If it is 0.
+    /// If `every_ms` is 0.
     pub fn new(every_ms: u32) -> Bandwidth {
         assert!(every_ms > 0, "a window is at least a millisecond");
         Bandwidth {
@@ -174,38 +175,39 @@ impl Bandwidth {
         }
     }
 
-    /// The same, but windows wait for `hold` for late packets. A program that listens to a modem thus trades
-    /// completeness against delay.
+    /// Sets the time for which windows wait for late packets. A program that follows a running modem trades completeness
+    /// against delay with this value.
     pub fn holding(self, hold: Duration) -> Bandwidth {
         Bandwidth { hold_nanos: hold.as_nanos() as u64, ..self }
     }
 
-    /// When the first packet was.
+    /// Time of the first packet.
     pub fn begin(&self) -> Option<Stamp> {
         self.origin.map(Stamp::from_nanos)
     }
 
-    /// What could not be read.
+    /// Counters of unreadable packets.
     pub fn troubles(&self) -> Troubles {
         self.grants.troubles()
     }
 
-    /// Grants that are in no window: from before the first packet, or late, when their window had been given out.
+    /// Number of grants outside all windows: from before the first packet, or late, after their window was returned.
     pub fn outside(&self) -> u64 {
         self.outside
     }
 
-    /// Packets with a stamp that no modem writes. They are not counted anywhere else.
+    /// Number of packets with a stamp that no modem writes. Such packets are otherwise ignored.
     pub fn misstamped(&self) -> u64 {
         self.misstamped
     }
 
-    /// Packets whose stamp is 0: the modem gave them no time. They are not counted anywhere else.
+    /// Number of packets whose stamp is 0: the modem assigned no time. Such packets are otherwise ignored.
     pub fn unstamped(&self) -> u64 {
         self.unstamped
     }
 
-    /// What of the log is in no window, for people: how many, what one of them is, and why. What did not occur is left out.
+    /// Parts of the log that are in no window, as text: number, noun, and reason. Reasons that did not occur are left
+    /// out.
     pub fn uncounted(&self) -> Vec<(u64, &'static str, &'static str)> {
         let troubles = self.troubles();
         let all = [
@@ -224,13 +226,13 @@ impl Bandwidth {
         all.into_iter().filter(|(count, ..)| *count > 0).collect()
     }
 
-    /// Windows that [`Bandwidth::take`] would give out now, silences included. A reader of a long log takes them before
-    /// there are too many.
+    /// Number of windows that [`Bandwidth::take`] would return now, including those in gaps. A reader of a long log can
+    /// take them before there are too many.
     pub fn due(&self) -> u64 {
         self.until().saturating_sub(self.next)
     }
 
-    /// Takes a packet. `each` gets its grants too, in the order of the packet.
+    /// Takes a packet. Also calls `each` for its grants, in the order of the packet.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&GrantReport)) {
         if packet.stamp == Stamp::default() {
             self.unstamped += 1;
@@ -243,7 +245,7 @@ impl Bandwidth {
         }
         let has_begun = self.origin.is_some();
         let origin = *self.origin.get_or_insert(now);
-        // Different parts of a modem write the radios and codes: their stamps are not in order.
+        // Different parts of a modem write the packets of the radios and codes: their stamps are not in order.
         if now > self.newest {
             if has_begun && now - self.newest > SILENCE_NANOS {
                 self.silences.push_back((self.newest, now));
@@ -273,18 +275,18 @@ impl Bandwidth {
         });
     }
 
-    /// Gives out the windows to which no more grants can come.
+    /// Returns the windows to which no more grants can be added.
     pub fn take(&mut self) -> Vec<Point> {
         self.points(self.until())
     }
 
-    /// The first window to which grants can still come.
+    /// The first window to which grants can still be added.
     fn until(&self) -> u64 {
         let origin = self.origin.unwrap_or(0);
         self.newest.saturating_sub(self.hold_nanos).saturating_sub(origin) / self.every_nanos
     }
 
-    /// Gives out all windows up to the one of the last packet.
+    /// Returns all windows up to that of the last packet.
     pub fn finish(&mut self) -> Vec<Point> {
         let Some(origin) = self.origin else { return vec![] };
         let until = (self.newest - origin) / self.every_nanos + 1;
@@ -298,12 +300,12 @@ impl Bandwidth {
             let window = self.next;
             let begin = origin + window * self.every_nanos;
             let end = begin + self.every_nanos;
-            // Silences are in order, like windows.
+            // Gaps are in chronological order, like windows.
             while self.silences.front().is_some_and(|(_, to)| *to <= begin) {
                 self.silences.pop_front();
             }
             if let Some(&(_, to)) = self.silences.front().filter(|(from, to)| *from < begin && end <= *to) {
-                // Goes on to the window in which something was logged again.
+                // Continues with the window that contains the first packet after the gap.
                 self.next = ((to - origin) / self.every_nanos).max(window + 1);
                 for series in self.series.values_mut() {
                     series.windows = series.windows.split_off(&self.next);
@@ -314,7 +316,7 @@ impl Bandwidth {
             for (&(radio, direction), series) in &mut self.series {
                 series.count(self.next);
                 let had = series.windows.remove(&window).unwrap_or_default();
-                // To the nearest bit.
+                // Rounded to the nearest bit.
                 let rate = |bytes: f64| Rate::from_bps((bytes * 8e9 / self.every_nanos as f64 + 0.5) as u64);
                 let mac = if series.has_sums { had.sums } else { had.mac.0 as f64 };
                 let bits: u64 = had.carriers.values().map(|tally| tally.bits.0).sum();
@@ -355,7 +357,7 @@ impl Series {
         }
     }
 
-    /// Spreads the bytes of a sum over the windows of its span. The part before window `next` is dropped.
+    /// Distributes the bytes of a sum over the windows of its span. The part before window `next` is dropped.
     fn sum(&mut self, sum: &Sum, origin: u64, every_nanos: u64, next: u64) {
         self.has_sums = true;
         let span = u64::from(sum.span_ms) * 1_000_000;
@@ -378,7 +380,7 @@ impl Series {
                 return;
             }
             let ((_, _, carrier), tti) = entry.remove_entry();
-            // At the edge of a window, a TTI can be slightly older than the previous one.
+            // At the edge of a window, a TTI can be slightly older than the previous TTI.
             let window = self.windows.entry(tti.window.max(before - 1)).or_default();
             let tally = window.carriers.entry(carrier).or_default();
             tally.bits += tti.bits;
@@ -388,8 +390,8 @@ impl Series {
     }
 }
 
-/// The longest run of windows without a gap, as the values of a KPI trace: the millisecond at which it begins, and the
-/// amounts. Empty if no window has a value by this method.
+/// The longest run of windows without a gap, as the values of a KPI trace: the millisecond at which the run starts, and
+/// the rates. Empty if no window has a value by this method.
 pub fn kpi_trace(
     points: &[Point],
     radio: Radio,

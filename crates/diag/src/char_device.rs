@@ -1,9 +1,9 @@
-//! What programs exchange with `/dev/diag`, the character device of a phone's own kernel: blocks around the stream's
-//! bytes, and the arguments of its ioctls. This module only handles bytes; other code makes the calls.
+//! Data format of `/dev/diag`, the character device of a phone's own kernel: blocks around the stream's bytes, and the
+//! arguments of its ioctls. This module only converts bytes; the caller makes the system calls.
 //!
-//! A read gives `data type (u32), count (u32)`, then `count` blocks, each `[token (i32)], length (u32), bytes`. The
-//! token comes only before data of a modem on another chip. It is the negative of the modem's number, so that it cannot
-//! be taken for a length. A frame may begin in one read and end in a later one.
+//! A read returns `data type (u32), count (u32)`, then `count` blocks, each `[token (i32)], length (u32), bytes`. The
+//! token precedes only data of a modem on another chip. It is the negated number of that modem, so that it cannot be
+//! confused with a length. A frame may start in one read and end in a later one.
 //!
 //! Source: Linux drivers/char/diag/diagchar_core.c and include/linux/diagchar.h, of Android's kernels (facts only)
 
@@ -14,61 +14,61 @@ use memchr::memrchr;
 use crate::control::Buffering;
 use crate::frame::{FLAG, LONGEST};
 
-/// Data type of reads and writes of programs.
+/// Data type of reads and writes by user-space programs.
 const USER_SPACE: u32 = 0x20;
 /// Token before data that is written to a modem on another chip.
 const REMOTE_TOKEN: i32 = -1;
 
-/// Size of the buffer to read into.
+/// Size of the read buffer (bytes).
 ///
-/// Chosen: if a buffer cannot hold all data that waits, the driver fails the read instead of giving a part. Open tools
-/// found a megabyte to be enough.
+/// Chosen: if a buffer cannot hold all pending data, the driver fails the read instead of returning a part. Open-source
+/// tools found a megabyte to be enough.
 pub const READ_SIZE: usize = 1 << 20;
 
-/// Number of the ioctl that switches where the driver sends its data.
+/// Number of the ioctl that selects the destination of the driver's data.
 pub const IOCTL_SWITCH_LOGGING: u32 = 7;
-/// Number of the ioctl that tells which modems are on other chips: a u16 mask.
+/// Number of the ioctl that returns the mask (u16) of modems on other chips.
 pub const IOCTL_REMOTE_DEVICES: u32 = 32;
-/// Number of the ioctl that wakes a reader for the last time.
+/// Number of the ioctl that wakes a blocked reader for the last time.
 pub const IOCTL_END_READING: u32 = 9;
-/// Number of the ioctl that votes for data without delay; see [`real_time_votes`].
+/// Number of the ioctl that votes for delivery without delay; see [`real_time_votes`].
 pub const IOCTL_VOTE_REAL_TIME: u32 = 33;
-/// Number of the ioctl that sets how the modem's buffer works; see [`buffering`].
+/// Number of the ioctl that sets the modem's buffering mode; see [`buffering`].
 pub const IOCTL_BUFFERING: u32 = 35;
-/// Number of the ioctl that makes the modem send the content of its buffer; its argument is a byte, [`MODEM`].
+/// Number of the ioctl that drains the modem's buffer; its argument is a byte, [`MODEM`].
 ///
 /// Source: BISCAY §3.2.3
 pub const IOCTL_DRAIN: u32 = 36;
 
 /// The number of the modem among the driver's peripherals.
 pub const MODEM: u8 = 0;
-/// Logging mode in which a program reads the data: that of a memory device.
+/// Logging mode in which a program reads the data: memory device mode.
 pub const MEMORY_DEVICE_MODE: u32 = 2;
-/// Logging mode of a phone at rest: data goes to USB.
+/// Default logging mode of a phone: data goes to USB.
 pub const USB_MODE: u32 = 1;
 
-/// Where bytes of the stream came from.
+/// Origin of bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The chip on which the driver runs.
     Local,
-    /// A modem on a chip of its own; the modem's number, from 1.
+    /// A modem on a separate chip, with its number, from 1.
     Remote(u32),
 }
 
-/// Why the rest of a read makes no sense.
+/// Reason why the rest of a read cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// The read ends within a header, at this offset.
     Short(usize),
-    /// The block at this offset claims to be longer than what was read.
+    /// The length of the block at this offset exceeds the bytes that were read.
     Overlong(usize),
 }
 
-/// The blocks of one read, in order. A read whose data is not for programs has none.
+/// The blocks of one read, in order. A read with another data type than user space has no blocks.
 ///
 /// # Errors
-/// In place of the first malformed block; nothing follows it.
+/// In place of the first malformed block; the iterator then ends.
 pub fn blocks(read: &[u8]) -> impl Iterator<Item = Result<(Origin, &[u8]), Malformed>> {
     let word = |at: usize| -> Result<u32, Malformed> {
         let bytes = read.get(at..at + 4).ok_or(Malformed::Short(at))?;
@@ -105,15 +105,15 @@ pub fn blocks(read: &[u8]) -> impl Iterator<Item = Result<(Origin, &[u8]), Malfo
     })
 }
 
-/// Makes one stream of the frames of all chips. A frame of one chip never begins inside a frame of another.
+/// Merges the frames of all chips into one stream. Frames of different chips are never interleaved.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
-    /// Bytes of frames that have not ended, by origin.
+    /// Bytes of incomplete frames, by origin.
     begun: BTreeMap<Origin, Vec<u8>>,
 }
 
 impl Merge {
-    /// Appends to `stream` the frames that end in these bytes, flags included.
+    /// Appends to `stream` the frames that end in these bytes, including their flags.
     pub fn push(&mut self, origin: Origin, bytes: &[u8], stream: &mut Vec<u8>) {
         let begun = self.begun.entry(origin).or_default();
         let ended = memrchr(FLAG, bytes).map_or(0, |flag| flag + 1);
@@ -122,14 +122,14 @@ impl Merge {
             stream.extend_from_slice(&bytes[..ended]);
         }
         begun.extend_from_slice(&bytes[ended..]);
-        // Every byte of a frame may have been escaped.
+        // Escaping at most doubles the length of a frame. A longer frame is passed on for the deframer to reject.
         if begun.len() > 2 * LONGEST {
             stream.append(begun);
         }
     }
 }
 
-/// What to write so that `frames` reach the modem; `is_remote` if the modem is on a chip of its own.
+/// The bytes to write so that `frames` reach the modem; `is_remote` if the modem is on a separate chip.
 pub fn write(frames: &[u8], is_remote: bool) -> Vec<u8> {
     let mut bytes = USER_SPACE.to_le_bytes().to_vec();
     if is_remote {
@@ -139,14 +139,14 @@ pub fn write(frames: &[u8], is_remote: bool) -> Vec<u8> {
     bytes
 }
 
-/// The argument of [`IOCTL_SWITCH_LOGGING`] for `mode`, for all that the driver serves.
+/// The argument of [`IOCTL_SWITCH_LOGGING`] for `mode`, for all peripherals and devices that the driver serves.
 ///
-/// Every generation of the driver reads a prefix of the argument. Android 6 reads the mode; 7 and 8 the mode, the
-/// peripherals and one byte; 9 all but the devices; 10 and later all.
+/// Every generation of the driver reads a prefix of the argument. Android 6 reads the mode; 7 and 8 read the mode, the
+/// peripherals and one byte; 9 reads all except the devices; 10 and later read all.
 pub fn switch_logging(mode: u32) -> [u8; 24] {
-    /// Application processor and modem.
+    /// Mask of peripherals: application processor and modem.
     const PERIPHERALS: u32 = 0b11;
-    /// The chip on which the driver runs, and the first modem on a chip of its own.
+    /// Mask of devices: the chip on which the driver runs, and the first modem on a separate chip.
     const DEVICES: u32 = 0b11;
     let mut argument = [0; 24];
     argument[..4].copy_from_slice(&mode.to_le_bytes());
@@ -156,20 +156,20 @@ pub fn switch_logging(mode: u32) -> [u8; 24] {
     argument
 }
 
-/// The arguments of [`IOCTL_VOTE_REAL_TIME`], one per generation of the driver: a reader of the memory device wants
-/// data without delay, or no longer. A driver does not tell its generation, and takes the other generation's argument
-/// for a vote of no process. So give both.
+/// The arguments of [`IOCTL_VOTE_REAL_TIME`], one for each of the two generations of the driver. The vote requests
+/// delivery without delay for a reader of the memory device, or withdraws that request. A driver does not report its
+/// generation, and treats the other generation's argument as a vote of no process. Therefore pass both.
 pub fn real_time_votes(wants: bool) -> [[u8; 8]; 2] {
-    /// Process that reads the memory device.
+    /// Id of the process that reads the memory device.
     const MEMORY_DEVICE: u8 = 2;
     let wants = u8::from(wants);
-    // The newer argument begins with the number of a client, which only the other process has.
+    // The newer argument starts with a client number, which only the other process has.
     [[0, 0, 0, 0, MEMORY_DEVICE, 0, wants, 0], [MEMORY_DEVICE, 0, wants, 0, 0, 0, 0, 0]]
 }
 
 /// The argument of [`IOCTL_BUFFERING`] for the modem.
 pub fn buffering(buffering: Buffering) -> [u8; 4] {
-    /// Watermarks in percent; the modem looks at them only if it is to have some.
+    /// Watermarks in percent; the modem ignores them in the other modes.
     const UNUSED: (u8, u8) = (85, 15);
     let (high, low) = match buffering {
         Buffering::Threshold { high, low } => (high, low),
@@ -184,7 +184,7 @@ mod tests {
     use crate::frame::{self, Deframer, Framed, Framing};
     use proptest::prelude::*;
 
-    /// A read with these blocks.
+    /// The bytes of a read with these blocks.
     fn read(blocks: &[(Origin, &[u8])]) -> Vec<u8> {
         let mut read = USER_SPACE.to_le_bytes().to_vec();
         read.extend((blocks.len() as u32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Requests to a modem and its answers, as bodies of frames, for both ends of the port.
+//! Requests to a modem and its answers, as bodies of frames, for both endpoints of the port.
 //!
 //! Source: Linux drivers/char/diag/diag_masks.h and diagfwd.c, of Android's kernels
 
@@ -27,113 +27,113 @@ mod operation {
 
 /// Subsystem "diag", command 0x218: switches HDLC off.
 const PLAIN_FRAMING: [u8; 4] = [code::SUBSYSTEM, 0x12, 0x18, 0x02];
-/// Framing version of the answer.
+/// Framing version in the answer to [`PLAIN_FRAMING`].
 const PLAIN_VERSION: u8 = 1;
-/// Our own command: the first subsystem that is free for makers of devices, command 0.
+/// This crate's own command: the first subsystem id reserved for device makers, command 0.
 const CONTROL: [u8; 4] = [code::SUBSYSTEM, 250, 0, 0];
 
-/// What a host asks of a modem.
+/// A request from the host to the modem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Identity: dates and numbers.
+    /// Get the identity: dates and numbers of the software.
     Version,
-    /// Identity: name of the software and of the model.
+    /// Get the identity: names of the software and of the model.
     Build,
-    /// Version of the protocol.
+    /// Get the version of the protocol.
     Protocol,
     /// Report all events or none.
     Events(bool),
-    /// Which events the modem reports.
+    /// Get the event mask: the events that the modem reports.
     EventMask,
     /// Report only these events.
     SetEventMask(EventMask),
     /// Send no log packets.
     LogsOff,
-    /// How many items each equipment has.
+    /// Get the number of items of each equipment.
     LogItems,
-    /// Which log packets of an equipment the modem sends.
+    /// Get the log mask of an equipment.
     LogMask(u8),
     /// Send only these log packets of the mask's equipment.
     SetLogMask(Mask),
-    /// Use the plain framing from the answer on.
+    /// Use the plain framing, starting with the answer.
     PlainFraming,
-    /// A control packet, in-band. This is our own request: see [`control`](crate::control).
+    /// A control packet sent in-band. This request is specific to this crate: see [`control`](crate::control).
     Control(Control),
 }
 
-/// Which events are reported.
+/// Event mask: the events that are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventMask {
-    /// How many events there are.
+    /// Number of events in the mask.
     pub count: u16,
-    /// Bit `n` is bit `n % 8` of byte `n / 8`.
+    /// Bits of the mask: event `n` is bit `n % 8` of byte `n / 8`.
     pub bits: Vec<u8>,
 }
 
-/// What a modem answers.
+/// An answer of the modem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To [`Request::Version`].
+    /// Answer to [`Request::Version`].
     Version(Release),
-    /// To [`Request::Build`].
+    /// Answer to [`Request::Build`].
     Build(Build),
-    /// To [`Request::Protocol`].
+    /// Answer to [`Request::Protocol`].
     Protocol(u16),
-    /// To [`Request::Events`].
+    /// Answer to [`Request::Events`].
     Events,
-    /// To [`Request::EventMask`]; `None` if the modem cannot give it.
+    /// Answer to [`Request::EventMask`]; `None` if the modem cannot return the mask.
     EventMask(Option<EventMask>),
-    /// To [`Request::SetEventMask`].
+    /// Answer to [`Request::SetEventMask`].
     SetEventMask(Status),
-    /// To [`Request::LogsOff`].
+    /// Answer to [`Request::LogsOff`].
     LogsOff(Status),
-    /// To [`Request::LogItems`].
+    /// Answer to [`Request::LogItems`].
     LogItems(Status, [u32; EQUIPMENTS]),
-    /// To [`Request::LogMask`]; `None` if the modem cannot give it.
+    /// Answer to [`Request::LogMask`]; `None` if the modem cannot return the mask.
     LogMask(Status, Option<Mask>),
-    /// To [`Request::SetLogMask`]: the mask as the modem understood it.
+    /// Answer to [`Request::SetLogMask`]: the mask that the modem has set.
     SetLogMask(Status, Option<Mask>),
-    /// To [`Request::PlainFraming`].
+    /// Answer to [`Request::PlainFraming`]: whether the modem accepts it.
     PlainFraming(bool),
-    /// To [`Request::Control`]. The modem does not answer a drain.
+    /// Answer to [`Request::Control`]: whether the modem accepts it. The modem does not answer a drain.
     Control(bool),
-    /// To any request: the modem refuses it.
+    /// Answer to any request that the modem refuses, with the bytes of that request.
     Refused(Refusal, Vec<u8>),
 }
 
-/// Whether a request about logs succeeded: 0 if so.
+/// Status of a request about logs: 0 means success.
 pub type Status = u32;
 
 /// Dates of a modem's software.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Release {
-    /// When it was compiled, as `Jan 01 2024 12:00:00`.
+    /// Compile time, as `Jan 01 2024 12:00:00`.
     pub compiled: String,
-    /// When it was released.
+    /// Release time.
     pub released: String,
-    /// Its directory.
+    /// Directory of the software.
     pub directory: String,
 }
 
 /// Names of a modem's software.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
-    /// Name of the software.
+    /// Software version.
     pub software: String,
-    /// Name of the model.
+    /// Name of the phone's model.
     pub model: String,
 }
 
-/// Why a modem refuses a request.
+/// Reason why a modem refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The modem does not know the command.
+    /// The modem does not support the command.
     Command,
-    /// A number in the request makes no sense.
+    /// A parameter of the request is invalid.
     Parameters,
     /// The request is too short or too long.
     Length,
-    /// The request is not allowed in the modem's mode.
+    /// The request is not allowed in the modem's current mode.
     Mode,
 }
 
@@ -158,7 +158,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Request {
-    /// Its bytes.
+    /// The bytes of the request.
     pub fn body(&self) -> Vec<u8> {
         match self {
             Request::Version => vec![code::VERSION],
@@ -187,7 +187,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// Why the modem must refuse it.
+    /// The reason why the modem must refuse the request.
     pub fn read(body: &[u8]) -> Result<Request, Refusal> {
         let (&command, rest) = body.split_first().ok_or(Refusal::Length)?;
         match command {
@@ -243,7 +243,7 @@ impl Request {
             (Request::LogMask(equipment), Answer::LogMask(_, mask)) => {
                 mask.as_ref().is_none_or(|mask| mask.equipment() == *equipment)
             }
-            // A late answer to an earlier request repeats the mask of that request.
+            // A late answer to an earlier request repeats the mask of that earlier request.
             (Request::SetLogMask(asked), Answer::SetLogMask(status, mask)) => {
                 mask.as_ref().is_none_or(|mask| {
                     mask.equipment() == asked.equipment() && (*status != 0 || mask.is_same(asked))
@@ -260,7 +260,7 @@ impl Request {
 }
 
 impl Answer {
-    /// Its bytes.
+    /// The bytes of the answer.
     pub fn body(&self) -> Vec<u8> {
         match self {
             Answer::Version(release) => release.write(),
@@ -319,7 +319,7 @@ impl Answer {
                 [version] => Some(Answer::Protocol(u16::from(*version))),
                 [low, high, ..] => Some(Answer::Protocol(u16::from_le_bytes([*low, *high]))),
             },
-            // A longer message is an event.
+            // A longer message with this command code is an event.
             code::EVENTS => (rest.len() <= 2).then_some(Answer::Events),
             code::EVENT_MASK => Some(Answer::EventMask(match rest {
                 [0, _, _, mask @ ..] => EventMask::read(mask),
@@ -370,9 +370,9 @@ impl EventMask {
 }
 
 impl Release {
-    /// Widths of the texts in the answer: two dates with their times, and the directory.
+    /// Widths of the text fields in the answer: date and time of compilation, date and time of release, directory.
     const TEXTS: [usize; 5] = [11, 8, 11, 8, 8];
-    /// Numbers after the texts.
+    /// Length of the numbers after the texts (bytes).
     const NUMBERS: usize = 8;
 
     fn write(&self) -> Vec<u8> {
@@ -422,14 +422,14 @@ fn equipment(id: u32) -> Option<u8> {
     u8::try_from(id).ok().filter(|&id| usize::from(id) < EQUIPMENTS)
 }
 
-/// Readable characters of a text, up to its end.
+/// The printable ASCII characters of a text up to its first zero byte.
 fn text(bytes: &[u8]) -> String {
     let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     let readable = bytes.iter().filter(|byte| (0x20..0x7F).contains(*byte));
     readable.map(|&byte| char::from(byte)).collect::<String>().trim().to_owned()
 }
 
-/// Words of four bytes.
+/// Iterator over little-endian words of four bytes.
 struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {

@@ -1,15 +1,15 @@
-//! What a modem would log about a radio: log packets made from a device's own radio reports.
+//! Composer of log packets: the packets that a modem would log, made from a device's own radio reports.
 //!
 //! ```text
 //! RadioReport (its own grants, SINR, whether a block was received)
-//!    ├─▶ 0xB130  the DCIs of a subframe, at once
-//!    ├─▶ 0xB173  what came of the downlink's, in batches
-//!    ├─▶ 0xB139  what was sent in the uplink, in batches
-//!    └─▶ 0xB193  the signal, every 10 ms
+//!    ├─▶ 0xB130  DCIs of a subframe, at once
+//!    ├─▶ 0xB173  results of downlink grants, in batches
+//!    ├─▶ 0xB139  uplink transmissions, in batches
+//!    └─▶ 0xB193  signal measurements, every 10 ms
 //! ```
 //!
-//! Versions and pace are those of recorded phones. [`grant`](crate::grant) and [`kpi`](crate::kpi) read the same values
-//! back.
+//! Versions and intervals are those of recorded phones. [`grant`](crate::grant) and [`kpi`](crate::kpi) read the same
+//! values back from the packets.
 
 mod dci;
 
@@ -31,19 +31,19 @@ use crate::packet::LogCode;
 /// Properties of the cell and the modem that reports do not contain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComposeOptions {
-    /// Physical cell of the first carrier; the next carriers have the next numbers.
+    /// Physical cell id of the first carrier; further carriers have consecutive ids.
     pub physical_cell: u16,
-    /// EARFCN of the first carrier; the next carriers have the next numbers.
+    /// EARFCN of the first carrier; further carriers have consecutive EARFCNs.
     pub earfcn: u32,
     /// Antenna ports of the cell: 2 or 4.
     pub ports: u8,
-    /// Most records in a packet of the shared channels.
+    /// Maximum number of records in a packet of the shared channels.
     pub batch: usize,
-    /// How long the first record of a batch waits at most.
+    /// Maximum time for which the first record of a batch waits.
     pub batch_for: Duration,
-    /// How often the signal is measured.
+    /// Interval of signal measurements.
     pub measures_every: Duration,
-    /// Power of noise and interference in a subcarrier, in dBm. RSRP is this plus the SINR.
+    /// Power of noise and interference per subcarrier, in dBm. RSRP is this power plus the SINR.
     pub noise_dbm: f64,
 }
 
@@ -58,47 +58,48 @@ impl Default for ComposeOptions {
             batch_for: Duration::from_millis(44),
             // Source: our measurement of recorded phones: 0xB193 comes every 10 ms
             measures_every: Duration::from_millis(10),
-            // Chosen: -132 dBm of thermal noise in 15 kHz, 7 dB of the receiver, 5 dB of other cells.
+            // Chosen: -132 dBm of thermal noise in 15 kHz, 7 dB noise figure of the receiver, 5 dB of interference from
+            // other cells.
             noise_dbm: -120.0,
         }
     }
 }
 
-/// A log packet that was made.
+/// A composed log packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Composed {
-    /// When the modem sends it.
+    /// Time at which the modem sends it.
     pub at: Time,
-    /// What the packet reports.
+    /// Log code of the packet.
     pub code: LogCode,
     /// The content of the packet.
     pub payload: Vec<u8>,
 }
 
-/// Makes log packets.
+/// Composes log packets.
 #[derive(Clone, Debug)]
 pub struct Composer {
     options: ComposeOptions,
-    /// Carriers in the order in which they were first reported; the first is the primary one.
+    /// Carriers in the order of their first report; the first is the primary carrier.
     carriers: Vec<CarrierId>,
-    /// What a HARQ process carries, by direction, carrier, process and codeword.
+    /// Block in each HARQ process, by direction, carrier, process and codeword.
     processes: BTreeMap<(Direction, usize, Option<u8>, usize), Carried>,
     down: Batch,
     up: Batch,
-    /// When each carrier's signal is measured next.
+    /// Time of the next signal measurement of each carrier.
     measures: BTreeMap<usize, Time>,
 }
 
-/// What a HARQ process carries.
+/// Block in a HARQ process.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     bits: Bits,
     modulation: Modulation,
-    /// How often it was sent again.
+    /// Number of retransmissions.
     again: u8,
 }
 
-/// Records of a packet that is not full yet.
+/// Records of a packet that is not complete yet.
 #[derive(Clone, Debug, Default)]
 struct Batch {
     records: Vec<Fill>,
@@ -109,9 +110,9 @@ struct Batch {
 ///
 /// Chosen: the modem decodes while the next subframe is on the air.
 const DECODES_IN: Duration = Duration::from_millis(1);
-/// Bytes of a block's checksum, which the sizes of 0xB173 count.
+/// Length of a block's checksum, which the sizes in 0xB173 include (bytes).
 const CHECKSUM_BYTES: u64 = 3;
-/// Carriers that log packets can name.
+/// Maximum number of carriers: log packets cannot express more.
 const MOST_CARRIERS: usize = 3;
 const SUBFRAME: Duration = Duration::from_millis(1);
 
@@ -121,7 +122,7 @@ const B173: LogCode = LogCode(0xB173);
 const B193: LogCode = LogCode(0xB193);
 
 impl Composer {
-    /// A modem that has not sent anything.
+    /// A composer without any report.
     pub fn new(options: ComposeOptions) -> Composer {
         Composer {
             options,
@@ -133,14 +134,14 @@ impl Composer {
         }
     }
 
-    /// Codes of the packets that a composer makes.
+    /// Log codes of the packets that a composer makes.
     pub fn codes() -> [LogCode; 4] {
         [B130, B139, B173, B193]
     }
 
-    /// Takes a report of one carrier and subframe, with only the device's own grants in it. `say` gets what the modem
-    /// sends by now, in order of time. Reports must come in order of time. Reports of a fourth carrier are ignored,
-    /// because these packets cannot name it.
+    /// Takes a report of one carrier and subframe that contains only the device's own grants. Calls `say` for each packet
+    /// that the modem sends up to now, in order of time. Reports must arrive in order of time. Reports of a fourth
+    /// carrier are ignored, because these packets cannot express it.
     pub fn push(&mut self, report: &RadioReport, mut say: impl FnMut(Composed)) {
         let now = report.time + SUBFRAME + DECODES_IN;
         self.flush(now, &mut say);
@@ -179,12 +180,12 @@ impl Composer {
         self.flush_full(now, &mut say);
     }
 
-    /// Sends the batches that are not full; no more reports come.
+    /// Sends the incomplete batches after the last report.
     pub fn finish(&mut self, mut say: impl FnMut(Composed)) {
         self.flush(Time::NEVER, &mut say);
     }
 
-    /// Sends the batches that have waited long enough by `now`.
+    /// Sends the batches whose waiting time has expired by `now`.
     fn flush(&mut self, now: Time, say: &mut impl FnMut(Composed)) {
         let due = |batch: &Batch| batch.since + self.options.batch_for;
         let is_due = |batch: &Batch| !batch.records.is_empty() && due(batch) <= now;
@@ -231,8 +232,8 @@ impl Composer {
             Some(
                 Fill::new()
                     .bytes("payload", &word.to_le_bytes())
-                    // A weak device gets eight elements, a well-heard one two. Here it is only known that the DCI was
-                    // heard.
+                    // Reports do not contain the aggregation level. A weak device gets eight CCEs, a device with good
+                    // reception one or two.
                     .number("aggregation_level", 1u8)
                     .number("search_space_type", 1u8)
                     .number("dci_format", format)
@@ -253,7 +254,7 @@ impl Composer {
         written(B130, 101, fill)
     }
 
-    /// A record of 0xB173: what was received in one subframe.
+    /// A record of 0xB173: reception of one subframe.
     fn received(&mut self, report: &RadioReport, carrier: usize, dci: &Dci) -> Fill {
         let is_received = report.own.as_ref().is_some_and(|own| own.decoded == Some(true));
         let prbs = u64::from(dci.prbs.len());
@@ -293,7 +294,7 @@ impl Composer {
             .parts("transport_blocks", blocks)
     }
 
-    /// A record of 0xB139: what is sent four subframes after its grant.
+    /// A record of 0xB139: an uplink transmission, four subframes after its grant.
     fn sent(&mut self, report: &RadioReport, carrier: usize, dci: &Dci) -> Fill {
         let mcs = dci.mcs[0].unwrap_or(0);
         let row = lte::uplink_mcs(mcs);
@@ -304,7 +305,7 @@ impl Composer {
             Modulation::Qam64 | Modulation::Qam256 => 3,
         };
         let (first, prbs) = (dci.prbs.runs().next().map_or(0, |(first, _)| first), dci.prbs.len());
-        // Twelve of a subframe's fourteen symbols bear data in the uplink.
+        // Twelve of a subframe's fourteen symbols carry data in the uplink.
         let coded = f64::from(prbs) * 12.0 * 12.0 * f64::from(carried.modulation.bits_per_symbol());
         let code_rate = if coded > 0.0 { (carried.bits.0 + 24) as f64 / coded } else { 0.0 };
         Fill::new()
@@ -320,7 +321,7 @@ impl Composer {
             .number("pusch_mod_order", order)
     }
 
-    /// What a grant's block carries. A block that was sent before carries what it carried then.
+    /// The block of a grant. A retransmission has the size and modulation of its first transmission.
     fn carried(
         &mut self,
         carrier: usize,
@@ -343,7 +344,7 @@ impl Composer {
     fn signal(&self, report: &RadioReport, carrier: usize, sinr_db: f64) -> Vec<u8> {
         let sinr = libm::pow(10.0, sinr_db / 10.0);
         let rsrp = (self.options.noise_dbm + sinr_db).clamp(-140.0, -44.0);
-        // A cell that sends in all of its subcarriers: RSSI is the power of N PRBs, of the cell and of the noise.
+        // RSSI is the power in N PRBs of the cell and of the noise, for a cell that transmits in all of its subcarriers.
         let per_prb = 10.0 * libm::log10(12.0 * (1.0 + 1.0 / sinr.max(1e-3)));
         let rssi = rsrp + per_prb + 10.0 * libm::log10(f64::from(report.carrier_prbs.unwrap_or(0).max(1)));
         // Source: TS 36.214 §5.1.3

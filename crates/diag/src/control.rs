@@ -1,10 +1,11 @@
-//! How a modem buffers its packets before it sends them, and how to make it send.
+//! Control of the modem's packet buffer: buffering modes, watermarks and drains.
 //!
-//! A phone's modem keeps packets until a watermark or a timer is reached, which is about a second's worth. The phone's
-//! application processor can change that with control packets. From user space, two ioctls on `/dev/diag` make the
-//! kernel send them (buffering: 35, drain: 36). No public command sends them over a DM port: such a port is expected to
-//! stream, which a measurement must show. [`Request::Control`](crate::command::Request::Control) carries them in-band
-//! to this crate's own [modem](crate::modem), so that draining can be tested without a phone. A real modem refuses it.
+//! A phone's modem keeps packets until a watermark or a timer is reached, which delays them by about a second. The
+//! phone's application processor can change that with control packets. From user space, two ioctls on `/dev/diag` make
+//! the kernel send these control packets (buffering: 35, drain: 36). No public command sends them over a DM port: such a
+//! port is expected to stream, which must be verified by measurement.
+//! [`Request::Control`](crate::command::Request::Control) carries them in-band to this crate's own [modem](crate::modem),
+//! so that draining can be tested without a phone. A real modem refuses this request.
 //!
 //! Source: Linux drivers/char/diag/diagfwd_cntl.h, of Android's kernels
 
@@ -12,24 +13,24 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-/// `id, length of the rest, version` before the rest of a control packet.
+/// Length of a control packet's header, `id, length of the rest, version`.
 const HEADER: usize = 12;
-/// The only stream there is.
+/// Stream id in control packets. Only this stream exists.
 const STREAM: u8 = 1;
 
-/// How a modem buffers its packets.
+/// Buffering mode of a modem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffering {
-    /// Sends them as they come.
+    /// Sends packets immediately.
     Streaming,
-    /// Keeps them until the buffer is filled to `high` percent, then sends until `low` percent are left.
+    /// Keeps packets until the buffer is filled to `high` percent, then sends until it is down to `low` percent.
     Threshold {
-        /// Percent of the buffer.
+        /// Upper watermark in percent of the buffer.
         high: u8,
-        /// Percent of the buffer.
+        /// Lower watermark in percent of the buffer.
         low: u8,
     },
-    /// Keeps the newest packets; sends nothing unless drained.
+    /// Keeps the newest packets; sends only when drained.
     Circular,
 }
 
@@ -37,7 +38,7 @@ impl Buffering {
     /// The watermarks in common use.
     pub const THRESHOLD: Buffering = Buffering::Threshold { high: 85, low: 15 };
 
-    /// The number of the mode.
+    /// The mode's number in control packets.
     pub fn mode(self) -> u8 {
         match self {
             Buffering::Streaming => 0,
@@ -46,7 +47,7 @@ impl Buffering {
         }
     }
 
-    /// The control packets that set it.
+    /// The control packets that set this mode.
     pub fn controls(self) -> Vec<Control> {
         let mut controls = vec![Control::Mode(self.mode())];
         if let Buffering::Threshold { high, low } = self {
@@ -59,29 +60,29 @@ impl Buffering {
 /// A control packet, from the application processor to the modem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// 3: whether packets are to come in real time. If not, the modem keeps them longer, for example while the phone
+    /// 3: whether packets are wanted in real time. If not, the modem keeps them longer, for example while the phone
     /// sleeps.
     RealTime(bool),
-    /// 17: the number of the buffering mode: 0 streaming, 1 threshold, 2 circular.
+    /// 17: sets the buffering mode: 0 streaming, 1 threshold, 2 circular.
     Mode(u8),
-    /// 18: send what is in the buffer.
+    /// 18: send the content of the buffer.
     Drain,
-    /// 19: watermarks in percent of the buffer.
+    /// 19: sets the watermarks in percent of the buffer.
     Watermarks {
-        /// At this level the modem begins to send.
+        /// The modem starts to send at this level.
         high: u8,
-        /// At this level it stops.
+        /// The modem stops at this level.
         low: u8,
     },
 }
 
-/// To whom a control packet is addressed.
+/// Addressee of a control packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Addressed {
-    /// To the peripheral (version 1).
+    /// The peripheral itself (version 1).
     #[default]
     Peripheral,
-    /// To one of its diag ids (version 2).
+    /// One of the peripheral's diag ids (version 2).
     DiagId(u8),
 }
 
@@ -89,7 +90,7 @@ impl Control {
     /// Appends the packet's bytes.
     pub fn write(self, to: Addressed, out: &mut Vec<u8>) {
         let (id, rest): (u32, Vec<u8>) = match self {
-            // Sleep vote, real time, and six values that are not to be used.
+            // Sleep vote, real time, and six fields that must not be used.
             Control::RealTime(real_time) => {
                 let vote = u32::from(real_time);
                 (3, [vote, vote, 0, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect())
@@ -110,7 +111,7 @@ impl Control {
         out.extend(rest);
     }
 
-    /// Reads a packet; `None` if its kind is not known, or if bytes are missing.
+    /// Reads a control packet; `None` if its kind is unknown or bytes are missing.
     pub fn read(bytes: &[u8]) -> Option<(Control, Addressed)> {
         let (header, rest) = bytes.split_at_checked(HEADER)?;
         let word =
@@ -134,7 +135,7 @@ impl Control {
     }
 }
 
-/// Makes a buffering modem send: sets how the modem buffers, then drains it by a timer.
+/// Drain schedule: sets the modem's buffering mode, then drains the buffer periodically.
 ///
 /// Source: BISCAY §3.2.3
 #[derive(Clone, Debug)]
@@ -145,74 +146,75 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Sets `buffering` (`None` leaves it as it is) and drains each time `every` has passed (`None` never does).
+    /// Sets `buffering` (`None`: leaves the mode unchanged) and drains with period `every` (`None`: never).
     pub fn new(buffering: Option<Buffering>, every: Option<Duration>) -> Drain {
         Drain { buffering, every, next: None }
     }
 
-    /// How the modem is to buffer.
+    /// The buffering mode to set, if any.
     pub fn buffering(&self) -> Option<Buffering> {
         self.buffering
     }
 
-    /// The next drain, once its time has come.
+    /// Returns the next drain once it is due.
     pub fn poll(&mut self, now: Time) -> Option<Control> {
         let every = self.every?;
         let due = *self.next.get_or_insert(now);
         if now < due {
             return None;
         }
-        // If a poll comes late, it drains once and keeps the rhythm.
+        // A late poll drains once. The schedule continues with the same period.
         let next = due + every;
         self.next = Some(if next > now { next } else { now + every });
         Some(Control::Drain)
     }
 
-    /// Drains half a period later from now on; see [`Evenness`].
+    /// Delays the schedule by half a period; see [`Evenness`].
     pub fn dodge(&mut self) {
         if let (Some(every), Some(next)) = (self.every, &mut self.next) {
             *next += every / 2;
         }
     }
 
-    /// When to [`poll`](Drain::poll) next; `None` if never.
+    /// Time of the next [`poll`](Drain::poll); `None` if never.
     pub fn next_timer(&self) -> Option<Time> {
         self.every.map(|_| self.next.unwrap_or(Time::ZERO))
     }
 }
 
-/// Finds out whether drains fall together with packets of the same rhythm.
+/// Detects drains that coincide with the writing of periodic packets.
 ///
-/// A packet that the modem writes every ten milliseconds, just when a drain comes, is drained now by this drain and now
-/// by the next: its gaps are ten milliseconds, more or less a period of drains. If drains come half a period later, all
-/// gaps are ten milliseconds. The modem's clock is not known to the host, but both clocks tell how far packets are apart.
+/// If the modem writes a packet every ten milliseconds just when a drain arrives, the packet is sent sometimes by this
+/// drain and sometimes by the next one. Its gaps are then ten milliseconds plus or minus one drain period. If the drains
+/// are shifted by half a period, all gaps are ten milliseconds. The host does not know the offset of the modem's clock,
+/// but both clocks measure the same intervals between packets.
 #[derive(Clone, Debug)]
 pub struct Evenness {
     every: Duration,
-    /// For each sort of packet: the modem's time of the last, and its arrival.
+    /// For each kind of packet: the modem's time stamp of the last packet, and its arrival time.
     last: Vec<Option<(Time, Time)>>,
-    /// Gaps that were looked at, and those that were uneven.
+    /// Number of gaps checked, and number of uneven gaps among them.
     gaps: u32,
     uneven: u32,
 }
 
-/// Gaps over which uneven ones are counted, and how many call for a shift.
+/// Window over which uneven gaps are counted (gaps), and maximum number of uneven gaps in it without a shift.
 ///
-/// Chosen: a thread that is late makes two gaps uneven, one too long and one too short.
+/// Chosen: one delayed host thread makes two gaps uneven, one too long and one too short.
 const GAPS_WATCHED: u32 = 20;
 const MOST_UNEVEN: u32 = 2;
 
-/// The longest gap that is looked at.
+/// Maximum gap that is checked.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
 
 impl Evenness {
-    /// For drains each time `every` has passed.
+    /// For drains with period `every`.
     pub fn new(every: Duration) -> Evenness {
         Evenness { every, last: vec![], gaps: 0, uneven: 0 }
     }
 
-    /// A packet of sort `which` came: when the modem wrote it, by the modem's clock, and when it arrived. Returns whether
-    /// drains should [`dodge`](Drain::dodge).
+    /// Takes a packet of kind `which`: the time at which the modem wrote it, by the modem's clock, and the arrival time.
+    /// Returns whether drains should [`dodge`](Drain::dodge).
     pub fn hear(&mut self, which: usize, written: Time, arrived: Time) -> bool {
         if self.last.len() <= which {
             self.last.resize(which + 1, None);
@@ -223,8 +225,8 @@ impl Evenness {
         let every = self.every.as_nanos() as i64;
         let apart = |now: Time, before: Time| now.as_nanos().wrapping_sub(before.as_nanos()) as i64;
         let (written, arrived) = (apart(written, written_before), apart(arrived, arrived_before));
-        // Packets that come in every drain have no gaps, those of another rhythm cannot be even, and after a long silence
-        // there is none.
+        // Ignore three cases: gaps shorter than 1.5 drain periods (a packet in every drain), gaps that are not a multiple
+        // of the drain period (they cannot be even), and gaps after a long silence.
         if !(3 * every / 2..=LONGEST_GAP.as_nanos() as i64).contains(&written) {
             return false;
         }
@@ -239,7 +241,7 @@ impl Evenness {
             (self.gaps, self.uneven) = (0, 0);
         }
         if dodges {
-            // The shift makes one more gap uneven.
+            // The shift itself makes one more gap uneven. Do not count that gap.
             self.last.fill(None);
         }
         dodges
@@ -281,8 +283,8 @@ mod tests {
         assert_eq!(Control::read(&unknown), None, "low above high");
     }
 
-    /// A modem writes a packet every ten milliseconds, and drains come every five, late by up to 0.3 ms. Returns the
-    /// longest and the shortest gap once a second has passed, and how often drains dodged.
+    /// Simulates a modem that writes a packet every ten milliseconds, with drains every five, late by up to 0.3 ms.
+    /// Returns the maximum and the minimum gap after the first second, and the number of shifts.
     fn gaps_with(phase_us: u64) -> (u64, u64, u32) {
         let every = Duration::from_millis(5);
         let (mut drain, mut evenness) = (Drain::new(None, Some(every)), Evenness::new(every));

@@ -1,6 +1,6 @@
-//! Log packets for other programs: as JSON, as rows of a table, as GSMTAP in a capture file, and as text for people.
+//! Export of log packets: as JSON, as rows of a table, as GSMTAP in a capture file, and as human-readable text.
 //!
-//! All functions append to bytes that the caller keeps. Nothing else is allocated per value.
+//! All functions append to a buffer of the caller. Nothing else is allocated per value.
 
 pub mod capture;
 pub mod csv;
@@ -15,7 +15,7 @@ use std::io::Write;
 
 use crate::layout::{Names, Verified};
 
-/// The word for how well a layout is known.
+/// Text for a [`Verified`] value.
 pub fn verified_word(verified: Verified) -> &'static str {
     match verified {
         Verified::Checked => "checked",
@@ -40,7 +40,7 @@ pub(crate) fn mask(bits: u64, width: usize, out: &mut Vec<u8>) {
     out.extend((0..digits).rev().map(|digit| DIGITS[(bits >> (4 * digit) & 15) as usize]));
 }
 
-/// The bits that are set, each with its name if it has one.
+/// The bits that are set, each with its name if any.
 pub(crate) fn flags(bits: u64, names: Names) -> impl Iterator<Item = (u64, Option<&'static str>)> {
     (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| {
         let name = names.iter().find(|(number, _)| *number == bit);
@@ -71,7 +71,7 @@ pub(crate) fn signed(number: i64, out: &mut Vec<u8>) {
     unsigned(number.unsigned_abs(), out);
 }
 
-/// Appends a value as it is displayed.
+/// Appends a value in its `Display` form.
 pub(crate) fn shown(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     write!(out, "{value}").expect("memory takes all bytes");
 }
@@ -93,7 +93,7 @@ mod tests {
             stamp in any::<u64>(),
         ) {
             let known = log::CODES.get(code);
-            // Half of the payloads begin with a version that has a layout.
+            // Half of the payloads start with a version that has a layout.
             let versions = known.map_or(vec![], |code| {
                 code.layouts.iter().flat_map(|layout| layout.versions.iter().copied()).collect()
             });

@@ -1,48 +1,48 @@
-//! Frames: how messages follow each other on a diagnostic port.
+//! Framing of messages on a diagnostic port.
 //!
-//! HDLC: `body, CRC low, CRC high, 0x7E`, where 0x7D and 0x7E inside are sent as 0x7D and the byte XOR 0x20. Plain, after
-//! HDLC was switched off: `0x7E, version 1, length (u16), body, 0x7E`.
+//! HDLC: `body, CRC low, CRC high, 0x7E`. Bytes 0x7D and 0x7E in front of the final flag are sent as 0x7D followed by the
+//! byte XOR 0x20. Plain, after HDLC was switched off: `0x7E, version 1, length (u16), body, 0x7E`.
 
 use crc::{CRC_16_IBM_SDLC, Crc, Table};
 use memchr::{memchr, memchr2};
 
-/// Ends a frame.
+/// Flag: ends a frame.
 pub(crate) const FLAG: u8 = 0x7E;
-/// Announces a byte that is sent XOR [`FLIP`].
+/// Escape: the next byte is sent XOR [`FLIP`].
 pub(crate) const ESCAPE: u8 = 0x7D;
-/// What escaped bytes are XORed with.
+/// Escaped bytes are XORed with this value.
 pub(crate) const FLIP: u8 = 0x20;
 /// Version of the plain framing.
 const PLAIN_VERSION: u8 = 1;
-/// `0x7E, version, length` of the plain framing.
+/// Length of the plain framing's header, `0x7E, version, length`.
 const PLAIN_HEADER: usize = 4;
 
-/// The longest body.
+/// Maximum length of a body (bytes).
 ///
-/// Chosen: four times what the length of a log packet can say. Only a stream that is not a diagnostic stream has longer
-/// bodies.
+/// Chosen: four times the maximum that the length field of a log packet can express. Only a stream that is not a
+/// diagnostic stream has longer bodies.
 pub const LONGEST: usize = 1 << 18;
 
-/// Bytes of the checksum behind a body.
+/// Length of the checksum behind a body (bytes).
 const CHECKSUM: usize = 2;
 
-/// CRC-16/X-25 over the body as it was before escaping.
+/// CRC-16/X-25 over the body before escaping.
 const CRC: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_IBM_SDLC);
 
-/// How messages follow each other.
+/// Framing of messages in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// With flags, escapes and a checksum.
+    /// HDLC: flags, escapes and a checksum.
     #[default]
     Hdlc,
-    /// With a length, where both ends agreed to it.
+    /// A length in front of each body, after both endpoints agreed to this framing.
     Plain,
 }
 
-/// What a piece of the stream turned out to be.
+/// Result of deframing one piece of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed<'a> {
-    /// A message that came whole, without its checksum.
+    /// A complete message, without its checksum.
     Body(&'a [u8]),
     /// Bytes that are not a message.
     Fault(Fault),
@@ -51,48 +51,49 @@ pub enum Framed<'a> {
 /// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The checksum differs: the stream begins inside a message, was cut, or lost bytes.
+    /// The checksum differs: the stream starts inside a message, was cut, or lost bytes.
     Checksum,
     /// Too short for a body and its checksum.
     Short,
     /// Longer than [`LONGEST`]: not a diagnostic stream.
     Long,
-    /// The marks of the plain framing are not where its length says.
+    /// In plain framing, a flag or the version is missing at the position that the length implies.
     Marks,
 }
 
-/// Finds the messages in a stream of bytes that comes in pieces.
+/// Finds the messages in a stream of bytes that arrives in pieces.
 ///
 /// A message that lies within one piece and has no escapes is not copied. All others go through one buffer. Nothing is
 /// allocated per message.
 #[derive(Clone, Debug, Default)]
 pub struct Deframer {
     framing: Framing,
-    /// Bytes of the frame that has not ended, without escapes.
+    /// Bytes of the incomplete frame, without escapes.
     begun: Vec<u8>,
-    /// The last byte of the last piece announced an escaped one.
+    /// Whether the last byte of the last piece was an escape.
     is_escaped: bool,
-    /// The frame that has not ended is too long. It is dropped up to its end.
+    /// Whether the incomplete frame is too long. The rest of that frame is dropped.
     is_overlong: bool,
-    /// Bytes of the stream before the next piece.
+    /// Number of bytes of the stream before the next piece.
     read: u64,
-    /// Where in the stream the frame that has not ended begins.
+    /// Offset in the stream of the incomplete frame.
     begins: u64,
 }
 
 impl Deframer {
-    /// The begin of a stream.
+    /// A deframer at the start of a stream.
     pub fn new(framing: Framing) -> Deframer {
         Deframer { framing, ..Deframer::default() }
     }
 
-    /// How messages follow each other from the next piece on, after both ends have agreed on it.
+    /// Changes the framing from the next piece on, after both endpoints have agreed on it. Drops an incomplete frame.
     pub fn set_framing(&mut self, framing: Framing) {
         self.framing = framing;
         self.forget();
     }
 
-    /// Takes the next piece. `visit` gets every message that ends in it, and where in the stream the message began.
+    /// Takes the next piece. Calls `visit` for every message that ends in this piece, with the offset in the stream at
+    /// which the message starts.
     pub fn push(&mut self, bytes: &[u8], mut visit: impl FnMut(u64, Framed<'_>)) {
         match self.framing {
             Framing::Hdlc => self.push_hdlc(bytes, &mut visit),
@@ -101,13 +102,13 @@ impl Deframer {
         self.read += bytes.len() as u64;
     }
 
-    /// Bytes of the frame that has not ended, and where it began.
+    /// Offset in the stream and number of bytes of the incomplete frame.
     pub fn begun(&self) -> Option<(u64, usize)> {
         let bytes = self.begun.len() + usize::from(self.is_escaped);
         (bytes > 0 || self.is_overlong).then_some((self.begins, bytes))
     }
 
-    /// The stream is over: bytes of a frame that never ended, and where it began.
+    /// Ends the stream. Returns offset and number of bytes of a frame that is still incomplete.
     pub fn finish(&mut self) -> Option<(u64, usize)> {
         let begun = self.begun();
         self.forget();
@@ -150,7 +151,7 @@ impl Deframer {
         }
     }
 
-    /// Adds bytes to the frame that has not ended.
+    /// Adds bytes to the incomplete frame.
     fn unescape(&mut self, mut bytes: &[u8]) {
         if self.is_escaped
             && let Some((&first, rest)) = bytes.split_first()
@@ -198,8 +199,8 @@ impl Deframer {
     }
 }
 
-/// The plain frame at the start of `bytes`: the length of its body, or how many bytes to skip to a possible next frame.
-/// `None` until enough bytes have come.
+/// Reads the plain frame at the start of `bytes`. Returns the length of its body, or the number of bytes to skip to the
+/// next possible frame. Returns `None` while bytes are missing.
 fn plain_frame(bytes: &[u8]) -> Option<Result<usize, usize>> {
     let &first = bytes.first()?;
     let to_next_flag = || memchr(FLAG, &bytes[1..]).map_or(bytes.len(), |length| length + 1);
@@ -215,10 +216,10 @@ fn plain_frame(bytes: &[u8]) -> Option<Result<usize, usize>> {
     Some(if last == FLAG { Ok(length) } else { Err(to_next_flag()) })
 }
 
-/// Checks the checksum at the end of a frame.
+/// Verifies the checksum at the end of a frame, and passes the body or a fault to `visit`.
 fn deliver(begins: u64, frame: &[u8], visit: &mut impl FnMut(u64, Framed<'_>)) {
     if frame.is_empty() {
-        // Some senders begin a frame with a flag too.
+        // Some senders also start a frame with a flag.
         return;
     }
     let Some((body, checksum)) = frame.split_last_chunk::<2>().filter(|(body, _)| !body.is_empty()) else {
@@ -268,7 +269,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Everything found in a stream that comes in these pieces.
+    /// All bodies and faults found in a stream that arrives in these pieces.
     fn found(framing: Framing, pieces: &[&[u8]]) -> Vec<(u64, Result<Vec<u8>, Fault>)> {
         let mut deframer = Deframer::new(framing);
         let mut found = vec![];

@@ -1,5 +1,5 @@
-//! Grants: what the network allowed the phone to send or to receive. Each has its own subframe, whichever log packet
-//! reports it.
+//! Grants: uplink and downlink resources that the network assigned to the phone. Each grant has its own subframe,
+//! independent of the log packet that reports it.
 //!
 //! ```text
 //! LogPacket ──▶ Grants ──▶ GrantReport::Grant   one transmission: PRBs, MCS, transport blocks
@@ -7,20 +7,20 @@
 //! Grant… ──▶ report::Reports ──▶ RadioReport for the controllers
 //! ```
 //!
-//! A modem reports the same grant several times, from different places of its stack and with different delays: the DCI
-//! within a millisecond or two, its results when a batch of them is full. [`Source`] orders the places by how much they
-//! know. For each subframe, [`crate::bandwidth`] takes the report that knows most.
+//! A modem reports the same grant several times, from different layers of its stack and with different delays: the DCI
+//! within a millisecond or two, its results when a batch of them is full. [`Source`] orders the layers by their level of
+//! detail. For each subframe, [`crate::bandwidth`] takes the most detailed report.
 //!
-//! | module | what it knows |
+//! | module | subject |
 //! | --- | --- |
-//! | [`clock`] | a subframe's own time: frame numbers without their wrap, against the modem's clock |
-//! | [`dci`] | the bits of a DCI as the air had them |
-//! | `grant/origin.rs` | which fields of which log packets say what; the only words here that are of one vendor |
+//! | [`clock`] | a subframe's own time: unwrapped frame numbers, aligned with the modem's clock |
+//! | [`dci`] | parser for the bits of a DCI |
+//! | `grant/origin.rs` | meaning of the fields in each log packet; the only vendor-specific part of this module |
 //! | `grant/read.rs` | packets in, grants out |
 //! | `grant/size.rs` | sizes of transport blocks, by TS 36.213 and as modems count them |
-//! | `grant/merge.rs` | of several who tell of one subframe, who knows most |
-//! | [`report`] | grants as radio reports that hold only the phone's own grants |
-//! | [`prompt`] | the same from a modem that is listened to, each as soon as nothing more is to be told of it |
+//! | `grant/merge.rs` | selection of the most detailed report of each subframe |
+//! | [`report`] | grants as radio reports that contain only the phone's own grants |
+//! | [`prompt`] | the same for a running modem, each report as soon as it is complete |
 
 pub mod clock;
 pub mod dci;
@@ -43,32 +43,32 @@ pub use size::{Checksum, Oracle, Verdict};
 use crate::packet::{LogCode, Radio};
 use crate::stamp::Stamp;
 
-/// A generation of the radio.
+/// Radio access technology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rat {
-    /// The fourth.
+    /// LTE (fourth generation).
     Lte,
-    /// The fifth.
+    /// NR (fifth generation).
     Nr,
 }
 
-/// Where in the modem's stack a grant was seen; later variants know more.
+/// Layer of the modem's stack that reported a grant; later variants contain more detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// The MAC layer: bytes.
+    /// The MAC layer: reports bytes.
     Mac,
-    /// The control channel: the DCI as it was found. The first to know.
+    /// The control channel: the DCI as it was detected. The earliest report.
     ControlChannel,
     /// The demapper: PRBs, sizes, modulation.
     Demapper,
-    /// The shared channel: what was sent; or what was received, and with which checksum.
+    /// The shared channel: transmitted blocks; or received blocks with the result of their CRC.
     SharedChannel,
 }
 
 /// A transport block of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Bits of the block without its checksum; `None` if neither the packet nor a table tells.
+    /// Bits of the block without its checksum; `None` if neither the packet nor a table contains the size.
     pub bits: Option<Bits>,
     /// MCS index; computed from size and modulation if the packet has only those.
     pub mcs: Option<u8>,
@@ -78,35 +78,35 @@ pub struct Block {
     pub rv: Option<u8>,
     /// New-data indicator, if the packet has it.
     pub ndi: Option<bool>,
-    /// Whether its checksum was right, if the packet tells.
+    /// Whether the CRC passed, if the packet contains it.
     pub crc: Option<bool>,
-    /// Whether it had been sent before.
+    /// Whether this is a retransmission.
     pub again: bool,
 }
 
-/// What one user was granted in one subframe of one carrier.
+/// Resources assigned to one user in one subframe of one carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grant {
     /// The radio whose modem reported it.
     pub radio: Radio,
-    /// Which generation.
+    /// The radio access technology.
     pub rat: Rat,
-    /// Which way the data goes.
+    /// Direction of the data.
     pub direction: Direction,
-    /// The carrier, by the modem's count: 0 is the primary one.
+    /// The carrier, numbered by the modem: 0 is the primary carrier.
     pub carrier: CarrierId,
-    /// Where in the stack it was seen.
+    /// Layer of the stack that reported the grant.
     pub source: Source,
     /// The log packet that reported it.
     pub code: LogCode,
-    /// When the modem sent that packet: for a DCI of the uplink before [`Grant::time`], for others up to seconds after
-    /// it.
+    /// Time at which the modem sent that packet: before [`Grant::time`] for a DCI of the uplink, up to seconds after it
+    /// for others.
     pub stamp: Stamp,
-    /// Begin of the subframe in which the data is on the air, by the modem's clock.
+    /// Start of the subframe in which the data is transmitted, by the modem's clock.
     pub time: Stamp,
     /// That subframe, `10 · SFN + subframe`, without the wrap at 10,240.
     pub subframe: u64,
-    /// How long the slots of the carrier are; in LTE a slot is a subframe here.
+    /// Numerology, which determines the slot duration; in LTE a slot is a subframe here.
     pub numerology: Numerology,
     /// The slot within the subframe; 0 in LTE.
     pub slot: u8,
@@ -114,7 +114,7 @@ pub struct Grant {
     pub carrier_prbs: Option<u16>,
     /// PRB pairs granted; 0 if only bytes are known.
     pub prbs: u16,
-    /// Which PRB pairs, if the packet tells.
+    /// The assigned PRB pairs, if the packet contains them.
     pub prb_set: Option<PrbSet>,
     /// Spatial layers of all blocks together; antenna ports if one block is sent with transmit diversity.
     pub layers: u8,
@@ -122,48 +122,48 @@ pub struct Grant {
     pub harq: Option<u8>,
     /// Format of the DCI, if the packet has it.
     pub format: Option<DciFormat>,
-    /// Its transport blocks; none if the grant was only for control information.
+    /// Transport blocks; none if the grant was only for control information.
     pub blocks: [Option<Block>; 2],
 }
 
 impl Grant {
-    /// The slot in which the data is on the air.
+    /// The slot in which the data is transmitted.
     pub fn on_air(&self) -> Slot {
         let first = self.subframe.saturating_mul(self.numerology.slots_per_subframe());
         Slot { numerology: self.numerology, index: first.saturating_add(self.slot.into()) }
     }
 
-    /// Bits of all blocks; blocks of unknown size count as zero.
+    /// Sum of bits of all blocks; blocks of unknown size count as zero.
     pub fn bits(&self) -> Bits {
         self.blocks.iter().flatten().filter_map(|block| block.bits).sum()
     }
 
-    /// Bits of the blocks that had not been sent before: the grant's share of the bandwidth.
+    /// Sum of bits of the initial transmissions: the grant's share of the bandwidth.
     pub fn new_bits(&self) -> Bits {
         self.blocks.iter().flatten().filter(|block| !block.again).filter_map(|block| block.bits).sum()
     }
 }
 
-/// Bytes that the modem added up itself.
+/// A sum of granted bytes, added up by the modem itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The radio whose modem reported it.
     pub radio: Radio,
-    /// Which generation.
+    /// The radio access technology.
     pub rat: Rat,
-    /// Which way the data goes.
+    /// Direction of the data.
     pub direction: Direction,
     /// The log packet that reported it.
     pub code: LogCode,
-    /// When the modem reported it: the end of the span.
+    /// Time of the report: the end of the span.
     pub stamp: Stamp,
-    /// Milliseconds of the span.
+    /// Duration of the span in milliseconds.
     pub span_ms: u32,
     /// Bytes granted in the span.
     pub bytes: Bytes,
 }
 
-/// What a log packet reported about grants.
+/// A report about grants in a log packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GrantReport {
     /// One grant.

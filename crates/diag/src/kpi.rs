@@ -1,25 +1,25 @@
-//! KPIs: a few names that mean the same for every modem.
+//! KPIs: named metrics with the same meaning for every modem.
 //!
 //! ```text
-//! KPIS ──names──▶ Subscription ──codes()──▶ what the modem is asked for
+//! KPIS ──names──▶ Subscription ──codes()──▶ log codes to request from the modem
 //!                      │
 //! LogPacket ──▶ Extractor ──▶ Sample { wanted, value, stamp, subframe, carrier }
 //! ```
 //!
-//! A [`Kpi`] has a name, a unit and a sentence; nothing in it belongs to one vendor. Where it comes from, in which
-//! packets of which modem, is in a separate table of origins: [`qualcomm`]. An [`Extractor`] reads from each packet
-//! only the bits of the wanted KPIs, and allocates nothing for that.
+//! A [`Kpi`] has a name, a unit and a description that are independent of the vendor. The packets and fields of a modem
+//! that contain the KPI are in a separate table of origins: [`qualcomm`]. An [`Extractor`] reads from each packet only
+//! the bits of the selected KPIs, and allocates nothing for that.
 //!
-//! | file | what it knows |
+//! | file | subject |
 //! | --- | --- |
-//! | `kpi/list.rs` | the KPIs |
-//! | `kpi/wanted.rs` | how a user names what is wanted |
-//! | [`origin`] | the grammar of origins |
-//! | [`qualcomm`] | the origins in Qualcomm's log packets |
-//! | `kpi/plan.rs` | what to read of each version of a packet |
+//! | `kpi/list.rs` | list of KPIs |
+//! | `kpi/wanted.rs` | syntax by which a user selects KPIs |
+//! | [`origin`] | grammar of origins |
+//! | [`qualcomm`] | origins in Qualcomm's log packets |
+//! | `kpi/plan.rs` | fields to read from each version of a packet |
 //! | `kpi/extract.rs` | packets in, samples out; totals and shares |
-//! | `kpi/memory.rs` | what was sent before, and how long bytes wait |
-//! | `kpi/trouble.rs` | packets that could not be read, counted |
+//! | `kpi/memory.rs` | earlier transmissions, and queueing delay of bytes |
+//! | `kpi/trouble.rs` | counters of unreadable packets |
 
 mod extract;
 mod list;
@@ -43,27 +43,27 @@ pub use wanted::{Carriers, KpiError, Subscription, Wanted, What};
 use crate::layout::{Verified, Version};
 use crate::packet::LogCode;
 
-/// A value of a modem that a user can follow.
+/// A metric of a modem that a user can select.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kpi {
-    /// Its name: `lte.rsrp`.
+    /// Name, for example `lte.rsrp`.
     pub name: &'static str,
-    /// Unit of its values; empty if they have none.
+    /// Unit of the values; empty if they have no unit.
     pub unit: &'static str,
-    /// What it means, in one sentence.
+    /// Description in one sentence.
     pub about: &'static str,
-    /// Which part of the protocol it belongs to.
+    /// Protocol layer.
     pub layer: Layer,
-    /// What one sample is about.
+    /// Subject of one sample.
     pub scope: Scope,
-    /// How its samples follow each other.
+    /// Relation between successive samples.
     pub kind: Kind,
 }
 
-/// A part of the protocol.
+/// A protocol layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// Radio: measurements, transport blocks on the air, power.
+    /// Radio: measurements, transmission of transport blocks, power.
     Phy,
     /// Transport blocks and their headers, buffers, random access.
     Mac,
@@ -90,52 +90,52 @@ impl fmt::Display for Layer {
     }
 }
 
-/// What one sample of a KPI is about.
+/// Subject of one sample of a KPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The phone, or one SIM of it.
     Radio,
-    /// One carrier, which the sample names.
+    /// One carrier, which is given in the sample.
     Carrier,
-    /// One of several cells: a sample for each.
+    /// One of several cells, each with its own sample.
     Cell,
-    /// One of several bearers: a sample for each.
+    /// One of several bearers, each with its own sample.
     Bearer,
 }
 
-/// How samples of a KPI follow each other.
+/// Relation between successive samples of a KPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each holds until the next one.
+    /// Each value holds until the next sample.
     Level,
-    /// Each is about one event: a transport block, a message.
+    /// Each sample describes one event: a transport block, a message.
     Event,
-    /// The sum of all so far, from 0 when the extractor began: a reader that looks rarely loses nothing.
+    /// Running sum, starting from 0 with the extractor: a reader that samples rarely loses nothing.
     Total,
-    /// A share among the last [`SHARE_BLOCKS`] of a carrier, from 0 to 1.
+    /// Share among the last [`SHARE_BLOCKS`] blocks of a carrier, from 0 to 1.
     Share,
-    /// How long bytes have waited in a queue, first come first served; one sample whenever some have left.
+    /// Queueing delay of bytes in a FIFO queue; one sample each time bytes have left the queue.
     Wait,
 }
 
-/// Where a KPI can come from, and how well its layout is known.
+/// A log packet and version that contains a KPI, and how well its layout is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     /// The log packet.
     pub code: LogCode,
     /// Its version.
     pub version: Version,
-    /// How well this version's layout is known, apart from the subpackets in it.
+    /// How well this version's layout is verified, apart from the subpackets in it.
     pub verified: Verified,
 }
 
 impl Kpi {
-    /// The KPI of this name.
+    /// The KPI with this name.
     pub fn named(name: &str) -> Option<&'static Kpi> {
         KPIS.iter().find(|kpi| kpi.name == name)
     }
 
-    /// Where it can come from; the preferred source first, if a modem sends several.
+    /// The possible sources of this KPI; the preferred source first, if a modem sends several.
     pub fn sources(&self) -> Vec<Source> {
         plan::sources(self)
     }

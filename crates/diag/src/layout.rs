@@ -1,7 +1,7 @@
-//! The grammar of log packets: the position of every field in a payload, as data.
+//! Layout grammar of log packets: the position of every field in a payload, as data.
 //!
-//! A [`Code`] is one kind of log packet. It has a [`Layout`] for each version that is known. A layout is a [`Part`]:
-//! fields at fixed bits, then inner parts, which may repeat:
+//! A [`Code`] is one kind of log packet. It has a [`Layout`] for each known version. A layout is a [`Part`]: fields at
+//! fixed bit positions, then inner parts, which may repeat:
 //!
 //! ```text
 //! 0xB173, version 36     root   version, num_records
@@ -9,8 +9,8 @@
 //!                           └─ transport_blocks × num_transport_blocks_present, in room for two
 //! ```
 //!
-//! One table gives two ways to read a packet: [`read`](Code::read) gives all of it, [`Pick`] only the bits of a few
-//! fields. The tables are in [`log`](crate::log).
+//! Each table supports two ways to read a packet: [`read`](Code::read) returns all fields, [`Pick`] only the bits of a
+//! few fields. The tables are in [`log`](crate::log).
 
 mod coded;
 mod field;
@@ -35,30 +35,30 @@ pub use write::{Fill, Unwritable};
 
 use crate::packet::LogCode;
 
-/// How well a layout is known.
+/// How well a layout is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verified {
-    /// Packets of real logs have its length to the byte, and its values agree with another decoder's.
+    /// Lengths of packets in real logs match to the byte, and values agree with those of another decoder.
     Checked,
-    /// Read from public sources; no real log was available to prove it.
+    /// Taken from public sources; no real log was available for verification.
     Read,
-    /// Put together from hints.
+    /// Derived from indirect evidence.
     Guess,
 }
 
-/// Where a code's version is.
+/// Position of the version number of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionAt {
     /// In the first byte.
     Byte,
     /// In the first four bytes: minor (u16), major (u16).
     Pair,
-    /// Nowhere: there is only one layout, with version 0.
+    /// No version number: there is only one layout, with version 0.
     Nowhere,
 }
 
 impl VersionAt {
-    /// The version that a payload claims; `None` if the payload is too short.
+    /// The version number in a payload; `None` if the payload is too short.
     pub(crate) fn read(self, payload: &[u8]) -> Option<Version> {
         match self {
             VersionAt::Byte => payload.first().map(|&number| Version::Single(number)),
@@ -73,10 +73,10 @@ impl VersionAt {
     }
 }
 
-/// A version of a layout.
+/// Version of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// A number.
+    /// A single number.
     Single(u8),
     /// Major and minor.
     Pair(u16, u16),
@@ -94,106 +94,107 @@ impl fmt::Display for Version {
 /// One kind of log packet.
 #[derive(Debug)]
 pub struct Code {
-    /// Its number.
+    /// Log code.
     pub code: LogCode,
-    /// Its name.
+    /// Name of the packet.
     pub name: &'static str,
-    /// Where its version is.
+    /// Position of its version number.
     pub version: VersionAt,
-    /// Its layouts.
+    /// Layouts of its versions.
     pub layouts: &'static [Layout],
 }
 
-/// The positions of fields in some versions of a code.
+/// The positions of fields in one or more versions of a code.
 #[derive(Debug)]
 pub struct Layout {
     /// The versions with this layout.
     pub versions: &'static [Version],
-    /// How well it is known.
+    /// How well it is verified.
     pub verified: Verified,
-    /// The whole payload, from its version on.
+    /// The whole payload, including its version number.
     pub root: Part,
 }
 
 /// A piece of a payload: fields, then inner parts.
 #[derive(Debug)]
 pub struct Part {
-    /// Its name. Without a name, its fields belong to the part around it.
+    /// Name. Fields of a part without a name belong to the enclosing part.
     pub name: &'static str,
-    /// Bytes of its fields, which come before the inner parts.
+    /// Size of its fields, which precede the inner parts (bytes).
     pub size: usize,
-    /// Its fields.
+    /// Fields.
     pub fields: &'static [Field],
-    /// How often it comes.
+    /// Number of repetitions.
     pub repeat: Repeat,
-    /// Where it ends.
+    /// End of a repetition.
     pub extent: Extent,
-    /// What comes after its fields.
+    /// Content after its fields.
     pub inner: Inner,
-    /// What it is, if it is a run of bytes that can be read further.
+    /// Format of a run of bytes that can be decoded further.
     pub coded: Option<Coded>,
 }
 
-/// How often a part comes. Counts are given by names of fields in the parts around it.
+/// Number of repetitions of a part. Counts refer to fields of the enclosing parts by name.
 #[derive(Clone, Copy, Debug)]
 pub enum Repeat {
     /// One time.
     Once,
-    /// As often as the field says.
+    /// The value of this field.
     Count(&'static str),
-    /// As often as the field says, with room for this many; the bytes of the unused room are there and mean nothing.
+    /// The value of this field, in space for this number of repetitions; the bytes of the unused space are present
+    /// without meaning.
     Room(&'static str, usize),
     /// Always this many times.
     Times(usize),
-    /// To the end of the part around it.
+    /// Up to the end of the enclosing part.
     ToEnd,
-    /// One time if the field has this value, otherwise not at all.
+    /// One time if the field has this value, otherwise zero times.
     If(&'static str, u64),
-    /// One time, and again as long as this field in the part itself is 1.
+    /// One time, and again as long as this field of the part itself is 1.
     While(&'static str),
-    /// As often as the first field says. If that is 0 or 255, as the second says, if that is not 255.
+    /// The value of the first field. If that is 0 or 255, the value of the second field, unless that is 255.
     Either(&'static str, &'static str),
-    /// One time for each bit that is set in the field.
+    /// One time for each bit set in the field.
     Ones(&'static str),
 }
 
-/// Where one repetition of a part ends.
+/// End of one repetition of a part.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
     /// After the inner parts.
     Own,
-    /// This many bytes after its begin, whatever the inner parts take.
+    /// This number of bytes after its start, independent of the size of the inner parts.
     Fixed(usize),
-    /// After as many bytes as this field of the part says.
+    /// After the number of bytes in this field of the part.
     Says(&'static str),
 }
 
-/// What comes after a part's fields.
+/// Content after a part's fields.
 #[derive(Clone, Copy, Debug)]
 pub enum Inner {
-    /// These parts, one after the other.
+    /// These parts in sequence.
     Parts(&'static [Part]),
-    /// A subpacket. The values of two of the part's fields, an id and a version, say which.
+    /// A subpacket. The values of two fields of the part, an id and a version, select the subpacket.
     Choice([&'static str; 2], &'static [Kind]),
-    /// Nothing: the part is a run of bytes, and its repetitions are the bytes.
+    /// None: the part is a run of bytes, one byte per repetition.
     Bytes,
 }
 
 /// The content of a subpacket with a certain id and version.
 #[derive(Debug)]
 pub struct Kind {
-    /// Its id.
+    /// Subpacket id.
     pub id: u64,
     /// The versions with this content.
     pub versions: &'static [u64],
-    /// How well it is known.
+    /// How well it is verified.
     pub verified: Verified,
     /// Its content.
     pub parts: &'static [Part],
 }
 
 impl Part {
-    /// One stretch of `size` bytes.
+    /// A part of `size` bytes that is present once.
     pub const fn once(name: &'static str, size: usize, fields: &'static [Field]) -> Part {
         Part {
             name,
@@ -206,12 +207,12 @@ impl Part {
         }
     }
 
-    /// The whole payload: its first `size` bytes, which hold the version, and the parts that follow.
+    /// The whole payload: its first `size` bytes, which contain the version, and the parts that follow.
     pub const fn root(size: usize, fields: &'static [Field], inner: &'static [Part]) -> Part {
         Part::once("", size, fields).of(inner)
     }
 
-    /// Records of `size` bytes each, as many as the field `count` around them says.
+    /// Records of `size` bytes each; their number is the value of the field `count` of the enclosing part.
     pub const fn counted(
         name: &'static str,
         count: &'static str,
@@ -221,17 +222,17 @@ impl Part {
         Part { repeat: Repeat::Count(count), ..Part::once(name, size, fields) }
     }
 
-    /// A run of bytes, as many as the field `length` around it says.
+    /// A run of bytes; its length is the value of the field `length` of the enclosing part.
     pub const fn message(name: &'static str, length: &'static str) -> Part {
         Part { inner: Inner::Bytes, ..Part::counted(name, length, 1, &[]) }
     }
 
-    /// The remaining bytes, which have a meaning; `name` tells which.
+    /// The remaining bytes, whose meaning is known; `name` names it.
     pub const fn to_end(name: &'static str) -> Part {
         Part { repeat: Repeat::ToEnd, inner: Inner::Bytes, ..Part::once(name, 1, &[]) }
     }
 
-    /// The remaining bytes, of which no layout is known.
+    /// The remaining bytes, whose layout is unknown.
     pub const fn rest() -> Part {
         Part::to_end("")
     }
@@ -246,7 +247,7 @@ impl Part {
         Part { inner: Inner::Parts(inner), ..self }
     }
 
-    /// This run of bytes, read further.
+    /// This run of bytes, with a format for further decoding.
     pub const fn coded(self, coded: Coded) -> Part {
         Part { coded: Some(coded), ..self }
     }
@@ -256,7 +257,7 @@ impl Part {
         Part { extent, ..self }
     }
 
-    /// Bytes of one repetition, if they are always the same.
+    /// Size of one repetition, if it is constant (bytes).
     fn fixed_size(&self) -> Option<usize> {
         match (self.extent, self.inner) {
             (Extent::Fixed(bytes), _) => Some(bytes),
@@ -279,22 +280,22 @@ impl Part {
     }
 }
 
-/// A packet, read as a whole.
+/// A completely decoded packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<'a> {
-    /// Which version it is.
+    /// Version of the packet.
     pub version: Version,
-    /// How well the layout and those of the subpackets in it are known.
+    /// How well the layout and those of the subpackets in it are verified.
     pub verified: Verified,
     /// Its content.
     pub fields: Record<'a>,
-    /// Bytes at the end of the packet about which an unchecked layout says nothing.
+    /// Number of bytes at the end of the packet that an unverified layout does not cover.
     pub left: usize,
     /// Ids and versions of subpackets without a layout. Their bytes are in their records as `unread`.
     pub unknown: Vec<(u64, u64)>,
 }
 
-/// Why a packet cannot be read.
+/// Reason why a packet cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// There is no layout for this code.
@@ -321,7 +322,7 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 impl Code {
-    /// The version that a packet of this code claims.
+    /// The version number in a packet of this code.
     ///
     /// # Errors
     /// If the packet is too short.
@@ -334,11 +335,11 @@ impl Code {
         self.layouts.iter().find(|layout| layout.versions.contains(&version))
     }
 
-    /// Reads all of a packet of this code.
+    /// Reads all fields of a packet of this code.
     ///
     /// # Errors
-    /// If there is no layout of its version, or if the layout does not fit the bytes: bytes of a part are missing, a
-    /// count or length is impossible, or bytes are left where a checked layout ends.
+    /// If there is no layout for its version, or if the layout does not fit the bytes: bytes of a part are missing, a
+    /// count or length is impossible, or bytes remain after the end of a verified layout.
     pub fn read<'a>(&self, payload: &'a [u8]) -> Result<Decoded<'a>, Unreadable> {
         let version = self.version(payload)?;
         let layout = self.layout(version).ok_or(Unreadable::Version(self.code, version))?;

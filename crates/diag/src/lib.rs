@@ -1,34 +1,34 @@
-//! The modem's own log: bytes of a Qualcomm diagnostic port in, log packets out.
+//! Decoder for Qualcomm diagnostic (DIAG) logs: bytes of a phone modem's diagnostic port in, log packets out.
 //!
 //! ```text
 //! port or file ──bytes──▶ Deframer ──bodies──▶ LogPacket { radio, code, stamp, payload }
-//!                                                   │ the table of its code and version
-//!                                                   ├──all of it──▶ Decoded: nested values
-//!                                                   └──a few bits──▶ Pick: rows of cells
+//!                                                   │ layout table of its code and version
+//!                                                   ├──all fields──▶ Decoded: nested values
+//!                                                   └──some fields─▶ Pick: rows of cells
 //! ```
 //!
-//! | module | what it knows |
+//! | module | subject |
 //! | --- | --- |
-//! | [`frame`] | where a message begins and ends, and whether it came whole |
-//! | [`packet`] | log packets among the messages, and which SIM's modem sent them |
-//! | [`stamp`] | the modem's clock |
-//! | [`layout`] | the grammar of tables, and the two ways to read a packet by one |
-//! | [`log`] | the tables, one file per code |
-//! | [`kpi`] | what can be followed by name, and where it is in the packets |
-//! | [`grant`] | what the network gave the phone, one by one, each in its own subframe |
-//! | [`bandwidth`] | how much that is, determined in two ways |
+//! | [`frame`] | framing: start and end of a message, checksum |
+//! | [`packet`] | log packets among the messages, and the SIM whose modem sent them |
+//! | [`stamp`] | time stamps of the modem's clock |
+//! | [`layout`] | grammar of the layout tables, and the two ways to read a packet with a table |
+//! | [`log`] | layout tables, one file per log code |
+//! | [`kpi`] | metrics (KPIs) that can be selected by name, and their position in the packets |
+//! | [`grant`] | the phone's uplink and downlink grants, each with its subframe |
+//! | [`bandwidth`] | granted bandwidth, determined by two methods |
 //! | [`mac`] | MAC headers and control elements that some packets carry |
 //! | [`rlc`] | RLC headers that some packets carry |
 //! | [`rrc`] | types of RRC messages |
 //! | [`export`] | packets as JSON, tables, captures and text |
-//! | [`source`] | forms of log files, and reading them in pieces |
+//! | [`source`] | formats of log files, and incremental reading of them |
 //! | [`command`] | requests to a modem and its answers |
-//! | [`mask`] | which codes are on |
-//! | [`control`] | what a modem does with packets before it sends them, and how to make it send |
-//! | [`modem`] | the modem's side of a port: a modem to test against |
-//! | [`compose`] | log packets made of radio reports: what a modem would say |
-//! | [`session`] | the host's side of a port: asks for codes, gives the modem back as it was |
-//! | [`char_device`] | the blocks and ioctls of `/dev/diag`, where the stream does not come bare |
+//! | [`mask`] | log masks: the log codes that are switched on |
+//! | [`control`] | buffering of packets in the modem, and draining of that buffer |
+//! | [`modem`] | emulated modem for tests: the modem's end of the port |
+//! | [`compose`] | log packets that a modem would send, made from radio reports |
+//! | [`session`] | the host's end of the port: requests log codes, restores the modem's masks at the end |
+//! | [`char_device`] | blocks and ioctls of `/dev/diag`, which wraps the stream |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

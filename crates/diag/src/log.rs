@@ -1,8 +1,8 @@
-//! The layouts of log packets, one file per code.
+//! Layout tables of log packets, one file per code.
 //!
-//! Field names are those of the decoders from which the layouts were read. A layout is
-//! [checked](crate::layout::Verified) if packets of real logs have its length to the byte and its values agree with
-//! another decoder's. Other layouts are *unverified*.
+//! Field names are those of the decoders from which the layouts were taken. A layout is
+//! [checked](crate::layout::Verified) if lengths of packets in real logs match to the byte and values agree with those of
+//! another decoder. Other layouts are *unverified*.
 
 mod b063;
 mod b064;
@@ -62,7 +62,7 @@ mod umts;
 use crate::layout::{Code, Decoded, Unreadable, Version, VersionAt};
 use crate::packet::{LogCode, LogPacket};
 
-/// Every code that has a layout, by number.
+/// All codes with a layout, sorted by code.
 pub static CODES: &[&Code] = &[
     &cdma::X1007,
     &cdma::X107C,
@@ -143,15 +143,15 @@ pub static CODES: &[&Code] = &[
     &b97f::B97F,
 ];
 
-/// The layouts of a code, if there are any.
+/// The layouts of a code, if any.
 pub fn code(code: LogCode) -> Option<&'static Code> {
     CODES.binary_search_by_key(&code, |known| known.code).ok().map(|at| CODES[at])
 }
 
-/// The version that a packet claims; `None` if it is too short, or if packets of its code have no version.
+/// The version number in a packet; `None` if the packet is too short, or if packets of its code have no version number.
 ///
-/// Chosen: a code without layouts has its version where related codes have it: NR codes in four bytes, others in one.
-/// That is a convention, which some old codes of GSM and UMTS do not keep.
+/// Chosen: for a code without layouts, the version number is assumed at the position that related codes use: NR codes in
+/// four bytes, others in one. This is a convention, which some old codes of GSM and UMTS do not follow.
 pub fn version(packet: &LogPacket<'_>) -> Option<Version> {
     /// The first code of NR.
     const NR: LogCode = LogCode(0xB800);
@@ -162,10 +162,10 @@ pub fn version(packet: &LogPacket<'_>) -> Option<Version> {
     }
 }
 
-/// Reads all of a packet.
+/// Reads all fields of a packet.
 ///
 /// # Errors
-/// If there is no layout of its code or version, or the layout does not fit its bytes.
+/// If there is no layout for its code or version, or the layout does not fit its bytes.
 pub fn read<'a>(packet: &LogPacket<'a>) -> Result<Decoded<'a>, Unreadable> {
     code(packet.code).ok_or(Unreadable::Code(packet.code))?.read(packet.payload)
 }

@@ -1,36 +1,36 @@
-//! MAC headers of LTE and the control elements behind them, which 0xB063 and 0xB064 carry as `mac_hdr_ce`.
+//! LTE MAC headers and the control elements behind them, which 0xB063 and 0xB064 contain as `mac_hdr_ce`.
 //!
-//! All subheaders come first, then the control elements in their order; the payloads are not logged. Blocks that answer
-//! random accesses have subheaders and payloads of their own ([`visit_answers`]); paging and system information have none
+//! All subheaders come first, then the control elements in the same order; the payloads are not logged. Random access
+//! responses have their own subheaders and payloads ([`visit_answers`]); paging and system information have no MAC header
 //! ([`Kind::Transparent`]).
 //!
 //! Source: TS 36.321 §6.1.2, §6.1.4, §6.1.5
 
 use std::fmt;
 
-/// Which way a transport block goes. Logical channel ids mean different things in the two directions.
+/// Direction of a transport block. Logical channel ids have different meanings in the two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To the phone.
+    /// Downlink.
     Down,
-    /// From the phone.
+    /// Uplink.
     Up,
 }
 
-/// How a block of the downlink begins, which depends on the identity for which it is.
+/// Kind of MAC header of a downlink block, which depends on the RNTI to which the block is addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// With subheaders.
+    /// MAC subheaders.
     Subheaders,
-    /// With a message of RRC, which is the whole block: paging and system information.
+    /// No header: an RRC message fills the whole block (paging and system information).
     Transparent,
-    /// With subheaders of answers to random accesses.
+    /// Subheaders of random access responses.
     Answers,
 }
 
 impl Kind {
-    /// What a block begins with that is for the identity of this number in the log; `None` where that is not known: blocks
-    /// of a multicast channel have subheaders with meanings of their own, and the other identities have no blocks.
+    /// The kind of header of a block addressed to the RNTI with this number in the log. `None` if that is unknown: blocks
+    /// of a multicast channel have different subheaders, and the other RNTIs have no blocks.
     ///
     /// Source: TS 36.321 §6.1.2, §6.1.4, §6.1.5; §7.1 Table 7.1-2 tells which identity carries what.
     pub fn of_rnti(number: u64) -> Option<Kind> {
@@ -43,20 +43,20 @@ impl Kind {
     }
 }
 
-/// An answer to random accesses.
+/// Content of a random access response PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// How long phones without an answer may wait, as an index.
+    /// Backoff index: determines the maximum waiting time of phones that received no response.
     Backoff(u8),
-    /// To the phones that sent this preamble.
+    /// Response to the phones that sent this preamble.
     Response {
-        /// The preamble.
+        /// Preamble index.
         preamble: u8,
-        /// How much earlier the phone must send, in steps of 16 Ts.
+        /// Timing advance: the phone must transmit earlier by this number of steps of 16 Ts.
         timing_advance: u16,
-        /// The grant of its first message, 20 bits. NB-IoT uses the upper 15 of them.
+        /// Uplink grant of its first message, 20 bits. NB-IoT uses the upper 15 of them.
         grant: u32,
-        /// The identity that it gets.
+        /// The temporary C-RNTI assigned to it.
         temporary_crnti: u16,
     },
 }
@@ -64,15 +64,15 @@ pub enum Answer {
 /// One subheader, with the element that it announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subheader<'a> {
-    /// Logical channel id, or the kind of a control element. Extended ids, of a byte of their own, begin with 32.
+    /// Logical channel id, or the kind of a control element. Extended ids, which have their own byte, start at 32.
     pub lcid: u8,
-    /// Bytes of the announced element, if the header tells: the last element of a block takes the rest.
+    /// Length of the announced element in bytes, if it is in the header. The last element of a block extends to the end.
     pub length: Option<u16>,
     /// The announced element.
     pub element: Element<'a>,
 }
 
-/// What a subheader announces.
+/// The element that a subheader announces.
 ///
 /// Source: TS 36.321 §6.1.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,35 +81,35 @@ pub enum Element<'a> {
     Data,
     /// Padding.
     Padding,
-    /// How much data waits in one group of logical channels, as an index into the table of buffer sizes.
+    /// Short buffer status report: buffer size of one logical channel group, as an index into the table of buffer sizes.
     ShortBsr {
-        /// The group.
+        /// Logical channel group.
         group: u8,
         /// Index into the table of buffer sizes.
         index: u8,
-        /// Whether data waits in other groups as well.
+        /// Whether other groups have buffered data as well.
         truncated: bool,
     },
-    /// How much data waits in each group of logical channels, as indices into the table of buffer sizes.
+    /// Long buffer status report: buffer size of each logical channel group, as indices into the table of buffer sizes.
     LongBsr([u8; 4]),
-    /// Power headroom, from −23 dB on in steps of 1 dB.
+    /// Power headroom: index 0 is −23 dB, in steps of 1 dB.
     PowerHeadroom(u8),
-    /// The phone's identity.
+    /// The phone's C-RNTI.
     Crnti(u16),
-    /// The uplink's timing changes.
+    /// Timing advance command for the uplink.
     TimingAdvance {
-        /// Which group of carriers.
+        /// Timing advance group of carriers.
         tag: u8,
         /// Index of the step; 31 means no step.
         command: u8,
     },
-    /// The phone that won a random access.
+    /// Identity of the phone that won the contention of a random access.
     ContentionResolution([u8; 6]),
-    /// Which secondary cells are active, one bit each.
+    /// Activation of secondary cells, one bit each.
     Activation(u8),
-    /// The phone may sleep.
+    /// DRX command: the phone may stop monitoring the control channel.
     DrxCommand,
-    /// The phone may sleep for long.
+    /// Long DRX command: the phone may use the long DRX cycle.
     LongDrxCommand,
     /// A control element that is not decoded further.
     Other {
@@ -120,10 +120,10 @@ pub enum Element<'a> {
     },
 }
 
-/// A header that ends too early, or that has a control element of unknown length.
+/// Error: the header ends too early, or has a control element of unknown length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The byte where the header ends, or where the subheader is.
+    /// Offset in bytes of the header's end or of the subheader.
     pub at: usize,
 }
 
@@ -135,12 +135,12 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// The most bytes that wait, by the index of a buffer status report.
+/// Maximum buffer size in bytes for each index of a buffer status report.
 ///
-/// Chosen: the last index only says more than 150,000; it counts as 150,000.
+/// Chosen: the last index means more than 150,000; it counts as 150,000.
 ///
-/// Differs: if the network set `extendedBSR-Sizes`, phones use another table, up to 3,000,000 bytes. The log does not tell
-/// which table holds; this one is applied, and what it says is too low where the other holds.
+/// Differs: if the network set `extendedBSR-Sizes`, phones use another table, up to 3,000,000 bytes. The log does not
+/// contain the choice of table. This table is always applied; its values are too low for phones with the other table.
 ///
 /// Source: TS 36.321 §6.1.3.1 Tables 6.1.3.1-1 and 6.1.3.1-2
 #[rustfmt::skip]
@@ -156,24 +156,24 @@ pub static BUFFER_SIZES: [u32; 64] = [
 /// Source: TS 36.133 §9.1.8.4 Table 9.1.8.4-1
 pub const LEAST_HEADROOM_DB: i32 = -23;
 
-/// The command that leaves the uplink's timing as it is.
+/// The timing advance command that leaves the uplink's timing unchanged.
 ///
 /// Source: TS 36.213 §4.2.3
 pub const TIMING_STAYS: u8 = 31;
 
 const PADDING: u8 = 31;
-/// The id is in the next byte, counted from [`FIRST_EXTENDED`].
+/// This id announces an extended id: the next byte plus [`FIRST_EXTENDED`].
 const EXTENDED: u8 = 16;
 const FIRST_EXTENDED: u8 = 32;
-/// Higher numbers are control elements, but for those of [`COMMON`] and the extended ones.
+/// Maximum id of a data channel. Higher ids are control elements, except for those in [`COMMON`] and the extended ids.
 const LAST_DATA: u8 = 10;
-/// The common control channel of phones of limited abilities, in the uplink.
+/// Uplink ids of the common control channel of phones with reduced capability.
 const COMMON: std::ops::RangeInclusive<u8> = 11..=13;
 
 /// Visits the subheaders of a transport block.
 ///
 /// # Errors
-/// If the header ends too early, or announces an unknown element. Then no subheader has been visited.
+/// If the header ends too early, or announces an unknown element. In that case no subheader is visited.
 pub fn visit<'a>(
     direction: Direction,
     header: &'a [u8],
@@ -193,7 +193,7 @@ pub fn visit<'a>(
     Ok(())
 }
 
-/// How many bytes of a header an announced element takes, of which `left` are there at most: the last one may take all.
+/// Bytes that an announced element occupies in the header, out of `left` remaining bytes: the last element may take all.
 fn takes_of(direction: Direction, lcid: u8, length: Option<u16>, left: usize) -> usize {
     match size(direction, lcid) {
         Size::Data => 0,
@@ -203,16 +203,16 @@ fn takes_of(direction: Direction, lcid: u8, length: Option<u16>, left: usize) ->
     }
 }
 
-/// Bytes of the response to a preamble.
+/// Length of the response to a preamble (bytes).
 const RESPONSE: usize = 6;
 
-/// Visits the answers in a block for random accesses.
+/// Visits the responses in a random access response PDU.
 ///
-/// Differs: the responses of a phone with enhanced coverage (figures 6.1.5-3a and 6.1.5-3c) have other fields. A block does
-/// not tell which form it has; all are read as figure 6.1.5-3.
+/// Differs: the responses of a phone with enhanced coverage (figures 6.1.5-3a and 6.1.5-3c) have other fields. A block
+/// does not indicate its form; all blocks are read as figure 6.1.5-3.
 ///
 /// # Errors
-/// If the block ends before the last response does. Then no answer has been visited.
+/// If the block ends before the last response does. In that case no response is visited.
 ///
 /// Source: TS 36.321 §6.1.5, §6.2.2, §6.2.3
 pub fn visit_answers(block: &[u8], mut visit: impl FnMut(Answer)) -> Result<(), Broken> {
@@ -240,7 +240,7 @@ pub fn visit_answers(block: &[u8], mut visit: impl FnMut(Answer)) -> Result<(), 
     Ok(())
 }
 
-/// Goes through the subheaders; returns where they end.
+/// Calls `each` for every subheader; returns the offset of their end.
 fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16>)) -> Result<usize, Broken> {
     let mut at = 0;
     loop {
@@ -261,7 +261,7 @@ fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16
             lcid
         };
         if lcid != PADDING && !matches!(size, Size::Fixed(..)) && more {
-            // 16 bits if the first byte says so, else 7 or 15.
+            // The length has 16 bits if the first byte's flag is set, otherwise 7 or 15.
             let high = byte(at)?;
             at += 1;
             length = Some(if long || high & 0x80 != 0 {
@@ -279,20 +279,20 @@ fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16
     }
 }
 
-/// How many bytes an id announces.
+/// Length of the element that an id announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     /// Data or padding, which are not logged.
     Data,
-    /// A control element of this name and always as many bytes.
+    /// A control element with this name and this fixed length in bytes.
     Fixed(&'static str, usize),
-    /// A control element of this name, with as many bytes as its subheader tells, or the rest if it is the last.
+    /// A control element with this name. Its length is in its subheader; the last element extends to the end.
     Told(&'static str),
     /// Not known.
     Unknown,
 }
 
-/// What an id announces.
+/// Length of the element that an id announces.
 ///
 /// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2, §6.1.3; Wireshark's packet-mac-lte.c has the same lengths. It has
 /// none for the confirmation of semi-persistent scheduling (21 in the uplink) and for the end of a point-to-multipoint
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn control_elements_come_behind_all_subheaders() {
-        // Power headroom, a long report, two bytes of channel 3, padding; then the two elements.
+        // Power headroom, long BSR, two bytes of channel 3, padding; then the two elements.
         let header = [0x3A, 0x3E, 0x23, 2, 0x1F, 33, 0b0000_0101, 0b0010_0000, 0b1100_0100];
         let subheader = |lcid, length, element| Subheader { lcid, length, element };
         let expected = [
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(read[1].element, Element::ShortBsr { group: 2, index: 5, truncated: false });
         let last = all(Direction::Up, &[0x3A, 0x19, 33, 7, 8, 9]).unwrap();
         assert_eq!(last[1].element, Element::Other { name: "extended power headroom", bytes: &[7, 8, 9] });
-        // The common channel of 11, then power headroom; an extended id with 15 bits of length.
+        // The common channel with id 11, then power headroom; an extended id with a length of 15 bits.
         assert_eq!(after(&[0x3A, 0x2B, 6, 0x1F, 19]), [(26, None), (11, Some(6)), (31, None)]);
         assert_eq!(after(&[0x30, 0x01, 0x81, 0x02, 0x1F]), [(33, Some(0x102)), (31, None)]);
         assert_eq!(after(&[0x34, 0x3A, 0x1F, 1, 2, 19]), [(20, None), (26, None), (31, None)]);
@@ -444,7 +444,7 @@ mod tests {
             grant,
             temporary_crnti,
         };
-        // A block of a real log; its identity is that of the phone's next blocks.
+        // A block of a real log; the temporary C-RNTI equals that of the phone's next blocks.
         assert_eq!(
             answers(&[0x50, 0x00, 0xB1, 0x22, 0x78, 0xF4, 0xE0]),
             Ok(vec![response(16, 11, 0x1_2278, 0xF4E0)])

@@ -1,13 +1,13 @@
-//! Which codes of one equipment a modem sends: a bit for each item.
+//! Log masks: the log codes of one equipment that a modem sends, one bit per item.
 
 use crate::packet::LogCode;
 
-/// Equipment ids that a log code can have.
+/// Number of equipment ids that a log code can have.
 pub const EQUIPMENTS: usize = 16;
-/// Items that an equipment can have: a log code has twelve bits of item.
+/// Maximum number of items of an equipment: a log code has twelve bits for the item.
 pub const MOST_ITEMS: u32 = 0x1000;
 
-/// Which log codes of one equipment are on.
+/// Log mask: the log codes of one equipment that are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
     equipment: u8,
@@ -22,7 +22,7 @@ impl Mask {
         Mask { equipment, items, bits: vec![0; bytes_of(items)] }
     }
 
-    /// A mask with those of `codes` that belong to this equipment and have an item in it.
+    /// A mask that turns on those of `codes` that belong to this equipment and have an item number below `items`.
     pub fn of(equipment: u8, items: u32, codes: impl IntoIterator<Item = LogCode>) -> Mask {
         let mut mask = Mask::off(equipment, items);
         for code in codes {
@@ -34,8 +34,8 @@ impl Mask {
         mask
     }
 
-    /// The mask in these bytes; `None` if there are too few bytes for the items, or more items than a code can name.
-    /// Bits beyond the items are cleared.
+    /// Reads a mask from bytes; `None` if there are too few bytes for the items, or more items than a log code can
+    /// number. Bits beyond the items are cleared.
     pub fn read(equipment: u8, items: u32, bytes: &[u8]) -> Option<Mask> {
         let mut bits = bytes.get(..bytes_of(items)).filter(|_| items <= MOST_ITEMS)?.to_vec();
         if let Some(last) = bits.last_mut()
@@ -46,22 +46,22 @@ impl Mask {
         Some(Mask { equipment, items, bits })
     }
 
-    /// The equipment.
+    /// The equipment id.
     pub fn equipment(&self) -> u8 {
         self.equipment
     }
 
-    /// How many items the mask has.
+    /// Number of items in the mask.
     pub fn items(&self) -> u32 {
         self.items
     }
 
-    /// Bit `n` of the mask is bit `n % 8` of byte `n / 8`.
+    /// Bytes of the mask: item `n` is bit `n % 8` of byte `n / 8`.
     pub fn bytes(&self) -> &[u8] {
         &self.bits
     }
 
-    /// Whether the mask can turn this code on.
+    /// Whether the mask has a bit for this code.
     pub fn has_room_for(&self, code: LogCode) -> bool {
         code.equipment() == self.equipment && code.item() < self.items
     }

@@ -1,12 +1,12 @@
-//! A modem to test against: the other side of the diagnostic protocol, without a radio.
+//! Emulated modem for tests: the modem's end of the diagnostic protocol, without a radio.
 //!
 //! ```text
 //! host ──bytes──▶ push ──▶ requests ──answers──┐
-//! what the modem has to say ──▶ feed ─masks─▶ buffer ─time, watermark, drain─▶ pop ──bytes──▶ host
+//! packets to log ──▶ feed ─masks─▶ buffer ─time, watermark, drain─▶ pop ──bytes──▶ host
 //! ```
 //!
-//! The modem keeps its masks when a host goes, as a real modem does; only the framing goes back to HDLC. Its memory is
-//! bounded: what does not fit is lost and counted. It answers or counts everything that a host sends.
+//! The modem keeps its masks when a host disconnects, as a real modem does; only the framing returns to HDLC. Its memory
+//! is bounded: packets that do not fit are dropped and counted. It answers or counts every request of the host.
 
 mod buffer;
 
@@ -27,23 +27,23 @@ use buffer::Buffer;
 pub struct ModemOptions {
     /// Dates of its software.
     pub release: Release,
-    /// Names of its software.
+    /// Names of its software and model.
     pub build: Build,
     /// Items of each equipment; 0 means none.
     pub items: [u32; EQUIPMENTS],
-    /// How many events it knows.
+    /// Number of events that it can report.
     pub events: u16,
-    /// How it buffers at the start.
+    /// Buffering mode at the start.
     pub buffering: Buffering,
-    /// How long it keeps a packet at most, if it keeps packets until a watermark is reached.
+    /// Maximum time for which a packet is kept, if packets are kept until a watermark is reached.
     ///
     /// Source: BISCAY §3.2.3
     pub hold: Duration,
-    /// Bytes of packets that it can keep.
+    /// Size of the packet buffer (bytes).
     pub memory: usize,
     /// Whether it offers plain framing.
     pub offers_plain: bool,
-    /// Whether it understands control packets in-band; a real one does not.
+    /// Whether it supports in-band control packets; a real modem does not.
     pub understands_control: bool,
     /// Whether each packet names its radio. Packets of radios other than the first always do.
     pub names_radio: bool,
@@ -68,7 +68,8 @@ impl Default for ModemOptions {
             events: 0xC00,
             buffering: Buffering::Streaming,
             hold: Duration::from_secs(1),
-            // Chosen: some seconds of everything that an LTE modem logs, so that time is the limit and not memory.
+            // Chosen: holds a few seconds of all packets that an LTE modem logs, so that time is the limit and not
+            // memory.
             memory: 4 << 20,
             offers_plain: true,
             understands_control: true,
@@ -77,43 +78,43 @@ impl Default for ModemOptions {
     }
 }
 
-/// What a modem has done so far.
+/// Counters of a modem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModemStats {
-    /// Requests that came.
+    /// Requests received.
     pub requests: u64,
     /// Requests that the modem refused.
     pub refused: u64,
-    /// Requests to drain.
+    /// Drain requests.
     pub drains: u64,
-    /// Pieces of bytes that were not a request.
+    /// Pieces of the stream that were not a request.
     pub faults: u64,
-    /// Packets that the modem had to log.
+    /// Packets passed to [`Modem::feed`].
     pub fed: u64,
-    /// Packets that no host had asked for.
+    /// Packets dropped because the masks do not request them.
     pub unasked: u64,
-    /// Packets that were lost for lack of memory, or because they were too long.
+    /// Packets lost because the buffer was full or the packet was too long.
     pub lost: u64,
-    /// Packets that were sent.
+    /// Packets sent.
     pub sent: u64,
-    /// Bytes that were sent, answers included.
+    /// Bytes sent, including answers.
     pub bytes: u64,
 }
 
-/// A modem.
+/// An emulated modem.
 #[derive(Clone, Debug)]
 pub struct Modem {
     options: ModemOptions,
     framing: Framing,
     deframer: Deframer,
-    /// When the framing goes back to HDLC, after bytes that are not a plain frame.
+    /// Time at which the framing returns to HDLC, after bytes that are not a plain frame.
     recovers: Option<Time>,
     masks: Masks,
-    /// Masks that were set for one radio.
+    /// Masks that were set for a single radio.
     masks_of: BTreeMap<Radio, Masks>,
     events: EventMask,
     buffer: Buffer,
-    /// Answers, each with the framing in which it was given.
+    /// Pending answers, each with its framing.
     answers: VecDeque<(Framing, Vec<u8>)>,
     asked: VecDeque<Request>,
     stats: ModemStats,
@@ -121,13 +122,13 @@ pub struct Modem {
 
 type Masks = [Mask; EQUIPMENTS];
 
-/// How long plain framing stays after bytes that are not a plain frame.
+/// Time for which plain framing stays after bytes that are not a plain frame.
 ///
 /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels
 const RECOVERS_AFTER: Duration = Duration::from_millis(200);
-/// Most answers that wait: a host that asks more without reading loses them.
+/// Maximum number of pending answers. A host that sends more requests without reading loses answers.
 const MOST_ANSWERS: usize = 256;
-/// Most requests that [`Modem::take_asked`] gives at once.
+/// Maximum number of requests that [`Modem::take_asked`] returns.
 const MOST_ASKED: usize = 256;
 /// Command code and header of a message that names its radio.
 const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
@@ -135,7 +136,7 @@ const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
 const OVERHEAD: usize = 24;
 
 impl Modem {
-    /// A modem to which no host has sent a request.
+    /// A modem that has not received any request.
     pub fn new(options: ModemOptions) -> Modem {
         let masks = std::array::from_fn(|id| Mask::off(id as u8, options.items[id]));
         let bits = vec![0; usize::from(options.events).div_ceil(8)];
@@ -157,7 +158,7 @@ impl Modem {
     /// Takes bytes from the host.
     pub fn push(&mut self, now: Time, bytes: &[u8]) {
         self.on_timer(now);
-        // A request may change how the bytes right after it are framed.
+        // A request may change the framing of the bytes right after it.
         for piece in bytes.split_inclusive(|&byte| byte == frame::FLAG) {
             let mut bodies = vec![];
             let mut faults = 0;
@@ -176,7 +177,7 @@ impl Modem {
         }
     }
 
-    /// Takes a packet that the modem has to log.
+    /// Takes a packet to log.
     pub fn feed(&mut self, now: Time, packet: LogPacket<'_>) {
         self.on_timer(now);
         self.stats.fed += 1;
@@ -194,7 +195,7 @@ impl Modem {
         self.stats.lost += self.buffer.put(now, body);
     }
 
-    /// Appends what is to be sent to the host by now.
+    /// Appends the bytes that are due to be sent to the host.
     pub fn pop(&mut self, now: Time, out: &mut Vec<u8>) {
         self.on_timer(now);
         let before = out.len();
@@ -208,7 +209,7 @@ impl Modem {
         self.stats.bytes += (out.len() - before) as u64;
     }
 
-    /// When [`pop`](Modem::pop) has more to give, if nothing else happens; `None` if never.
+    /// Time at which [`pop`](Modem::pop) has more bytes, without further input; `None` if never.
     pub fn next_timer(&self) -> Option<Time> {
         if !self.answers.is_empty() {
             return Some(Time::ZERO);
@@ -216,33 +217,33 @@ impl Modem {
         self.recovers.into_iter().chain(self.buffer.next_timer()).min()
     }
 
-    /// The host is gone. Masks and buffered packets stay; HDLC comes back.
+    /// Handles the host's disconnection. Masks and buffered packets stay; the framing returns to HDLC.
     pub fn hang_up(&mut self) {
         self.set_framing(Framing::Hdlc);
         self.answers.clear();
     }
 
-    /// The requests since the last call, without drains. Only the last few hundred are kept.
+    /// The requests since the last call, without drains; at most the last 256.
     pub fn take_asked(&mut self) -> Vec<Request> {
         self.asked.drain(..).collect()
     }
 
-    /// What the modem has done so far.
+    /// Counters so far.
     pub fn stats(&self) -> ModemStats {
         self.stats
     }
 
-    /// How the modem buffers now.
+    /// Current buffering mode.
     pub fn buffering(&self) -> Buffering {
         self.buffer.buffering
     }
 
-    /// How the modem frames now.
+    /// Current framing.
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Masks with a code on, those for all radios.
+    /// The masks for all radios that have at least one code on.
     pub fn masks(&self) -> impl Iterator<Item = &Mask> {
         self.masks.iter().filter(|mask| !mask.is_off())
     }
@@ -263,7 +264,7 @@ impl Modem {
     /// Executes a request and answers it.
     fn hear(&mut self, body: &[u8]) {
         self.stats.requests += 1;
-        // A request in the wrapper is for the radio that the wrapper names, and so is the answer.
+        // A request in a wrapper is addressed to the radio in the wrapper. The answer has the same wrapper.
         let (wrapper, radio, body) = match body.split_at_checked(packet::WRAPPER_HEADER) {
             Some((header, inner)) if header.starts_with(&WRAPPER) => {
                 let id = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
@@ -353,7 +354,7 @@ impl Modem {
         })
     }
 
-    /// Changes the masks of a radio, or of all.
+    /// Changes the masks of one radio, or of all radios.
     fn change_masks(&mut self, radio: Option<Radio>, mut change: impl FnMut(&mut Masks)) {
         match radio {
             Some(radio) => change(self.masks_of.entry(radio).or_insert_with(|| self.masks.clone())),

@@ -1,4 +1,4 @@
-//! Tells what a message is: a log packet, or something else that is counted by its command code.
+//! Parser for messages: log packets, and other messages by their command code.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use crate::stamp::Stamp;
 
 /// Command code of a log packet.
 pub(crate) const LOG: u8 = 0x10;
-/// Command code of a message that names its radio.
+/// Command code of a wrapper, a message that names its radio.
 pub(crate) const WRAPPER: u8 = 0x98;
-/// `0x98 01 00 00, radio (u32)` before the wrapped message.
+/// Length of the wrapper's header, `0x98 01 00 00, radio (u32)`.
 pub(crate) const WRAPPER_HEADER: usize = 8;
-/// `0x10, pending, length, length` before the packet itself.
+/// Length of the prefix of a log packet, `0x10, pending, length, length`.
 const LOG_PREFIX: usize = 4;
-/// `length, code, stamp` of the packet itself, as `.dlf` files have it.
+/// Length of the packet's own header, `length, code, stamp`, which is also used in `.dlf` files.
 const PACKET_HEADER: usize = 12;
 
-/// Number of a kind of log packet. The upper four bits name the equipment.
+/// Log code: identifies the kind of log packet. The upper four bits are the equipment id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogCode(pub u16);
 
 impl LogCode {
-    /// The equipment: 0xB is LTE and NR.
+    /// The equipment id: 0xB is LTE and NR.
     pub fn equipment(self) -> u8 {
         (self.0 >> 12) as u8
     }
@@ -37,15 +37,15 @@ impl fmt::Display for LogCode {
     }
 }
 
-/// Which of a phone's modems: 1 for the first SIM, 2 for the second.
+/// A phone's modem instance: 1 for the first SIM, 2 for the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Radio(pub u8);
 
 impl Radio {
-    /// The modem of the first SIM; also used if a packet names none.
+    /// The modem of the first SIM; also used if a packet names no radio.
     pub const FIRST: Radio = Radio(1);
 
-    /// The radio that a wrapper names; 0 and 0xFFFFFFFF mean the first.
+    /// The radio for the id in a wrapper; ids 0 and 0xFFFFFFFF mean the first radio.
     pub(crate) fn of_wrapper(id: u32) -> Radio {
         match id {
             0 | u32::MAX => Radio::FIRST,
@@ -57,35 +57,35 @@ impl Radio {
 /// A log packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPacket<'a> {
-    /// The radio that it comes from.
+    /// The radio that sent the packet.
     pub radio: Radio,
-    /// What it reports.
+    /// Log code: the kind of report.
     pub code: LogCode,
-    /// When, by the modem's clock.
+    /// Time of the report by the modem's clock.
     pub stamp: Stamp,
-    /// Its content. The layout depends on the code and on a version in the content.
+    /// The content. The layout depends on the code and on a version number in the content.
     pub payload: &'a [u8],
 }
 
-/// What a message is.
+/// A message, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A log packet.
     Log(LogPacket<'a>),
-    /// A log packet whose length is more than the bytes that are there.
+    /// A log packet whose length field exceeds the bytes that are present.
     Cut {
-        /// What the packet would report.
+        /// Log code of the packet.
         code: LogCode,
-        /// Bytes of the payload by its length.
+        /// Length of the payload by the length field (bytes).
         said: usize,
-        /// Bytes of the payload that are there.
+        /// Bytes of the payload that are present.
         has: usize,
     },
-    /// An answer, an event, a debug text: anything but a log packet.
+    /// A message of any other kind: an answer, an event, a debug text.
     Other {
         /// Its command code.
         command: u8,
-        /// All of it, the command code included.
+        /// The whole message, including the command code.
         body: &'a [u8],
     },
 }
@@ -108,15 +108,16 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads the packet at the start of a `.dlf` file's bytes, and how many bytes it takes; `None` if no packet is
-    /// there.
+    /// Reads the packet at the start of a `.dlf` file's bytes. Returns the packet and its length in bytes, or `None` if
+    /// there is no packet.
     pub fn read_dlf(bytes: &'a [u8]) -> Option<(Message<'a>, usize)> {
         let length = usize::from(u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]));
         (length >= PACKET_HEADER && bytes.len() >= PACKET_HEADER).then(|| read_packet(Radio::FIRST, bytes))
     }
 }
 
-/// Reads `length, code, stamp, payload` and how many bytes they take. The header must be there.
+/// Reads `length, code, stamp, payload`. Returns the message and its length in bytes. `packet` must contain the complete
+/// header.
 fn read_packet(radio: Radio, packet: &[u8]) -> (Message<'_>, usize) {
     let (header, rest) = packet.split_at(PACKET_HEADER);
     let length = usize::from(u16::from_le_bytes([header[0], header[1]]));
@@ -131,7 +132,7 @@ fn read_packet(radio: Radio, packet: &[u8]) -> (Message<'_>, usize) {
 }
 
 impl LogPacket<'_> {
-    /// Appends the message that carries this packet, as a modem sends it: wrapped if `names_radio`.
+    /// Appends the message that carries this packet, in the form in which a modem sends it: wrapped if `names_radio`.
     ///
     /// # Panics
     /// If the payload is longer than 65,523 bytes, which its length field cannot express.

@@ -1,22 +1,22 @@
-//! RLC headers of LTE in acknowledged mode, which 0xB082 and 0xB092 carry as `header`; the data is not logged.
+//! LTE RLC headers in acknowledged mode, which 0xB082 and 0xB092 contain as `header`; the data is not logged.
 //!
 //! Source: TS 36.322 §6.2.1.4 to §6.2.1.6 and §6.2.2
 
 use std::fmt;
 
-/// What a PDU is.
+/// Kind of RLC PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pdu {
-    /// Data, whole or a segment of it.
+    /// A data PDU or a segment of it.
     Data(Data),
-    /// What the sender of this PDU has received.
+    /// A status PDU: reception status of the sender of this PDU.
     Status {
-        /// The first number that is not yet received and not said to be missing.
+        /// The first sequence number that is neither received nor reported as missing.
         ack_sn: u16,
     },
-    /// A control PDU of another kind, which no release defines.
+    /// A control PDU of another type, which no release defines.
     Control {
-        /// The kind.
+        /// Control PDU type.
         cpt: u8,
     },
 }
@@ -24,45 +24,46 @@ pub enum Pdu {
 /// The header of a data PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Whether the receiver is asked for a status.
+    /// Whether the polling bit is set: the receiver must send a status PDU.
     pub polls: bool,
-    /// Framing: whether the first byte does not begin an SDU (2), and whether the last does not end one (1).
+    /// Framing info: 2 if the first byte is not the start of an SDU, plus 1 if the last byte is not the end of an SDU.
     pub framing: u8,
-    /// Whether lengths follow.
+    /// Whether length fields follow.
     pub is_extended: bool,
     /// Sequence number.
     pub sn: u16,
-    /// Which piece it is, if the PDU was cut to be sent again.
+    /// The segment, if the PDU was segmented for retransmission.
     pub segment: Option<Segment>,
 }
 
-/// A piece of a data PDU. Only what is sent again is cut.
+/// A segment of a data PDU. Only retransmissions are segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Whether it is the last one.
+    /// Whether it is the last segment.
     pub is_last: bool,
-    /// Where it begins in the data of the PDU, in bytes.
+    /// Offset of the segment in the data of the PDU (bytes).
     pub offset: u16,
 }
 
-/// What a header lists.
+/// An item in the list of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// The bytes of an SDU, or of a part of one, in a data PDU. The last one is not listed.
+    /// Length in bytes of an SDU, or of a part of an SDU, in a data PDU. The last length is not listed.
     Length(u16),
-    /// A PDU that is missing.
+    /// A missing PDU.
     Nack {
-        /// Its sequence number.
+        /// Sequence number.
         sn: u16,
-        /// The first and the last missing byte, if not all of it is missing. The highest number means the end.
+        /// The first and the last missing byte, if only a part is missing. The maximum value of the last byte means the
+        /// end.
         part: Option<(u16, u16)>,
     },
 }
 
-/// A header that ends too early, or whose sequence numbers have a length that acknowledged mode does not know.
+/// Error: the header ends too early, or its sequence numbers have a length that acknowledged mode does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The bit where the header ends.
+    /// Offset in bits of the header's end.
     pub at_bit: usize,
 }
 
@@ -74,12 +75,12 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Reads a header whose sequence numbers have this many bits, 10 or 16, and visits what it lists.
+/// Reads a header whose sequence numbers have `sn_bits` bits, 10 or 16, and visits the items of its list.
 ///
-/// Chosen: lengths have 11 bits. With 15, which the network may configure, no log was available.
+/// Chosen: length fields have 11 bits. No log was available with 15 bits, which the network may configure.
 ///
 /// # Errors
-/// If the header ends too early. What was listed before that was visited.
+/// If the header ends too early. Items before its end have been visited.
 pub fn visit(sn_bits: u64, header: &[u8], mut visit: impl FnMut(Item)) -> Result<Pdu, Broken> {
     let is_wide = match sn_bits {
         10 => false,
@@ -109,7 +110,7 @@ pub fn visit(sn_bits: u64, header: &[u8], mut visit: impl FnMut(Item)) -> Result
     let polls = bits.flag()?;
     let framing = bits.take(2)? as u8;
     let is_extended = bits.flag()?;
-    // With long numbers, two bits come here, the first of which says of a segment whether it is the last.
+    // With 16-bit sequence numbers, two bits follow here. In a segment, the first one marks the last segment.
     let early = if is_wide { bits.take(2)? } else { 0 };
     let sn = bits.take(sn_bits)?;
     let segment = match (is_segment, is_wide) {
@@ -125,7 +126,7 @@ pub fn visit(sn_bits: u64, header: &[u8], mut visit: impl FnMut(Item)) -> Result
     Ok(Pdu::Data(Data { polls, framing, is_extended, sn, segment }))
 }
 
-/// Bits from the highest of the first byte on.
+/// Bit reader, starting from the highest bit of the first byte.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -1,22 +1,22 @@
-//! Types of RRC messages, from their first bits.
+//! Types of RRC messages, determined from their first bits.
 //!
 //! Source: TS 38.331 §6.2.1
 
-/// A type of message.
+/// Type of an RRC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageType {
-    /// Its number among those of its channel.
+    /// Number of the type within its channel.
     pub number: u8,
     /// Its name.
     pub name: &'static str,
 }
 
-/// The type of an NR message on a channel of this name: `DL-DCCH`. `None` if the channel has no list, if the message has
-/// a later extension, or if it is empty. Modems also log two messages bare, as LTE carries them; then the name is the
-/// message's, and its number is that of its type on the channel that it would have in NR.
+/// The type of an NR message on the channel with this name, for example `DL-DCCH`. `None` if the channel has no list, if
+/// the message has a later extension, or if it is empty. Modems also log two messages without a channel, as LTE carries
+/// them. For these, `channel` is the message name, and the number is that of the type on the message's NR channel.
 ///
-/// A message begins with a bit that is 0 unless it is of an extension, then has the number of its type. On BCCH-BCH, that
-/// bit is all.
+/// The first bit of a message is 0 unless it belongs to an extension; the number of the type follows. On BCCH-BCH, the
+/// message has only that bit.
 pub fn nr_message(channel: &str, message: &[u8]) -> Option<MessageType> {
     let first = *message.first()?;
     match channel {

@@ -1,14 +1,14 @@
-//! The host's side of a diagnostic port: asks the modem for log packets, and gives it back as it was.
+//! Host session on a diagnostic port: requests log packets from the modem, and restores the modem's masks at the end.
 //!
 //! ```text
-//! who are you → plain framing, where offered → how many items → read masks → events off, logs off → set masks
+//! identify → plain framing, if offered → number of items → read masks → events off, logs off → set masks
 //!    → Streaming ⇄ want(): set the masks that differ
-//!    → leave(): masks as they were → Closed
+//!    → leave(): restore the original masks → Closed
 //! ```
 //!
-//! One request is under way at a time. An unanswered request is sent again. If a modem refuses a request that the
-//! session does not need, the session leaves it out. Otherwise the session fails with a [`Trouble`] that says what to
-//! do. The caller passes the time in. Bytes are not the session's task: a [`Line`] frames them.
+//! At most one request is outstanding. An unanswered request is retransmitted. If the modem refuses an optional request,
+//! the session continues without it. Otherwise the session fails with a [`Trouble`] whose text describes a remedy. The
+//! caller passes the time to every call. The session handles message bodies; a [`Line`] frames them.
 
 mod line;
 mod status;
@@ -33,22 +33,22 @@ pub use status::{Identity, Missing, State, Step, Trouble};
 /// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Whether to ask for plain framing, which has fewer bytes, no escapes and no checksums. A modem goes back to HDLC
-    /// when its port closes, or when it gets something other than a plain frame.
+    /// Whether to ask for plain framing, which has fewer bytes, no escapes and no checksums. A modem returns to HDLC when
+    /// its port closes, or when it receives bytes that are not a plain frame.
     ///
     /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels (which DM ports offer it is not known)
     pub wants_plain: bool,
-    /// How long an answer may take before the request is sent again.
+    /// Time to wait for an answer before the request is sent again.
     ///
-    /// Chosen: modems answer within some ten milliseconds. A port under load takes longer.
+    /// Chosen: modems answer within tens of milliseconds. A port under load takes longer.
     pub answer_within: Duration,
-    /// After a silence of this length, the masks are read again while streaming, because a modem that restarted has
-    /// lost them. `None` never does this.
+    /// Time without any message after which the masks are read again while streaming, because a modem that restarted has
+    /// lost them. `None`: never.
     pub check_after: Option<Duration>,
-    /// What the modem had before an earlier session of the same host changed it; `None` reads it from the modem.
+    /// The masks before an earlier session of the same host changed them; `None`: read them from the modem.
     pub original: Option<Original>,
-    /// Sets buffering and drains in-band. Only a [`Modem`](crate::modem::Modem) of this crate understands this. If the
-    /// modem refuses it, the session goes on without it.
+    /// Sets the buffering mode and drains in-band. Only a [`Modem`](crate::modem::Modem) of this crate supports this. If
+    /// the modem refuses it, the session continues without it.
     pub drain: Option<Drain>,
 }
 
@@ -64,65 +64,65 @@ impl Default for SessionOptions {
     }
 }
 
-/// What a modem sent before a session changed it.
+/// The modem's masks before a session changed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Original {
-    /// Masks with a code on.
+    /// Log masks that have at least one code on.
     pub logs: Vec<Mask>,
-    /// Events, if any were on.
+    /// The event mask, if any event was on.
     pub events: Option<EventMask>,
 }
 
-/// The host's side of a port.
+/// The host's end of a diagnostic port.
 #[derive(Clone, Debug)]
 pub struct Session {
     wanted: BTreeSet<LogCode>,
     options: SessionOptions,
     state: State,
-    /// How the last answer was framed, or how the next one is expected to be framed.
+    /// Framing of the last answer, or expected framing of the next answer.
     framing: Framing,
     identity: Identity,
-    /// Steps that need not be asked (again).
+    /// Steps that are complete or skipped.
     done: BTreeSet<Step>,
-    /// Items of each equipment.
+    /// Number of items of each equipment.
     items: [u32; EQUIPMENTS],
-    /// Masks as the modem last confirmed them; `None` if unknown.
+    /// Log masks as last confirmed by the modem; `None` if unknown.
     masks: [Option<Mask>; EQUIPMENTS],
-    /// Why the modem did not take a mask.
+    /// Reason why the modem did not accept the mask of an equipment.
     refused: BTreeMap<u8, Missing>,
     original: Original,
-    /// Whether the earlier masks could be read.
+    /// Whether the original masks are known.
     is_original_known: bool,
-    /// Whether the modem may differ from how it was.
+    /// Whether the modem's masks may differ from the original ones.
     is_changed: bool,
-    /// Requests that still restore the modem.
+    /// Remaining requests that restore the modem.
     undo: VecDeque<Request>,
     under_way: Option<UnderWay>,
     transmit: VecDeque<Vec<u8>>,
     drain: Option<Drain>,
-    /// Whether nothing is left to ask.
+    /// Whether no request is left to send.
     is_settled: bool,
-    /// When the last message came.
+    /// Time at which the last message arrived.
     heard: Option<Time>,
 }
 
-/// A request without an answer yet.
+/// A request that is not answered yet.
 #[derive(Clone, Debug)]
 struct UnderWay {
     step: Step,
     request: Request,
-    /// How often it was sent.
+    /// Number of transmissions of the request.
     tries: u32,
     deadline: Time,
 }
 
-/// How often a necessary request is sent; all tries take `6 × answer_within`.
+/// Maximum number of transmissions of a necessary request; all of them take `6 × answer_within`.
 const TRIES: u32 = 6;
-/// How often a request is sent that the session does not need.
+/// Maximum number of transmissions of an optional request.
 const OPTIONAL_TRIES: u32 = 3;
 
 impl Session {
-    /// A session that wants these codes. Nothing is sent before the first [`on_timer`](Session::on_timer).
+    /// A session that requests these codes. Sends nothing before the first [`on_timer`](Session::on_timer).
     pub fn new(codes: BTreeSet<LogCode>, mut options: SessionOptions) -> Session {
         let original = options.original.take();
         let drain = options.drain.take();
@@ -137,7 +137,7 @@ impl Session {
             masks: [const { None }; EQUIPMENTS],
             refused: BTreeMap::new(),
             is_original_known: original.is_some(),
-            // Masks that an earlier session changed must be restored, whatever happens in this session.
+            // Masks that an earlier session changed must be restored, even if this session changes nothing.
             is_changed: original.is_some(),
             original: original.unwrap_or_default(),
             undo: VecDeque::new(),
@@ -149,12 +149,12 @@ impl Session {
         }
     }
 
-    /// How far the session is.
+    /// State of the session.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How bodies are framed from now on, both ways. Any call that takes the time may change it.
+    /// Current framing of bodies in both directions. Any call that takes the time may change it.
     pub fn framing(&self) -> Framing {
         let is_other = self.under_way.as_ref().is_some_and(|under_way| match under_way.step {
             // An earlier host may have left the modem in another framing.
@@ -166,12 +166,13 @@ impl Session {
         if is_other { other(self.framing) } else { self.framing }
     }
 
-    /// The modem's identity, as far as it has answered.
+    /// The modem's identity, as far as it was received.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Wanted codes that will not come, and why. Empty until the modem has told how many items it has.
+    /// Requested codes that the modem cannot send, with the reason. Empty until the modem has reported its numbers of
+    /// items.
     pub fn missing(&self) -> Vec<(LogCode, Missing)> {
         if !self.done.contains(&Step::Items) {
             return vec![];
@@ -184,17 +185,17 @@ impl Session {
         self.wanted.iter().filter_map(|&code| Some((code, why(code)?))).collect()
     }
 
-    /// What the modem sent before; `None` if unknown (yet). For the options of a later session.
+    /// The modem's original masks, for the options of a later session; `None` if they are not known (yet).
     pub fn original(&self) -> Option<&Original> {
         self.is_original_known.then_some(&self.original)
     }
 
-    /// Whether the modem accepted the in-band control of its buffer and the session drains it.
+    /// Whether the modem accepted the in-band control of its buffer and the session drains the buffer.
     pub fn is_draining(&self) -> bool {
         self.state == State::Streaming && self.drain.is_some()
     }
 
-    /// Wants these codes instead. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
+    /// Replaces the requested codes. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
     pub fn want(&mut self, codes: BTreeSet<LogCode>) {
         self.wanted = codes;
         self.refused.clear();
@@ -212,18 +213,18 @@ impl Session {
         }
     }
 
-    /// The bodies that restore the modem: what [`leave`](Session::leave) would send, for a caller that must restore it
-    /// without a session. To be framed in [`framing`](Session::framing). Empty if nothing was changed.
+    /// The bodies that restore the modem, as [`leave`](Session::leave) would send them, for a caller that must restore it
+    /// without a session. The caller must frame them in [`framing`](Session::framing). Empty if nothing was changed.
     pub fn restore(&self) -> Vec<Vec<u8>> {
         self.undoing().iter().map(Request::body).collect()
     }
 
-    /// The next body to send, if there is one; to be framed in [`framing`](Session::framing).
+    /// The next body to send, if any. The caller must frame it in [`framing`](Session::framing).
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.pop_front()
     }
 
-    /// When to call [`on_timer`](Session::on_timer) next; `None` if never.
+    /// Time of the next [`on_timer`](Session::on_timer); `None` if never.
     pub fn next_timer(&self) -> Option<Time> {
         let due = match (self.state, &self.under_way) {
             (State::Closed | State::Failed(_), _) => return None,
@@ -238,7 +239,7 @@ impl Session {
         due.into_iter().chain(drain).min()
     }
 
-    /// A message came.
+    /// Handles a message from the modem.
     pub fn on_message(&mut self, now: Time, message: &Message<'_>) {
         self.heard = Some(now);
         let Message::Other { body, .. } = message else { return };
@@ -250,7 +251,7 @@ impl Session {
                 self.take(step, request, answer);
                 self.advance(now);
             }
-            // A modem that understands drains does not answer them.
+            // A modem that supports drains does not answer them.
             None => {
                 if let Answer::Refused(..) = answer
                     && Request::Control(Control::Drain).is_answered_by(&answer)
@@ -301,7 +302,7 @@ impl Session {
         }
     }
 
-    /// Asks the next question, if no request is under way.
+    /// Sends the next request, if none is outstanding.
     fn advance(&mut self, now: Time) {
         if self.under_way.is_some() || matches!(self.state, State::Closed | State::Failed(_)) {
             return;
@@ -333,7 +334,7 @@ impl Session {
         }
     }
 
-    /// What to ask next, unless the session is leaving.
+    /// The next step and its request, while the session is not leaving.
     fn next_step(&self) -> Option<(Step, Request)> {
         let wants_plain = self.options.wants_plain && self.framing == Framing::Hdlc;
         let first = [
@@ -371,7 +372,7 @@ impl Session {
         })
     }
 
-    /// Learns from an answer.
+    /// Processes the answer to a request.
     fn take(&mut self, step: Step, request: Request, answer: Answer) {
         if self.state == State::Leaving {
             return;
@@ -384,7 +385,7 @@ impl Session {
                 self.refused.insert(equipment, Missing::Refused(*refusal));
                 return;
             }
-            // The modem answers, and that is all that the session needed to know.
+            // The modem answers. The session needs nothing else from this step.
             (Answer::Refused(..), Step::Version) => {}
             (Answer::Refused(..), _) => return self.skip(step),
             _ => {}
@@ -434,7 +435,7 @@ impl Session {
         self.is_original_known |= (0..EQUIPMENTS as u8).all(is_read);
     }
 
-    /// Goes on although this request was refused or not answered.
+    /// Continues although this request was refused or not answered.
     fn skip(&mut self, step: Step) {
         self.done.insert(step);
         match step {
@@ -445,12 +446,12 @@ impl Session {
         }
     }
 
-    /// When the masks are to be read again.
+    /// Time at which the masks are due to be read again.
     fn next_check(&self) -> Option<Time> {
         Some(self.heard? + self.options.check_after?)
     }
 
-    /// Asks again for what would have changed if the modem had restarted.
+    /// Repeats the steps whose result would differ after a restart of the modem.
     fn check(&mut self) {
         let equipments: BTreeSet<u8> = self.wanted.iter().map(|code| code.equipment()).collect();
         match self.is_original_known && !equipments.is_empty() {

@@ -1,4 +1,4 @@
-//! Forms of log files; and the content of files that come in pieces, one after the other.
+//! Formats of log files, and an incremental reader for a sequence of files.
 
 mod dlf;
 #[cfg(test)]
@@ -8,54 +8,54 @@ use crate::frame::{Deframer, ESCAPE, FLAG, FLIP, Fault, Framed, Framing, LONGEST
 use crate::packet::{LOG, Message, WRAPPER, WRAPPER_HEADER};
 use crate::stamp::Stamp;
 
-/// A file shows its form within this many bytes from its begin.
+/// Number of bytes from a file's start within which its format is detected.
 ///
-/// Chosen: room for the three longest packets behind a part of a fourth.
+/// Chosen: room for three packets of maximum length after a part of a fourth.
 const FIRST_STRETCH: usize = 1 << 18;
 
-/// A form of log file.
+/// Format of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The stream of a port as it came: `.qmdl`, `.mi2log`, and `.qmdl2` after its header. The header is skipped like
-    /// the begin of any stream that begins inside a frame.
+    /// The unmodified stream of a port: `.qmdl`, `.mi2log`, and `.qmdl2` after its header. The header is skipped like the
+    /// start of any stream that starts inside a frame.
     Hdlc,
-    /// The stream of a port on which HDLC was switched off.
+    /// The stream of a port with HDLC switched off.
     Plain,
-    /// Log packets one after the other, without frames.
+    /// Consecutive log packets without frames.
     Dlf,
 }
 
-/// Something in a log file.
+/// An item in a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A message.
     Message(Message<'a>),
     /// Bytes that are not a message.
     Fault(Fault),
-    /// This many bytes between the packets of a `.dlf` file: a packet with a wrong length, or the rest of one.
+    /// This number of bytes between the packets of a `.dlf` file: a packet with a wrong length, or the rest of a packet.
     Skipped(usize),
-    /// The file ends inside a message, of which this many bytes are there.
+    /// The file ends inside a message. This number of its bytes is present.
     Unfinished(usize),
 }
 
-/// Where something begins.
+/// Position of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// In which file, counted from 0.
+    /// Number of the file, from 0.
     pub file: usize,
-    /// At which byte of the file.
+    /// Offset in the file (bytes).
     pub offset: u64,
 }
 
 impl Format {
-    /// The form of a file with this content. Frames with good checksums make it a stream, lengths that lead to marks a
-    /// plain stream, and packets that lead from one to the next a `.dlf` file. Content that shows none of this counts
-    /// as a stream.
+    /// Detects the format from a file's content. Frames with valid checksums indicate an HDLC stream, lengths that lead
+    /// to flags a plain stream, and packets whose lengths lead from one to the next a `.dlf` file. The default is an HDLC
+    /// stream.
     pub fn of(bytes: &[u8]) -> Format {
         Format::detect(bytes, true, None).unwrap_or(Format::Hdlc)
     }
 
-    /// The form of a file that begins with `bytes`, after a file of the form `before`; `None` if more bytes are needed.
+    /// The format of a file that starts with `bytes`, after a file of format `before`; `None` if more bytes are needed.
     fn detect(bytes: &[u8], is_all: bool, before: Option<Format>) -> Option<Format> {
         if let [FLAG, rest @ ..] = bytes {
             let is_plain = is_plain(rest, is_all)?;
@@ -63,8 +63,8 @@ impl Format {
                 return Some(Format::Plain);
             }
         }
-        // Of a longer file, no more than the stretch is looked at, however much has come: the form does not depend on
-        // the pieces.
+        // Of a longer file, only the first stretch is checked, even if more bytes have arrived. The format thus does not
+        // depend on the size of the pieces.
         let (stretch, is_whole, is_enough) = match bytes.get(..FIRST_STRETCH) {
             Some(stretch) => (stretch, false, true),
             None => (bytes, true, is_all),
@@ -75,12 +75,12 @@ impl Format {
         if !is_enough {
             return None;
         }
-        // A damaged stream may have bytes that look like packets of a `.dlf` file; but no such file has frames.
+        // A damaged stream may contain bytes that look like packets of a `.dlf` file; but a `.dlf` file has no frames.
         let is_dlf = !has_remains_of_frames(stretch) && dlf::is_packets(stretch, is_whole, before.is_none());
         Some(if is_dlf { Format::Dlf } else { before.unwrap_or(Format::Hdlc) })
     }
 
-    /// Visits everything in a whole file, with its offset in the file.
+    /// Visits all items of a whole file, with their offsets in the file.
     pub fn visit(self, bytes: &[u8], mut visit: impl FnMut(u64, Item<'_>)) {
         let mut reader = Reader { form: Some(self), ..Reader::default() };
         reader.deframer = self.deframer();
@@ -93,7 +93,8 @@ impl Format {
     }
 }
 
-/// Whether there is a frame of a log packet with a good checksum, or two frames of something else. That is not chance.
+/// Whether there is a log packet's frame with a valid checksum, or two such frames of other messages. This is no
+/// coincidence.
 fn has_frames(bytes: &[u8]) -> bool {
     let (mut packets, mut others) = (0, 0);
     let mut deframer = Deframer::default();
@@ -111,13 +112,12 @@ fn has_frames(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether two frames begin as those of log packets do, with a length that comes twice, whether their checksums are good
-/// or not.
+/// Whether two frames start like those of log packets, with the same length twice, independent of their checksums.
 ///
-/// Chosen: in other bytes, one mark in sixteen millions is followed by such a begin.
+/// Chosen: in other data, one flag in sixteen million is followed by such a start.
 fn has_remains_of_frames(bytes: &[u8]) -> bool {
     const ENOUGH: usize = 2;
-    /// What comes before the packet if the radio is named; then the command, a byte, the length, and the length again.
+    /// Length of the wrapper, if any, followed by the command, a byte, the length, and the length again.
     const BEGIN: usize = WRAPPER_HEADER + 6;
     let is_packet = |frame: &[u8]| {
         let (mut begin, mut is_escaped) = (vec![], false);
@@ -136,7 +136,7 @@ fn has_remains_of_frames(bytes: &[u8]) -> bool {
     bytes.split(|byte| *byte == FLAG).filter(|frame| is_packet(frame)).nth(ENOUGH - 1).is_some()
 }
 
-/// Reads a version and a length after the first mark: whether they lead to another mark; `None` if more bytes are
+/// Reads a version and a length after the first flag. Returns whether they lead to another flag; `None` if more bytes are
 /// needed.
 fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
     let Some((&[version, low, high], body)) = rest.split_first_chunk() else {
@@ -151,48 +151,48 @@ fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
     }
 }
 
-/// Reads log files that come in pieces, one file after the other. Memory is bounded: the reader holds a few messages at
-/// most, and the begin of a file that has not shown its form yet.
+/// Reads a sequence of log files that arrive in pieces. Memory is bounded: the reader holds at most a few messages, and
+/// the start of a file whose format is not detected yet.
 ///
-/// If a capture was cut into files at any byte, messages begin in one file and end in the next. The bytes at the end of
-/// one file and at the begin of the next count as one message if their checksum fits; otherwise each file stands alone.
-/// A file that does not show its form has that of the previous file.
+/// If a capture was split into files at arbitrary bytes, messages start in one file and end in the next. The bytes at the
+/// end of one file and at the start of the next count as one message if their checksum fits; otherwise each file is read
+/// separately. A file whose format cannot be detected has the format of the previous file.
 ///
-/// In a `.dlf` file, a wrong length costs the packets up to the next three that lead from one to the next.
+/// In a `.dlf` file, a wrong length loses the packets up to the next three packets that lead from one to the next.
 ///
-/// Chosen: if the stream simply continued, the first message of every file after a broken one would be lost.
+/// Chosen: if the stream were simply continued, the first message of every file after a damaged file would be lost.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     /// Number of the file.
     file: usize,
-    /// Its form, once enough of the file was seen.
+    /// Format of the file, once it is detected.
     form: Option<Format>,
-    /// The form of the previous file.
+    /// Format of the previous file.
     before: Option<Format>,
-    /// Bytes of the file that have come but are not read yet.
+    /// Bytes of the file that have arrived but are not read yet.
     held: Vec<u8>,
-    /// Where in the file `held`, or the deframer's stream, begins.
+    /// Offset in the file of `held`, or of the deframer's stream.
     base: u64,
     deframer: Deframer,
-    /// A message that began in an earlier file.
+    /// A message that started in an earlier file.
     carried: Option<(Place, Deframer)>,
     /// Stamp of the last packet of a `.dlf` file.
     last: Option<Stamp>,
-    /// Bytes of a `.dlf` file since then that are not a packet.
+    /// Number of bytes of a `.dlf` file since then that are not a packet.
     skipped: usize,
 }
 
 impl Reader {
-    /// Takes the next piece of a file. `visit` gets everything that ends in it, and where it begins.
+    /// Takes the next piece of a file. Calls `visit` for every item that ends in it, with the item's start.
     pub fn push(&mut self, bytes: &[u8], mut visit: impl FnMut(Place, Item<'_>)) {
         self.take(bytes, false, &mut visit);
     }
 
-    /// The file is over. Bytes that are pushed next belong to the next file. Returns the form of the file.
+    /// Ends the file. Bytes pushed afterwards belong to the next file. Returns the format of the file.
     pub fn next_file(&mut self, mut visit: impl FnMut(Place, Item<'_>)) -> Format {
         self.take(&[], true, &mut visit);
         if self.form == Some(Format::Dlf) {
-            // Everything that was left has been told.
+            // All remaining bytes have been reported.
         } else if let Some((_, deframer)) = &mut self.carried {
             // No message ended in this file.
             deframer.push(&self.held, |_, _| ());
@@ -206,13 +206,13 @@ impl Reader {
         form
     }
 
-    /// There are no more files.
+    /// Ends the last file.
     pub fn finish(mut self, mut visit: impl FnMut(Place, Item<'_>)) {
         self.next_file(&mut visit);
         self.give_up(&mut visit);
     }
 
-    /// Reads as much as possible of the file's bytes so far.
+    /// Reads as many items as possible from the file's bytes so far.
     fn take(&mut self, bytes: &[u8], is_all: bool, visit: &mut impl FnMut(Place, Item<'_>)) {
         if self.form.is_some() && self.carried.is_none() && self.form != Some(Format::Dlf) {
             return self.deframe(bytes, visit);
@@ -249,8 +249,8 @@ impl Reader {
         });
     }
 
-    /// Completes the message that began in an earlier file with the bytes up to this file's first mark, if they belong
-    /// together; `false` if that mark has not come.
+    /// Joins the message that started in an earlier file with the bytes up to this file's first flag, if its checksum
+    /// then fits. Returns `false` if that flag has not arrived.
     fn join(&mut self, visit: &mut impl FnMut(Place, Item<'_>)) -> bool {
         let end = match memchr::memchr(FLAG, &self.held) {
             Some(at) => at + 1,
@@ -277,21 +277,21 @@ impl Reader {
         true
     }
 
-    /// The message that began in an earlier file does not continue.
+    /// Reports the message that started in an earlier file as unfinished.
     fn give_up(&mut self, visit: &mut impl FnMut(Place, Item<'_>)) {
         if let Some((place, deframer)) = self.carried.take() {
             visit(place, Item::Unfinished(deframer.begun().map_or(0, |(_, bytes)| bytes)));
         }
     }
 
-    /// Reads the packets of a `.dlf` file that can be told so far.
+    /// Reads the packets of a `.dlf` file that can be determined so far.
     fn packets(&mut self, is_all: bool, visit: &mut impl FnMut(Place, Item<'_>)) {
         let mut at = 0;
         loop {
             let rest = &self.held[at..];
             let place = Place { file: self.file, offset: self.base + at as u64 };
-            // After a skipped byte nothing says that a packet begins here, but the packets that follow it: otherwise it
-            // would depend on the pieces at which bytes the last packet's time is asked.
+            // After skipped bytes, only the packets that follow can confirm the start of a packet. If the last packet's
+            // time were also checked, the result would depend on the size of the pieces.
             let last = if self.skipped > 0 { None } else { self.last };
             match dlf::step(rest, last, self.skipped == 0, is_all) {
                 dlf::Step::Skip(bytes) => {

@@ -1,21 +1,21 @@
-//! The modem's clock: ticks of 1.25 ms since 1980, and chips within a tick.
+//! Time stamps of the modem's clock: ticks of 1.25 ms since 1980, and chips within a tick.
 
 use std::fmt;
 
-/// Units within a tick of 1.25 ms: 1/32 of a chip at 1.2288 MHz.
+/// Units per tick of 1.25 ms: a unit is 1/32 of a chip at 1.2288 MHz.
 ///
-/// Differs: decoders in common use count 65,536 units to a tick. Their times are early by up to 0.31 ms.
+/// Differs: decoders in common use count 65,536 units per tick. Their times are early by up to 0.31 ms.
 const UNITS_PER_TICK: u64 = 49_152;
-/// Nanoseconds of a tick.
+/// Duration of a tick in nanoseconds.
 const TICK_NANOS: u64 = 1_250_000;
-/// From 1970-01-01 to 1980-01-06, in seconds.
+/// Seconds from 1970-01-01 to 1980-01-06.
 const EPOCH_UNIX_SECONDS: u64 = 315_964_800;
-/// A modem that knows the time cannot have written fewer seconds since 1980 than this: ten years.
+/// Minimum time since 1980 of a clock that is set (seconds): ten years.
 ///
 /// Chosen: there was no LTE before 2009, and a modem without network time counts from 1980.
 const UNSET_BEFORE_SECONDS: u64 = 10 * 365 * 86_400;
 
-/// The time stamp of a log packet, as it is on the wire: 48 bits of ticks, 16 bits of units.
+/// The time stamp of a log packet in its wire format: 48 bits of ticks, 16 bits of units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub u64);
 
@@ -24,7 +24,7 @@ impl Stamp {
     pub fn nanos(self) -> u64 {
         let ticks = self.0 >> 16;
         let units = self.0 & 0xFFFF;
-        // 48 bits of ticks are eleven thousand years, which is more than 64 bits of nanoseconds hold.
+        // 48 bits of ticks are eleven thousand years, more than 64 bits of nanoseconds can hold.
         ticks.saturating_mul(TICK_NANOS).saturating_add(units * TICK_NANOS / UNITS_PER_TICK)
     }
 
@@ -37,7 +37,7 @@ impl Stamp {
     pub fn micros(self) -> u64 {
         const TICK_MICROS: u64 = TICK_NANOS / 1_000;
         let units = self.0 & 0xFFFF;
-        // The ticks' microseconds have 58 bits at most.
+        // The microseconds of the ticks have at most 58 bits.
         (self.0 >> 16) * TICK_MICROS + (units * TICK_MICROS + UNITS_PER_TICK / 2) / UNITS_PER_TICK
     }
 
@@ -47,17 +47,17 @@ impl Stamp {
         Stamp((nanos / TICK_NANOS) << 16 | units)
     }
 
-    /// Whether the modem had learned the time from a network. If not, it counts from 1980.
+    /// Whether the modem has received the time from a network. If not, its clock counts from 1980.
     pub fn is_set(self) -> bool {
         self.nanos() >= UNSET_BEFORE_SECONDS * 1_000_000_000
     }
 
-    /// Whether its units are fewer than a tick has. Those of every modem are.
+    /// Whether the units are fewer than [`UNITS_PER_TICK`]. This holds for the time stamps of every modem.
     pub(crate) fn is_regular(self) -> bool {
         self.0 & 0xFFFF < UNITS_PER_TICK
     }
 
-    /// Time from `earlier` to here, in seconds; `None` if the modem learned the time in between.
+    /// Time since `earlier` in seconds; `None` if the modem received the network time in between.
     pub fn since(self, earlier: Stamp) -> Option<f64> {
         let span = self.nanos() as i128 - earlier.nanos() as i128;
         (self.is_set() == earlier.is_set()).then_some(span as f64 * 1e-9)
@@ -82,10 +82,10 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// The Gregorian date of a day since 1970-01-01: eras of 400 years, years that begin in March.
+/// Converts days since 1970-01-01 to a Gregorian date. Counts eras of 400 years, and years that start in March.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_PER_ERA: u64 = 146_097;
-    /// From 0000-03-01 to 1970-01-01.
+    /// Days from 0000-03-01 to 1970-01-01.
     const SHIFT: u64 = 719_468;
     let days = days + SHIFT;
     let of_era = days % DAYS_PER_ERA;

@@ -1,4 +1,4 @@
-//! From the port's bytes to samples, no packet causes an allocation.
+//! No packet causes an allocation between the port's bytes and the samples.
 
 mod recordings_folder;
 
@@ -6,7 +6,7 @@ use airpace_diag::kpi::{Extractor, KPIS, Subscription};
 use airpace_diag::{Deframer, Framed, Framing, Message};
 use recordings_folder::{logs, recordings};
 
-/// Takes a log in the pieces in which a port gives it; returns the number of samples.
+/// Processes a log in pieces like those of a port; returns the number of samples.
 fn take(deframer: &mut Deframer, extractor: &mut Extractor, bytes: &[u8]) -> usize {
     let mut samples = 0;
     for piece in bytes.chunks(4_096) {
@@ -32,7 +32,7 @@ fn no_packet_of_any_log_makes_an_allocation() {
         let mut samples = 0;
         let first = allocation_counter::measure(|| samples = take(&mut deframer, &mut extractor, &bytes));
         assert!(samples > 0, "{path:?} has KPIs");
-        // The buffer for a frame that comes in two pieces grows to the longest.
+        // The buffer for frames split across two pieces grows to the maximum frame length.
         assert!(first.count_total < 20, "{path:?}: {} allocations at first", first.count_total);
         let again = allocation_counter::measure(|| samples = take(&mut deframer, &mut extractor, &bytes));
         assert_eq!(again.count_total, 0, "{path:?}: all room is there by now");

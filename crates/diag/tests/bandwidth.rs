@@ -1,4 +1,4 @@
-//! The two methods for bandwidth, on made-up packets and on recorded logs.
+//! Tests of the two bandwidth methods, with synthetic packets and with recorded logs.
 
 mod recordings_folder;
 
@@ -52,7 +52,7 @@ fn packet(code: u16, millis: u64, payload: &[u8]) -> LogPacket<'_> {
 #[test]
 fn blocks_add_up_over_ttis_and_one_sent_again_is_no_new_bandwidth() {
     let mut bandwidth = Bandwidth::new(10);
-    // 50 PRBs with MCS 9 are 7,992 bits. The last block is sent again eight subframes later.
+    // 50 PRBs with MCS 9 are 7,992 bits. The last block is retransmitted eight subframes later.
     bandwidth.push(&packet(0xB173, 1, &blocks(&[(0, 50, 9, 999, 0, 1)])), |_| {});
     let rest =
         [(1, 50, 9, 999, 1, 1), (2, 50, 9, 999, 2, 1), (10, 50, 29, 999, 2, 1), (12, 50, 9, 999, 4, 1)];
@@ -78,8 +78,8 @@ fn sums_are_of_the_time_before_they_are_told() {
     }
     let points = bandwidth.finish();
     let rates: Vec<Rate> = points.iter().map(|point| point.granted.unwrap()).collect();
-    // Bytes from before the first packet are in no window. Then follow half of 0.2 Mbit/s, half of 0.2 and 0.4, half of
-    // 0.4.
+    // Bytes from before the first packet are in no window. The windows then contain half of 0.2 Mbit/s, half of 0.2 and
+    // 0.4, half of 0.4.
     assert_eq!(rates, [100_000, 300_000, 200_000].map(Rate::from_bps));
     assert!(points.iter().all(|point| point.direction == Direction::Uplink && point.blocks.is_none()));
 }
@@ -137,7 +137,7 @@ fn a_packet_without_a_time_makes_no_windows() {
         assert_eq!((bandwidth.unstamped(), bandwidth.begin()), (1, Some(stamp(0))), "at {place}");
         assert_eq!(bandwidth.finish().len(), 201, "the windows of the packets with a time");
     }
-    // The modem counts from 1980 until it knows the time.
+    // The modem counts from 1980 until its clock is set.
     for first in [1, 1 << 16, 1 << 30] {
         let mut bandwidth = Bandwidth::new(1);
         bandwidth.push(&LogPacket { stamp: Stamp(first), ..packet(0xB067, 0, &summary(100)) }, |_| {});
@@ -147,7 +147,7 @@ fn a_packet_without_a_time_makes_no_windows() {
 }
 
 proptest! {
-    /// Stamps of any log: in order or not, years apart, or none.
+    /// Stamps of any log: in order or not, years apart, or zero.
     #[test]
     fn windows_are_as_many_as_packets_bear_out(stamps in prop::collection::vec(
         prop_oneof![Just(0), any::<u64>(), (0u64..1 << 32).prop_map(|at| at << 16), (0u64..60_000).prop_map(|at| stamp(at).0)],
@@ -160,7 +160,7 @@ proptest! {
             windows += bandwidth.take().len();
         }
         windows += bandwidth.finish().len();
-        // Ten seconds without packets are a silence.
+        // Ten seconds without packets are a gap.
         prop_assert!(windows <= 101 * stamps.len(), "{windows} of {} packets", stamps.len());
     }
 }
@@ -215,7 +215,7 @@ fn windows_come_while_a_log_is_listened_to_and_are_the_same() {
     assert_eq!(listened, whole);
 }
 
-/// A subframe of a carrier of 100 PRBs with one new block on `prbs` of them.
+/// A report of a subframe on a carrier with 100 PRBs, with one new block on `prbs` of them.
 fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi: bool) -> RadioReport {
     let bits = match direction {
         Direction::Downlink => lte::McsTable::Qam64.tbs(mcs, prbs, 1),
@@ -225,7 +225,7 @@ fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi
         rnti: Rnti(61),
         direction,
         format: if direction == Direction::Uplink { DciFormat::F0 } else { DciFormat::F1 },
-        // Groups of four, as format 1 grants them.
+        // Resource block groups of four, as in format 1.
         prbs: PrbSet::run(0, prbs),
         mcs: [Some(mcs), None],
         tbs: [bits.unwrap(), Bits::ZERO],
@@ -273,7 +273,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
             let ndi = indicators.entry((carrier, way, index % 8)).or_insert(false);
             *ndi = !*ndi;
             let report = report(index, carrier, way, prbs, rng.below(29) as u8, *ndi);
-            // The uplink's block is on the air four subframes later.
+            // The uplink block is transmitted four subframes later.
             let at = if way == Direction::Uplink { index + 4 } else { index };
             if let Some(bits) = truth[usize::from(way == Direction::Uplink)].get_mut(at as usize / 100) {
                 *bits += report.dcis[0].bits().0;
@@ -285,7 +285,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
 
     let mut bandwidth = Bandwidth::new(100);
     let mut points = vec![];
-    // The log begins with the run.
+    // The log starts together with the run.
     bandwidth.push(&packet(0xB000, 0, &[]), |_| {});
     for composed in &packets {
         let at = composed.at.as_millis().min(4_050);
@@ -300,8 +300,8 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
             .filter(|point| point.direction == way)
             .map(|point| point.blocks.unwrap().as_bps() / 10)
             .collect();
-        // Packets are reported two milliseconds after the begin of their subframe, which is as early as the clock can
-        // know. So the windows are later than the cell's by that much, but their contents add up to the same.
+        // Packets are reported two milliseconds after the start of their subframe, the minimum delay known to the clock.
+        // The windows are therefore later than the cell's by two milliseconds, but the sums of their contents are equal.
         let all = |bits: &[u64]| bits.iter().sum::<u64>();
         assert_eq!(all(&rates[..rates.len().min(41)]), all(&truth), "{way:?}: every bit comes back, once");
         for (window, (rate, truth)) in rates.iter().zip(&truth).take(40).enumerate() {
@@ -317,7 +317,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
     assert!(carriers[..40].iter().all(|count| *count == 2), "both carriers have their part in every window");
 }
 
-/// What a recorded log reports in a direction, added up.
+/// Sum of the bits that a recorded log reports in a direction.
 fn added_up(points: &[Point], direction: Direction, method: Method, every_ms: u64) -> Bits {
     let rates =
         points.iter().filter(|point| point.direction == direction).filter_map(|point| point.by(method));
@@ -341,8 +341,8 @@ fn the_two_ways_agree_on_recorded_logs() {
             let [blocks, granted] =
                 [Method::Blocks, Method::Granted].map(|method| added_up(&points, direction, method, 100).0);
             println!("{name} {direction:?}: {blocks} bits by blocks, {granted} by granted bytes");
-            // In these logs both were logged all the time. Failed blocks and those of the last packets make the
-            // difference.
+            // In these logs both sources were logged continuously. The difference is due to failed blocks and those of
+            // the last packets.
             let both = [
                 ("lte_att_iphone_2016_a.mi2log", Direction::Downlink),
                 ("lte_att_iphone_2016_a.mi2log", Direction::Uplink),

@@ -1,5 +1,5 @@
-//! A log of packets without frames that is cut anywhere holds its whole packets and no others. Skipped if the recordings are
-//! not there.
+//! A log without frames that is cut at any byte yields its complete packets and no others. Skipped if the recordings are
+//! not available.
 
 mod recordings_folder;
 
@@ -8,7 +8,7 @@ use airpace_diag::stamp::Stamp;
 use airpace_diag::{Format, LogCode, Message};
 use recordings_folder::{logs, recordings};
 
-/// A packet as a reader tells it.
+/// A packet as returned by a reader.
 type Packet = (LogCode, Stamp, Vec<u8>);
 
 fn packets(form: Format, bytes: &[u8]) -> Vec<Packet> {
@@ -21,7 +21,7 @@ fn packets(form: Format, bytes: &[u8]) -> Vec<Packet> {
     packets
 }
 
-/// Numbers without a pattern.
+/// Pseudorandom number generator.
 struct Noise(u64);
 
 impl Noise {
@@ -31,7 +31,7 @@ impl Noise {
     }
 }
 
-/// A log without frames with the same packets, and where they begin and the last one ends.
+/// A log without frames with the same packets, the start offset of each, and the end offset of the last.
 fn without_frames(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let (mut packets, mut ends) = (vec![], vec![0]);
     Format::Hdlc.visit(bytes, |_, item| {
@@ -59,15 +59,15 @@ fn a_log_cut_anywhere_holds_its_whole_packets_and_no_others() {
             let count = (20 + noise.below(100)).min(all.len());
             let first = noise.below(all.len() - count + 1);
             let last = first + count - 1;
-            // Half of them begin inside a packet; nearly all end inside one.
+            // Half of the cuts start inside a packet; nearly all end inside one.
             let lost = number % 2 * noise.below(ends[first + 1] - ends[first]);
             let from = ends[first] + lost;
             let to = ends[last] + noise.below(ends[last + 1] - ends[last]);
             let cut = &bytes[from..to];
             let whole = &all[first + usize::from(lost > 0)..last];
             let found = packets(Format::Dlf, cut);
-            // Payloads of one log hold old packets. One that leads to the end of its payload looks like the log's own where
-            // the begin of that payload is cut.
+            // Payloads of one log contain old packets. An old packet that extends to the end of its payload looks like
+            // the log's own if the start of that payload is cut.
             let is_old = |packet: &Packet| packet.1.is_set() && whole[0].1.since(packet.1) > Some(60.0);
             let found = match found.split_first() {
                 Some((begin, rest)) if lost > 0 && is_old(begin) => rest,
@@ -82,7 +82,7 @@ fn a_log_cut_anywhere_holds_its_whole_packets_and_no_others() {
             refused += usize::from(Format::of(cut) != Format::Dlf);
         }
     }
-    // A payload that is longer than all whole packets, or that holds more old packets, hides what the file is.
+    // The format cannot be detected if a payload is longer than all complete packets, or contains more old packets.
     assert!(refused * 1_000 <= cuts, "{refused} of {cuts} are not taken for logs");
     println!("{cuts} cuts, {refused} not taken for logs");
 }

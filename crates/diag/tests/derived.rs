@@ -1,5 +1,5 @@
-//! The layouts that were not public and that we worked out ourselves, compared with what other codes of the same
-//! recorded logs report about the same subframes. Skipped if the recordings are not there.
+//! Tests of the layouts that this project derived itself, because they are not public: compared with the reports of other
+//! codes for the same subframes in the same recorded logs. Skipped if the recordings are not available.
 
 mod recordings_folder;
 
@@ -32,7 +32,7 @@ impl Log {
         });
     }
 
-    /// Values of some fields of each record of `part`, by the subframe that one or two fields give.
+    /// Values of some fields of each record of `part`, by the subframe in one or two fields.
     fn rows<const N: usize>(
         &self,
         code: u16,
@@ -50,7 +50,7 @@ impl Log {
     }
 }
 
-/// The number of a field; of the first block or stream if the record itself has no such field.
+/// The number in a field; that of the first block or stream if the record itself has no such field.
 fn number(record: &Record<'_>, name: &str) -> u64 {
     let within = ["transport_blocks", "streams", "pusch", "pdcch_info"].iter().find_map(|part| match record
         .get(part)?
@@ -128,7 +128,7 @@ fn the_uplink_blocks_of_the_pixel_5_are_those_of_its_mac_layer_and_of_its_grants
     }
 }
 
-/// Raw DCIs that the modem accepted, by subframe. Each is a number whose highest bit is the first.
+/// Raw DCIs that the modem accepted, by subframe. The first bit of a DCI is the highest bit of the number.
 fn dcis(log: &Log) -> BTreeMap<u64, u64> {
     let mut grants = BTreeMap::new();
     log.visit(0xB130, |decoded| {
@@ -209,7 +209,7 @@ fn what_the_pixel_5_says_of_its_control_channels_fits_together() {
         let measured = subframe(report, &["start_system_frame_number", "start_system_sub_frame_number"]);
         let reported = subframe(report, &["ul_frame_number", "ul_subframe_number"]);
         assert_eq!(reported - measured, 4);
-        // The last report had not been logged as sent when the log ended.
+        // The log ended before the transmission of the last report was logged.
         let is_last = sent.iter().all(|at| *at < reported);
         assert!(is_last || sent.contains(&reported), "a report at {reported} was sent: {sent:?}");
         assert_eq!(number(report, "number_of_subbands"), 13, "20 MHz");
@@ -332,7 +332,7 @@ fn cells(log: &Log, version: u64, mut each: impl FnMut(&Record<'_>, &Record<'_>)
 #[test]
 fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
     let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
-    // What another decoder gives for each packet.
+    // Frame numbers of each packet by another decoder.
     let frames = [808, 812, 816, 820, 828, 832, 836];
     let mut seen = vec![];
     cells(&log, 48, |subpacket, cell| {
@@ -342,7 +342,7 @@ fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
         assert_eq!(number(cell, "current_subframe_number"), 4);
         seen.push(number(cell, "current_sfn"));
 
-        // A carrier of 20 MHz has 100 resource blocks: 20 dB, without a rounding.
+        // A carrier of 20 MHz has 100 resource blocks: exactly 20 dB.
         for rx in [0, 1] {
             let [rsrp, rsrq, rssi] =
                 ["rsrp", "rsrq", "rssi"].map(|name| real(cell, &format!("{name}_rx_{rx}")));
@@ -521,7 +521,7 @@ fn bearers_of_0xb0e4_and_procedures_of_0xb0e6_are_those_of_the_packets_beside_th
                     }
                 }
                 0xB0E6 => procedure = Some((at_ms, read("procedure_transaction_id"))),
-                // A message: the bearer and the protocol, the procedure, the type.
+                // A message: bearer and protocol, procedure, type.
                 _ => {
                     let Some(Value::Bytes(message)) = decoded.fields.get("msg") else {
                         panic!("{decoded:?}")

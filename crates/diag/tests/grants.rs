@@ -1,5 +1,5 @@
-//! Grants of recorded logs: each in its subframe, the same in every packet that reports it, and with the sizes of TS
-//! 36.213. Skipped if the recordings are not there.
+//! Tests of grants in recorded logs: each has the correct subframe, the same values in every packet that reports it, and
+//! a size of TS 36.213. Skipped if the recordings are not available.
 
 mod recordings_folder;
 
@@ -45,7 +45,7 @@ fn each_logs_grants(mut visit: impl FnMut(&str, &[Grant], &Grants)) {
     });
 }
 
-/// Differences between what two of the modem's layers report about one grant, in fields that both have.
+/// Differences between the reports of two layers of the modem about one grant, in fields that both reports have.
 fn differences(one: &Grant, other: &Grant) -> Vec<String> {
     let mut differences = vec![];
     let mut differ = |what: &str, one: Option<u64>, other: Option<u64>| {
@@ -59,11 +59,11 @@ fn differences(one: &Grant, other: &Grant) -> Vec<String> {
     differ("prbs", is_coded.then_some(one.prbs.into()), is_coded.then_some(other.prbs.into()));
     let first = |grant: &Grant| grant.prb_set?.runs().next().map(|(start, _)| u64::from(start));
     differ("first prb", first(one), first(other));
-    // Only the MAC layer numbers the uplink's process.
+    // Only the MAC layer numbers the HARQ processes of the uplink.
     differ("harq", one.harq.map(u64::from), other.harq.map(u64::from));
     for (one, other) in one.blocks.iter().flatten().zip(other.blocks.iter().flatten()) {
         let both = |what: fn(&Block) -> Option<u64>| (what(one), what(other));
-        // In the uplink, the DCI does not determine sizes and redundancy versions of blocks that are sent again.
+        // In the uplink, the DCI does not determine sizes and redundancy versions of retransmitted blocks.
         for (what, (one, other)) in [
             ("bits", both(|block| block.bits.map(|bits| bits.0))),
             ("ndi", both(|block| block.ndi.map(u64::from))),
@@ -112,7 +112,7 @@ fn whoever_tells_of_a_grant_tells_the_same() {
     let at_least = |key: (Direction, Source, Source), count| {
         assert!(agree.get(&key).is_some_and(|pairs| *pairs >= count), "{key:?}: {agree:?}");
     };
-    // These comparisons prove the bit order of a raw DCI, both ways.
+    // These comparisons verify the bit order of a raw DCI in both directions.
     at_least((Downlink, Source::ControlChannel, Source::SharedChannel), 26);
     at_least((Uplink, Source::ControlChannel, Source::SharedChannel), 40);
     at_least((Downlink, Source::Demapper, Source::SharedChannel), 20);
@@ -125,13 +125,13 @@ fn subframes_and_their_times_are_in_order() {
     each_logs_grants(|name, all, _| {
         let mut newest: BTreeMap<(Radio, Direction, LogCode), &Grant> = BTreeMap::new();
         for grant in all {
-            // The MAC layer reports what it kept of a connection only with the next one.
+            // The MAC layer reports the last records of a connection only with the next connection.
             if grant.source == Source::Mac {
                 continue;
             }
             if let Some(before) = newest.insert((grant.radio, grant.direction, grant.code), grant) {
                 assert!(grant.subframe >= before.subframe, "{name}: {before:?}\n{grant:?}");
-                // The clock is still learning: the first packets may have been late.
+                // The clock is still converging: the first packets may have been late.
                 let since = grant.time.since(before.time).unwrap();
                 assert!(since > -0.6, "{name}: {since}: {before:?}\n{grant:?}");
             }
@@ -162,7 +162,7 @@ fn number(record: &Record<'_>, name: &str) -> Option<u64> {
     }
 }
 
-/// Whether a block is for everyone: its RNTI is that of paging, of random access or of system information.
+/// Whether a block is for all phones: its RNTI is that of paging, of random access or of system information.
 fn is_common(record: &Record<'_>) -> bool {
     matches!(record.get("rnti_type"), Some(Value::Name("P-RNTI" | "RA-RNTI" | "SI-RNTI")))
 }
@@ -225,7 +225,7 @@ fn block_sizes_are_those_of_the_tables() {
     let count = |verdict| {
         verdicts.iter().filter(|((.., own), _)| *own == verdict).map(|(_, count)| count).sum::<usize>()
     };
-    // Blocks sent again by a reserved MCS, and subframes that carried control information alone.
+    // Blocks retransmitted with a reserved MCS, and subframes with control information only.
     assert!(
         count(Verdict::Agrees) >= 88 && count(Verdict::Reserved) >= 1 && count(Verdict::Empty) >= 3,
         "{verdicts:?}"

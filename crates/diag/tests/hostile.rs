@@ -1,4 +1,5 @@
-//! What must hold for any bytes, tested on random ones. The same functions are the fuzz targets of `fuzz/`.
+//! Properties that must hold for arbitrary bytes, tested on random ones. The same functions are the fuzz targets of
+//! `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -14,7 +15,8 @@ use airpace_diag::{Format, Framing, LogPacket, Message, frame, log};
 use proptest::prelude::*;
 use recordings_folder::{logs, recordings};
 
-/// Bytes of all kinds: any bytes; small ones, because small counts lead deeper; and bytes with many frame marks.
+/// Bytes of several kinds: arbitrary bytes; small values, because small counts reach deeper parts; and bytes with many
+/// flags.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     let marks = prop::sample::select(vec![0x7E, 0x7D, 0x5E, 0x10, 0x98, 0, 1, 12]);
     prop_oneof![
@@ -24,7 +26,7 @@ fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A stream of whole frames, some of them log packets, with junk between.
+/// A stream of complete frames, some of them log packets, with random bytes in between.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => (bytes(60), any::<bool>()).prop_map(|(body, is_plain)| {
@@ -44,12 +46,12 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// This many cases. A failure is printed, and becomes a test in the right place.
+/// A configuration with this number of cases. A failure is only printed; it should then become a test next to the code.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Choices in front of a stream.
+/// Choices, followed by a stream.
 fn chosen_stream() -> impl Strategy<Value = Vec<u8>> {
     (prop::collection::vec(any::<u8>(), 6), stream()).prop_map(|(choices, stream)| [choices, stream].concat())
 }
@@ -122,7 +124,7 @@ proptest! {
     }
 }
 
-/// The number by which the functions above name a layout's version.
+/// The number by which the functions above identify a layout's version.
 fn number_of(packet: &airpace_diag::LogPacket<'_>) -> Option<u16> {
     let version = log::code(packet.code)?.version(packet.payload).ok()?;
     let all = log::CODES.iter().flat_map(|code| {
@@ -134,7 +136,7 @@ fn number_of(packet: &airpace_diag::LogPacket<'_>) -> Option<u16> {
 #[test]
 fn real_packets_cut_and_flipped_are_read_or_refused_alike() {
     let Some(folder) = recordings() else { return };
-    // For each version, packets of a few lengths.
+    // For each version, packets with a few different lengths.
     const OF_EACH: usize = 3;
     let mut seen: BTreeMap<u16, BTreeSet<usize>> = BTreeMap::new();
     for path in logs(&folder) {

@@ -1,5 +1,5 @@
-//! KPIs of the recorded logs, compared with the whole reading of the same packets. Skipped if the recordings are not
-//! there.
+//! Tests of the KPIs of the recorded logs, compared with complete decoding of the same packets. Skipped if the recordings
+//! are not available.
 
 mod recordings_folder;
 
@@ -16,7 +16,7 @@ use airpace_diag::{Format, LogPacket, Message, Radio, log};
 use airpace_diag::{rlc, rrc};
 use recordings_folder::{logs, recordings};
 
-/// KPIs whose values are made of several packets.
+/// KPIs whose values depend on several packets.
 const REMEMBERING: &[&str] = &["lte.rlc.ul.retransmissions", "lte.ul.latency"];
 
 /// Visits the log packets of a recorded log.
@@ -69,7 +69,7 @@ fn rows<'r, 'a>(
     }
 }
 
-/// The number of a value; looked up if the value has a name.
+/// The number of a value; for a name, its number in the layout.
 fn number(layout: &'static Layout, path: &str, value: &Value<'_>) -> Option<f64> {
     Some(match *value {
         Value::Unsigned(number) | Value::Mask(number, _) | Value::Flags(number, _) => number as f64,
@@ -87,7 +87,7 @@ fn number(layout: &'static Layout, path: &str, value: &Value<'_>) -> Option<f64>
     })
 }
 
-/// The name of a value; numbers have none.
+/// The name of a value; `None` for numbers.
 fn name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     match value {
         Value::Name(name) => Some(name),
@@ -106,7 +106,7 @@ fn holds(layout: &'static Layout, when: &When, value: Option<&Value<'_>>) -> boo
     }
 }
 
-/// The values that a row gives for an origin.
+/// The values of an origin in a row.
 fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) -> Vec<f64> {
     let bytes = row.iter().find_map(|value| match value {
         Some(Value::Bytes(bytes)) => Some(*bytes),
@@ -179,7 +179,7 @@ fn values(layout: &'static Layout, origin: &Origin, row: &[Option<&Value<'_>>]) 
     value.filter(|value| origin.above.is_none_or(|unmeasured| *value > unmeasured)).into_iter().collect()
 }
 
-/// What a packet says by one origin, computed from the whole reading.
+/// Values of an origin in a packet, computed from complete decoding.
 fn expected(layout: &'static Layout, origin: &Origin, fields: &Record<'_>) -> Vec<f64> {
     let paths: Vec<&str> = origin
         .value
@@ -219,7 +219,7 @@ fn expected(layout: &'static Layout, origin: &Origin, fields: &Record<'_>) -> Ve
     found
 }
 
-/// What a fresh extractor makes of these values, if all are of one packet and one carrier.
+/// Samples of a fresh extractor for these values, if all are from one packet and one carrier.
 fn as_kind(kind: Kind, values: &[f64]) -> Vec<f64> {
     let before = |at: usize| &values[..=at];
     let all = 0..values.len();
@@ -248,7 +248,7 @@ fn every_kpi_that_a_log_has_is_what_the_whole_reading_says() {
             let origins: Vec<&Origin> = ORIGINS.iter().filter(|origin| origin.code == packet.code).collect();
             let names: BTreeSet<&str> = origins.iter().map(|origin| origin.kpi).collect();
             let decoded = log::read(packet);
-            // Whether a PDU was sent before and how long bytes waited is not in one packet.
+            // Retransmission and queueing delay cannot be determined from a single packet.
             let is_of_one = |name: &&str| !REMEMBERING.contains(name);
             for name in names.into_iter().filter(is_of_one) {
                 let mut expected_values = vec![];
@@ -269,7 +269,8 @@ fn every_kpi_that_a_log_has_is_what_the_whole_reading_says() {
                     assert!(sample.subframe.is_none_or(|subframe| subframe < 10_240), "{name}");
                     found.push(sample.value);
                 });
-                // A share is about one carrier. In a log with several, other KPIs compare the same values as events.
+                // A share refers to one carrier. For a log with several carriers, other KPIs compare the same values as
+                // events.
                 let kind = kinds[name].kind;
                 assert_eq!(found, as_kind(kind, &expected_values), "{name} of {} in {path:?}", packet.code);
                 *compared.entry(name).or_default() += found.len();
@@ -341,14 +342,14 @@ fn the_logs_have_so_many_samples_of_each_kpi() {
     insta::assert_snapshot!(format!("{heads}\n{:28}{numbers}\n{table}\n{troubles}", ""));
 }
 
-/// The range of a KPI, if its unit or its name limits it. What a modem writes for a value that it has not measured
-/// (−180 dBm, −30 dB, an SNR of −20 dB, 0 MHz) is outside.
+/// The valid range of a KPI, if its unit or its name limits it. Values that a modem writes without a measurement (−180
+/// dBm, −30 dB, an SNR of −20 dB, 0 MHz) are outside.
 ///
 /// Source: TS 36.133 §9.1.4
 ///
 /// Source: TS 36.133 §9.1.7
 ///
-/// Chosen: values that a modem measures beyond the reporting range are possible, too.
+/// Chosen: values that a modem measures beyond the reporting range are valid, too.
 fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
     let ends = |end: &str| kpi.name.ends_with(end);
     let has = |part: &str| kpi.name.split('.').any(|own| own == part);
@@ -367,7 +368,7 @@ fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
         "CCE" => (1.0, 24.0),
         "16Ts" => (-31.0, 32.0),
         "ms" => (0.0, 10_000.0),
-        // The largest block of eight layers, or an NR block of all carriers.
+        // The maximum block of eight layers, or an NR block of all carriers.
         "byte" if kpi.kind == Kind::Event => (0.0, 300_000.0),
         "byte" => (0.0, 1e12),
         _ if kpi.kind == Kind::Share || ends(".crc") || ends(".ack") || ends(".code_rate") => (0.0, 1.0),
@@ -419,7 +420,7 @@ fn every_sample_of_the_logs_is_a_value_that_its_kpi_can_have() {
     assert!(bounded > 50_000, "there were values: {bounded}");
 }
 
-/// A trouble, with the KPI's name instead of its number.
+/// Text of a trouble, with the KPI's name instead of its index.
 fn trouble_text(subscription: &Subscription, trouble: &airpace_diag::kpi::Trouble) -> String {
     match trouble.reason {
         airpace_diag::kpi::Reason::MissingKpi(wanted) => {

@@ -1,5 +1,5 @@
-//! Every packet of the recorded logs is read through its table and compared with another decoder's reading. Skipped if
-//! the recordings are not there.
+//! Tests of the layout tables: every packet of the recorded logs is decoded and compared with another decoder's output.
+//! Skipped if the recordings are not available.
 
 mod recordings_folder;
 mod rlc_headers;
@@ -66,10 +66,10 @@ const REFERENCE_TYPES: &[(u16, &str)] = &[
     (0xB821, "5G_NR_RRC_OTA_Packet"),
 ];
 
-/// Versions in the logs whose layout is not public and of which nothing could be proven; none of them may be guessed.
+/// Versions in the logs whose layout is not public and could not be verified; they must have no layout.
 const UNKNOWN: &[(u16, &str)] = &[(0xB087, "49"), (0xB0A4, "51"), (0xB132, "162")];
 
-/// Versions in the logs that we worked out ourselves; `derived.rs` compares them with other codes.
+/// Versions in the logs whose layout this project derived itself; `derived.rs` compares them with other codes.
 const DERIVED: &[(u16, &str)] = &[
     (0xB066, "48"),
     (0xB0C8, "1"),
@@ -97,7 +97,7 @@ const DERIVED: &[(u16, &str)] = &[
     (0xB1DC, "48"),
 ];
 
-/// Fields whose names here are not simply the reference's names in small letters.
+/// Fields whose names here are not the reference's names in lower case.
 const RENAMED: &[(u16, &str, &str)] = &[
     (0xB082, "rlcdl_pdus", "pdus"),
     (0xB092, "rlcul_pdus", "pdus"),
@@ -111,8 +111,8 @@ const RENAMED: &[(u16, &str, &str)] = &[
     (0xB18A, "out_of_sync_bler", "out_of_sync_bler_pct"),
 ];
 
-/// What the reference computes from other fields, knows from elsewhere than the bytes, or reads from bits that none of
-/// our tables has.
+/// Fields that the reference computes from other fields, takes from outside the packet, or reads from bits that none of
+/// the layout tables covers.
 const NOT_OURS: &[(u16, &str)] = &[
     (0x713A, "msg_type"),
     (0xB063, "area_id"),
@@ -144,8 +144,8 @@ const NOT_OURS: &[(u16, &str)] = &[
     (0xB821, "msg_type"),
 ];
 
-/// What the reference reads from the header of an RLC PDU, beside the PDU's own fields; and copies of the bearer's
-/// fields.
+/// Fields that the reference reads from the header of an RLC PDU, in addition to the PDU's own fields; and copies of the
+/// bearer's fields.
 const RLC_HEADER: &[&str] = &[
     "cpt",
     "d_c_lookahead",
@@ -162,26 +162,26 @@ const RLC_HEADER: &[&str] = &[
     "so",
 ];
 
-/// Whether the reference gets a field wrong.
+/// Whether the reference decodes a field incorrectly.
 fn is_wrong(code: u16, version: &str, name: &str, ours: &Record<'_>) -> bool {
     match (code, version, name) {
-        // The reference reads one byte of four.
+        // The reference reads one byte instead of four.
         (0xB0C0, _, "sib_mask_in_si") => true,
-        // The reference reads the channel number before it with 16 bits instead of 32.
+        // The reference reads the preceding channel number with 16 bits instead of 32.
         (0xB0C0, "26", "sysframenum_subframenum") => true,
         // The reference reads the header of another version.
         (0xB063, "49", "num_subpkt") => true,
-        // The reference leaves some values as numbers.
+        // The reference prints some values as numbers.
         (0xB16B, "5", "phich_value" | "phich_1_value") => true,
-        // The reference takes the first antenna's value for that of all.
+        // The reference uses the first antenna's value as the value of all antennas.
         (0xB193, _, "rsrq") => ours.get("subpacket_version") == Some(&Value::Unsigned(36)),
-        // The reference puts a byte before a message that comes without one.
+        // The reference prepends a byte to a message that is logged without one.
         (0xB821, _, "msg") => ours.get("pdu_number") == Some(&Value::Unsigned(10)),
         _ => false,
     }
 }
 
-/// Whether a packet says by this number that it does not know a value.
+/// Whether this number marks an unknown value in the packet.
 fn is_unset(code: u16, name: &str, number: Option<u64>) -> bool {
     match (code, name) {
         (0xB066, "sub_fn") => number == Some(15),
@@ -191,7 +191,7 @@ fn is_unset(code: u16, name: &str, number: Option<u64>) -> bool {
     }
 }
 
-/// Our name for what the reference calls `key`: small letters, and one underscore for everything between words.
+/// The name here for the reference's `key`: lower case, with one underscore between words.
 fn our_name(code: u16, key: &str) -> String {
     let mut name = String::new();
     for c in key.chars() {
@@ -206,11 +206,11 @@ fn our_name(code: u16, key: &str) -> String {
     renamed.map_or(name, |(_, _, ours)| ours).to_owned()
 }
 
-/// Differences by code, version and name: how often, and the first one.
+/// Differences by code, version and name: their number, and the first one.
 #[derive(Default)]
 struct Differences {
     compared: BTreeMap<u16, usize>,
-    /// Fields of RLC headers among them.
+    /// Number of RLC headers among them.
     rlc: BTreeMap<u16, usize>,
     found: BTreeMap<(u16, String, String), (usize, String)>,
 }
@@ -233,7 +233,7 @@ impl Differences {
         }
     }
 
-    /// Compares what we read with what the reference has.
+    /// Compares our decoding with the reference's.
     fn compare(&mut self, code: u16, version: &str, ours: &Record<'_>, theirs: &Map<String, Json>) {
         if (code == 0xB082 || code == 0xB092) && theirs.contains_key("pdu_bytes") {
             self.compare_rlc(code, version, ours, theirs);
@@ -253,7 +253,7 @@ impl Differences {
             }
             let differs = match (find(ours, &name), expected) {
                 (None, _) if name == "sysframenum_subframenum" => frame(ours) != expected.as_u64(),
-                // The reference has the numbers by which a packet says that it does not know.
+                // The reference prints the numbers that mark unknown values.
                 (Some(Value::Absent), Json::Number(number)) => !is_unset(code, &name, number.as_u64()),
                 (None, Json::Object(one)) if name == "ignored" => {
                     // The reference keeps only the last record.
@@ -265,7 +265,7 @@ impl Differences {
                     for (record, expected) in records.iter().zip(list) {
                         self.compare(code, version, record, expected.as_object().unwrap());
                     }
-                    // The reference also prints unused room, and leaves out subpackets that it does not know.
+                    // The reference also prints unused space, and leaves out subpackets that it does not support.
                     let has_room = name == "phich" || name == "pdcch_info";
                     let is_unknown = records.len() == 1 && list.is_empty() && name == "subpackets";
                     !(records.len() == list.len() || has_room && records.len() < list.len() || is_unknown)
@@ -297,15 +297,15 @@ impl Differences {
     }
 }
 
-/// Our field of this name. The reference has the first of several cells instead of the list.
+/// The field with this name in our decoding. The reference has the first of several cells instead of the list.
 fn find<'r, 'a>(ours: &'r Record<'a>, name: &str) -> Option<&'r Value<'a>> {
     let of_cell = || ours.records("cells").first()?.get(name);
-    // The reference has the only PDU instead of the lists around it.
+    // The reference has the only PDU instead of the enclosing lists.
     let of_pdu = || ours.records("subpackets").first()?.records("pdus").first()?.get(name);
     ours.get(name).or_else(of_cell).or_else(of_pdu)
 }
 
-/// Frame and subframe in one number, with the flags, as the reference has them.
+/// Frame and subframe in one number, with the flags, as in the reference.
 fn frame(ours: &Record<'_>) -> Option<u64> {
     let number = |name| match ours.get(name)? {
         Value::Unsigned(number) => Some(*number),
@@ -328,7 +328,7 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
                 // A value that is not in the reference's list.
                 || text == "(MI)Unknown"
                 || text.ends_with(&format!(" = {number}"))
-                // A count of 0 that the reference gives a name.
+                // A count of 0 for which the reference prints a name.
                 || (text == "OFF" && *number == 0)
         }
         (Value::Unsigned(number) | Value::Mask(number, _), expected) => expected.as_u64() == Some(*number),
@@ -337,7 +337,7 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
         (Value::Absent, Json::String(text)) => {
             ["", "Not present", "N/A", "(MI)Unknown"].contains(&text.as_str()) || text == "GMM Substate = 12"
         }
-        // The reference lists flags in a sentence, those that it knows.
+        // The reference lists the flags that it supports in a sentence.
         (Value::Flags(bits, names), Json::String(text)) => {
             let said: Vec<&str> = text.split(['(', ')']).filter(|word| word.starts_with("0x")).collect();
             let known = names.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
@@ -408,7 +408,7 @@ fn has_the_same_elements(code: u16, bytes: &[u8], list: &[Json]) -> bool {
     result.is_ok() && is_same && list.next().is_none()
 }
 
-/// Visits all packets of the recorded logs, with the log's name.
+/// Visits all log packets of a recorded log.
 fn visit(bytes: &[u8], mut visit: impl FnMut(LogPacket<'_>)) {
     Format::Hdlc.visit(bytes, |_, item| {
         if let Item::Message(Message::Log(packet)) = item {
@@ -443,7 +443,7 @@ fn every_packet_fits_its_layout_and_says_what_the_reference_says() {
             match log::read(&packet) {
                 Ok(decoded) => {
                     let version = decoded.version.to_string();
-                    // The answers beside the requests of 0xB195 are not our own work.
+                    // The answers in the same packets as the requests of 0xB195 have a public layout.
                     if decoded.verified == Verified::Guess {
                         derived.insert((code, version.clone()));
                     }
@@ -484,11 +484,11 @@ fn every_packet_fits_its_layout_and_says_what_the_reference_says() {
 /// A frame has ten milliseconds, and frames are counted from 0 to 1,023.
 #[test]
 fn frames_of_rrc_messages_of_one_cell_go_on_as_the_time_does() {
-    /// Milliseconds until the frame number begins anew.
+    /// Time after which the frame number wraps (ms).
     const ROUND: f64 = 10_240.0;
-    /// Farther apart, a pair says nothing: the modem's clock may have been set in between.
+    /// Maximum time between two compared packets: for a longer time, the modem's clock may have been set in between.
     const NEAR_S: f64 = 2.0;
-    /// The modem sends packets some time after their frame.
+    /// Maximum delay from a frame to the packet about it.
     const LATE_MS: f64 = 100.0;
     let Some(folder) = recordings() else { return };
     let (mut pairs, mut agree, mut flagged) = (0, 0, 0);

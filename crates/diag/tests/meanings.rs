@@ -1,5 +1,5 @@
-//! What values of the recorded logs mean: blocks of the MAC layer by whom they are for, one type for each field, and
-//! nothing where the modem does not know. Skipped if the recordings are not there.
+//! Tests of the interpretation of values in the recorded logs: MAC blocks by RNTI, one type for each field, and no value
+//! if the modem does not know it. Skipped if the recordings are not available.
 
 mod recordings_folder;
 
@@ -13,7 +13,7 @@ use airpace_diag::{Format, LogPacket, Message, Radio, log};
 use recordings_folder::{logs, recordings};
 use serde_json::Value as Json;
 
-/// Visits the packets of every recorded log that can be read, with the log's name.
+/// Visits the decodable packets of every recorded log, with the log's name.
 fn visit(mut each: impl FnMut(&str, &LogPacket<'_>, &Decoded<'_>)) {
     let Some(folder) = recordings() else { return };
     for path in logs(&folder) {
@@ -100,7 +100,7 @@ fn blocks_for_all_phones_have_no_subheaders_and_random_accesses_get_answers() {
     }
 }
 
-/// Notes the types of all values in a piece of JSON, by their path; null is of any type.
+/// Collects the types of all values in a piece of JSON, by path; null matches any type.
 fn types(path: &str, value: &Json, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
     let kind = match value {
         Json::Null => return,
@@ -112,7 +112,7 @@ fn types(path: &str, value: &Json, found: &mut BTreeMap<String, BTreeSet<&'stati
             "list"
         }
         Json::Object(fields) => {
-            // What a subpacket has depends on which it is.
+            // The fields of a subpacket depend on its kind.
             let version = fields.get("subpacket_version").or(fields.get("version"));
             let which =
                 fields.get("subpacket_id").map(|id| format!("<{id} {version:?}>")).unwrap_or_default();
@@ -135,7 +135,7 @@ fn every_field_of_a_version_has_one_type() {
     for (path, kinds) in &found {
         assert_eq!(kinds.len(), 1, "{path}");
     }
-    // A number with a unit behind it is a number.
+    // A number with a unit counts as a number.
     let numbers = [
         "0xB0A3 1: .subpackets[]<195 Some(Number(1))>.pdus[].sn_length",
         "0xB0C0 26: .rrc_version_number",
@@ -155,7 +155,7 @@ fn what_the_modem_does_not_know_is_no_value() {
     if recordings().is_none() {
         return;
     }
-    // By log packet: values that are known, and those that are not.
+    // By log packet: number of known values and of unknown values.
     let mut counts: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
     let mut count = |what, whose, record: &Record<'_>, fields: &[&str]| {
         let absent = fields.iter().filter(|field| record.get(field) == Some(&Value::Absent)).count();
@@ -195,13 +195,13 @@ fn what_the_modem_does_not_know_is_no_value() {
     assert_eq!(counts, expected.into());
 }
 
-/// The samples of an NR message tell its subframe where the modem knows it.
+/// The samples of an NR message contain its subframe if the modem knows it.
 #[test]
 fn samples_of_nr_messages_tell_their_subframe() {
     let names = ["nr.rrc.messages", "nr.rrc.sfn", "nr.rrc.slot"];
     let subscription = Subscription::listed(names, Radio::FIRST).unwrap();
     let mut extractor = Extractor::new(&subscription);
-    // Messages, and those whose subframe is told.
+    // Number of messages, and of those with a subframe.
     let (mut messages, mut told) = (0, 0);
     visit(|_, packet, decoded| {
         if packet.code.0 != 0xB821 {

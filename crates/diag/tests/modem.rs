@@ -1,4 +1,4 @@
-//! A session and a modem at the two ends of a line, in virtual time.
+//! A session and a modem at the two endpoints of a line, in virtual time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,14 +21,14 @@ fn millis(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A line with its ends, and what came over it.
+/// A line with its two endpoints, and the packets received over it.
 struct Bench {
     line: Line,
     modem: Modem,
     now: Time,
-    /// What came to the host, and when.
+    /// Packets received by the host, with their arrival times.
     came: Vec<(Time, LogCode, Radio)>,
-    /// The number of pieces that came from the modem, and which of them get lost on the way.
+    /// Number of pieces sent by the modem, and which of them are lost.
     pieces: usize,
     lost: BTreeSet<usize>,
 }
@@ -46,7 +46,7 @@ impl Bench {
         }
     }
 
-    /// Carries bytes both ways until neither end has any more at this instant.
+    /// Transfers bytes in both directions until neither endpoint has more to send at this time.
     fn exchange(&mut self) {
         loop {
             let (mut down, mut up) = (vec![], vec![]);
@@ -65,7 +65,7 @@ impl Bench {
         }
     }
 
-    /// Runs until `until`. Every millisecond, the modem has a packet of each of `codes` for each of `radios`.
+    /// Runs until `until`. Every millisecond, the modem logs a packet of each of `codes` for each of `radios`.
     fn run(&mut self, until: Time, codes: &[LogCode], radios: &[Radio]) {
         let mut says = self.now;
         while self.now < until {
@@ -95,7 +95,7 @@ impl Bench {
         self.came.iter().map(|&(_, code, _)| code).collect()
     }
 
-    /// Longest and mean time between arrivals in milliseconds. Packets that arrive together count once.
+    /// Maximum and mean time between arrivals in milliseconds. Packets that arrive together count once.
     fn gaps(&self) -> (f64, f64) {
         let mut times: Vec<_> = self.came.iter().map(|&(at, _, _)| at).collect();
         times.dedup();
@@ -103,7 +103,7 @@ impl Bench {
         (gaps.iter().copied().fold(0.0, f64::max), gaps.iter().sum::<f64>() / gaps.len() as f64)
     }
 
-    /// Codes that the modem sends, of all equipments.
+    /// Codes that are on in the modem, for all equipments.
     fn on(&self) -> Vec<LogCode> {
         self.modem.masks().flat_map(|mask| mask.codes().collect::<Vec<_>>()).collect()
     }
@@ -234,7 +234,7 @@ fn who_loses_every_answer_is_silent() {
 #[test]
 fn a_host_that_comes_after_one_that_vanished_in_plain_framing_is_heard() {
     let mut bench = Bench::new(&[DCI], SessionOptions::default(), ModemOptions::default()).opened();
-    // This port does not tell that its host is gone: the modem goes on in plain frames.
+    // This port does not report the host's disconnection: the modem continues in plain framing.
     let session = Session::new([RSRP].into(), SessionOptions::default());
     bench.line = Line::new(session);
     bench.run(bench.now + Duration::from_secs(3), &[DCI, RSRP], &[Radio::FIRST]);
@@ -391,7 +391,7 @@ fn a_watermark_lets_go_before_the_time_does() {
     let modem = ModemOptions { memory: 10_000, ..buffering() };
     let mut bench = Bench::new(&[DCI], SessionOptions::default(), modem).opened();
     bench.run(Time::from_secs(2), &[DCI], &[Radio::FIRST]);
-    // 56 bytes a millisecond: 8,500 bytes are reached after 152 ms, then 7,000 bytes take 125 ms.
+    // 56 bytes per millisecond: 8,500 bytes are reached after 152 ms, then 7,000 bytes take 125 ms.
     let (longest, mean) = bench.gaps();
     assert!(longest <= 153.0 && (124.0..=130.0).contains(&mean), "{mean} ms apart, at most {longest}");
     assert_eq!(bench.modem.stats().lost, 0);

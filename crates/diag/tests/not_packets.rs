@@ -1,5 +1,5 @@
-//! What is not a log of packets without frames is never taken for one, and what is one is. The logs are skipped if the
-//! recordings are not there.
+//! Format detection: other data is never detected as a log without frames, and such a log always is. The logs are skipped
+//! if the recordings are not available.
 
 mod recordings_folder;
 
@@ -7,7 +7,7 @@ use airpace_diag::source::{Item, Reader};
 use airpace_diag::{Format, Message};
 use recordings_folder::{logs, recordings};
 
-/// Numbers without a pattern.
+/// Pseudorandom number generator.
 struct Noise(u64);
 
 impl Noise {
@@ -25,7 +25,7 @@ impl Noise {
     }
 }
 
-/// The form and the number of log packets of bytes that come in pieces of this size.
+/// The detected format and the number of log packets of bytes that arrive in pieces of this size.
 fn in_pieces(bytes: &[u8], size: usize) -> (Format, usize) {
     let (mut reader, mut packets) = (Reader::default(), 0);
     let mut count = |item: Item<'_>| packets += usize::from(matches!(item, Item::Message(Message::Log(_))));
@@ -37,10 +37,10 @@ fn in_pieces(bytes: &[u8], size: usize) -> (Format, usize) {
     (form, packets)
 }
 
-/// Sizes in which bytes come: the whole, a file's, a pipe's, and a slow pipe's.
+/// Sizes of pieces: the whole, a file's, a pipe's, and a slow pipe's.
 const SIZES: [usize; 4] = [usize::MAX, 1 << 18, 1 << 16, 997];
 
-/// The form of bytes, which is the same in pieces of any size.
+/// The detected format of bytes, which must be the same for any size of pieces.
 fn form(bytes: &[u8], name: &str) -> Format {
     let whole = in_pieces(bytes, bytes.len().max(1));
     assert_eq!(whole.0, Format::of(bytes), "{name}: alone and in a reader");
@@ -50,7 +50,7 @@ fn form(bytes: &[u8], name: &str) -> Format {
     whole.0
 }
 
-/// A log without frames with the same packets, and where they begin.
+/// A log without frames with the same packets, and the start offset of each.
 fn without_frames(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let (mut packets, mut begins) = (vec![], vec![]);
     Format::Hdlc.visit(bytes, |_, item| {
@@ -69,7 +69,7 @@ fn a_stream_that_lost_all_bytes_of_a_value_is_no_log_of_bare_packets() {
     let Some(folder) = recordings() else { return };
     for log in logs(&folder) {
         let bytes = std::fs::read(&log).unwrap();
-        // Its marks, its escapes, the command of a log packet, that of a wrapper, what marks become, zeros, and others.
+        // Bytes lost: flag, escape, the commands of a log packet and of a wrapper, the escaped flag, zeros, and others.
         for lost in [0x7E, 0x7D, 0x10, 0x98, 0x5E, 0x00, 0x01, 0x0A, 0x0D, 0xB0, 0xFF] {
             let left: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != lost).collect();
             let name = format!("{} without {lost:#04X}", log.display());
@@ -87,7 +87,7 @@ fn a_stream_that_lost_all_bytes_of_a_value_is_no_log_of_bare_packets() {
     }
 }
 
-/// Bytes as an accident may leave them.
+/// Bytes with random damage.
 fn damage(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
     let from = noise.below(bytes.len());
     let length = 1 + noise.below(bytes.len() - from);
@@ -120,12 +120,12 @@ fn damage(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
         }),
         // Bytes lost.
         3 => left.retain(|_| noise.below(one_of) > 0),
-        // All bytes of a value lost, and those of another.
+        // All bytes with a certain value lost, and those with another.
         4 => {
             let (one, other) = (noise.byte(), noise.byte());
             left.retain(|byte| *byte != one && *byte != other);
         }
-        // Stretches exchanged.
+        // Ranges exchanged.
         _ => {
             for _ in 0..20 {
                 let size = 1 + noise.below(left.len() / 2);
@@ -160,7 +160,7 @@ fn junk_and_patterns_are_no_logs_of_bare_packets() {
     for seed in 0..6_000 {
         let mut noise = Noise(seed);
         let length = 1 + noise.below(30_000);
-        // Bytes of all values, or of a few; small ones and zeros are many in what programs write.
+        // Bytes of all values, or of a few; small values and zeros are frequent in files.
         let values = [256, 256, 16, 3][noise.below(4)];
         let zeros = noise.below(3) * 2;
         let byte = |noise: &mut Noise| if noise.below(5) < zeros { 0 } else { noise.below(values) as u8 };
@@ -168,7 +168,7 @@ fn junk_and_patterns_are_no_logs_of_bare_packets() {
         let pattern: Vec<u8> = (0..period).map(|_| byte(&mut noise)).collect();
         let mut junk: Vec<u8> = pattern.iter().copied().cycle().take(length).collect();
         if seed % 4 == 3 {
-            // A pattern that counts.
+            // A repeating pattern with a counter.
             junk.iter_mut().enumerate().for_each(|(at, byte)| {
                 if at % period == 0 {
                     *byte = (at / period) as u8;
@@ -191,18 +191,18 @@ fn a_log_of_bare_packets_is_read_short_damaged_or_without_its_begin() {
         assert_eq!(form(&packets, &name), Format::Dlf, "{name}");
         assert_eq!(in_pieces(&packets, 1 << 16).1, begins.len(), "{name}");
         let all = begins.len();
-        // The first three of a log are alike but for one byte, and of a code without a layout.
+        // The first three packets of a log differ in one byte, and their code has no layout.
         for count in [4, 5, 20] {
-            // Whole, and with a part of one more.
+            // Complete, and with a part of one more.
             assert_eq!(Format::of(&packets[..begins[count]]), Format::Dlf, "{count} packets of {name}");
             assert_eq!(Format::of(&packets[..begins[count] + 9]), Format::Dlf, "{count} packets of {name}");
         }
-        // Without a begin, from many bytes.
+        // Without the start of the file, at many offsets.
         for number in 0..40 {
             let from = begins[all / 50 * number] + 1 + number;
             assert_eq!(Format::of(&packets[from..]), Format::Dlf, "{name} from byte {from}");
         }
-        // A tenth of it lost, zeroed, or made noise, in its middle.
+        // A tenth of the file lost, zeroed, or replaced by noise, in its middle.
         let (from, to) = (packets.len() * 9 / 20, packets.len() * 11 / 20);
         let mut noise = Noise(all as u64);
         let lost = [&packets[..from], &packets[to..]].concat();

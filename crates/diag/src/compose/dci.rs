@@ -1,12 +1,13 @@
-//! The bits of a DCI as they are on the air: the opposite of [`grant::dci`](crate::grant::dci).
+//! Encoder for the bits of a DCI: the inverse of [`grant::dci`](crate::grant::dci).
 //!
 //! Source: TS 36.212 §5.3.3.1
 
 use airpace_core::tables::lte;
 use airpace_radio::{Dci, DciFormat, PrbSet};
 
-/// A DCI on a carrier of `carrier_prbs` PRB pairs, with FDD and two antenna ports: its bits from the highest on, and
-/// their number without the checksum. What is not known is zero. `None` if the format or its PRBs cannot be written here.
+/// Encodes a DCI on a carrier of `carrier_prbs` PRB pairs, with FDD and two antenna ports. Returns its bits, aligned to
+/// the highest bit, and their number without the checksum. Unknown fields are zero. `None` if the format or its PRBs
+/// cannot be encoded here.
 pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
     let mut air = Air::default();
     let [first, second] = dci.mcs;
@@ -19,7 +20,7 @@ pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
             air.put(run(dci.prbs, carrier_prbs)?, run_bits(carrier_prbs));
             air.put(mcs, 5);
             air.put(u64::from(dci.ndi[codeword].unwrap_or(false)), 1);
-            // Power, cyclic shift, no request for a channel report, one cluster.
+            // Power, cyclic shift, no CSI request, one cluster.
             air.put(1, 2);
             air.put(0, 3 + 1 + 1);
         }
@@ -61,7 +62,7 @@ pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
     Some((air.word, air.used))
 }
 
-/// Bits from the highest on.
+/// Bit writer, starting from the highest bit.
 #[derive(Default)]
 struct Air {
     word: u64,
@@ -76,7 +77,7 @@ impl Air {
     }
 }
 
-/// Whole groups of PRBs.
+/// Encodes whole resource block groups.
 ///
 /// Source: TS 36.213 §7.1.6.1
 fn groups(air: &mut Air, prbs: PrbSet, carrier_prbs: u16) -> Option<()> {
@@ -102,7 +103,7 @@ fn run_bits(carrier_prbs: u16) -> u8 {
     runs.next_power_of_two().trailing_zeros() as u8
 }
 
-/// The number of a run of PRBs.
+/// The resource indication value (RIV) of a contiguous run of PRBs.
 ///
 /// Source: TS 36.213 §7.1.6.3
 fn run(prbs: PrbSet, carrier_prbs: u16) -> Option<u64> {

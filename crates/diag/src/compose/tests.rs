@@ -1,4 +1,4 @@
-//! What the composer writes is read back: by the reader of grants, by the KPIs, and by the whole reading.
+//! Round-trip tests of the composer: its packets are read back by the grant reader, by the KPIs, and by the full layouts.
 
 use airpace_core::Bytes;
 use airpace_radio::{BitLayer, OwnRadio, PrbSet, Rnti, Scope, Slot};
@@ -9,7 +9,7 @@ use crate::kpi::{Extractor, Subscription};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
-/// A subframe of a carrier of 50 PRBs.
+/// A report of a subframe on a carrier with 50 PRBs.
 fn report(index: u64, carrier: u8, decoded: Option<bool>, dcis: Vec<Dci>) -> RadioReport {
     RadioReport {
         carrier: CarrierId(carrier),
@@ -31,7 +31,7 @@ fn report(index: u64, carrier: u8, decoded: Option<bool>, dcis: Vec<Dci>) -> Rad
     }
 }
 
-/// One new block on all 50 PRBs.
+/// A DCI for one new block on all 50 PRBs.
 fn down(index: u64, mcs: u8) -> Dci {
     Dci {
         format: DciFormat::F1,
@@ -72,7 +72,7 @@ fn composed(reports: &[RadioReport]) -> Vec<Composed> {
     all
 }
 
-/// A packet as it is in a log; its time is a second in 2026.
+/// A packet as it is in a log, with a time stamp in 2026.
 fn packet(composed: &Composed) -> LogPacket<'_> {
     let stamp = Stamp::from_nanos(1_450_000_000_000_000_000 + composed.at.as_nanos());
     LogPacket { radio: Radio::FIRST, code: composed.code, stamp, payload: &composed.payload }

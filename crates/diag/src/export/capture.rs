@@ -1,9 +1,9 @@
-//! A capture file of messages: pcapng, an interface per radio and form. Messages of LTE are UDP packets to GSMTAP's port.
-//! Messages of NR are exported PDUs, unless all have to be GSMTAP.
+//! Writer for capture files of messages: pcapng, with one interface per radio and link type. Messages of LTE are UDP
+//! packets to GSMTAP's port. Messages of NR are exported PDUs, unless all messages must be GSMTAP.
 //!
 //! Source: draft-ietf-opsawg-pcapng; the port: IANA, 4729; link types: the tcpdump group's list
 //!
-//! Chosen: an own link type would save the IP and UDP headers. But captures of other tools have them, so Wireshark's
+//! Chosen: a separate link type would save the IP and UDP headers. But captures of other tools have them, so Wireshark's
 //! filters for those captures work here too.
 
 use super::gsmtap::Message;
@@ -14,7 +14,7 @@ use crate::stamp::Stamp;
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-/// The byte order, as readers detect it.
+/// Magic number by which readers detect the byte order.
 const MAGIC: u32 = 0x1A2B_3C4D;
 /// `LINKTYPE_IPV4`.
 const LINK_IPV4: u16 = 228;
@@ -23,7 +23,7 @@ const LINK_EXPORTED: u16 = 252;
 const GSMTAP_PORT: u16 = 4729;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
-/// Options of blocks.
+/// Option codes of blocks.
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const NAME: u16 = 2;
@@ -31,16 +31,16 @@ const DESCRIPTION: u16 = 3;
 const FLAGS: u16 = 2;
 const RESOLUTION: u16 = 9;
 const APPLICATION: u16 = 4;
-/// Times are in 10⁻⁹ s.
+/// Time resolution: 10⁻⁹ s.
 const NANOSECONDS: u8 = 9;
 
-/// Writes a capture.
+/// Writer of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     /// Radios and link types in the order of their interfaces.
     interfaces: Vec<(Radio, u16)>,
     is_gsmtap_only: bool,
-    /// The block that is being written.
+    /// The block being written.
     block: Vec<u8>,
     has_begun: bool,
     packets: u16,
@@ -52,21 +52,22 @@ impl Capture {
         Capture { is_gsmtap_only: true, ..Capture::default() }
     }
 
-    /// Appends the begin of the capture, unless that was done.
+    /// Appends the header of the capture, unless it was already written.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
         self.block.extend(MAGIC.to_le_bytes());
         self.block.extend([1, 0, 0, 0]);
-        // The length of the section is not known.
+        // The length of the section is unknown.
         self.block.extend([0xFF; 8]);
         self.option(APPLICATION, concat!("airpace ", env!("CARGO_PKG_VERSION")).as_bytes());
         self.option(END, &[]);
         self.end_block(SECTION, out);
     }
 
-    /// Appends a message of a radio; `false` if it is too long for a UDP packet, or has no such form.
+    /// Appends a message of a radio; returns `false` if the message is too long for a UDP packet, or has no form for this
+    /// capture.
     pub fn message(&mut self, radio: Radio, stamp: Stamp, message: &Message<'_>, out: &mut Vec<u8>) -> bool {
         let exported = message.exported.as_ref().filter(|_| !self.is_gsmtap_only);
         if exported.is_none() && message.header.is_empty() {
@@ -97,7 +98,7 @@ impl Capture {
         true
     }
 
-    /// The interface of a radio and link type. It is announced when it is first needed.
+    /// The interface of a radio and link type. Its description is written at its first use.
     fn interface(&mut self, radio: Radio, link: u16, out: &mut Vec<u8>) -> u32 {
         if let Some(at) = self.interfaces.iter().position(|known| *known == (radio, link)) {
             return at as u32;
@@ -114,13 +115,13 @@ impl Capture {
         self.interfaces.len() as u32 - 1
     }
 
-    /// An IPv4 packet from the local host to itself. The radio is the last part of its address.
+    /// An IPv4 packet from the local host to itself. The radio's number is the last byte of the destination address.
     fn datagram(&mut self, radio: Radio, ip_length: u16, message: &Message<'_>) {
         let begin = self.block.len();
         self.block.extend([0x45, 0]);
         self.block.extend(ip_length.to_be_bytes());
         self.block.extend(self.packets.to_be_bytes());
-        // Not to be fragmented, time to live 64, UDP, a checksum that comes below.
+        // Do not fragment, time to live 64, UDP, and space for the checksum, which is set below.
         self.block.extend([0x40, 0, 64, 17, 0, 0]);
         self.block.extend([127, 0, 0, 1, 127, 0, 0, radio.0]);
         let checksum = internet_checksum(&self.block[begin..]);
@@ -128,7 +129,7 @@ impl Capture {
         self.block.extend(GSMTAP_PORT.to_be_bytes());
         self.block.extend(GSMTAP_PORT.to_be_bytes());
         self.block.extend((ip_length - IP_HEADER as u16).to_be_bytes());
-        // No checksum.
+        // No UDP checksum.
         self.block.extend([0, 0]);
         self.block.extend_from_slice(&message.header);
         self.block.extend_from_slice(message.message);
@@ -148,7 +149,7 @@ impl Capture {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// Appends the block with its type, and with its length before and behind.
+    /// Appends the block with its type, and with its length at both ends.
     fn end_block(&mut self, kind: u32, out: &mut Vec<u8>) {
         let length = (self.block.len() + 12) as u32;
         out.extend(kind.to_le_bytes());

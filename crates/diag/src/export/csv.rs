@@ -1,4 +1,4 @@
-//! Packets as rows of comma-separated values (RFC 4180): a wide table of one code, or a long one of any.
+//! Packets as rows of comma-separated values (RFC 4180): a wide table for one code, or a long table for all codes.
 
 use super::table::Table;
 use super::{shown, text, unsigned};
@@ -11,7 +11,7 @@ const WIDE: &str = "time_utc,radio,packet,layout_version";
 /// The columns of a long table.
 const LONG: &str = "time_utc,radio,packet,code,version,field,value\n";
 
-/// Appends the head of a wide table: time, radio, number of the packet, version, then a column per field.
+/// Appends the header of a wide table: time, radio, number of the packet, version, then one column per field.
 pub fn wide_head(table: &Table, out: &mut Vec<u8>) {
     out.extend(WIDE.as_bytes());
     for column in table.columns() {
@@ -20,7 +20,7 @@ pub fn wide_head(table: &Table, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends a line per innermost record of a packet; `number` is how many packets came before it.
+/// Appends a line per innermost record of a packet; `number` is the number of packets before it.
 pub fn wide(packet: &LogPacket<'_>, number: u64, fields: &Record<'_>, table: &Table, out: &mut Vec<u8>) {
     let mut begin = vec![];
     shown(format_args!("{},{},{number},", packet.stamp, packet.radio.0), &mut begin);
@@ -37,7 +37,7 @@ pub fn wide(packet: &LogPacket<'_>, number: u64, fields: &Record<'_>, table: &Ta
     });
 }
 
-/// Appends the head of a long table: a line per value.
+/// Appends the header of a long table, which has one line per value.
 pub fn long_head(out: &mut Vec<u8>) {
     out.extend(LONG.as_bytes());
 }
@@ -82,7 +82,7 @@ fn lines(fields: &Record<'_>, begin: &[u8], path: &mut Vec<u8>, out: &mut Vec<u8
     }
 }
 
-/// Pairs are `major.minor`.
+/// Version pairs are written as `major.minor`.
 fn version(packet: &LogPacket<'_>, out: &mut Vec<u8>) {
     match log::version(packet) {
         Some(Version::Single(number)) => unsigned(u64::from(number), out),
@@ -91,7 +91,7 @@ fn version(packet: &LogPacket<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value: nothing if the modem does not know it, names in quotes if they have a comma or a quote.
+/// Appends a value: an empty field if the modem does not know it; names are quoted if they contain a comma or a quote.
 fn cell(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Absent => {}

@@ -12,15 +12,15 @@ use crate::packet::{LogCode, LogPacket};
 /// A message in its GSMTAP form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What comes before the message, in network byte order; empty if GSMTAP has no number for its kind.
+    /// GSMTAP header in network byte order; empty if GSMTAP has no number for this kind of message.
     pub header: Vec<u8>,
-    /// The message as it went over the air.
+    /// The message as transmitted over the air.
     pub message: &'a [u8],
-    /// The same as an exported PDU, for messages of NR.
+    /// The message as an exported PDU, for messages of NR.
     pub exported: Option<Exported>,
     /// Whether the phone sent it.
     pub is_uplink: bool,
-    /// What else the log packet tells, as text for people.
+    /// Other fields of the log packet as human-readable text.
     pub comment: String,
 }
 
@@ -48,7 +48,7 @@ pub fn message<'a>(packet: &LogPacket<'a>) -> Result<Option<Message<'a>>, Unread
 /// `GSMTAP_TYPE_LTE_RRC` and `GSMTAP_TYPE_LTE_NAS`.
 const V2_LTE_RRC: u8 = 13;
 const V2_LTE_NAS: u8 = 18;
-/// The highest channel number for which there is room beside the flag for messages from the phone.
+/// Maximum channel number that leaves room for the uplink flag.
 const V2_HIGHEST_CHANNEL: u32 = 0x3FFF;
 const V2_UPLINK: u16 = 0x4000;
 const V3_NR_RRC: u16 = 0x0503;
@@ -74,7 +74,7 @@ fn lte_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a
         _ => return None,
     };
     let (earfcn, pci) = (number(fields, "freq")?, number(fields, "physical_cell_id")?);
-    // Uplink messages have none.
+    // Uplink messages have no frame number.
     let frame = number(fields, "system_frame_number");
     let when = match (frame, number(fields, "subframe_number")) {
         (Some(frame), Some(subframe)) => format!(", frame {frame}, subframe {subframe}"),
@@ -120,16 +120,16 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         "RRCReconfigurationComplete" => 0x0202,
         "UE-MRDC-Capability" => 0x0203,
         "UE-NR-Capability" => 0x0204,
-        // No number.
+        // No GSMTAP number.
         _ => 0,
     };
-    // Messages that came over LTE are of no cell of NR.
+    // Messages received over LTE belong to no NR cell.
     let (arfcn, pci) = (number(fields, "freq"), number(fields, "physical_cell_id"));
     let is_uplink = channel.starts_with("UL") || channel.ends_with("Complete") || channel.starts_with("UE");
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
     let message = bytes(fields, "msg")?;
-    // A part of a message cannot be read as a whole one.
+    // A segment of a message cannot be dissected as a complete message.
     let exported = if segment.is_empty() { pdu::nr_rrc(channel, message) } else { None };
     if kind == 0 && exported.is_none() {
         return None;
@@ -152,7 +152,7 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
     })
 }
 
-/// 16 bytes. A channel number that does not fit becomes 0.
+/// A header of 16 bytes. A channel number that does not fit is written as 0.
 fn version_2(kind: u8, subtype: u8, channel: u32, frame: u32, is_uplink: bool) -> Vec<u8> {
     let channel = if channel <= V2_HIGHEST_CHANNEL { channel as u16 } else { 0 };
     let channel = channel | if is_uplink { V2_UPLINK } else { 0 };
@@ -166,7 +166,7 @@ fn version_2(kind: u8, subtype: u8, channel: u32, frame: u32, is_uplink: bool) -
 
 /// The fixed part, then the known values as tag, length and value.
 ///
-/// Differs: SCAT's metadata ends with a tag without a length, two bytes before the end that its header says.
+/// Differs: SCAT's metadata ends with a tag without a length, two bytes before the end given in its header.
 fn version_3(kind: u16, subtype: u16, packet: &LogPacket<'_>, channel: u32, pci: u32) -> Vec<u8> {
     const TIME: u16 = 0;
     const CHANNEL: u16 = 2;

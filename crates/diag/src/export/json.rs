@@ -1,4 +1,4 @@
-//! A log packet as one JSON object, nested as its layout is.
+//! A log packet as a JSON object, nested like its layout.
 
 use super::{flags, hex, mask, shown, signed, unsigned, verified_word};
 use crate::layout::{Decoded, Record, Unreadable, Value, Verified, Version};
@@ -12,13 +12,13 @@ use crate::packet::LogPacket;
 /// ```
 ///
 /// `version` is a number, or `"major.minor"`; `fields` are in the order of the layout. Numbers are numbers, names and
-/// masks (`"0x3F"`) are strings, flags are lists of what is set, bytes are strings in hexadecimal, and values that the
-/// modem does not know are null. Headers that other protocols wrote are read further, beside their bytes. If
-/// the layout was never seen in a real log, `verified` says `"read"` or `"guess"`. `bytes_left` counts the bytes about
-/// which such a layout says nothing. `unknown_subpackets` lists ids and versions of subpackets without a layout.
+/// masks (`"0x3F"`) are strings, flags are lists of the bits that are set, bytes are strings in hexadecimal, and values
+/// that the modem does not know are null. Headers of other protocols are decoded in addition to their bytes. If the
+/// layout was never verified with a real log, `verified` is `"read"` or `"guess"`. `bytes_left` is the number of bytes
+/// that such a layout does not cover. `unknown_subpackets` lists ids and versions of subpackets without a layout.
 ///
-/// If a packet cannot be read, `fields` is null and `payload_bytes` is there, with `unknown` `"code"` or `"version"`,
-/// or with `misfit` and the reason. `with_payload` adds the `payload` of every packet.
+/// If a packet cannot be read, `fields` is null and the object contains `payload_bytes`, with `unknown` `"code"` or
+/// `"version"`, or with `misfit` and the reason. `with_payload` adds the `payload` of every packet.
 pub fn packet(
     packet: &LogPacket<'_>,
     reading: &Result<Decoded<'_>, Unreadable>,
@@ -70,7 +70,7 @@ pub fn packet(
     out.push(b'}');
 }
 
-/// What there is to know besides the fields.
+/// Appends verification level, uncovered bytes and unknown subpackets.
 fn notes(decoded: &Decoded<'_>, out: &mut Vec<u8>) {
     if decoded.verified != Verified::Checked {
         shown(format_args!(",\"verified\":\"{}\"", verified_word(decoded.verified)), out);
@@ -91,7 +91,7 @@ pub fn record(record: &Record<'_>, out: &mut Vec<u8>) {
         if at > 0 {
             out.push(b',');
         }
-        // Names of fields and parts are plain words: nothing in them needs an escape.
+        // Names of fields and parts are identifiers: no character needs an escape.
         out.push(b'"');
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\":");
@@ -115,7 +115,7 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
         }
         Value::Flags(bits, names) => list(flags(*bits, names), out, |(bit, name), out| match name {
             Some(name) => string(name, out),
-            // A list has texts or numbers, not both.
+            // A list has either texts or numbers, not both.
             None if names.is_empty() => unsigned(bit, out),
             None => shown(format_args!("\"bit {bit}\""), out),
         }),
@@ -129,7 +129,7 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a number as the shortest text that reads back as the same number, or null if JSON cannot express it.
+/// Appends a number as the shortest text that parses to the same number, or null if JSON cannot express it.
 pub fn real(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         shown(number, out);

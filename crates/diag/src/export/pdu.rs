@@ -1,5 +1,5 @@
-//! NR RRC messages as exported PDUs: a message after the name of Wireshark's dissector for it. Wireshark 4.0 reads these,
-//! but not version 3 of GSMTAP.
+//! NR RRC messages as exported PDUs: the name of Wireshark's dissector, followed by the message. Wireshark 4.0 supports
+//! this format, but not version 3 of GSMTAP.
 //!
 //! Source: Wireshark epan/exported_pdu.h; names of dissectors: Wireshark packet-nr-rrc.c
 
@@ -8,13 +8,13 @@
 pub struct Exported {
     /// The name of Wireshark's dissector.
     pub dissector: &'static str,
-    /// The message, as that dissector expects it.
+    /// The message in the format that the dissector expects.
     pub message: Vec<u8>,
 }
 
-/// The exported form of an NR message on a channel of this name; `None` if Wireshark has no dissector for it.
+/// The exported form of an NR message on the channel with this name; `None` if Wireshark has no dissector for it.
 ///
-/// The completion of a reconfiguration comes bare: it gets the bits that it would have on UL-DCCH in front.
+/// Reconfiguration complete messages are logged without a channel: the bits that precede them on UL-DCCH are added.
 pub fn nr_rrc(channel: &str, message: &[u8]) -> Option<Exported> {
     let dissector = match channel {
         "BCCH-BCH" => "nr-rrc.bcch.bch",
@@ -38,7 +38,7 @@ pub fn nr_rrc(channel: &str, message: &[u8]) -> Option<Exported> {
     Some(Exported { dissector, message: message.to_vec() })
 }
 
-/// A bit string behind five bits: no extension (0), then the type of the message.
+/// Prepends five bits to a bit string: no extension (0), then the type of the message.
 ///
 /// Source: TS 38.331 §6.2.1 (UL-DCCH-Message)
 fn behind_five_bits(kind: u8, message: &[u8]) -> Vec<u8> {
@@ -53,7 +53,7 @@ fn behind_five_bits(kind: u8, message: &[u8]) -> Vec<u8> {
 }
 
 impl Exported {
-    /// Appends the form that a capture of link type 252 has: tags in network byte order, padded to whole words, then the
+    /// Appends the format of a capture with link type 252: tags in network byte order, padded to whole words, then the
     /// message.
     pub fn write(&self, out: &mut Vec<u8>) {
         const NAME: u16 = 12;
@@ -68,7 +68,7 @@ impl Exported {
         out.extend(&self.message);
     }
 
-    /// Bytes of that form.
+    /// Length of that format in bytes.
     pub fn length(&self) -> usize {
         8 + self.dissector.len().next_multiple_of(4) + self.message.len()
     }

@@ -13,8 +13,8 @@ pub const HEAD: &str = "time_utc,kpi,value,unit,radio,carrier,subframe\n";
 /// {"time_utc":"…","kpi":"lte.rsrp","value":-95.5,"unit":"dBm","radio":1,"carrier":0,"subframe":3105}
 /// ```
 ///
-/// `subframe` is ten times the frame number plus the subframe number, or null. `verified` is there if the layout was
-/// never seen in a real log.
+/// `subframe` is ten times the frame number plus the subframe number, or null. `verified` is present if the layout was
+/// never verified with a real log.
 pub fn as_json(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     shown(format_args!("{{\"time_utc\":\"{}\",\"kpi\":\"", sample.stamp), out);
     name(wanted, out);
@@ -45,7 +45,7 @@ pub fn as_csv(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends a sample as a line for people.
+/// Appends a sample as a human-readable line.
 pub fn as_text(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     shown(format_args!("{}  {wanted} = {}", sample.stamp, sample.value), out);
     if !wanted.unit().is_empty() {
@@ -63,7 +63,7 @@ pub fn as_text(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends the name of a wanted value, without its radio: words, digits and dots.
+/// Appends the name of a selected value, without its radio: words, digits and dots.
 pub fn name(wanted: &Wanted, out: &mut Vec<u8>) {
     match &wanted.what {
         What::Kpi(kpi) => out.extend(kpi.name.as_bytes()),

@@ -1,7 +1,7 @@
-//! A code as a flat table: a column per field of any of its versions, a row per innermost record.
+//! A code as a flat table: one column per field of all its versions, one row per innermost record.
 //!
-//! A row has the fields of its record and of all records around it. If two parts lie side by side in a packet, the
-//! records of each are rows of their own, with empty columns for the other part.
+//! A row has the fields of its record and of all enclosing records. If a packet has two parts on the same level, the
+//! records of each part are separate rows, with empty columns for the other part.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Table {
 pub struct Column {
     /// The names of the parts and of the field, with dots: `records.transport_blocks.tb_size`.
     pub path: String,
-    /// The type that holds all of its values.
+    /// A type that can represent all of its values.
     pub kind: ColumnKind,
 }
 
@@ -45,7 +45,7 @@ struct Node {
     parts: BTreeMap<String, Node>,
 }
 
-/// The values of one row, by column; `None` if its record has no such field.
+/// The values of one row, by column; `None` if its record does not have the field.
 pub type Row<'r, 'a> = [Option<&'r Value<'a>>];
 
 impl Table {
@@ -58,7 +58,7 @@ impl Table {
         table
     }
 
-    /// Its columns: those of the first version in their order, then those that later versions add.
+    /// The columns: those of the first version in their order, then those that later versions add.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -86,7 +86,7 @@ impl Table {
     }
 }
 
-/// The type that holds a field's values.
+/// A type that can represent a field's values.
 fn kind(field: &Field) -> ColumnKind {
     match field.shown {
         Shown::Number if field.signed => ColumnKind::Signed,
@@ -97,7 +97,7 @@ fn kind(field: &Field) -> ColumnKind {
     }
 }
 
-/// The type that holds the values of both.
+/// A type that can represent the values of both types.
 fn both(one: ColumnKind, other: ColumnKind) -> ColumnKind {
     use ColumnKind::{Bytes, Real, Signed, Text, Unsigned};
     match (one, other) {
@@ -107,7 +107,7 @@ fn both(one: ColumnKind, other: ColumnKind) -> ColumnKind {
     }
 }
 
-/// Visits the rows of a record. The columns of the records around it are already filled.
+/// Visits the rows of a record. The columns of the enclosing records are already filled.
 fn walk<'r, 'a>(
     node: &Node,
     record: &'r Record<'a>,
@@ -131,7 +131,7 @@ fn walk<'r, 'a>(
     }
 }
 
-/// Fills the columns of a record, and those of parts that come once. Finds the parts that repeat.
+/// Fills the columns of a record, and those of parts that are present once. Returns the parts that repeat.
 fn fill<'n, 'r, 'a>(
     node: &'n Node,
     record: &'r Record<'a>,
@@ -163,7 +163,7 @@ mod tests {
     use crate::log;
     use crate::packet::LogCode;
 
-    /// The rows of a record, each as `path=value` for the values that it has.
+    /// The rows of a record, each as `path=value` for its present values.
     fn rows(code: u16, fields: &Record<'_>) -> Vec<String> {
         let table = Table::of(log::code(LogCode(code)).unwrap());
         let mut rows = vec![];

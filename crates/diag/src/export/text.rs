@@ -1,4 +1,4 @@
-//! A log packet as lines for people: radio and time first, then the content, with records indented.
+//! A log packet as human-readable lines: radio and time first, then the content, with indented records.
 
 use super::{flags, hex, mask, shown, signed, unsigned, verified_word};
 use crate::layout::{Decoded, Record, Unreadable, Value, Verified};
@@ -30,7 +30,7 @@ pub fn packet(packet: &LogPacket<'_>, reading: &Result<Decoded<'_>, Unreadable>,
     }
 }
 
-/// Appends a line with a record's own fields, then its parts, indented one step further.
+/// Appends a line with a record's own fields, then its parts, indented by one more level.
 fn record(record: &Record<'_>, depth: usize, out: &mut Vec<u8>) {
     indent(depth, out);
     let mut own = 0;

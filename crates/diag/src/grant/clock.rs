@@ -1,50 +1,50 @@
-//! Subframe numbers without their wrap, and the time of each subframe.
+//! Frame clock: unwrapped subframe numbers, and the time of each subframe.
 //!
 //! A packet has one stamp, the time at which the modem made it, and records of many earlier subframes. A frame number
-//! tells the place of a subframe within 10.24 s. The stamp tells which 10.24 s, if records are late by less than half
-//! of that. Some are later: records that the MAC layer kept when a connection ended come out with the next connection,
-//! and would seem to be in the future.
+//! identifies a subframe within 10.24 s. The stamp resolves the ambiguity of 10.24 s if records are late by less than
+//! half of that. Some records are later: those that the MAC layer kept when a connection ended are logged with the next
+//! connection, and would appear to be in the future.
 
 use crate::stamp::Stamp;
 
-/// Subframes after which frame numbers begin again.
+/// Number of subframes after which frame numbers wrap.
 ///
 /// Source: TS 36.211 §4; TS 38.211 §4.3.1 (1,024 frames of ten)
 pub const CYCLE: u64 = 10_240;
 
 const SUBFRAME_NANOS: i128 = 1_000_000;
 
-/// How long the clock looks for the least delay before it is set by that delay again.
+/// Span over which the minimum delay is searched before the clock is adjusted by that delay (ns).
 ///
-/// Chosen: ten seconds. The clocks of a modem and of a cell drift by less than a microsecond in that time, and if a
-/// modem sets its clock by the network, this clock follows soon.
+/// Chosen: ten seconds. The clocks of a modem and of a cell drift by less than a microsecond in that time. If a modem
+/// sets its clock by the network, this clock follows soon.
 const SPAN_NANOS: i128 = 10_000_000_000;
 
-/// How far in the future a record can be and still only show that earlier ones were late.
+/// Maximum time in the future at which a record only shows that earlier records were late (ns).
 ///
-/// Chosen: 20 ms, more than the delays of the fastest packets differ.
+/// Chosen: 20 ms, more than the difference between the delays of the fastest packets.
 const AHEAD_NANOS: i128 = 20_000_000;
 
-/// Records with a delay below this confirm the clock.
+/// Records with a delay below this value confirm the clock (ns).
 const FAST_NANOS: i128 = 5_000_000;
 
-/// After this many confirmations, a record from the future counts as a late one. This many of those in a row show that
-/// frames are numbered differently now.
+/// `SURE`: after this many confirmations, a record from the future counts as late. `DOUBTS`: this many such records in a
+/// row show that the numbering of frames has changed.
 ///
 /// Chosen: eight and three.
 const SURE: u32 = 8;
 const DOUBTS: u32 = 3;
 
-/// When each subframe began, learned from the packets that come fastest.
+/// Start time of each subframe, estimated from the packets with the lowest delay.
 #[derive(Clone, Debug, Default)]
 pub struct FrameClock {
-    /// When subframe 0 began, in nanoseconds of the modem's clock.
+    /// Start of subframe 0, in nanoseconds of the modem's clock.
     epoch: Option<i128>,
-    /// The newest subframe placed.
+    /// The newest subframe so far.
     newest: u64,
     /// The newest stamp.
     stamp: i128,
-    /// Since when the least delay is looked for, and the least delay so far.
+    /// Start of the search for the minimum delay, and the minimum delay so far.
     least: Option<(i128, i128)>,
     /// Whether a prompt packet has set the clock.
     is_set: bool,
@@ -57,18 +57,18 @@ pub struct FrameClock {
 pub struct Placed {
     /// `10 · SFN + subframe` without the wrap.
     pub subframe: u64,
-    /// When it began, by the modem's clock.
+    /// Start of the subframe by the modem's clock.
     pub time: Stamp,
 }
 
 impl FrameClock {
-    /// From here on, the frames are another cell's. Their numbers are not related to the earlier ones.
+    /// Resets the clock for frames of another cell. Their numbers are not related to the earlier ones.
     pub fn new_cell(&mut self) {
         *self = FrameClock { newest: self.newest, stamp: self.stamp, ..FrameClock::default() };
     }
 
-    /// Places a record of subframe `within` (`10 · SFN + subframe`) in a packet with that stamp. Packets that are not
-    /// `prompt` count only as long as no others have come.
+    /// Determines number and time of subframe `within` (`10 · SFN + subframe`) in a record of a packet with stamp
+    /// `stamp`. Packets that are not `prompt` adjust the clock only until the first prompt packet.
     pub fn place(&mut self, stamp: Stamp, within: u16, is_prompt: bool) -> Placed {
         let (now, within) = (i128::from(stamp.nanos()), u64::from(within) % CYCLE);
         // Chosen: a stamp that goes back by more than a second is from another log, or from a clock that was set.
@@ -94,7 +94,7 @@ impl FrameClock {
         }
         let mut epoch = epoch;
         if is_first {
-            // Whatever earlier packets said.
+            // The first prompt packet sets the clock, independent of earlier packets.
             epoch += delay;
         } else if is_prompt || !self.is_set {
             self.doubts = 0;
@@ -103,7 +103,7 @@ impl FrameClock {
                 0..FAST_NANOS => self.confirmations + 1,
                 _ => self.confirmations,
             };
-            // Nothing is logged before it happens: a record from the future shows that all before it were late.
+            // No event is logged before it happens: a record from the future shows that all records before it were late.
             epoch += delay.min(0) + self.drift(now, delay.max(0));
         }
         self.epoch = Some(epoch);
@@ -111,16 +111,16 @@ impl FrameClock {
         placed(epoch, subframe)
     }
 
-    /// The number of a cell's first subframe: higher than all before.
+    /// The number of a cell's first subframe: higher than all earlier numbers.
     fn first(&self, within: u64) -> u64 {
         match self.newest {
-            // Subframes before the first can still come: they need numbers too.
+            // Subframes before the first one can still arrive: they need numbers too.
             0 => within + CYCLE,
             newest => newest + 1 + (within + CYCLE - (newest + 1) % CYCLE) % CYCLE,
         }
     }
 
-    /// At the end of a span: by how much its fastest packets are later than the clock. Otherwise 0.
+    /// At the end of a span: the delay of its fastest packets relative to the clock. Otherwise 0.
     fn drift(&mut self, now: i128, delay: i128) -> i128 {
         let (since, least) = match self.least {
             Some((since, least)) if since <= now => (since, least.min(delay)),
@@ -231,7 +231,7 @@ mod tests {
             let mut clock = FrameClock::default();
             let mut at = 3_000;
             let mut placed = vec![];
-            // A packet without delay comes now and then, so that the clock is right.
+            // The first packet has no delay, so that the clock is correct.
             for (step, delay) in [(0, 0)].into_iter().chain(steps) {
                 at += step;
                 let _ = clock.place(stamp(at), ((at + phase) % CYCLE) as u16, true);

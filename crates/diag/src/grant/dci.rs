@@ -1,8 +1,8 @@
-//! The bits of a DCI: which PRBs the phone may use, how, and for which HARQ process.
+//! Parser for the bits of a DCI: PRBs, MCS and HARQ process of the phone's grant.
 //!
-//! The modem logs a DCI as a number of 64 bits, little-endian. The highest bit is the first on the air, and the bits
-//! after the last are zero. The logged length includes the checksum of 16 bits. Recorded logs prove it: read in this
-//! way, every DCI agrees with what the shared channel reports of its subframe (`tests/grants.rs`).
+//! The modem logs a DCI as a little-endian number of 64 bits. The highest bit is transmitted first, and the bits after
+//! the last are zero. The logged length includes the checksum of 16 bits. Recorded logs verify this format: parsed in
+//! this way, every DCI agrees with the shared channel's report of its subframe (`tests/grants.rs`).
 //!
 //! Source: TS 36.212 §5.3.3.1; TS 36.213 §7.1.6 and §8.1
 
@@ -10,7 +10,7 @@ use airpace_core::Direction;
 use airpace_core::tables::lte;
 use airpace_radio::{DciFormat, PrbSet};
 
-/// Bits of the checksum, which the length of a logged DCI includes.
+/// Length of the checksum, which the length of a logged DCI includes (bits).
 ///
 /// Source: TS 36.212 §5.3.3.2
 pub const CHECKSUM_BITS: u8 = 16;
@@ -20,57 +20,57 @@ pub const CHECKSUM_BITS: u8 = 16;
 pub struct Shape {
     /// PRB pairs of the carrier.
     pub prbs: u16,
-    /// Whether uplink and downlink take turns (TDD).
+    /// Whether the carrier uses TDD.
     pub is_tdd: bool,
-    /// Whether a DCI names its carrier: three bits at its begin.
+    /// Whether DCIs contain a carrier indicator: three bits at the start.
     pub names_carrier: bool,
-    /// Whether the request for a channel report has two bits.
+    /// Whether the CSI request has two bits.
     pub two_csi_bits: bool,
-    /// Whether a DCI has a request for a sounding signal.
+    /// Whether a DCI has an SRS request.
     pub asks_sounding: bool,
     /// Antenna ports of the cell; 0 if unknown.
     pub ports: u8,
 }
 
-/// What a DCI says about one transport block.
+/// Fields of a DCI for one transport block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codeword {
     /// MCS index.
     pub mcs: u8,
-    /// Redundancy version; 0 in the uplink, where the MCS tells it.
+    /// Redundancy version; 0 in the uplink, where the MCS determines it.
     pub rv: u8,
     /// New-data indicator.
     pub ndi: bool,
-    /// Layers of this block.
+    /// Number of layers of this block.
     pub layers: u8,
 }
 
-/// A DCI, read.
+/// A parsed DCI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dci {
     /// Its format.
     pub format: DciFormat,
-    /// The carrier that the DCI names, if it names one.
+    /// The carrier indicator, if present.
     pub carrier: Option<u8>,
-    /// PRB pairs.
+    /// Number of PRB pairs.
     pub prbs: u16,
-    /// Which PRB pairs; `None` if they are spread or hop.
+    /// The assigned PRB pairs; `None` if they are distributed or hop.
     pub prb_set: Option<PrbSet>,
-    /// HARQ process; `None` in the uplink, where the subframe tells it.
+    /// HARQ process; `None` in the uplink, where the subframe determines it.
     pub harq: Option<u8>,
-    /// Its transport blocks.
+    /// Transport blocks.
     pub blocks: [Option<Codeword>; 2],
 }
 
 impl Dci {
-    /// Which way the data goes.
+    /// Direction of the data.
     pub fn direction(&self) -> Direction {
         if self.format == DciFormat::F0 { Direction::Uplink } else { Direction::Downlink }
     }
 
-    /// Reads `bits` bits, without the checksum, from the highest of `word` on. `None` if they are not a grant: an order
-    /// to begin random access, an impossible allocation, two clusters in the uplink, or a format that is not for a
-    /// single phone.
+    /// Parses `bits` bits, without the checksum, from the highest bit of `word` on. `None` if they are not a grant: a
+    /// PDCCH order for random access, an impossible allocation, two clusters in the uplink, or a format that does not
+    /// address a single phone.
     pub fn read(format: DciFormat, word: u64, bits: u8, shape: &Shape) -> Option<Dci> {
         let mut air = Air { word, left: bits.min(64) };
         let carrier = if shape.names_carrier { Some(air.take(3)? as u8) } else { None };
@@ -91,7 +91,7 @@ impl Dci {
     }
 }
 
-/// The remaining bits, the next one highest.
+/// The remaining bits, aligned to the highest bit.
 struct Air {
     word: u64,
     left: u8,
@@ -124,12 +124,12 @@ fn uplink(air: &mut Air, shape: &Shape) -> Option<Dci> {
     air.take(hop_bits)?;
     let (start, prbs) = run(air.take(riv_bits(shape.prbs).checked_sub(hop_bits)?)?, shape.prbs)?;
     let (mcs, ndi) = (air.take(5)? as u8, air.take(1)? == 1);
-    // Power, cyclic shift; the uplink's index in TDD; requests.
+    // Power, cyclic shift; the uplink index in TDD; CSI and SRS requests.
     air.take(2 + 3)?;
     air.take(if shape.is_tdd { 2 } else { 0 })?;
     air.take(if shape.two_csi_bits { 2 } else { 1 })?;
     air.take(u8::from(shape.asks_sounding))?;
-    // If there is no bit for it, the padding is 0 too.
+    // The bit of the resource allocation type. If it is absent, the padding is 0 too.
     let has_clusters = air.take(1) == Some(1);
     let block = Codeword { mcs, rv: 0, ndi, layers: 1 };
     (!has_clusters).then_some(Dci {
@@ -147,7 +147,7 @@ fn compact(air: &mut Air, format: DciFormat, shape: &Shape) -> Option<Dci> {
     let is_spread = air.take(1)? == 1;
     let bits = riv_bits(shape.prbs);
     let value = if is_spread && shape.prbs >= 50 {
-        // Which of two gaps.
+        // The bit that selects one of two gaps.
         air.take(1)?;
         air.take(bits - 1)?
     } else {
@@ -192,7 +192,7 @@ fn two_blocks(air: &mut Air, format: DciFormat, shape: &Shape) -> Option<Dci> {
     air.take(2)?;
     air.take(if shape.is_tdd { 2 } else { 0 })?;
     let harq = air.take(if shape.is_tdd { 4 } else { 3 })? as u8;
-    // Which block is which codeword; with format 2B, which scrambling.
+    // The swap of blocks and codewords; in format 2B, the scrambling identity.
     air.take(1)?;
     let mut blocks = [None; 2];
     for block in &mut blocks {
@@ -212,7 +212,7 @@ fn two_blocks(air: &mut Air, format: DciFormat, shape: &Shape) -> Option<Dci> {
     Some(Dci { format, carrier: None, prbs, prb_set, harq: Some(harq), blocks })
 }
 
-/// With four ports a block may have two layers.
+/// With four antenna ports, a block may have two layers.
 ///
 /// Source: TS 36.212 Tables 5.3.3.1.5-5 and 5.3.3.1.5A-2; TS 36.211 §6.3.3.2
 fn share_layers(blocks: &mut [Option<Codeword>; 2], format: DciFormat, precoding: u64) {
@@ -230,7 +230,7 @@ fn share_layers(blocks: &mut [Option<Codeword>; 2], format: DciFormat, precoding
     }
 }
 
-/// Groups of PRBs (type 0) or PRBs of one subset of the groups (type 1).
+/// Parses resource block groups (allocation type 0) or PRBs of one subset of the groups (type 1).
 ///
 /// Source: TS 36.213 §7.1.6.1 and §7.1.6.2
 fn groups(air: &mut Air, carrier_prbs: u16) -> Option<(u16, Option<PrbSet>)> {
@@ -238,7 +238,7 @@ fn groups(air: &mut Air, carrier_prbs: u16) -> Option<(u16, Option<PrbSet>)> {
     let count = lte::rbg_count(carrier_prbs);
     let bits = air.take(u8::try_from(count).ok()?)?;
     if has_subsets {
-        // The subset's number and whether it is shifted, then a bit for each PRB.
+        // Type 1: the subset's number and a shift bit, then a bit for each PRB.
         let head = (lte::rbg_size(carrier_prbs) as u32).next_power_of_two().trailing_zeros() + 1;
         let prbs = (bits & ((1 << (u32::from(count) - head)) - 1)).count_ones();
         return Some((u16::try_from(prbs).ok()?, None)).filter(|(prbs, _)| *prbs > 0);
@@ -249,7 +249,7 @@ fn groups(air: &mut Air, carrier_prbs: u16) -> Option<(u16, Option<PrbSet>)> {
     Some((set.len(), Some(set))).filter(|(prbs, _)| *prbs > 0)
 }
 
-/// Bits of a run of PRBs.
+/// Number of bits of a resource indication value (RIV).
 ///
 /// Source: TS 36.212 §5.3.3.1.1: ⌈log₂(N (N + 1) / 2)⌉
 fn riv_bits(carrier_prbs: u16) -> u8 {
@@ -257,13 +257,13 @@ fn riv_bits(carrier_prbs: u16) -> u8 {
     runs.next_power_of_two().trailing_zeros() as u8
 }
 
-/// The run of PRBs that a number stands for: (start, length); `None` if no run has that number.
+/// The run of PRBs, (start, length), for a resource indication value; `None` if the value is invalid.
 ///
 /// Source: TS 36.213 §7.1.6.3
 fn run(value: u64, carrier_prbs: u16) -> Option<(u16, u16)> {
     let all = u64::from(carrier_prbs);
     let (longer, start) = (value.checked_div(all)?, value % all);
-    // Runs longer than half the carrier are written from its other end.
+    // Runs longer than half the carrier are encoded from the other end of the carrier.
     if longer > all / 2 {
         return None;
     }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A DCI of a recorded log: bits as they are on the air.
+    /// Parses a DCI of a recorded log, given as transmitted bits.
     fn read(format: DciFormat, bits: &str, shape: &Shape) -> Option<Dci> {
         let word = u64::from_str_radix(bits, 2).unwrap() << (64 - bits.len());
         Dci::read(format, word, bits.len() as u8, shape)

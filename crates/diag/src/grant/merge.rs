@@ -1,4 +1,5 @@
-//! One grant for each subframe, carrier and direction, from the source that knew most of it.
+//! Merges the reports of several sources: one grant for each subframe, carrier and direction, from the most detailed
+//! source.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +7,28 @@ use airpace_core::Direction;
 
 use super::Grant;
 
-/// Waits for what several sources tell about the same subframes, and keeps the grant that knows most.
+/// Holds the grants of each subframe until all sources have reported, and keeps the most detailed grant.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
     slots: BTreeMap<Slot, Grant>,
-    /// Everything before has been given out.
+    /// Grants of all subframes before this one have been returned.
     done: u64,
     late: u64,
 }
 
-/// The slot of a grant: one device has one grant in a slot of a carrier.
+/// Key of a grant: subframe, slot, carrier, direction. A device has one grant per key.
 type Slot = (u64, u8, u8, Direction);
 
-/// What [`Merge::push`] did.
+/// Result of [`Merge::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// The grant is the first one of its subframe.
     First,
-    /// The grant knows more than the one that was there.
+    /// The grant is more detailed than the stored grant, and replaces it.
     Better,
-    /// The grant that was there knows as much.
+    /// The stored grant is at least as detailed.
     Known,
-    /// The subframe has already been given out.
+    /// The grants of this subframe have already been returned.
     Late,
 }
 
@@ -37,7 +38,7 @@ impl Merge {
         Merge::default()
     }
 
-    /// Grants that came too late, after their subframe was given out, and were lost.
+    /// Number of grants that were lost because they arrived after their subframe's grants were returned.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -57,7 +58,7 @@ impl Merge {
             Some(before) if before.source < grant.source => {
                 let (prb_set, format) = (before.prb_set, before.format);
                 *before = *grant;
-                // The result of a grant tells less about its form than the grant itself.
+                // The report of a grant's result has fewer details of its format than the grant itself.
                 before.prb_set = before.prb_set.or(prb_set.filter(|set| set.len() == grant.prbs));
                 before.format = before.format.or(format);
                 Merged::Better
@@ -70,7 +71,7 @@ impl Merge {
         }
     }
 
-    /// Gives out the grants of all subframes before this one, in order.
+    /// Returns the grants of all subframes before this one, in order.
     pub fn take(&mut self, before: u64) -> impl Iterator<Item = Grant> + use<> {
         self.done = self.done.max(before);
         let rest = self.slots.split_off(&(before, 0, 0, Direction::Downlink));

@@ -1,33 +1,33 @@
-//! Where grants are in Qualcomm's log packets.
+//! Fields of Qualcomm's log packets that contain grants.
 
 use airpace_core::Direction;
 
 use super::{Rat, Source};
 
-/// What a field of a log packet means for a grant.
+/// Meaning of a log packet's field for a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// System frame number.
     Frame,
-    /// Subframe, or slot where there is a numerology.
+    /// Subframe, or slot if there is a numerology.
     Subframe,
-    /// Both in one: `10 · SFN + subframe`.
+    /// Frame and subframe in one field: `10 · SFN + subframe`.
     Both,
-    /// Subframes after the frame and subframe.
+    /// Offset in subframes, added to frame and subframe.
     Offset,
-    /// The power of two by which a subframe is divided into slots.
+    /// Numerology: a subframe has 2 to the power of this value slots.
     Numerology,
     /// The carrier.
     Carrier,
-    /// The physical cell that serves.
+    /// Physical cell id of the serving cell.
     Cell,
-    /// PRB pairs.
+    /// Number of PRB pairs.
     Prbs,
-    /// The first of them.
+    /// The first PRB pair.
     FirstPrb,
-    /// PRBs as bits, the first 64 and the next.
+    /// Bitmap of PRBs, the first 64.
     PrbsLow,
-    /// The next 64.
+    /// Bitmap of PRBs, the next 64.
     PrbsHigh,
     /// Spatial layers.
     Layers,
@@ -37,21 +37,21 @@ pub enum Column {
     Rv,
     /// New-data indicator.
     Ndi,
-    /// Whether the checksum was right.
+    /// Whether the CRC passed.
     Crc,
     /// Kind of RNTI.
     Rnti,
-    /// Which of two blocks.
+    /// Index of the block, 0 or 1.
     Index,
     /// MCS index.
     Mcs,
     /// Bits per symbol.
     ModulationBits,
-    /// 0 BPSK, 1 QPSK, and so on.
+    /// Modulation: 0 BPSK, 1 QPSK, and so on.
     ModulationUplink,
-    /// 0 QPSK, 1 16QAM, and so on: of the first block and of the second.
+    /// Modulation of the first block: 0 QPSK, 1 16QAM, and so on.
     ModulationRank,
-    /// The same of the second block.
+    /// Modulation of the second block: 0 QPSK, 1 16QAM, and so on.
     ModulationRankSecond,
     /// Size of a block in bytes.
     Bytes,
@@ -59,42 +59,42 @@ pub enum Column {
     Bits,
     /// Size of the second block in bits.
     BitsSecond,
-    /// How often the block was sent before.
+    /// Number of earlier transmissions of the block.
     Again,
-    /// Not 0 if the block is sent again.
+    /// Nonzero for a retransmission.
     IsAgain,
     /// A DCI's bits.
     Payload,
-    /// The number of a DCI's bits, including the checksum.
+    /// Number of a DCI's bits, including the checksum.
     Length,
-    /// Format of the DCI, by number.
+    /// Format of the DCI, as a number.
     Format,
-    /// What the modem decided about the DCI.
+    /// The modem's decision about the DCI.
     Verdict,
-    /// The carrier's width, by number.
+    /// The carrier's bandwidth, as a number.
     Width,
-    /// The carrier's width in PRB pairs.
+    /// The carrier's bandwidth in PRB pairs.
     CarrierPrbs,
-    /// Whether a DCI names its carrier.
+    /// Whether DCIs contain a carrier indicator.
     NamesCarrier,
-    /// Whether the request for a channel report has two bits.
+    /// Whether the CSI request has two bits.
     TwoCsiBits,
-    /// Whether a DCI has a request for a sounding signal.
+    /// Whether a DCI has an SRS request.
     AsksSounding,
     /// FDD or TDD.
     Duplex,
-    /// Antenna ports, by number.
+    /// Antenna ports, as a number.
     Ports,
     /// Whether 256QAM is in use.
     Has256Qam,
-    /// Milliseconds over which a sum was added up.
+    /// Time span of a sum in milliseconds.
     Span,
 }
 
-/// How the rows of a packet become grants.
+/// Conversion of a packet's rows to grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Each row is a transport block; two of them in one subframe can be one grant.
+    /// Each row is a transport block; two blocks in one subframe can be one grant.
     Block,
     /// Each row is a subframe with up to two blocks.
     Demapped,
@@ -102,24 +102,24 @@ pub enum Shape {
     Dci,
     /// Each row is a sum of bytes.
     Sum,
-    /// Each row is the serving cell: how wide it is.
+    /// Each row is the serving cell with its bandwidth.
     Cell,
 }
 
 /// A log packet that reports grants.
 #[derive(Debug)]
 pub struct Origin {
-    /// Its code.
+    /// Log code.
     pub code: u16,
-    /// Which generation.
+    /// Radio access technology.
     pub rat: Rat,
-    /// Where in the stack it is from.
+    /// Layer of the stack.
     pub source: Source,
-    /// Which way the data goes, if a row does not tell.
+    /// Direction of the data, if the rows do not contain it.
     pub direction: Direction,
-    /// How its rows are read.
+    /// Conversion of its rows.
     pub shape: Shape,
-    /// Paths of its fields; several for one column if versions have the field in different places.
+    /// Paths of its fields; several for one column if the position of the field differs between versions.
     pub columns: &'static [(Column, &'static str)],
 }
 
@@ -131,7 +131,7 @@ use Direction::{Downlink, Uplink};
 /// Source: mobileinsight-core @4330fa9 (0 C-RNTI, 1 SPS-RNTI, 4 Temporary C-RNTI)
 pub const OWN: &[u64] = &[0, 1, 4];
 
-/// The codes of the log packets from which a phone's own bandwidth is determined: their blocks, or their sums.
+/// The codes of the log packets from which a phone's own bandwidth is determined: those with blocks or sums.
 pub fn codes(rat: Rat, direction: Direction) -> impl Iterator<Item = u16> {
     let of_phone = |origin: &&Origin| matches!(origin.shape, Shape::Block | Shape::Sum);
     let its = ORIGINS.iter().filter(of_phone);
@@ -141,7 +141,8 @@ pub fn codes(rat: Rat, direction: Direction) -> impl Iterator<Item = u16> {
 /// All origins.
 ///
 /// Chosen: 0xB885 is not among them. It has no PRBs and no sizes of the downlink. In the uplink, the meaning of its
-/// allocation depends on a bandwidth part that it does not name. 0xB887 has both in bytes whose meaning is not known.
+/// allocation depends on a bandwidth part that the packet does not identify. 0xB887 has both in bytes whose meaning is
+/// unknown.
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
     Origin {

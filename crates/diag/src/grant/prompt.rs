@@ -1,9 +1,8 @@
-//! Radio reports of a modem that is listened to: log packets in, reports out, each as soon as nothing more is to be told
-//! of its subframe.
+//! Radio reports of a running modem: log packets in, reports out, each as soon as its subframe is complete.
 //!
-//! A modem tells of one subframe in several packets: each carrier and each direction has its own, and some come in
-//! batches. A report that was given out cannot be changed. So each waits until every carrier and direction that is in
-//! use has told of its subframe or of a later one, but not longer than [`HOLD`].
+//! A modem reports a subframe in several packets: each carrier and each direction has its own, and some come in batches.
+//! A report that was returned cannot be changed. Therefore each report waits until every active carrier and direction has
+//! reported its subframe or a later one, but at most [`HOLD`].
 
 use airpace_core::Direction;
 use airpace_radio::{CarrierId, RadioReport, Slot};
@@ -13,38 +12,38 @@ use super::{Grant, GrantReport, Grants, Rat, UPLINK_DELAY};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
-/// The most subframes that a report waits for what another carrier or direction may tell.
+/// Maximum time for which a report waits for other carriers and directions (subframes).
 ///
-/// Chosen: modems batch records of the shared channels over some tens of milliseconds; with the wait for the batch
-/// itself, a report still comes before telemetry counts as stale.
+/// Chosen: modems batch records of the shared channels over some tens of milliseconds. With this limit, a report still
+/// arrives before telemetry counts as stale.
 pub const HOLD: u64 = 40;
 
-/// A carrier and direction that told nothing of so many subframes is not in use.
+/// A carrier and direction without any report for this many subframes counts as inactive.
 ///
 /// Chosen: a second.
 const IDLE: u64 = 1_000;
 
-/// What is added to the numbers of NR's carriers: both generations count theirs from 0.
+/// Offset added to the carrier numbers of NR, because modems number the carriers of LTE and of NR from 0.
 ///
 /// Source: TS 36.212 §5.3.3.1 (a carrier indicator of LTE has three bits)
 const FIRST_OF_NR: u8 = 8;
 
-/// Makes reports of a radio's log packets as they come.
+/// Makes radio reports from a radio's log packets as they arrive.
 #[derive(Debug)]
 pub struct Prompt {
     grants: Grants,
     generations: [Generation; 2],
-    /// The first grant of all: its time, and its subframe.
+    /// Time and subframe of the very first grant.
     first: Option<(Stamp, u64)>,
 }
 
-/// What is known of one generation of the radio.
+/// State of one radio access technology.
 #[derive(Debug)]
 struct Generation {
     reports: Reports,
-    /// The newest subframe that each carrier and direction told of.
+    /// The newest subframe reported for each carrier and direction.
     newest: Vec<((CarrierId, Direction), u64)>,
-    /// What is added to its subframes, so that those of both generations have the same number at the same time.
+    /// Offset added to its subframe numbers, so that LTE and NR have the same number at the same time.
     shift: Option<i64>,
 }
 
@@ -56,7 +55,7 @@ impl Prompt {
         Prompt { grants: Grants::new(), generations: [generation(), generation()], first: None }
     }
 
-    /// Takes a packet as it comes.
+    /// Takes the next packet.
     pub fn push(&mut self, packet: &LogPacket<'_>) {
         let Prompt { grants, generations, first } = self;
         grants.push(packet, |told| {
@@ -66,7 +65,7 @@ impl Prompt {
         });
     }
 
-    /// The reports of which nothing more is expected, in the order of their subframes for each generation.
+    /// The complete reports, in the order of their subframes for each technology.
     pub fn take(&mut self) -> Vec<RadioReport> {
         let [lte, nr] = &mut self.generations;
         let mut reports = lte.take(0);
@@ -74,7 +73,7 @@ impl Prompt {
         reports
     }
 
-    /// Grants that were left out, because they were told of after their subframe had been given out.
+    /// Number of grants that were dropped because the report of their subframe had already been returned.
     pub fn left_out(&self) -> u64 {
         self.generations.iter().map(|generation| generation.reports.left_out()).sum()
     }
@@ -82,7 +81,7 @@ impl Prompt {
 
 impl Generation {
     fn push(&mut self, grant: &Grant, first: &mut Option<(Stamp, u64)>) {
-        // As the reports count: where the cell says it.
+        // Use the subframe of the DCI, as the reports do.
         let is_earlier = grant.rat == Rat::Lte && grant.direction == Direction::Uplink;
         let subframe = grant.subframe.saturating_sub(if is_earlier { UPLINK_DELAY } else { 0 });
         let (began, number) = *first.get_or_insert((grant.time, grant.subframe));
@@ -92,7 +91,7 @@ impl Generation {
         });
         let place = (grant.carrier, grant.direction);
         match self.newest.iter_mut().find(|(other, _)| *other == place) {
-            // A cell whose frames are numbered anew has higher numbers.
+            // After a change of cell, the subframe numbers are higher, so the maximum is correct.
             Some((_, newest)) => *newest = subframe.max(*newest),
             None => self.newest.push((place, subframe)),
         }
@@ -125,7 +124,7 @@ mod tests {
     use crate::grant::{Block, Source};
     use crate::packet::LogCode;
 
-    /// A grant of so many bits in a subframe of a clock that began long before.
+    /// A grant in a subframe of a clock that started long before.
     fn grant(rat: Rat, carrier: u8, direction: Direction, subframe: u64) -> Grant {
         let begin = if rat == Rat::Lte { 5_000_000_000 } else { 2_000_000_000 };
         let block = Block {
@@ -185,7 +184,7 @@ mod tests {
     #[test]
     fn another_direction_is_waited_for_but_not_long() {
         let mut prompt = Prompt::new(Radio::FIRST);
-        // The uplink is told of twenty subframes later; a grant was given four subframes before it is used.
+        // The uplink is reported twenty subframes later; a grant precedes its transmission by four subframes.
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Uplink, 10_004));
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Downlink, 10_000));
         assert_eq!(told(&prompt.take()), [(10_000, 0, 2)]);
@@ -193,7 +192,7 @@ mod tests {
         assert!(prompt.take().is_empty(), "the uplink may have been granted something meanwhile");
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Uplink, 10_014));
         assert_eq!(told(&prompt.take()).last(), Some(&(10_010, 0, 1)));
-        // Nothing more of the uplink.
+        // No more reports of the uplink.
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Downlink, 10_060));
         assert_eq!(
             told(&prompt.take()).last(),
@@ -211,7 +210,7 @@ mod tests {
     fn both_generations_have_one_clock() {
         let mut prompt = Prompt::new(Radio::FIRST);
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Downlink, 10_000));
-        // Its clock began three seconds before.
+        // The NR clock started three seconds earlier.
         push(&mut prompt, &grant(Rat::Nr, 0, Direction::Downlink, 13_000));
         push(&mut prompt, &grant(Rat::Nr, 0, Direction::Downlink, 13_005));
         let all = told(&prompt.take());
@@ -219,8 +218,8 @@ mod tests {
     }
 
     proptest! {
-        /// Streams that lag by less than the hold with their batches, in any order and any size of batches: every grant is told once, and
-        /// the subframes of each carrier come in order.
+        /// Streams arrive in any order with lags below the hold, in batches of any size: every grant is reported exactly
+        /// once, and the subframes of each carrier are in order.
         #[test]
         fn no_grant_is_lost_or_told_twice(
             lags in prop::array::uniform4(0u64..20), batch in 1u64..20, looks in 1u64..10,
@@ -230,7 +229,7 @@ mod tests {
             let mut reports = vec![];
             for now in 0..400u64 {
                 for (&lag, &(carrier, direction)) in lags.iter().zip(&places) {
-                    // A batch ends now: all subframes of it are told at once.
+                    // A batch ends now: all of its subframes are reported at once.
                     if now >= lag + batch && (now - lag).is_multiple_of(batch) && now < 350 {
                         for subframe in now - lag - batch..now - lag {
                             let on_air = 10_000 + subframe + if direction == Direction::Uplink { 4 } else { 0 };

@@ -1,4 +1,4 @@
-//! Reads grants from log packets.
+//! Reader for grants in log packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +14,18 @@ use crate::layout::{Cell, MOST, Pick, Version};
 use crate::log;
 use crate::packet::{LogCode, LogPacket, Radio};
 
-/// Subframes from a grant of the uplink to the transmission in FDD.
+/// Delay from an uplink grant to its transmission in FDD (subframes).
 ///
 /// Source: TS 36.213 §8.0
 pub const UPLINK_DELAY: u64 = 4;
 
-/// Within this many subframes, a HARQ process with the same new-data indicator has the same block. Beyond, grants in
-/// between may not have been logged.
+/// Maximum distance in subframes at which an unchanged new-data indicator of a HARQ process means the same block. At
+/// longer distances, grants in between may not have been logged.
 ///
-/// Chosen: 80 ms, eight rounds of an LTE process with two turns to spare.
+/// Chosen: 80 ms, ten round trips of an LTE HARQ process (eight, and two as margin).
 const SAME_BLOCK: u64 = 80;
 
-/// The highest number of a carrier.
+/// Maximum carrier number.
 ///
 /// Source: TS 36.212 §5.3.3.1 (a carrier indicator has three bits)
 const LAST_CARRIER: u64 = 7;
@@ -40,13 +40,13 @@ pub struct Grants {
     processes: BTreeMap<Process, Carried>,
     widths: BTreeMap<(Radio, u8), u16>,
     has_256qam: BTreeMap<(Radio, u8), bool>,
-    /// The previous DCI: hypotheses of one subframe repeat it.
+    /// The previous DCI: several hypotheses of one subframe contain the same DCI.
     last_dci: Option<(Radio, u8, u64, u64)>,
     troubles: Troubles,
     rows: Vec<Row>,
 }
 
-/// What could not be read, counted.
+/// Counters of unreadable packets and DCIs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
     /// Packets of a version without a layout, or without any of the fields.
@@ -55,11 +55,11 @@ pub struct Troubles {
     pub misfits: u64,
     /// DCIs that the modem accepted and that could not be read.
     pub dcis: u64,
-    /// Grants on carriers that no phone has: their packet was misread.
+    /// Grants with a carrier number that no phone has: their packet was misread.
     pub carriers: u64,
 }
 
-/// A HARQ process as one source sees it.
+/// A HARQ process in the reports of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
     radio: Radio,
@@ -70,7 +70,7 @@ struct Process {
     codeword: usize,
 }
 
-/// What the process carried last.
+/// The last block of a HARQ process.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     subframe: u64,
@@ -78,7 +78,7 @@ struct Carried {
     bits: Option<Bits>,
 }
 
-/// What to read of a version of a packet.
+/// Fields to read from one version of a packet.
 #[derive(Debug)]
 struct Plan {
     origin: &'static Origin,
@@ -86,12 +86,12 @@ struct Plan {
     columns: Vec<Column>,
 }
 
-/// A row of a packet: numbers by column.
+/// A row of a packet: one number per column.
 #[derive(Clone, Copy, Debug)]
 struct Row([Option<u64>; MOST]);
 
 impl Plan {
-    /// Uses those of the origin's fields that the version's layout has.
+    /// Uses those fields of the origin that exist in the version's layout.
     fn new(origin: &'static Origin, version: Version) -> Option<Plan> {
         let layout = log::code(LogCode(origin.code))?.layout(version)?;
         let (mut columns, mut paths) = (vec![], vec![]);
@@ -116,22 +116,22 @@ impl Plan {
 }
 
 impl Grants {
-    /// A reader that has read nothing.
+    /// A reader in its initial state.
     pub fn new() -> Grants {
         Grants::default()
     }
 
-    /// The log packets that the reader uses, for asking a modem.
+    /// The log packets that the reader uses, to be requested from a modem.
     pub fn codes() -> BTreeSet<LogCode> {
         ORIGINS.iter().map(|origin| LogCode(origin.code)).collect()
     }
 
-    /// What could not be read so far.
+    /// Counters of unreadable packets so far.
     pub fn troubles(&self) -> Troubles {
         self.troubles
     }
 
-    /// Whether sizes in a version of a packet include the block's checksum, as far as its blocks have shown.
+    /// Whether sizes in a version of a packet include the block's checksum, as far as learned from its blocks.
     pub fn checksum(&self, code: LogCode, version: Version) -> Checksum {
         self.checksums.get(&(code, version)).copied().unwrap_or_default()
     }
@@ -141,8 +141,8 @@ impl Grants {
         self.widths.get(&(radio, carrier.0)).copied()
     }
 
-    /// Takes a packet. `each` gets what it says about the phone's own grants, in its order. Packets of other codes are
-    /// ignored.
+    /// Takes a packet. Calls `each` for its reports of the phone's own grants, in the order of the packet. Packets with
+    /// other codes are ignored.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(GrantReport)) {
         let Ok(at) = ORIGINS.binary_search_by_key(&packet.code.0, |origin| origin.code) else { return };
         let Some(Ok(version)) = log::code(packet.code).map(|code| code.version(packet.payload)) else {
@@ -195,7 +195,7 @@ impl Grants {
         self.plans.insert(key, Some(plan));
     }
 
-    /// What all rows have: radio, place and time; `None` if the row is not the phone's own.
+    /// The fields common to all rows: radio, carrier and time; `None` if the row is not addressed to the phone.
     fn grant(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         if plan.get(row, Column::Rnti).is_some_and(|rnti| !OWN.contains(&rnti)) {
             return None;
@@ -246,7 +246,7 @@ impl Grants {
         })
     }
 
-    /// A row that describes the serving cell, which is carrier 0.
+    /// Processes a row that describes the serving cell, which is carrier 0.
     fn of_cell(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) {
         let prbs = plan.get(row, Column::CarrierPrbs).and_then(|prbs| u16::try_from(prbs).ok());
         if let Some(prbs) = prbs.filter(|prbs| lte::BANDWIDTH_PRBS.contains(prbs)) {
@@ -254,7 +254,7 @@ impl Grants {
         }
     }
 
-    /// A row that is a transport block.
+    /// The grant in a row that is a transport block.
     fn of_block(
         &mut self,
         packet: &LogPacket<'_>,
@@ -264,7 +264,7 @@ impl Grants {
     ) -> Option<Grant> {
         let mut grant = self.grant(packet, plan, row)?;
         let get = |column| plan.get(row, column);
-        // A number that no carrier has is as good as none.
+        // A PRB number that no carrier has is treated as absent.
         let prb = |column| get(column).and_then(|prb| u16::try_from(prb).ok());
         grant.prbs = prb(Column::Prbs).unwrap_or(0);
         let first = prb(Column::FirstPrb);
@@ -309,7 +309,7 @@ impl Grants {
         Some(grant)
     }
 
-    /// A row that is a subframe with up to two blocks.
+    /// The grant in a row that is a subframe with up to two blocks.
     fn of_demapper(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         let mut grant = self.grant(packet, plan, row)?;
         let get = |column| plan.get(row, column);
@@ -346,7 +346,7 @@ impl Grants {
         Some(grant)
     }
 
-    /// A row that is a DCI, if the modem accepted it.
+    /// The grant in a row that is a DCI, if the modem accepted it.
     fn of_dci(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         let get = |column| plan.get(row, column);
         // Source: mobileinsight-core @4330fa9 (1 to 6 are successes)
@@ -359,7 +359,7 @@ impl Grants {
         self.widths.insert(key, prbs);
         grant.carrier_prbs = Some(prbs);
         let word = get(Column::Payload)?;
-        // Other hypotheses find the same DCI again.
+        // Other hypotheses can contain the same DCI.
         let seen = Some((packet.radio, grant.carrier.0, grant.subframe, word));
         if std::mem::replace(&mut self.last_dci, seen) == seen {
             return None;
@@ -393,7 +393,7 @@ impl Grants {
             grant.subframe += UPLINK_DELAY;
             grant.time = crate::Stamp::from_nanos(grant.time.nanos() + UPLINK_DELAY * 1_000_000);
         }
-        // Fallback uses the table of 64QAM, whatever is configured.
+        // The fallback format uses the MCS table of 64QAM, independent of the configuration.
         // Source: TS 36.213 §7.1.7
         let is_fallback = dci.format == DciFormat::F1A;
         let has_256qam = get(Column::Has256Qam) == Some(1) || self.has_256qam.get(&key) == Some(&true);
@@ -420,7 +420,8 @@ impl Grants {
         Some(grant)
     }
 
-    /// The grant, completed from its HARQ process: whether blocks are sent again, and the size of blocks without one.
+    /// Completes the grant from its HARQ process: whether blocks are retransmissions, and the size of blocks without a
+    /// size.
     ///
     /// Source: TS 36.321 §5.3.2.2 and §5.4.2.2; TS 36.213 §7.1.7.2
     fn followed(&mut self, mut grant: Grant) -> Grant {
@@ -455,7 +456,8 @@ impl Grants {
         grant
     }
 
-    /// A block that only the table with 256QAM has, or only the other table, tells which one is in use.
+    /// A block size that exists only in the MCS table with 256QAM, or only in the other table, shows which table is in
+    /// use.
     fn learn_256qam(&mut self, grant: &Grant) {
         if grant.direction != Direction::Downlink || grant.source != Source::SharedChannel {
             return;
@@ -494,7 +496,7 @@ impl Row {
     }
 }
 
-/// PRBs of a carrier: five for each megahertz, and six in the narrowest, of 1.4 MHz.
+/// PRBs of a carrier: five per megahertz, but six for the narrowest carrier of 1.4 MHz.
 ///
 /// Source: TS 36.101 §5.6 Table 5.6-1
 fn prbs_of(megahertz: f64) -> u64 {

@@ -1,7 +1,7 @@
-//! Turns grants into radio reports.
+//! Converts grants to radio reports.
 //!
-//! A report has only the phone's own grants: a modem does not log the grants of others. PRBs without a grant in it seem
-//! free to the phone, but not all of them are.
+//! A report contains only the phone's own grants: a modem does not log the grants of other phones. PRBs without a grant
+//! in a report are therefore not necessarily free.
 
 use std::collections::VecDeque;
 
@@ -13,42 +13,42 @@ use super::{Grant, Merge, Rat};
 use crate::packet::Radio;
 use crate::stamp::Stamp;
 
-/// The user of the grants in the reports: a modem tells which grants are its own, not its RNTI.
+/// RNTI of the grants in the reports: a modem marks its own grants but does not log its RNTI.
 ///
-/// Chosen: the first RNTI that a cell gives out.
+/// Chosen: the first RNTI that a cell assigns.
 ///
 /// Source: TS 36.321 Table 7.1-1
 pub const OWN_RNTI: Rnti = Rnti(61);
 
-/// Most reports that wait for the width of their carrier.
+/// Maximum number of reports that wait until the bandwidth of their carrier is known.
 ///
-/// Chosen: a minute of a carrier, in some twenty megabytes.
+/// Chosen: a minute of one carrier, about twenty megabytes.
 const MOST_HELD: usize = 60_000;
 
-/// How far a faster packet may set the clock of subframes back: times stand still for that long.
+/// Maximum time by which a faster packet may set back the frame clock (ns). Report times do not advance meanwhile.
 ///
-/// Chosen: 20 ms, as much as the delays of the fastest packets differ.
+/// Chosen: 20 ms, the difference between the delays of the fastest packets.
 const SET_BACK_NANOS: u64 = 20_000_000;
 
-/// After this many subframes without any grant, reports pause.
+/// Number of subframes without any grant after which reports pause.
 ///
-/// Chosen: a second. A modem without traffic logs nothing. An empty report says that nothing was granted, so that is
-/// reported for a while. In a longer silence, for example between two logs, nothing is known.
+/// Chosen: a second. A modem without traffic logs nothing. An empty report means that nothing was granted, so empty
+/// reports are made for this time. In a longer gap, for example between two logs, the grants are unknown.
 const SILENCE: u64 = 1_000;
 
-/// Makes reports from one radio's grants: one per carrier and subframe, also for subframes without a grant.
+/// Makes reports from one radio's grants: one per carrier and subframe, including subframes without a grant.
 #[derive(Clone, Debug)]
 pub struct Reports {
     radio: Radio,
     merge: Merge,
-    /// When subframe 0 of the reports' clock is, known from the first grant.
+    /// Time of subframe 0 of the reports' clock, determined by the first grant.
     origin: Option<Stamp>,
     carriers: Vec<Carrier>,
-    /// Grants from before are left out.
+    /// Grants before this time are dropped.
     since: Stamp,
-    /// PRB pairs for carriers of unknown width.
+    /// PRB pairs of carriers whose bandwidth is unknown.
     assumed: Option<u16>,
-    /// Whether reports wait for the width of their carrier.
+    /// Whether reports wait until the bandwidth of their carrier is known.
     waits: bool,
     held: VecDeque<RadioReport>,
     early: u64,
@@ -60,10 +60,10 @@ struct Carrier {
     id: CarrierId,
     prbs: Option<u16>,
     bits_per_prb: Option<f64>,
-    /// The slot after the last one that was reported, and when it begins.
+    /// The slot after the last reported slot, and the start of that slot.
     next: u64,
     time: Stamp,
-    /// When the last reported subframe began.
+    /// Start of the last reported subframe.
     last: Stamp,
 }
 
@@ -84,17 +84,17 @@ impl Reports {
         }
     }
 
-    /// The same, with `carrier_prbs` PRB pairs for carriers of unknown width.
+    /// Assumes `carrier_prbs` PRB pairs for carriers of unknown bandwidth.
     pub fn assuming(self, carrier_prbs: u16) -> Reports {
         Reports { assumed: Some(carrier_prbs), ..self }
     }
 
-    /// The same, but reports do not wait until the width of their carrier is known: it is `None` until then.
+    /// Returns reports even if the bandwidth of their carrier is not known yet: it is `None` until then.
     pub fn without_waiting(self) -> Reports {
         Reports { waits: false, ..self }
     }
 
-    /// Leaves out grants before `since`: a log's first packets report times before the log, with gaps.
+    /// Drops grants before `since`: a log's first packets report times before the log, with gaps.
     pub fn begin(&mut self, since: Stamp) {
         self.since = since;
     }
@@ -105,7 +105,7 @@ impl Reports {
         self.carriers[at].prbs.or(self.assumed)
     }
 
-    /// Grants that were left out: from before the begin, or so late that later reports had already been given out.
+    /// Number of dropped grants: from before the start, or so late that later reports had already been returned.
     pub fn left_out(&self) -> u64 {
         self.early + self.late + self.merge.late()
     }
@@ -119,19 +119,20 @@ impl Reports {
             self.early += 1;
             return;
         }
-        // A report is about what the cell says. In LTE the cell grants the uplink four subframes before the phone sends. In NR
-        // each grant has a delay of its own, which the modem's packets do not have: such a grant stays where the phone sends.
+        // A report describes the subframe of the DCIs. In LTE, the cell sends an uplink grant four subframes before the
+        // transmission. In NR each grant has its own delay, which the modem's packets do not contain: such a grant stays
+        // in the slot of the transmission.
         let is_earlier = grant.rat == Rat::Lte && grant.direction == Direction::Uplink;
         let delay = if is_earlier { UPLINK_DELAY.min(grant.subframe) } else { 0 };
         let time = Stamp::from_nanos(grant.time.nanos().saturating_sub(delay * 1_000_000));
-        // The uplink of LTE uses its processes in turn.
+        // The uplink of LTE uses its HARQ processes in turn.
         // Source: TS 36.321 §5.4.2.1
         let harq = grant.harq.or(is_earlier.then_some((grant.subframe % 8) as u8));
         self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
     }
 
-    /// Gives out the reports of all subframes before this one, in their order. They wait until the width of their
-    /// carriers is known; but not forever, and not if `before` is `u64::MAX`.
+    /// Returns the reports of all subframes before this one, in order. They wait until the bandwidth of their carriers is
+    /// known, but at most `MOST_HELD` reports wait, and none if `before` is `u64::MAX`.
     pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
         let mut reports = vec![];
         for grant in self.merge.take(before) {
@@ -183,7 +184,7 @@ impl Reports {
             carrier.bits_per_prb = Some(dci.bits().0 as f64 / f64::from(grant.prbs));
         }
         let gap = slot.index.saturating_sub(carrier.next);
-        // Frames of another cell have increasing numbers too, but the numbers do not fit the time that has passed.
+        // Frames of another cell have increasing numbers too, but their numbers do not match the elapsed time.
         let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(slot_nanos))
             <= time.nanos().saturating_add(SET_BACK_NANOS);
         if gap <= SILENCE * slot.numerology.slots_per_subframe() && is_same_frames {
@@ -216,7 +217,7 @@ impl Reports {
 }
 
 impl Carrier {
-    /// The report of a slot in which nothing was granted.
+    /// The report of a slot without grants.
     fn empty(&self, origin: Stamp, slot: Slot, time: Stamp) -> RadioReport {
         RadioReport {
             carrier: self.id,
@@ -239,7 +240,7 @@ impl Carrier {
     }
 }
 
-/// A grant in the form of a DCI.
+/// The grant as a DCI.
 fn dci_of(grant: &Grant) -> Dci {
     let blocks = grant.blocks;
     let format = match (grant.direction, blocks) {
@@ -251,7 +252,7 @@ fn dci_of(grant: &Grant) -> Dci {
         rnti: OWN_RNTI,
         direction: grant.direction,
         format: grant.format.unwrap_or(format),
-        // If it is not known which PRBs, the first ones: only the number counts.
+        // If the PRBs are unknown, the first ones of the carrier: only their number matters.
         prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
         mcs: blocks.map(|block| block?.mcs),
         tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),

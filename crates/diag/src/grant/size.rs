@@ -3,7 +3,7 @@
 use airpace_core::tables::{Modulation, lte};
 use airpace_core::{Bits, Direction};
 
-/// Bytes of a transport block's checksum.
+/// Length of a transport block's checksum (bytes).
 ///
 /// Source: TS 36.212 §5.1.1
 const CHECKSUM_BYTES: u64 = 3;
@@ -11,40 +11,40 @@ const CHECKSUM_BYTES: u64 = 3;
 /// Whether the sizes in a version of a log packet include the block's checksum of 24 bits. Some do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
-    /// No block has shown it so far.
+    /// Not determined by any block so far.
     #[default]
     Unknown,
-    /// Sizes are those of the tables.
+    /// Sizes equal those of the tables.
     Bare,
-    /// Sizes include three bytes more.
+    /// Sizes include three more bytes.
     Counted,
 }
 
-/// How a block's size compares with the tables.
+/// Result of comparing a block's size with the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The size fits the MCS and the PRBs.
+    /// The size matches the MCS and the number of PRBs.
     Agrees,
-    /// The MCS has no size of its own: the block is sent again, with the size that it had.
+    /// The MCS determines no size: the block is a retransmission with its earlier size.
     Reserved,
     /// There is no block: the grant is only for control information.
     Empty,
-    /// The size is a different one.
+    /// The size does not match.
     Differs,
 }
 
-/// What to look up in the tables.
+/// Parameters for a lookup in the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Oracle {
-    /// Which way the data goes.
+    /// Direction of the data.
     pub direction: Direction,
     /// MCS index, if known.
     pub mcs: Option<u8>,
     /// Modulation, if known.
     pub modulation: Option<Modulation>,
-    /// PRB pairs.
+    /// Number of PRB pairs.
     pub prbs: u16,
-    /// Whether it is for everyone (system information, paging, answers to random access).
+    /// Whether the block is for all phones (system information, paging, random access response).
     pub is_common: bool,
 }
 
@@ -64,15 +64,15 @@ impl Oracle {
         };
         let columns = if self.is_common { [2, 3] } else { [self.prbs; 2] };
         indices.into_iter().flatten().flat_map(move |i_tbs| {
-            // A block for everyone has one layer, whichever column it uses; so have the uplink's.
+            // A block for all phones has one layer, independent of its column; uplink blocks also have one.
             let is_single = self.is_common || self.direction == Direction::Uplink;
             let layers = if is_single { [1, 1] } else { [1, 2] };
             columns.into_iter().zip(layers).filter_map(move |(prbs, layers)| lte::tbs(i_tbs, prbs, layers))
         })
     }
 
-    /// The MCS of a block of that size and modulation; `None` if the tables have no such block. If there are several,
-    /// the one without 256QAM, and of those the lowest.
+    /// The MCS of a block with this size and modulation; `None` if the tables contain no such block. If there are
+    /// several, those without 256QAM are preferred, and of those the lowest.
     pub fn mcs_of(&self, bits: Bits) -> Option<u8> {
         let has_size =
             |i_tbs| [1, 2].into_iter().any(|layers| lte::tbs(i_tbs, self.prbs, layers) == Some(bits));
@@ -102,7 +102,7 @@ impl Oracle {
         self.modulation.is_none_or(|own| own == modulation)
     }
 
-    /// Whether a size of `bytes` bytes shows if sizes include the checksum.
+    /// Determines from a size of `bytes` bytes whether sizes include the checksum.
     pub fn learn(&self, bytes: u64) -> Checksum {
         let has =
             |bytes: Option<u64>| bytes.is_some_and(|bytes| self.sizes().any(|bits| bits.0 == 8 * bytes));
@@ -126,7 +126,7 @@ impl Oracle {
         }
     }
 
-    /// The size, if the tables know it: with or without 256QAM, on `layers` layers.
+    /// The size by the tables, if any: with or without 256QAM, on `layers` layers.
     pub fn bits(&self, has_256qam: bool, layers: u8) -> Option<Bits> {
         let i_tbs = match self.direction {
             Direction::Uplink => lte::uplink_mcs(self.mcs?)?.initial?.1,

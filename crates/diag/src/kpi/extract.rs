@@ -1,4 +1,4 @@
-//! Packets in, samples out.
+//! Extractor of KPIs: packets in, samples out.
 
 use super::memory::{Bearers, Queue, Sent};
 use super::origin::Formula;
@@ -9,73 +9,73 @@ use crate::layout::{Verified, Version, Visited};
 use crate::packet::{LogCode, LogPacket};
 use crate::stamp::Stamp;
 
-/// How long, by the modem's clock, a preferred origin of a level must be silent before the next one may speak.
+/// Time by the modem's clock for which the preferred origin of a level must be silent before the next origin is used.
 ///
-/// Chosen: ten times the interval of the rarest report of a connected phone. An idle phone sends only the rarer
-/// reports, and those are then used.
+/// Chosen: ten times the interval of the rarest report of a connected phone. An idle phone sends only the rarer reports,
+/// and those are then used.
 pub const HOLD_SECONDS: f64 = 1.0;
 
-/// A share is taken among this many of the last blocks of a carrier.
+/// Number of a carrier's last blocks over which a share is computed.
 ///
-/// Chosen: enough to tell 10 % from 5 %, and few enough to come from one second under load.
+/// Chosen: enough to distinguish 10 % from 5 %, and few enough to cover at most one second under load.
 pub const SHARE_BLOCKS: u32 = 128;
 
-/// One value of something that the user wants.
+/// One value of a selected KPI or field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// An index into the subscription.
+    /// Index into the subscription.
     pub wanted: usize,
-    /// The value, in the KPI's unit.
+    /// The value in the KPI's unit.
     pub value: f64,
-    /// When the modem sent the packet. The records in it are older: see `subframe`.
+    /// Time at which the modem sent the packet. The records in it are older: see `subframe`.
     pub stamp: Stamp,
-    /// The subframe, if the packet tells it: ten times the system frame number, plus the subframe.
+    /// The subframe, if the packet contains it: ten times the system frame number, plus the subframe.
     pub subframe: Option<u16>,
-    /// The carrier: 0 is the primary, also if the packet names none.
+    /// The carrier: 0 is the primary carrier, also if the packet has no carrier number.
     pub carrier: u8,
-    /// How well the layout is known.
+    /// How well the layout is verified.
     pub verified: Verified,
 }
 
-/// Reads from packets what a subscription wants.
+/// Extracts the values of a subscription from packets.
 ///
-/// If several kinds of packets carry the same KPI, the first in the order of its origins counts. For a level, the next
-/// origin may speak once the preferred one was silent for [`HOLD_SECONDS`]; if it is of a carrier, about that carrier. For a KPI that is counted, it may never
-/// speak, so that nothing is counted twice.
+/// If several kinds of packets contain the same KPI, the first in the order of its origins is used. For a level, the next
+/// origin is used once the preferred one was silent for [`HOLD_SECONDS`]; for a level of a carrier, this is decided per
+/// carrier. For a KPI that is counted, the next origin is never used, so that nothing is counted twice.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     plans: Vec<CodePlan>,
     states: Vec<State>,
     troubles: Troubles,
-    /// Values of the packet, until it is known that the whole packet fits.
+    /// Values of the packet, until the whole packet is known to match its layout.
     pending: Vec<Pending>,
-    /// For each wanted value, the rows of a sample that is not complete yet.
+    /// For each selected value, the rows of a sample that is not complete yet.
     rows: Vec<Rows>,
     /// Number of packets so far.
     packets: u64,
 }
 
-/// What the extractor remembers for one wanted value.
+/// State of one selected value.
 #[derive(Clone, Debug)]
 struct State {
     wanted: Wanted,
     kind: Kind,
-    /// The most preferred origin that has spoken, and when; for a level of a carrier, of each carrier.
+    /// The most preferred origin so far and the time of its last value; for a level of a carrier, per carrier.
     best: [Option<(usize, Stamp)>; CARRIERS],
     /// The packet that is not counted.
     ///
-    /// Chosen: when a more preferred origin of a total begins to speak, the other origin may already have counted its
-    /// first packet.
+    /// Chosen: when a more preferred origin of a total appears, the other origin may already have counted its first
+    /// packet.
     passed_over: Option<u64>,
     total: f64,
     shares: [Share; CARRIERS],
-    /// What was sent, for a KPI that asks for it.
+    /// Transmitted PDUs, for a KPI that detects retransmissions.
     bearers: Option<Bearers>,
-    /// What waits, for a KPI that tells how long.
+    /// Queued bytes, for a KPI that measures queueing delay.
     queue: Option<Queue>,
 }
 
-/// Carriers whose shares are kept apart. All further carriers use the last place.
+/// Number of carriers with separate shares. All further carriers use the last entry.
 const CARRIERS: usize = 8;
 
 /// The last blocks of one carrier, the newest in the lowest bit.
@@ -85,12 +85,12 @@ struct Share {
     count: u32,
 }
 
-/// A value of which it is not yet known whether it counts.
+/// A value whose packet is not verified yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     rank: usize,
     sample: Sample,
-    /// The PDU that it is about, if it matters whether that was sent before.
+    /// The PDU of the value, if the KPI detects retransmissions.
     sent: Option<Sent>,
 }
 
@@ -102,9 +102,9 @@ struct Rows {
 }
 
 impl Extractor {
-    /// Reads what this subscription wants.
+    /// An extractor for this subscription.
     pub fn new(subscription: &Subscription) -> Extractor {
-        /// Chosen: more samples than any packet of a real log has, so that the memory need not grow.
+        /// Chosen: more samples than any packet of a real log contains, so that no allocation is needed later.
         const ROOM: usize = 4_096;
         let mut extractor = Extractor {
             plans: vec![],
@@ -118,7 +118,7 @@ impl Extractor {
         extractor
     }
 
-    /// Reads what this subscription wants from now on. Totals and shares that were wanted before continue.
+    /// Replaces the subscription. Totals and shares that were also selected before continue.
     pub fn follow(&mut self, subscription: &Subscription) {
         let before = std::mem::take(&mut self.states);
         self.states = subscription.iter().map(|wanted| State::of(wanted, &before)).collect();
@@ -126,8 +126,8 @@ impl Extractor {
         self.rows = vec![Rows::default(); self.states.len()];
     }
 
-    /// Takes the next packet. `each` gets the wanted values in it; those of one KPI come in the order of the records.
-    /// Returns a trouble if it is the first of its kind.
+    /// Takes the next packet. Calls `each` for the selected values in it; those of one KPI are in the order of the
+    /// records. Returns a trouble if it is the first of its kind.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(Sample)) -> Option<Trouble> {
         let at = self.plans.binary_search_by_key(&packet.code, |plan| plan.code.code).ok()?;
         self.packets += 1;
@@ -141,23 +141,23 @@ impl Extractor {
         news
     }
 
-    /// A packet of this code was cut. Returns the trouble if it is the first of its kind.
+    /// Counts a truncated packet of this code. Returns the trouble if it is the first of its kind.
     pub fn cut(&mut self, code: LogCode) -> Option<Trouble> {
         self.plans.binary_search_by_key(&code, |plan| plan.code.code).ok()?;
         self.troubles.count(code, None, Reason::Cut)
     }
 
-    /// What could not be read so far, in the order in which it was first met.
+    /// Counters of unreadable packets so far, in the order of their first occurrence.
     pub fn troubles(&self) -> &[Trouble] {
         self.troubles.kinds()
     }
 
-    /// Troubles beyond the kinds that are counted separately.
+    /// Number of troubles beyond the kinds that are counted separately.
     pub fn more_troubles(&self) -> u64 {
         self.troubles.beyond()
     }
 
-    /// Reads a packet into the pending values; none if the packet does not fit.
+    /// Reads a packet into the pending values; none if the packet does not match its layout.
     fn read(&mut self, at: usize, packet: &LogPacket<'_>) -> Option<Trouble> {
         let Extractor { plans, states, troubles, pending, rows, .. } = self;
         let plan = &plans[at];
@@ -227,7 +227,7 @@ impl Extractor {
 }
 
 impl Rows {
-    /// Adds a row of a record that has `of` rows. After the last row, returns the sum of the record.
+    /// Adds a row of a record with `of` rows. After the last row, returns the sum of the record.
     fn add(
         &mut self,
         of: Option<u64>,
@@ -244,7 +244,7 @@ impl Rows {
 }
 
 impl State {
-    /// Continues from what was remembered before, if anything.
+    /// Continues from the earlier state of the same value, if any.
     fn of(wanted: &Wanted, before: &[State]) -> State {
         if let Some(known) = before.iter().find(|state| state.wanted == *wanted) {
             return known.clone();
@@ -264,7 +264,7 @@ impl State {
         }
     }
 
-    /// The sample of a value; `None` if another origin speaks for the KPI.
+    /// Converts a value to a sample; `None` if another origin is used for the KPI.
     fn admit(&mut self, pending: Pending, packet: u64) -> Option<Sample> {
         let Pending { rank, mut sample, sent } = pending;
         if let Carriers::Only(carrier) = self.wanted.carriers
@@ -272,7 +272,7 @@ impl State {
         {
             return None;
         }
-        // One kind of packets may report of the primary carrier, and another of all.
+        // One kind of packet may report only the primary carrier, and another kind all carriers.
         let is_of_carrier =
             self.kind == Kind::Level && self.wanted.kpi().is_some_and(|kpi| kpi.scope == Scope::Carrier);
         let best = if is_of_carrier { usize::from(sample.carrier).min(CARRIERS - 1) } else { 0 };

@@ -1,15 +1,15 @@
-//! The KPIs, in the order of the protocol's layers.
+//! List of KPIs, in the order of the protocol layers.
 
 use super::Kind::{Event, Level, Share, Total, Wait};
 use super::Layer::{Mac, Nas, Pdcp, Phy, Rlc, Rrc};
 use super::Scope::{Bearer, Carrier, Cell, Radio};
 use super::{Kind, Kpi, Layer, Scope};
 
-/// Everything of a modem that has a name of its own to follow it by. Any other field of a log packet can be followed by
-/// its path: see [`Wanted`](super::Wanted).
+/// All metrics of a modem that can be selected by name. Any other field of a log packet can be selected by its path: see
+/// [`Wanted`](super::Wanted).
 #[rustfmt::skip]
 pub static KPIS: &[Kpi] = &[
-    // The received serving cell.
+    // Reception of the serving cell.
     kpi("lte.rsrp", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal, of all antennas together."),
     kpi("lte.rsrp.rx0", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal at the first antenna."),
     kpi("lte.rsrp.rx1", "dBm", Phy, Carrier, Level, "Power of the serving cell's reference signal at the second antenna."),
@@ -27,7 +27,7 @@ pub static KPIS: &[Kpi] = &[
     kpi("lte.rlm.out_of_sync_bler", "%", Phy, Radio, Level, "Blocks of the control channel that would be lost, as judged for losing the link."),
     kpi("lte.rlm.in_sync_bler", "%", Phy, Radio, Level, "Blocks of the control channel that would be lost, as judged for regaining the link."),
 
-    // What the phone reports about the channel.
+    // Channel state reports of the phone.
     kpi("lte.cqi", "", Phy, Carrier, Level, "Channel quality that the phone reports for the whole band, first codeword, 0 to 15."),
     kpi("lte.cqi.second", "", Phy, Carrier, Level, "Channel quality that the phone reports for the whole band, second codeword, 0 to 15."),
     kpi("lte.ri", "", Phy, Carrier, Level, "Spatial layers that the phone asks for."),

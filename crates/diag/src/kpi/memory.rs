@@ -1,25 +1,25 @@
-//! What must be remembered from packet to packet: which PDUs were sent before, and what waits in a queue.
+//! State kept between packets: PDUs that were already transmitted, and bytes in a queue.
 
 use std::collections::VecDeque;
 
 use crate::stamp::Stamp;
 
-/// A PDU of a bearer, and what its packet says of the bearer.
+/// A PDU of a bearer, with the bearer's state in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     /// The bearer.
     pub bearer: u8,
-    /// Its number.
+    /// Sequence number.
     pub sn: u16,
-    /// The number of the next new PDU after the packet.
+    /// Sequence number of the next new PDU after the packet.
     pub next: u16,
-    /// How many numbers there are.
+    /// Number of sequence numbers before they wrap.
     pub numbers: u32,
-    /// Whether it is a piece of a PDU. Only what is sent again is cut.
+    /// Whether it is a segment of a PDU. Only retransmissions are segmented.
     pub is_segment: bool,
 }
 
-/// For each bearer, the number that its next new PDU will have.
+/// For each bearer, the sequence number of its next new PDU.
 #[derive(Clone, Debug)]
 pub(super) struct Bearers(Box<[Option<u16>; 256]>);
 
@@ -30,10 +30,10 @@ impl Default for Bearers {
 }
 
 impl Bearers {
-    /// Whether the PDU was sent before.
+    /// Whether the PDU was transmitted before.
     ///
-    /// A bearer that was established anew counts from 0 again: then the next number of the packet lies behind what was
-    /// expected, and everything before is forgotten.
+    /// A bearer that was re-established counts from 0 again. Then the packet's next sequence number is behind the
+    /// expected one, and the earlier state is discarded.
     ///
     /// Source: TS 36.322 §7.2 (half of the numbers are in use at a time)
     pub fn is_again(&mut self, sent: Sent) -> bool {
@@ -53,43 +53,44 @@ impl Bearers {
     }
 }
 
-/// Batches of bytes that a queue remembers; further ones count with the last.
+/// Maximum number of batches of bytes in a queue; further bytes are added to the last batch.
 ///
-/// Chosen: more than a modem reports within the longest time that anything waits.
+/// Chosen: more than a modem reports within the longest queueing delay.
 const BATCHES: usize = 64;
 
-/// A packet that comes this much later than the reports before it account for did not come right after them.
+/// A gap this much larger than the previous reports cover means that packets are missing in between (ms).
 ///
 /// Chosen: half of the time between two packets.
 const LATE_MS: f64 = 20.0;
 
-/// Bytes in a queue, first come first served, by when they came.
+/// Bytes in a FIFO queue, with their arrival times.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// Bytes and when they came, in milliseconds; `None` for those that were there at first.
+    /// Number of bytes and arrival time in milliseconds; `None` for bytes that were already in the queue at the first
+    /// report.
     batches: VecDeque<(f64, Option<f64>)>,
-    /// The last report: its packet's stamp, and how many bytes there were.
+    /// The last report: stamp of its packet, and number of bytes in the queue.
     last: Option<(Stamp, f64)>,
-    /// How many reports of that packet there were so far.
+    /// Number of reports of that packet so far.
     reports: u32,
     now_ms: f64,
 }
 
 impl Default for Queue {
     fn default() -> Queue {
-        // All memory is allocated at the begin.
+        // All memory is allocated at the start.
         Queue { batches: VecDeque::with_capacity(BATCHES), last: None, reports: 0, now_ms: 0.0 }
     }
 }
 
 impl Queue {
-    /// The queue has so many bytes, in the next millisecond. Returns how long the longest-waiting of those that have
-    /// left waited, in milliseconds, if all that came at once with them have left.
+    /// Reports that the queue contains `bytes` bytes in the next millisecond. Returns the queueing delay in milliseconds
+    /// of the longest-waiting bytes that have left, if all bytes that arrived with them have left.
     ///
-    /// In real logs, a packet has forty reports and comes every forty milliseconds; only reports of subframes in which
-    /// the phone sent tell their frame.
+    /// In real logs, a packet has forty reports and comes every forty milliseconds. Only reports of subframes in which
+    /// the phone transmitted contain their frame number.
     ///
-    /// Chosen: what came and left between two reports is not seen, so that the result is rather too short.
+    /// Chosen: bytes that arrive and leave between two reports are not visible, so that the result is a lower estimate.
     pub fn report(&mut self, bytes: f64, stamp: Stamp) -> Option<f64> {
         let follows = |(last, _): &(Stamp, f64)| {
             *last == stamp
@@ -177,7 +178,7 @@ mod tests {
                 reports.iter().map(|bytes| queue.report(*bytes, at(4 * packet))).collect()
             })
             .collect();
-        // The first 100 waited for an unknown time. 200 came second, 100 fifth.
+        // The delay of the first 100 bytes is unknown. 200 bytes arrived with the second report, 100 with the fifth.
         assert_eq!(waits[..2], [[None; 4], [None; 4]].map(|packet| packet.to_vec())[..]);
         assert_eq!(waits[2], [Some(7.0), Some(5.0), None, None]);
     }

@@ -1,4 +1,4 @@
-//! The grammar of origins: the packet and fields from which a KPI is made.
+//! Grammar of origins: the packet and the fields that contain a KPI.
 
 use crate::layout::Version;
 use crate::mac::{self, BUFFER_SIZES, Broken, Direction, Element, LEAST_HEADROOM_DB, TIMING_STAYS};
@@ -7,98 +7,100 @@ use crate::packet::LogCode;
 /// One source of a KPI.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
-    /// The KPI's name.
+    /// Name of the KPI.
     pub kpi: &'static str,
-    /// The log packet.
+    /// Log code.
     pub code: LogCode,
-    /// [Paths](crate::layout::Pick) of the fields from which the value is made. A version of a packet that has none of
-    /// them is not an origin.
+    /// [Paths](crate::layout::Pick) of the fields from which the value is computed. A version of a packet without any of
+    /// these fields is not an origin.
     pub value: &'static [&'static str],
-    /// How the value is made from the fields.
+    /// Formula for the value.
     pub formula: Formula,
-    /// What must hold for a row to count.
+    /// Conditions on a row.
     pub when: &'static [When],
-    /// A value must be larger than this to be a sample: the modem writes this value for what it has not measured.
+    /// A value must be larger than this to be a sample: the modem writes this value if it has no measurement.
     pub above: Option<f64>,
-    /// If several rows make one sample, their sum: the path of the field with their number.
+    /// If a sample is the sum of several rows, the path of the field with their number.
     pub rows: Option<&'static str>,
-    /// The only versions from which the value can be made; empty: all versions that have the fields.
+    /// The only versions from which the value can be computed; empty: all versions that have the fields.
     pub versions: &'static [Version],
-    /// Whether it counts in addition to the previous origin, which reports other things, and not in its place.
+    /// Whether it is used in addition to the previous origin, because it reports other events, and not as its
+    /// replacement.
     pub is_additional: bool,
 }
 
-/// How a value is made from fields.
+/// Formula that computes a value from fields.
 #[derive(Clone, Copy, Debug)]
 pub enum Formula {
-    /// The first field that is there.
+    /// The first field that is present.
     First,
-    /// The first that is there, plus this.
+    /// The first field that is present, plus this number.
     Plus(f64),
-    /// The first that is there, times this.
+    /// The first field that is present, times this number.
     Times(f64),
-    /// The first that is there. Its highest bit is a sign, although its layout does not say so.
+    /// The first field that is present, as a two's complement number, although its layout declares it unsigned.
     Signed,
     /// The largest of the fields.
     Largest,
     /// The sum of the fields.
     Sum,
-    /// The first divided by the second.
+    /// The first field divided by the second.
     Quotient,
-    /// Two to the power of the first that is there.
+    /// Two to the power of the first field that is present.
     TwoToThe,
-    /// 1 if any of the fields is there: this counts rows.
+    /// 1 if any of the fields is present: this counts rows.
     One,
     /// The number for the value's name in the layout. A value with another name is not a sample.
     Named(&'static [(&'static str, f64)]),
-    /// What a control element says, in the MAC header that the field holds.
+    /// The value of a control element in the MAC header that the field contains.
     Element(Direction, Control),
-    /// How many PDUs are said to be missing, in the RLC header that the first field holds; the second tells how many bits
-    /// a sequence number has. Only a status says that, and it may say 0.
+    /// Number of PDUs reported as missing in the RLC header that the first field contains; the second field is the number
+    /// of bits of a sequence number. Only a status PDU yields a value, which can be 0.
     Nacks,
-    /// 1 if a PDU was sent before, else 0. The fields: its RLC header, how many bits a sequence number has, the bearer,
-    /// and the number of the bearer's next new PDU after the packet.
+    /// 1 for a retransmitted PDU, otherwise 0. The fields: its RLC header, number of bits of a sequence number, the
+    /// bearer, and the sequence number of the bearer's next new PDU after the packet.
     SentAgain,
-    /// The number of the message type, in the NR RRC message that the first field holds; the second is its channel.
+    /// The number of the message type of the NR RRC message that the first field contains; the second field is its
+    /// channel.
     NrMessageType,
 }
 
 /// A control element of a MAC header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Bytes that wait in the phone's buffers, as the phone reports them.
+    /// Bytes in the phone's buffers by its buffer status report.
     BufferStatus,
-    /// The same of one group of logical channels, 0 to 3.
+    /// The same for one logical channel group, 0 to 3.
     GroupStatus(u8),
     /// Power headroom in dB.
     PowerHeadroom,
-    /// The command that moves the uplink's timing, minus 31, which moves nothing.
+    /// The timing advance command minus 31, the command for no change.
     TimingAdvance,
 }
 
 /// A condition on a row.
 #[derive(Clone, Copy, Debug)]
 pub struct When {
-    /// The path of the field.
+    /// Path of the field.
     pub path: &'static str,
-    /// What it must be.
+    /// Condition on its value.
     pub is: Is,
-    /// Whether a packet without such a field passes; otherwise the packet is not an origin.
+    /// Whether a packet without this field passes; otherwise the packet is not an origin.
     pub or_absent: bool,
 }
 
-/// What a field must be.
+/// Condition on a field's value.
 #[derive(Clone, Copy, Debug)]
 pub enum Is {
-    /// This number.
+    /// Equal to this number.
     Number(u64),
-    /// Any other number.
+    /// Not equal to this number.
     Not(u64),
     /// One of the values with these names in its layout.
     Named(&'static [&'static str]),
     /// None of the values with these names in its layout.
     NotNamed(&'static [&'static str]),
-    /// One of the values whose names begin with this.
+    /// One of the values whose names start with this text.
     Begins(&'static str),
 }
 
@@ -106,7 +108,7 @@ impl Control {
     /// Visits the values of all control elements of this kind in a MAC header.
     ///
     /// # Errors
-    /// If the header cannot be read to its end; then nothing was visited.
+    /// If the header cannot be read to its end; in that case nothing is visited.
     pub(super) fn visit(
         self,
         direction: Direction,
@@ -134,8 +136,8 @@ impl Control {
     }
 }
 
-/// The largest number that a cell or channel can have, if the KPI is one: damaged packets and readings of the wrong version
-/// have others, which are no samples.
+/// Maximum valid number, if the KPI is a cell or channel number: damaged packets, or packets read with the wrong version,
+/// contain other numbers, which are no samples.
 ///
 /// Source: TS 36.211 §6.11 (504 cells); TS 38.211 §7.4.2.1 (1,008 cells); TS 38.331 §6.4 (maxNARFCN)
 pub(super) fn largest(kpi: &str) -> Option<f64> {
@@ -148,7 +150,7 @@ pub(super) fn largest(kpi: &str) -> Option<f64> {
 }
 
 impl Origin {
-    /// The first of these fields that is there, in every row.
+    /// The first of these fields that is present, in every row.
     pub const fn new(kpi: &'static str, code: u16, value: &'static [&'static str]) -> Origin {
         Origin {
             kpi,
@@ -163,90 +165,90 @@ impl Origin {
         }
     }
 
-    /// The same, made by this formula.
+    /// Computes the value with this formula.
     pub const fn formula(self, formula: Formula) -> Origin {
         Origin { formula, ..self }
     }
 
-    /// The same, from rows for which this holds.
+    /// Uses only rows that meet these conditions.
     pub const fn when(self, when: &'static [When]) -> Origin {
         Origin { when, ..self }
     }
 
-    /// The same, from values larger than this.
+    /// Uses only values larger than `unmeasured`.
     pub const fn above(self, unmeasured: f64) -> Origin {
         Origin { above: Some(unmeasured), ..self }
     }
 
-    /// The same, as the sum of as many rows as this field says.
+    /// Sums over the number of rows in the field `rows`.
     pub const fn summed(self, rows: &'static str) -> Origin {
         Origin { rows: Some(rows), ..self }
     }
 
-    /// The same, from these versions only.
+    /// Uses only these versions.
     pub const fn of_versions(self, versions: &'static [Version]) -> Origin {
         Origin { versions, ..self }
     }
 
-    /// The same, in addition to the previous origin.
+    /// Is used in addition to the previous origin.
     pub const fn additional(self) -> Origin {
         Origin { is_additional: true, ..self }
     }
 }
 
 impl When {
-    /// The field is this number.
+    /// The field equals this number.
     pub const fn is(path: &'static str, number: u64) -> When {
         When { path, is: Is::Number(number), or_absent: false }
     }
 
-    /// The field is another number.
+    /// The field does not equal this number.
     pub const fn is_not(path: &'static str, number: u64) -> When {
         When { path, is: Is::Not(number), or_absent: false }
     }
 
-    /// The field has one of these names.
+    /// The field's value has one of these names.
     pub const fn named(path: &'static str, names: &'static [&'static str]) -> When {
         When { path, is: Is::Named(names), or_absent: false }
     }
 
-    /// The field has none of these names.
+    /// The field's value has none of these names.
     pub const fn not_named(path: &'static str, names: &'static [&'static str]) -> When {
         When { path, is: Is::NotNamed(names), or_absent: false }
     }
 
-    /// The field's name begins so.
+    /// The name of the field's value starts with `start`.
     pub const fn begins(path: &'static str, start: &'static str) -> When {
         When { path, is: Is::Begins(start), or_absent: false }
     }
 
-    /// The same, but packets without such a field pass.
+    /// Also accepts packets without the field.
     pub const fn or_absent(self) -> When {
         When { or_absent: true, ..self }
     }
 }
 
-/// Where the records of a packet tell their time and carrier. In each list, the first path that is there counts.
+/// Fields of a packet's records that contain time and carrier. In each list, the first path that is present is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// The log packet.
+    /// Log code.
     pub code: LogCode,
     /// System frame number.
     pub frame: &'static [&'static str],
-    /// Subframe within the frame; or the slot, if `numerology` tells how many slots a subframe has.
+    /// Subframe within the frame; or the slot, if `numerology` gives the number of slots per subframe.
     pub subframe: &'static [&'static str],
-    /// Both in one: ten times the frame, plus the subframe.
+    /// Frame and subframe in one field: ten times the frame, plus the subframe.
     pub packed: &'static [&'static str],
-    /// Subframes from that place to the record.
+    /// Offset of the record in subframes, added to frame and subframe.
     pub offset: &'static [&'static str],
-    /// The power of two by which a subframe is divided into slots.
+    /// Numerology: a subframe has 2 to the power of this value slots.
     pub numerology: &'static [&'static str],
     /// Carrier: 0 is the primary.
     pub carrier: &'static [&'static str],
 }
 
 impl Place {
-    /// A packet whose records tell nothing.
+    /// A packet whose records have neither time nor carrier.
     pub const fn of(code: u16) -> Place {
         Place {
             code: LogCode(code),
@@ -259,17 +261,17 @@ impl Place {
         }
     }
 
-    /// Its records have the frame here and the subframe there.
+    /// Its records have the frame in `frame` and the subframe in `subframe`.
     pub const fn at(self, frame: &'static [&'static str], subframe: &'static [&'static str]) -> Place {
         Place { frame, subframe, ..self }
     }
 
-    /// Its records have both in one number.
+    /// Its records have frame and subframe in one number.
     pub const fn packed(self, packed: &'static [&'static str]) -> Place {
         Place { packed, ..self }
     }
 
-    /// Its records are this many subframes later.
+    /// Its records are later by this number of subframes.
     pub const fn offset(self, offset: &'static [&'static str]) -> Place {
         Place { offset, ..self }
     }
@@ -279,7 +281,7 @@ impl Place {
         Place { numerology, ..self }
     }
 
-    /// Its records have the carrier here.
+    /// Its records have the carrier in this field.
     pub const fn carrier(self, carrier: &'static [&'static str]) -> Place {
         Place { carrier, ..self }
     }

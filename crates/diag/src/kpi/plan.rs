@@ -1,5 +1,5 @@
-//! What to read from each version of a packet for a subscription. This is worked out once, so that a packet costs
-//! little.
+//! Read plan: the fields to read from each version of a packet for a subscription. The plan is computed once, so that
+//! each packet costs little time.
 
 use std::ptr;
 
@@ -19,7 +19,7 @@ pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
     ORIGINS.iter().filter(move |origin| origin.kpi == kpi)
 }
 
-/// The origins of a KPI with their ranks. All origins of one rank count, but only the lowest rank is used.
+/// The origins of a KPI with their ranks. All origins of the same rank are used, but only those of the lowest rank.
 fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     origins(kpi).scan(None, |rank: &mut Option<usize>, origin| {
         *rank = Some(rank.map_or(0, |rank| rank + usize::from(!origin.is_additional)));
@@ -27,7 +27,7 @@ fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     })
 }
 
-/// The codes and versions from which a KPI can be made, the preferred one first.
+/// The codes and versions that contain a KPI, the preferred one first.
 pub(super) fn sources(kpi: &Kpi) -> Vec<Source> {
     let mut sources = vec![];
     for origin in origins(kpi.name) {
@@ -43,34 +43,34 @@ pub(super) fn sources(kpi: &Kpi) -> Vec<Source> {
     sources
 }
 
-/// What to read from the packets of one code.
+/// Fields to read from the packets of one code.
 #[derive(Clone, Debug)]
 pub(super) struct CodePlan {
     pub code: &'static Code,
     pub layouts: Vec<LayoutPlan>,
 }
 
-/// What to read from the packets of one layout.
+/// Fields to read from the packets of one layout.
 #[derive(Clone, Debug)]
 pub(super) struct LayoutPlan {
     pub layout: &'static Layout,
     pub groups: Vec<Group>,
-    /// Wanted values of the code that cannot be made from this layout.
+    /// Selected values of the code that cannot be computed from this layout.
     pub missing: Vec<usize>,
 }
 
-/// Fields of the same records, read in one go.
+/// Fields of the same records, read in one pass.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub pick: Pick,
     pub uses: Vec<Use>,
 }
 
-/// How a row of a pick becomes samples of one KPI. Numbers are columns of the pick.
+/// Computation of a KPI's samples from a row of a pick. Numbers are columns of the pick.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     pub wanted: usize,
-    /// How many origins of the KPI are preferred to this one.
+    /// Number of origins of the KPI that are preferred to this one.
     pub rank: usize,
     pub rows: Option<usize>,
     value: Vec<usize>,
@@ -81,7 +81,7 @@ pub(super) struct Use {
     at: Where,
 }
 
-/// How a value is made, with the numbers of this layout.
+/// Formula for a value, with the numbers of this layout.
 #[derive(Clone, Debug)]
 enum Make {
     First { factor: f64, offset: f64 },
@@ -98,12 +98,12 @@ enum Make {
     NrMessageType(Names),
 }
 
-/// A condition, with the numbers of this layout.
+/// A condition on a row, with the numbers of this layout.
 #[derive(Clone, Debug)]
 struct Test {
     column: usize,
     numbers: Vec<u64>,
-    /// Whether the field must be one of the numbers, or none of them.
+    /// Whether the field must equal one of the numbers; otherwise it must equal none of them.
     wants_one: bool,
     or_absent: bool,
 }
@@ -119,7 +119,7 @@ struct Where {
     carrier: Vec<usize>,
 }
 
-/// Works out what to read for a subscription; codes in order.
+/// Computes the plan for a subscription, sorted by code.
 pub(super) fn plan(subscription: &Subscription) -> Vec<CodePlan> {
     let codes = subscription.codes();
     codes.into_iter().filter_map(log::code).map(|code| CodePlan::new(code, subscription)).collect()
@@ -157,8 +157,8 @@ impl LayoutPlan {
         plan
     }
 
-    /// Adds what is drafted to the group that reads the same records, or to one of its own. `begun` has the records
-    /// and the paths of each group.
+    /// Adds the draft to the group that reads the same records, or to a new group. `begun` contains the records and the
+    /// paths of each group.
     fn add(&mut self, wanted: usize, rank: usize, draft: Draft, begun: &mut Vec<(Records, Vec<String>)>) {
         for (group, (records, paths)) in self.groups.iter_mut().zip(begun.iter_mut()) {
             if *records != draft.records {
@@ -191,7 +191,7 @@ fn pick(layout: &'static Layout, paths: &[String]) -> Option<Pick> {
     (paths.len() <= MOST).then(|| Pick::new(layout, &paths).ok())?
 }
 
-/// What an origin takes from a layout, by path.
+/// Fields that an origin uses from a layout, by path.
 #[derive(Clone, Debug)]
 struct Draft {
     /// The parts whose repetitions are its rows.
@@ -206,13 +206,13 @@ struct Draft {
 }
 
 impl Draft {
-    /// `None` if the KPI cannot be made so of this layout.
+    /// `None` if the KPI cannot be computed from this layout with this origin.
     fn new(layout: &'static Layout, origin: &Origin) -> Option<Draft> {
         let Origin { code, value, when, rows, versions, .. } = *origin;
         if !versions.is_empty() && !layout.versions.iter().all(|version| versions.contains(version)) {
             return None;
         }
-        // What is asked of a row may lie deeper than its value: then there is a row for each of those.
+        // A condition's field may be nested deeper than the value: then each of these inner records is a row.
         let asked = when.iter().map(|when| when.path).chain(rows);
         let mut draft = Draft::of_paths(code, layout, value, asked)?;
         draft.make = Make::new(layout, origin)?;
@@ -229,13 +229,13 @@ impl Draft {
         Some(draft)
     }
 
-    /// The number at a path, whatever it means.
+    /// The number at a path, without interpretation.
     fn of_field(code: LogCode, layout: &'static Layout, path: &str) -> Option<Draft> {
         let is_number = layout.find(path).iter().any(|leaf| leaf.is_number());
         is_number.then(|| Draft::of_paths(code, layout, &[path], []))?
     }
 
-    /// The first of these values that is there, in records that have what is asked as well.
+    /// The first of these values that is present, in records that also contain the fields in `asked`.
     fn of_paths<'p>(
         code: LogCode,
         layout: &'static Layout,
@@ -269,7 +269,7 @@ impl Draft {
         Draft { place: None, ..self }
     }
 
-    /// The columns that it has in a pick of these paths, to which it adds what they lack.
+    /// Its columns in a pick of these paths. Missing paths are added.
     fn use_in(&self, wanted: usize, rank: usize, paths: &mut Vec<String>) -> Use {
         let mut column = |path: &String| {
             paths.iter().position(|known| known == path).unwrap_or_else(|| {
@@ -295,7 +295,7 @@ impl Draft {
 #[derive(Clone, Debug, Default)]
 struct Records {
     parts: Vec<*const Part>,
-    /// The paths of what is in them, up to the last dot.
+    /// The paths of their fields, up to the last dot.
     within: Vec<String>,
 }
 
@@ -305,7 +305,7 @@ impl PartialEq for Records {
     }
 }
 
-/// The path of what is around a field, with the dot.
+/// The path of the part around a field, including the dot.
 fn around(path: &str) -> &str {
     path.rfind('.').map_or("", |dot| &path[..=dot])
 }
@@ -316,7 +316,7 @@ impl Records {
         for path in paths {
             for leaf in layout.find(path) {
                 records.parts.push(ptr::from_ref(leaf.part));
-                // A run of bytes is a part of its own.
+                // A run of bytes is a separate part.
                 records
                     .within
                     .push(leaf.field.map_or_else(|| format!("{path}."), |_| around(path).to_owned()));
@@ -327,7 +327,7 @@ impl Records {
         records
     }
 
-    /// Whether each of them has this field, or what is around them has it.
+    /// Whether each of these records, or a part around them, has this field.
     fn say(&self, layout: &'static Layout, path: &str) -> bool {
         let own = around(path);
         let is_around = |within: &String| within.starts_with(own) && own.len() < within.len();
@@ -337,7 +337,7 @@ impl Records {
     }
 }
 
-/// The numbers of a layout's field that have these names.
+/// The numbers of a layout's field whose names satisfy `is_meant`.
 fn numbers(leaves: &[Leaf], is_meant: impl Fn(&str) -> bool) -> Vec<u64> {
     let mut numbers = vec![];
     for leaf in leaves {
@@ -377,7 +377,7 @@ impl Make {
                 Make::Named(values)
             }
             Formula::Element(direction, control) => Make::Element(direction, control),
-            // All of the fields are needed.
+            // All of the fields are required.
             Formula::Nacks | Formula::SentAgain if leaves.len() < origin.value.len() => return None,
             Formula::Nacks => Make::Nacks,
             Formula::SentAgain => Make::SentAgain,
@@ -392,7 +392,7 @@ impl Make {
 }
 
 impl Test {
-    /// `None` if the layout has no such field, or none of the values that it must be.
+    /// `None` if the layout has no such field, or none of the required values.
     fn new(layout: &'static Layout, when: &When) -> Option<Test> {
         let leaves = layout.find(when.path);
         let (numbers, wants_one) = match when.is {
@@ -419,7 +419,7 @@ fn first(row: &[Cell<'_>], columns: &[usize]) -> Option<u64> {
 }
 
 impl Use {
-    /// Gives the values of a row; says whether all of it could be read.
+    /// Calls `each` for the values of a row; returns whether the row could be read completely.
     pub fn values(&self, row: &[Cell<'_>], mut each: impl FnMut(f64)) -> bool {
         if !self.tests.iter().all(|test| test.holds(row)) {
             return true;
@@ -495,7 +495,7 @@ impl Use {
         }
     }
 
-    /// Which PDU a row is about, if the KPI asks whether it was sent before.
+    /// The PDU of a row, if the KPI detects retransmissions.
     pub fn sent(&self, row: &[Cell<'_>]) -> Option<Sent> {
         if !matches!(self.make, Make::SentAgain) {
             return None;
@@ -514,7 +514,7 @@ impl Use {
 
     /// Ten times the frame of a row, plus the subframe.
     pub fn subframe(&self, row: &[Cell<'_>]) -> Option<u16> {
-        /// Subframes until the frame number begins anew.
+        /// Number of subframes after which the frame number wraps.
         const ROUND: u64 = 10_240;
         let place = &self.at;
         let begins = match first(row, &place.packed) {
@@ -522,7 +522,7 @@ impl Use {
             None => {
                 let (frame, within) = (first(row, &place.frame)?, first(row, &place.subframe)?);
                 let within = within >> first(row, &place.numerology).unwrap_or(0).min(63);
-                // A modem that does not know has ones in all bits.
+                // A modem that does not know the frame sets all bits.
                 (frame < 1_024 && within < 10).then_some(10 * frame + within)?
             }
         };
@@ -530,7 +530,7 @@ impl Use {
         (begins < ROUND).then(|| ((begins + offset) % ROUND) as u16)
     }
 
-    /// The carrier of a row; the primary where it does not say.
+    /// The carrier of a row; the primary carrier if the row has no carrier.
     pub fn carrier(&self, row: &[Cell<'_>]) -> u8 {
         first(row, &self.at.carrier).and_then(|carrier| u8::try_from(carrier).ok()).unwrap_or(0)
     }

@@ -1,7 +1,8 @@
-//! Where the KPIs are in Qualcomm's log packets.
+//! Origins of the KPIs in Qualcomm's log packets.
 //!
-//! If several kinds of packets carry a KPI, the first one in the list speaks and the others are silent; or all speak,
-//! if they report different things ([`additional`](Origin::additional)). Comments in the list say why one is preferred.
+//! If several kinds of packets contain a KPI, the first origin in the list is used and the others are ignored; or all are
+//! used, if they report different events ([`additional`](Origin::additional)). Comments in the list give the reason for a
+//! preference.
 
 mod places;
 
@@ -16,22 +17,22 @@ use super::origin::{Origin, When};
 use crate::layout::Version;
 use crate::mac::Direction::{Down, Up};
 
-/// Data for this phone, as opposed to system information, paging or the answer to a random access.
+/// RNTIs of data for this phone, as opposed to system information, paging or random access responses.
 const MINE: &[&str] = &["C-RNTI", "SPS-RNTI"];
 
-/// The same, as the layouts of NR write it.
+/// The same RNTIs, as the layouts of NR name them.
 const NR_MINE: &[&str] = &["C_RNTI"];
 
-/// Among the cells of a measurement, the serving one. Old packets have only that cell.
+/// Selects the serving cell among the cells of a measurement. Old packets contain only that cell.
 const SERVES: &[When] = &[When::is("subpackets.cells.is_serving_cell", 1).or_absent()];
 
-/// The value of a raw 0, which means that the modem did not measure or does not know. It gives no sample.
+/// Values of a raw 0, which means that the modem did not measure or does not know the value. They yield no sample.
 const NO_POWER: f64 = -180.0;
 const NO_QUALITY: f64 = -30.0;
 const NO_RSSI: f64 = -110.0;
 const NO_SNR: f64 = -20.0;
 const NO_BANDWIDTH: f64 = 0.0;
-/// The same for the power of all antennas. Its raw 0 is −180 dBm in some versions and −140 dBm in others; values
+/// Lower limit for the power of all antennas. Its raw 0 is −180 dBm in some versions and −140 dBm in others; values
 /// between them are below everything that a phone may report.
 ///
 /// Source: TS 36.133 §9.1.4
@@ -39,41 +40,41 @@ const LEAST_RSRP: f64 = -140.0;
 
 /// A block for this phone in 0xB173.
 const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
-/// A block with a size: a modem that does not know the size writes 0.
+/// A block with a known size: a modem that does not know the size writes 0.
 const WITH_SIZE: When = When::is_not("records.transport_blocks.tb_size", 0);
 const PASSED: When = When::named("records.transport_blocks.crc_result", &["Pass"]);
 const FAILED: When = When::named("records.transport_blocks.crc_result", &["Fail"]);
 const MY_FAILED: &[When] = &[MY_BLOCK.or_absent(), FAILED];
-/// A block that was not sent again after it had already come whole.
+/// A block that is not a retransmission after successful reception.
 const NEWS: When =
     When::not_named("records.transport_blocks.discarded_retx_present", &["Present"]).or_absent();
 const NEWS_V34: When =
     When::not_named("records.transport_blocks.discarded_retx", &["DISCARD_AND_ACK"]).or_absent();
 
-/// The sizes of 0xB173 include the block's checksum, except in version 48, which does not tell for whom a block is.
+/// The sizes in 0xB173 include the block's checksum, except in version 48, which does not contain the RNTI.
 ///
-/// Chosen: also in the versions of which no block was seen.
+/// Chosen: this is assumed also for the versions without any recorded block.
 const CHECKSUM_BYTES: f64 = 3.0;
 const WITHOUT_CHECKSUM: &[Version] = &[Version::Single(48)];
 
 const FIRST_SENT: &[When] = &[When::is("records.re_tx_index", 0)];
 
-/// An NR message that names its cell.
+/// An NR message with the number of its cell.
 const OF_NR_CELL: &[When] = &[When::is_not("freq", 0)];
-/// An NR message of which the modem knows the frame.
+/// An NR message whose frame number is known.
 const WITH_FRAME: &[When] = &[When::is_not("sysframenum_subframenum", 0)];
 
-/// A report of the wideband quality, not of the rank.
+/// A report of the wideband CQI, not of the rank.
 const NO_RANK: &[When] = &[When::not_named("pucch_report_type", RANK)];
 const RANK: &[&str] = &["Type 3, RI Feedback"];
 
 const AGGREGATION: &[(&str, f64)] =
     &[("Agg1", 1.0), ("Agg2", 2.0), ("Agg4", 4.0), ("Agg8", 8.0), ("Agg16", 16.0), ("Agg24", 24.0)];
 
-/// Every origin, in the order of the KPIs' list.
+/// All origins, in the order of the list of KPIs.
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
-    // 0xB193 comes every 10 ms or so; 0xB179 every 40 ms while connected; 0xB17F while idle.
+    // 0xB193 comes about every 10 ms; 0xB179 every 40 ms while connected; 0xB17F while idle.
     cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]).above(LEAST_RSRP),
     Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]).above(LEAST_RSRP),
     Origin::new("lte.rsrp", 0xB17F, &["rsrp"]).above(LEAST_RSRP),
@@ -86,7 +87,7 @@ pub static ORIGINS: &[Origin] = &[
     cell("lte.rsrq.filtered", &["subpackets.cells.filtered_rsrq"]).above(NO_QUALITY),
     cell("lte.rssi", &["subpackets.cells.rssi", "subpackets.rssi"]).above(NO_RSSI),
     Origin::new("lte.rssi", 0xB17F, &["rssi"]).above(NO_RSSI),
-    // An antenna that does not exist has the smallest number.
+    // A missing antenna has the minimum value.
     cell("lte.snr", &[
         "subpackets.cells.ftl_snr_rx_0", "subpackets.cells.ftl_snr_rx_1", "subpackets.cells.ftl_snr_rx_2",
         "subpackets.cells.ftl_snr_rx_3", "subpackets.ftl_snr_rx_0", "subpackets.ftl_snr_rx_1",
@@ -100,7 +101,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.rlm.out_of_sync_bler", 0xB18A, &["records.out_of_sync_bler_pct"]),
     Origin::new("lte.rlm.in_sync_bler", 0xB18A, &["records.in_sync_bler_pct"]),
 
-    // Reports come with data when the cell asks for them, and on the control channel from time to time: both count.
+    // CQI reports are sent with data at the cell's request, and periodically on the control channel: both are used.
     Origin::new("lte.cqi", 0xB14E, &["wideband_cqi_cw0"]),
     Origin::new("lte.cqi", 0xB14D, &["cqi_cw0"]).when(NO_RANK).additional(),
     Origin::new("lte.cqi.second", 0xB14E, &["wideband_cqi_cw1"]).when(&[When::not_named("rank_index", &["Rank 1"])]),
@@ -114,7 +115,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.transmission_mode", 0xB14E, &["csf_tx_mode"]),
     Origin::new("lte.transmission_mode", 0xB14D, &["csf_tx_mode"]).additional(),
 
-    // 0xB173 has every block with its checksum's result; 0xB063 only blocks that came whole, ten times a second.
+    // 0xB173 contains every block with the result of its CRC; 0xB063 only correctly received blocks, ten times a second.
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
         .formula(Plus(-CHECKSUM_BYTES)).when(&[MY_BLOCK, WITH_SIZE]),
     block("lte.dl.tb_bytes", &["records.transport_blocks.tb_size"])
@@ -123,7 +124,7 @@ pub static ORIGINS: &[Origin] = &[
         .when(&[When::named("subpackets.samples.rnti_type", MINE)]),
     Origin::new("lte.dl.tb_bytes", 0xB063, &["blocks.dl_tbs_bytes"])
         .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
-    // Two blocks of a subframe use the same resource blocks.
+    // Both blocks of a subframe use the same resource blocks.
     block("lte.dl.prb", &["records.transport_blocks.num_rbs", "records.num_transport_blocks_present"])
         .formula(Quotient).summed("records.num_transport_blocks_present"),
     block("lte.dl.mcs", &["records.transport_blocks.mcs"]),
@@ -148,7 +149,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.dl.bytes", 0xB063, &["blocks.dl_tbs_bytes"])
         .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
     Origin::new("lte.dl.transmission_scheme", 0xB126, &["transmission_scheme", "records.transmission_scheme"]),
-    // 0xB130 comes within a millisecond; 0xB16B comes later, but only with DCIs that the modem believed.
+    // 0xB130 comes within a millisecond; 0xB16B comes later, but contains only DCIs that the modem accepted.
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["hypotheses.aggregation_level"])
         .formula(Named(AGGREGATION)).when(&[When::begins("hypotheses.prune_status", "SUCCESS")]),
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["records.hypotheses.aggregation_level"])
@@ -158,8 +159,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.pdcch.dcis", 0xB16B, &["records.pdcch_info.rnti_type"])
         .formula(One).when(&[When::named("records.pdcch_info.rnti_type", MINE)]),
 
-    // 0xB139 is about what was on the air, 0xB16E about its power, and 0xB064 about what the MAC layer made, once per
-    // block.
+    // 0xB139 reports the transmissions, 0xB16E their power, and 0xB064 the MAC PDUs, once per block.
     Origin::new("lte.ul.tb_bytes", 0xB139, &["records.pusch_tb_size"]),
     Origin::new("lte.ul.tb_bytes", 0xB16E, &["records.transport_block_size"]),
     Origin::new("lte.ul.prb", 0xB139, &["records.num_of_rb"]),
@@ -209,7 +209,7 @@ pub static ORIGINS: &[Origin] = &[
     group("lte.ul.bsr.lcg2", 2),
     group("lte.ul.bsr.lcg3", 3),
     Origin::new("lte.ul.phr", 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, PowerHeadroom)),
-    // Data that waits is sent compressed if headers are compressed.
+    // Buffered data is sent compressed if header compression is active.
     Origin::new("lte.ul.buffer", 0xB066, &[
         "subpackets.samples.lcids.new_bytes", "subpackets.samples.lcids.new_compressed_bytes",
         "subpackets.samples.lcids.retx_bytes", "subpackets.samples.lcids.ctrl_bytes",
@@ -237,7 +237,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.pdcp.ul.pdu_bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
     Origin::new("lte.pdcp.ul.bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
 
-    // 0xB0C2 comes once per cell, the measurements come all the time.
+    // 0xB0C2 comes once per cell, the measurements continuously.
     cell("lte.pci", &["subpackets.cells.physical_cell_id", "subpackets.physical_cell_id"]),
     Origin::new("lte.pci", 0xB179, &["serving_physical_cell_id"]),
     Origin::new("lte.pci", 0xB17F, &["physical_cell_id"]),
@@ -248,7 +248,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.earfcn", 0xB0C2, &["downlink_frequency"]),
     Origin::new("lte.ul.earfcn", 0xB0C2, &["uplink_frequency"]),
     Origin::new("lte.band", 0xB0C2, &["band_indicator"]),
-    // The serving cell, not any cell whose master information block was read.
+    // 0xB0C2 reports the serving cell; 0xB0C1 any cell whose MIB was read.
     Origin::new("lte.dl.bandwidth", 0xB0C2, &["downlink_bandwidth"]).above(NO_BANDWIDTH),
     Origin::new("lte.dl.bandwidth", 0xB0C1, &["dl_bw"]).above(NO_BANDWIDTH),
     Origin::new("lte.ul.bandwidth", 0xB0C2, &["uplink_bandwidth"]).above(NO_BANDWIDTH),
@@ -344,7 +344,7 @@ pub static ORIGINS: &[Origin] = &[
         ("RRCReconfigurationComplete", 11.0),
     ])),
     Origin::new("nr.rrc.message_type", 0xB821, &["msg", "channel"]).formula(NrMessageType),
-    // Messages that went over an LTE cell name no NR cell.
+    // Messages over an LTE cell contain no NR cell number.
     Origin::new("nr.rrc.pci", 0xB821, &["physical_cell_id"]).when(OF_NR_CELL),
     Origin::new("nr.rrc.arfcn", 0xB821, &["freq"]).when(OF_NR_CELL),
     Origin::new("nr.rrc.sfn", 0xB821, &["system_frame_number"]).when(WITH_FRAME),
@@ -356,12 +356,12 @@ const fn cell(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     Origin::new(kpi, 0xB193, value).when(SERVES)
 }
 
-/// What the phone reported of a group of logical channels.
+/// The phone's buffer status report for a logical channel group.
 const fn group(kpi: &'static str, group: u8) -> Origin {
     Origin::new(kpi, 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, GroupStatus(group)))
 }
 
-/// A value of a block for this phone from 0xB173; of any block if the packet does not tell for whom it is.
+/// A value of a block for this phone from 0xB173; of any block if the packet does not contain the RNTI.
 const fn block(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     const MINE_OR_UNSAID: &[When] = &[MY_BLOCK.or_absent()];
     Origin::new(kpi, 0xB173, value).when(MINE_OR_UNSAID)

@@ -111,7 +111,7 @@ fn names_say_the_radio_and_may_be_fields_of_packets() {
 }
 
 /// A 0xB173 packet of version 24 from the first radio: frame 100, subframe 7, 50 resource blocks. Its blocks have these
-/// sizes and checksum results.
+/// sizes and CRC results.
 fn blocks(blocks: &[(u16, bool)]) -> Vec<u8> {
     let mut payload = vec![24, 1, 0, 0];
     payload.extend((100_u16 << 4 | 7).to_le_bytes());
@@ -130,7 +130,7 @@ fn packet(code: u16, payload: &[u8]) -> LogPacket<'_> {
     LogPacket { radio: Radio::FIRST, code: LogCode(code), stamp: Stamp(1 << 20), payload }
 }
 
-/// What a packet says about each wanted value.
+/// Samples of a packet: index and value.
 fn pushed(extractor: &mut Extractor, packet: &LogPacket<'_>) -> Vec<(usize, f64)> {
     let mut samples = vec![];
     extractor.push(packet, |sample| samples.push((sample.wanted, sample.value)));
@@ -252,7 +252,7 @@ fn bytes_that_are_no_log_do_not_make_the_list_of_troubles_long() {
 fn numbers_that_no_cell_or_channel_has_are_no_samples() {
     let samples = |pci: u16| {
         let mut extractor = Extractor::new(&Subscription::new(["lte.pci"]).unwrap());
-        // 0xB0C2 of version 2: an identity, the channels, and what else the cell says of itself.
+        // 0xB0C2 of version 2: physical cell id, channels, and other properties of the cell.
         let mut payload = vec![2];
         payload.extend(pci.to_le_bytes());
         payload.resize(25, 0);

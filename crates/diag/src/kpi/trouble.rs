@@ -1,49 +1,49 @@
-//! Packets that could not be read, counted by reason.
+//! Counters of unreadable packets, by reason.
 
 use std::fmt;
 
 use crate::layout::{Misfit, Version};
 use crate::packet::LogCode;
 
-/// How many kinds of trouble are counted separately; further kinds are counted together.
+/// Maximum number of kinds of trouble that are counted separately; further kinds are counted together.
 ///
-/// Chosen: no modem has so many versions at once, but bytes that are not a log could.
+/// Chosen: no modem uses this many versions at once, but bytes that are not a log could.
 pub const MOST_TROUBLES: usize = 256;
 
-/// Packets that could not be read, or only in part.
+/// Packets that could not be read, or only in part, for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// Which code.
+    /// Log code.
     pub code: LogCode,
-    /// Which version, if it is known.
+    /// Version, if known.
     pub version: Option<Version>,
-    /// Why; for misfits, the first one.
+    /// Reason; for misfits, the first one.
     pub reason: Reason,
-    /// How many packets.
+    /// Number of packets.
     pub count: u64,
 }
 
-/// Why a packet, or something in it, could not be read.
+/// Reason why a packet, or a part of it, could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its length is more than the bytes that came.
+    /// Its length field exceeds the bytes received.
     Cut,
-    /// It is too short to hold a version.
+    /// It is too short to contain a version.
     Empty,
-    /// No layout of this version is known.
+    /// There is no layout for this version.
     Version,
-    /// The version's layout does not fit its bytes; nothing in it counts.
+    /// The version's layout does not fit its bytes; no value of the packet is used.
     Misfit(Misfit),
-    /// No layout of a subpacket in it, with this id and version, is known; the rest counts.
+    /// There is no layout for a subpacket with this id and version; the rest of the packet is used.
     Subpacket(u64, u64),
-    /// A header of MAC or RLC in it cannot be read to its end; nothing in that header counts.
+    /// A MAC or RLC header in it cannot be read to its end; no value of that header is used.
     Header,
-    /// This KPI of the subscription, an index, cannot be made from the version.
+    /// This KPI of the subscription, given by its index, cannot be computed from the version.
     MissingKpi(usize),
 }
 
 impl Reason {
-    /// Misfits of one version are one trouble, wherever they are.
+    /// All misfits of one version are the same trouble, independent of their position.
     fn is_same(self, other: Reason) -> bool {
         matches!((self, other), (Reason::Misfit(_), Reason::Misfit(_))) || self == other
     }
@@ -72,7 +72,7 @@ impl fmt::Display for Trouble {
 /// Troubles so far.
 #[derive(Clone, Debug)]
 pub(super) struct Troubles {
-    /// In the order in which they were first met. All memory is allocated at the begin.
+    /// In the order of their first occurrence. All memory is allocated at the start.
     kinds: Vec<Trouble>,
     /// Troubles of kinds beyond the first [`MOST_TROUBLES`].
     beyond: u64,

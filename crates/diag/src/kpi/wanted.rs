@@ -1,4 +1,4 @@
-//! How a user names a wanted value: `lte.rsrp`, `lte.rsrp@2`, `lte.rsrp#1`, `0xB173:records.num_rbs`.
+//! Syntax for selecting values: `lte.rsrp`, `lte.rsrp@2`, `lte.rsrp#1`, `0xB173:records.num_rbs`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,48 +9,48 @@ use crate::layout::{Code, Leaf};
 use crate::log;
 use crate::packet::{LogCode, Radio};
 
-/// The number of radios that a user can ask for.
+/// Maximum number of a radio that a user can select.
 ///
-/// Chosen: twice as many as any phone has SIMs. With every further radio, a program could ask for each KPI once more.
+/// Chosen: twice as many as any phone has SIMs. Each further radio would allow a program to select every KPI once more.
 const MOST_RADIOS: u8 = 4;
 
-/// Which carriers a user wants.
+/// Selection of carriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carriers {
-    /// The user has not said.
+    /// Not specified by the user.
     #[default]
     Unsaid,
-    /// All of them.
+    /// All carriers.
     All,
-    /// This one; 0 is the primary.
+    /// Only this carrier; 0 is the primary carrier.
     Only(u8),
 }
 
-/// The word for all carriers.
+/// Keyword for all carriers.
 const ALL: &str = "all";
-/// The number of carriers that a user can ask for.
+/// Number of carriers that a user can select.
 ///
 /// Source: TS 36.331 §6.4 (maxServCell-r13)
 const MOST_CARRIERS: u8 = 32;
 
-/// One wanted value of one radio. It is written `NAME` or `NAME@RADIO`, and then `#CARRIER` or `#all`; without a radio,
-/// it is the first.
+/// One selected value of one radio. The syntax is `NAME` or `NAME@RADIO`, optionally followed by `#CARRIER` or `#all`.
+/// The default is the first radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What.
+    /// The KPI or field.
     pub what: What,
-    /// The modem of which SIM.
+    /// The radio: the modem of one SIM.
     pub radio: Radio,
-    /// Of which carriers.
+    /// The carriers.
     pub carriers: Carriers,
 }
 
-/// A KPI of the list, or a field of some log packet.
+/// A KPI of the list, or a field of a log packet.
 #[derive(Clone, Debug)]
 pub enum What {
     /// A KPI.
     Kpi(&'static Kpi),
-    /// A field of a log packet by its path, whatever it means: `0xB173:records.num_rbs`.
+    /// A field of a log packet by its path, without interpretation: `0xB173:records.num_rbs`.
     Field(&'static Code, String),
 }
 
@@ -66,20 +66,20 @@ impl PartialEq for What {
 
 impl Eq for What {}
 
-/// Why a name is not a wanted value.
+/// Reason why a text does not select a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KpiError {
-    /// There is no KPI of this name; these are near.
+    /// There is no KPI with this name; the list contains similar names.
     Unknown(String, Vec<&'static str>),
     /// The text behind the `@` is not a radio.
     Radio(String),
     /// The text behind the `#` is not a carrier.
     Carrier(String),
-    /// The KPI is not about one carrier.
+    /// The KPI does not refer to a single carrier.
     Whole(&'static str),
     /// There is no layout of this code.
     Code(String),
-    /// No version of the code has this field; these are near.
+    /// No version of the code has this field; the list contains similar paths.
     Field(LogCode, String, Vec<String>),
     /// The field is a run of bytes, not a number.
     Bytes(LogCode, String),
@@ -176,12 +176,12 @@ impl fmt::Display for Wanted {
 }
 
 impl Wanted {
-    /// Whether its samples are about one carrier each, and the user has not said which are wanted.
+    /// Whether each of its samples refers to one carrier, and the user has not specified carriers.
     pub fn is_of_some_carrier(&self) -> bool {
         self.carriers == Carriers::Unsaid && self.kpi().is_some_and(|kpi| kpi.scope == Scope::Carrier)
     }
 
-    /// Unit of its values; empty if they have none, or if it is not known.
+    /// Unit of the values; empty if they have no unit, or if it is unknown.
     pub fn unit(&self) -> &'static str {
         match self.what {
             What::Kpi(kpi) => kpi.unit,
@@ -189,7 +189,7 @@ impl Wanted {
         }
     }
 
-    /// The KPI, if it is one of the list.
+    /// The KPI, if it is a KPI of the list.
     pub fn kpi(&self) -> Option<&'static Kpi> {
         match self.what {
             What::Kpi(kpi) => Some(kpi),
@@ -197,7 +197,7 @@ impl Wanted {
         }
     }
 
-    /// The log packets that may carry it.
+    /// The log packets that may contain the value.
     pub fn codes(&self) -> BTreeSet<LogCode> {
         match &self.what {
             What::Kpi(kpi) => plan::origins(kpi.name).map(|origin| origin.code).collect(),
@@ -206,7 +206,7 @@ impl Wanted {
     }
 }
 
-/// A field of a log packet.
+/// Parses a field of a log packet.
 fn field(text: &str, path: &str) -> Result<What, KpiError> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let code = digits
@@ -223,15 +223,15 @@ fn field(text: &str, path: &str) -> Result<What, KpiError> {
     Ok(What::Field(code, path.to_owned()))
 }
 
-/// How many similar names an error lists.
+/// Maximum number of similar names in an error.
 const NEAR: usize = 5;
 
-/// KPIs whose names are near this one, the nearest first.
+/// KPIs with similar names, the most similar first.
 fn near_kpis(name: &str) -> Vec<&'static str> {
     nearest(name, KPIS.iter().map(|kpi| kpi.name).collect())
 }
 
-/// Numbers of a code whose paths are near this one, the nearest first.
+/// Numeric fields of a code with similar paths, the most similar first.
 fn near_fields(code: &Code, path: &str) -> Vec<String> {
     let mut paths = BTreeSet::new();
     for layout in code.layouts {
@@ -244,9 +244,11 @@ fn near_fields(code: &Code, path: &str) -> Vec<String> {
     nearest(path, paths.into_iter().collect())
 }
 
-/// The names that are similar to this one, contain it, or are contained in it.
+/// The names that are similar to `name`, contain it, or are contained in it.
 fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
-    /// Chosen: a short name with one wrong letter is above this, another name below.
+    /// Minimum similarity.
+    ///
+    /// Chosen: a short name with one wrong letter is above this value, a different name below.
     const LIKE: f64 = 0.8;
     let likeness = |other: &str| {
         let has = !name.is_empty() && (other.contains(name) || name.contains(other));
@@ -258,26 +260,26 @@ fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
     names
 }
 
-/// The values that a user wants, in an order: samples name them by their index.
+/// The selected values, in order: samples refer to them by index.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     wanted: Vec<Wanted>,
 }
 
 impl Subscription {
-    /// These names, in this order.
+    /// Selects these names, in this order.
     ///
     /// # Errors
-    /// If a name has no meaning.
+    /// If a name is invalid.
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Subscription, KpiError> {
         Ok(Subscription { wanted: names.into_iter().map(str::parse).collect::<Result<_, _>>()? })
     }
 
-    /// These names, in this order, as users list them: `all` is the whole list of KPIs. `radio` holds for names without a
-    /// radio.
+    /// Selects these names, in this order, as users list them: `all` is the whole list of KPIs. Names without a radio
+    /// select `radio`.
     ///
     /// # Errors
-    /// If a name has no meaning.
+    /// If a name is invalid.
     pub fn listed<'n>(
         names: impl IntoIterator<Item = &'n str>,
         radio: Radio,
@@ -293,7 +295,7 @@ impl Subscription {
         wanted.collect()
     }
 
-    /// Adds a value; returns its index. If it was wanted already, this is its earlier index.
+    /// Adds a value; returns its index. If the value was already selected, returns its earlier index.
     pub fn add(&mut self, wanted: Wanted) -> usize {
         let known = self.wanted.iter().position(|known| *known == wanted);
         known.unwrap_or_else(|| {
@@ -302,22 +304,22 @@ impl Subscription {
         })
     }
 
-    /// The log packets that may carry the wanted values: what to ask a modem for.
+    /// The log packets that may contain the selected values, to be requested from a modem.
     pub fn codes(&self) -> BTreeSet<LogCode> {
         self.wanted.iter().flat_map(Wanted::codes).collect()
     }
 
-    /// How many are wanted.
+    /// Number of selected values.
     pub fn len(&self) -> usize {
         self.wanted.len()
     }
 
-    /// Whether nothing is wanted.
+    /// Whether no value is selected.
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// The wanted value at an index.
+    /// The selected value at an index.
     ///
     /// # Panics
     /// If the index is not below [`len`](Subscription::len).
@@ -325,7 +327,7 @@ impl Subscription {
         &self.wanted[index]
     }
 
-    /// All of them, in order.
+    /// All selected values, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Wanted> {
         self.wanted.iter()
     }

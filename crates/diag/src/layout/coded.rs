@@ -1,4 +1,4 @@
-//! Runs of bytes that another protocol wrote, read by its rules.
+//! Runs of bytes in another protocol's format, decoded by that protocol's rules.
 
 use super::field::Names;
 use super::read::{Record, Value};
@@ -6,23 +6,24 @@ use crate::mac::{self, Answer, BUFFER_SIZES, Direction, Element, LEAST_HEADROOM_
 use crate::rlc::{self, Item, Pdu};
 use crate::rrc;
 
-/// What a run of bytes is. A reading has its content beside the bytes; if the bytes cannot be followed to their end, it
-/// says where that is.
+/// Format of a run of bytes. The decoded content is added next to the bytes. If the bytes cannot be decoded to their end,
+/// the position of the error is added instead.
 #[derive(Clone, Copy, Debug)]
 pub enum Coded {
-    /// A [MAC header](crate::mac): a list `mac` of subheaders with their control elements, or `mac_broken_at`, a byte. In
-    /// the downlink, the field `rnti_type` around it tells [what a block begins with](mac::Kind): the list has one element
-    /// if that is a message of RRC, the answers to random accesses if it is these, and is absent if that is not known.
+    /// A [MAC header](crate::mac): a list `mac` of subheaders with their control elements, or `mac_broken_at`, an offset
+    /// in bytes. In the downlink, the field `rnti_type` around it determines the [kind of header](mac::Kind): for an RRC
+    /// message, the list has one element; for random access responses, it contains the responses; if the kind is unknown,
+    /// there is no list.
     Mac(Direction),
-    /// An [RLC header](crate::rlc): a record `rlc`, or `rlc_broken_at`, a bit. The field of this name tells how many
-    /// bits a sequence number has.
+    /// An [RLC header](crate::rlc): a record `rlc`, or `rlc_broken_at`, an offset in bits. The field with this name
+    /// contains the number of bits of a sequence number.
     RlcAm(&'static str),
-    /// An NR RRC message: `message`, its type. The field `channel` around it has one of these names.
+    /// An NR RRC message: adds `message`, its type. The field `channel` around it has one of these names.
     NrRrc(Names),
 }
 
 impl Coded {
-    /// Adds what the bytes say to the record around them. `number` tells other fields.
+    /// Adds the decoded content to the enclosing record. `number` returns the values of other fields.
     pub(super) fn read<'a>(
         self,
         bytes: &'a [u8],
@@ -62,10 +63,10 @@ impl Coded {
     }
 }
 
-/// The field that tells for whom a block is.
+/// The field with the type of RNTI to which a block is addressed.
 pub(super) const RNTI: &str = "rnti_type";
 
-/// Names of what each group of logical channels reports: an index, and the most bytes that it means.
+/// Field names for each logical channel group: index of the buffer size, and the maximum number of bytes for that index.
 const GROUPS: [(&str, &str); 4] = [
     ("bsr_lcg_0", "bsr_lcg_0_bytes"),
     ("bsr_lcg_1", "bsr_lcg_1_bytes"),
@@ -88,7 +89,7 @@ fn subheaders(direction: Direction, header: &[u8]) -> Result<Vec<Record<'_>>, ma
     Ok(records)
 }
 
-/// An element that no subheader with a logical channel announces.
+/// An element without a MAC subheader.
 fn headless(element: &'static str, bytes: Option<u64>) -> Record<'static> {
     Record(vec![
         ("lcid", Value::Absent),

@@ -1,69 +1,69 @@
-//! Fields: a number of bits in a part, and what their value means.
+//! Fields: a number of bits in a part, and the interpretation of their value.
 
-/// Names of a field's values, or of bits. A value without a name is not known: it counts as no value.
+/// Names of a field's values, or of bits. A value without a name is unknown: it counts as absent.
 pub type Names = &'static [(u64, &'static str)];
 
 /// A field of a part.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its lowest bit, counted from the lowest bit of the part's first byte: all numbers are little-endian.
+    /// Position of the lowest bit, counted from the lowest bit of the part's first byte: all numbers are little-endian.
     pub bit: usize,
-    /// How many bits it has: at most 64, or any number of whole bytes.
+    /// Number of bits: at most 64, or any number of whole bytes.
     pub width: usize,
-    /// Whether its highest bit is a sign.
+    /// Whether the highest bit is a sign.
     pub signed: bool,
-    /// Whether its highest bit comes first: then `bit` is that of its highest bit, counted from the highest bit of the
-    /// part's first byte, as messages that went over the air have it.
+    /// Whether the highest bit comes first: then `bit` is the position of the highest bit, counted from the highest bit
+    /// of the part's first byte, as in messages of the radio interface.
     pub is_from_top: bool,
-    /// What its number means.
+    /// Interpretation of the number.
     pub shown: Shown,
-    /// Bits by which the part says that it does not know the field's value.
+    /// Bits of the part that mark the field's value as unknown.
     pub unset: Option<Unset>,
 }
 
-/// Bits of a part, and the number that they have where a value is not known.
+/// Bits of a part, and the number in them that marks a value as unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Unset {
-    /// The lowest bit, counted as a field's.
+    /// Position of the lowest bit, counted as for a field.
     pub bit: usize,
-    /// How many bits there are.
+    /// Number of bits.
     pub width: usize,
-    /// The number.
+    /// The number that marks the value as unknown.
     pub number: u64,
 }
 
-/// What a field's number means.
+/// Interpretation of a field's number.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown {
-    /// Itself.
+    /// The number itself.
     Number,
     /// `number / divisor + offset`.
     Scaled {
         /// Steps of the number per unit.
         divisor: f64,
-        /// What is added after the division.
+        /// Offset that is added after the division.
         offset: f64,
     },
-    /// A power in dBm or dB with seven fractional bits, from −256 on; 0 means no value.
+    /// A power in dBm or dB with seven fractional bits, starting at −256; 0 means no value.
     Power,
-    /// One of a list, or no value.
+    /// The name in a list, or no value.
     Named(Names),
-    /// The number that a list has for it, or no value; itself if the list does not have it.
+    /// The value in a list, or no value; the number itself if it is not in the list.
     Meant(&'static [(u64, Option<f64>)]),
     /// Bits that are not a number, shown in hexadecimal.
     Mask,
-    /// Bits with a meaning each, by the bit's number; those without a name are shown by their number.
+    /// Bits with one meaning each, named by bit number; bits without a name are shown by their number.
     Flags(Names),
-    /// Bytes as they are.
+    /// Uninterpreted bytes.
     Bytes,
 }
 
-/// What a field or a run of bytes says in one packet.
+/// Value of a field or a run of bytes in one packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing: the packet's layout has no such field there, or the modem does not know the value.
+    /// No value: the packet's layout has no such field at this position, or the modem does not know the value.
     Absent,
     /// A number, the number of a named value, or a mask.
     Unsigned(u64),
@@ -76,10 +76,11 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// As a number, if the cell is one.
+    /// The cell as a number, if it is one.
     pub fn number(self) -> Option<f64> {
         match self {
-            // Of the numbers in log packets only byte counters have more than 53 bits, and none counts so far.
+            // Among the numbers in log packets only byte counters have more than 53 bits, and none has reached such a
+            // value.
             Cell::Unsigned(number) => Some(number as f64),
             Cell::Signed(number) => Some(number as f64),
             Cell::Real(number) => Some(number),
@@ -87,7 +88,7 @@ impl Cell<'_> {
         }
     }
 
-    /// As a number without sign or scale, if the cell is one.
+    /// The cell as a number without sign or scale, if it is one.
     pub fn unsigned(self) -> Option<u64> {
         match self {
             Cell::Unsigned(number) => Some(number),
@@ -100,7 +101,7 @@ const fn whole(name: &'static str, byte: usize, width: usize) -> Field {
     Field { name, bit: 8 * byte, width, signed: false, is_from_top: false, shown: Shown::Number, unset: None }
 }
 
-/// A byte, `byte` bytes into its part.
+/// A byte at offset `byte` of its part.
 pub const fn u8(name: &'static str, byte: usize) -> Field {
     whole(name, byte, 8)
 }
@@ -140,63 +141,63 @@ pub const fn i32(name: &'static str, byte: usize) -> Field {
     u32(name, byte).signed()
 }
 
-/// `count` bytes as they are.
+/// `count` uninterpreted bytes.
 pub const fn bytes(name: &'static str, byte: usize, count: usize) -> Field {
     Field { shown: Shown::Bytes, ..whole(name, byte, 8 * count) }
 }
 
-/// `width` bits, at most 56, of which the highest comes `bit` bits behind the highest of the part's first byte.
+/// `width` bits, at most 56. The highest of them is `bit` bits behind the highest bit of the part's first byte.
 pub const fn from_top(name: &'static str, bit: usize, width: usize) -> Field {
     Field { name, bit, width, signed: false, is_from_top: true, shown: Shown::Number, unset: None }
 }
 
 impl Field {
-    /// Only the bits from `low` to `high` of this field, both included. They may reach beyond it.
+    /// Only the bits from `low` to `high` of this field, both included. They may extend beyond the field.
     pub const fn bits(self, low: usize, high: usize) -> Field {
         Field { bit: self.bit + low, width: high - low + 1, ..self }
     }
 
-    /// The same with its highest bit as a sign.
+    /// This field with its highest bit as a sign.
     pub const fn signed(self) -> Field {
         Field { signed: true, ..self }
     }
 
-    /// The same scaled: `number / divisor + offset`.
+    /// This field, scaled: `number / divisor + offset`.
     pub const fn scaled(self, divisor: f64, offset: f64) -> Field {
         Field { shown: Shown::Scaled { divisor, offset }, ..self }
     }
 
-    /// The same as a [power](Shown::Power).
+    /// This field as a [power](Shown::Power).
     pub const fn power(self) -> Field {
         Field { shown: Shown::Power, ..self }
     }
 
-    /// The same with names.
+    /// This field with names for its values.
     pub const fn named(self, names: Names) -> Field {
         Field { shown: Shown::Named(names), ..self }
     }
 
-    /// The same with numbers of a [list](Shown::Meant).
+    /// This field with values from a [list](Shown::Meant).
     pub const fn meant(self, list: &'static [(u64, Option<f64>)]) -> Field {
         Field { shown: Shown::Meant(list), ..self }
     }
 
-    /// The same as [flags](Shown::Flags).
+    /// This field as [flags](Shown::Flags).
     pub const fn flags(self, names: Names) -> Field {
         Field { shown: Shown::Flags(names), ..self }
     }
 
-    /// The same, but without a value where the bits of `other` are this number.
+    /// This field, without a value if the bits of `other` equal `number`.
     pub const fn unset_where(self, other: Field, number: u64) -> Field {
         Field { unset: Some(Unset { bit: other.bit, width: other.width, number }), ..self }
     }
 
-    /// The same in hexadecimal.
+    /// This field in hexadecimal.
     pub const fn mask(self) -> Field {
         Field { shown: Shown::Mask, ..self }
     }
 
-    /// The field's bits, in a part that begins where `part` begins and is complete.
+    /// The field's bits, in a complete part at the start of `part`.
     #[inline(always)]
     pub(super) fn raw(&self, part: &[u8]) -> u64 {
         if self.is_from_top {
@@ -205,7 +206,7 @@ impl Field {
         number_at(part, self.bit, self.width)
     }
 
-    /// What the field says, in a part that begins where `part` begins and is complete.
+    /// The field's value, in a complete part at the start of `part`.
     #[inline(always)]
     pub(super) fn cell<'a>(&self, part: &'a [u8]) -> Cell<'a> {
         if let Some(unset) = self.unset
@@ -223,7 +224,7 @@ impl Field {
         match self.shown {
             Shown::Scaled { divisor, offset } => {
                 let number = if self.signed { signed as f64 } else { raw as f64 };
-                // One rounding only, so that 9.1 is the number that is written so.
+                // Rounds only once, so that the result is the number nearest to, for example, 9.1.
                 Cell::Real((number + offset * divisor) / divisor)
             }
             Shown::Meant(list) => match list.iter().find(|(number, _)| *number == raw) {
@@ -238,7 +239,8 @@ impl Field {
     }
 }
 
-/// The number of `width` bits from `bit` on, the highest bit first. Few fields are so: it is kept out of the way of others.
+/// The number in `width` bits from `bit` on, the highest bit first. Few fields have this order. The function is not
+/// inlined, to keep the common path short.
 #[inline(never)]
 fn number_from_top(part: &[u8], bit: usize, width: usize) -> u64 {
     let (first, shift) = (bit / 8, bit % 8);
@@ -247,7 +249,7 @@ fn number_from_top(part: &[u8], bit: usize, width: usize) -> u64 {
     word << shift >> (64 - width)
 }
 
-/// The number of `width` bits from `bit` on.
+/// The number in `width` bits from `bit` on.
 #[inline(always)]
 fn number_at(part: &[u8], bit: usize, width: usize) -> u64 {
     let (first, shift) = (bit / 8, bit % 8);

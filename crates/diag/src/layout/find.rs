@@ -1,31 +1,31 @@
-//! Finding fields of a layout by their paths.
+//! Search for fields of a layout by their paths.
 
 use super::{Field, Inner, Layout, Part, Shown};
 
-/// The end of a path.
+/// End of a path: a field or a run of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
-    /// The part that holds it.
+    /// The part that contains it.
     pub part: &'static Part,
     /// The field; none if the part itself is a run of bytes.
     pub field: Option<&'static Field>,
 }
 
 impl Leaf {
-    /// Whether it is a number; bytes are not.
+    /// Whether it is a number and not bytes.
     pub fn is_number(self) -> bool {
         self.field.is_some_and(|field| !matches!(field.shown, Shown::Bytes))
     }
 }
 
 impl Layout {
-    /// Visits the path of every field and every named run of bytes. A path comes several times if several kinds of
+    /// Visits the path of every field and every named run of bytes. A path is visited several times if several kinds of
     /// subpackets have it.
     pub fn leaves(&'static self, mut each: impl FnMut(&str, Leaf)) {
         visit(&self.root, &mut String::new(), &mut each);
     }
 
-    /// The ends of a path: one leaf for each kind of subpacket that has it.
+    /// The ends of a path: one leaf for each kind of subpacket that has the path.
     pub fn find(&'static self, path: &str) -> Vec<Leaf> {
         let mut found = vec![];
         self.leaves(|own, leaf| {

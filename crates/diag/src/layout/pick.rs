@@ -1,4 +1,4 @@
-//! Reading a few fields of a packet and nothing else.
+//! Pick: reads a few selected fields of a packet and nothing else.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use super::field::{Cell, Field};
 use super::walk::{self, Misfit, MisfitFault, Scope, Span};
 use super::{Inner, Layout, Part, Verified};
 
-/// The most fields that one pick can have.
+/// Maximum number of fields of a pick.
 pub const MOST: usize = 16;
 
-/// Fields of a layout, found once and then read from many packets. Only their bits and those of the counts on the way
-/// are looked at, and nothing is allocated.
+/// Fields of a layout, located once and then read from many packets. Only their bits and those of the counts before them
+/// are read, and nothing is allocated.
 ///
 /// A path is the names of the parts and of the field, with dots: `records.transport_blocks.tb_size`. The fields of one
-/// pick lie along one way into the packet, so that each repetition of its innermost part is one row.
+/// pick are nested along a single path into the packet, so that each repetition of its innermost part is one row.
 #[derive(Clone, Debug)]
 pub struct Pick {
     root: Step,
@@ -21,21 +21,21 @@ pub struct Pick {
     verified: Verified,
 }
 
-/// What a careful visit comes to.
+/// Item of a careful visit.
 #[derive(Clone, Copy, Debug)]
 pub enum Visited<'r, 'a> {
-    /// A row, and how well its layout is known.
+    /// A row, and how well its layout is verified.
     Row(&'r [Cell<'a>], Verified),
     /// A subpacket with this id and version, for which there is no layout.
     Unknown(u64, u64),
 }
 
-/// Why a pick is not possible.
+/// Reason why a pick is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathError {
     /// The layout has none of the fields.
     Missing,
-    /// The fields do not lie along one way: two parts of this one have some.
+    /// The fields are not along a single path: two inner parts of this part contain some of them.
     Forked(&'static str),
     /// There are more fields than [`MOST`].
     Many,
@@ -53,34 +53,34 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// A part on the way.
+/// A part along the path.
 #[derive(Clone, Debug)]
 struct Step {
     part: &'static Part,
-    /// The wanted fields of this part, with their columns.
+    /// The selected fields of this part, with their columns.
     reads: Vec<(usize, &'static Field)>,
     /// The column of the part itself, if it is a run of bytes.
     bytes: Option<usize>,
-    /// What to do with the inner parts, for each kind of subpacket if the part is one.
+    /// Handling of the inner parts; one list per kind of subpacket if the part has a choice.
     inner: Vec<Vec<Go>>,
-    /// The columns that the inner parts may fill.
+    /// The columns that inner parts may fill.
     below: Vec<usize>,
 }
 
-/// What to do with an inner part.
+/// Handling of an inner part.
 #[derive(Clone, Debug)]
 enum Go {
-    /// Go over it; the bytes of a repetition, if they are always the same.
+    /// Skip the part; with the size of a repetition in bytes, if it is constant.
     Over(&'static Part, Option<usize>),
-    /// Go into it.
+    /// Descend into the part.
     Into(Box<Step>),
 }
 
 impl Pick {
-    /// Finds fields in a layout. A field that the layout does not have is [`Cell::Absent`] in every row.
+    /// Locates fields in a layout. A field that the layout does not have is [`Cell::Absent`] in every row.
     ///
     /// # Errors
-    /// If the layout has none of them, or if they do not lie along one way.
+    /// If the layout has none of them, or if they are not along a single path.
     pub fn new(layout: &'static Layout, paths: &[&str]) -> Result<Pick, PathError> {
         if paths.len() > MOST {
             return Err(PathError::Many);
@@ -93,7 +93,7 @@ impl Pick {
     /// Visits the rows of a packet that has this pick's layout.
     ///
     /// # Errors
-    /// If a part on the way is not complete. The rows before it have been visited.
+    /// If a part along the path is not complete. The rows before it have been visited.
     pub fn visit<'a>(&self, payload: &'a [u8], mut each: impl FnMut(&[Cell<'a>])) -> Result<(), Misfit> {
         let each = |visited: Visited<'_, 'a>| {
             if let Visited::Row(row, _) = visited {
@@ -103,11 +103,11 @@ impl Pick {
         self.run(payload, false, each).map(drop)
     }
 
-    /// Visits the rows of a packet that has this pick's layout, and tells of subpackets without a layout.
+    /// Visits the rows of a packet that has this pick's layout, and reports subpackets without a layout.
     ///
     /// # Errors
-    /// If a part on the way is not complete, or bytes are left where a checked layout ends. The rows before it have
-    /// been visited: a caller that does not want those rows keeps them back until the visit is done.
+    /// If a part along the path is not complete, or bytes remain after the end of a verified layout. The rows before it
+    /// have been visited: a caller that does not want those rows must hold them back until the visit is complete.
     pub fn visit_carefully<'a>(
         &self,
         payload: &'a [u8],
@@ -121,7 +121,7 @@ impl Pick {
         Ok(())
     }
 
-    /// Returns where the packet's last part ends.
+    /// Returns the end of the packet's last part.
     fn run<'a>(
         &self,
         payload: &'a [u8],
@@ -138,7 +138,7 @@ impl Pick {
 struct Visit<'a, F> {
     row: [Cell<'a>; MOST],
     columns: usize,
-    /// Whether bytes that a checked subpacket leaves are an error.
+    /// Whether remaining bytes of a verified subpacket are an error.
     is_careful: bool,
     each: F,
 }
@@ -150,7 +150,7 @@ impl<'a, F: FnMut(Visited<'_, 'a>)> Visit<'a, F> {
 }
 
 impl Step {
-    /// The way to the wanted fields in this part; `None` if it has none of them.
+    /// The steps to the selected fields in this part; `None` if it contains none of them.
     fn new(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
         let reads: Vec<(usize, &'static Field)> = wanted
             .iter()
@@ -186,7 +186,7 @@ impl Step {
         Ok(found.then_some(Step { part, reads, bytes: None, inner, below }))
     }
 
-    /// The way into an inner part, to the wanted fields of the part around it.
+    /// The step into an inner part, with paths relative to the enclosing part.
     fn into(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
         if let Inner::Bytes = part.inner {
             let column = wanted.iter().find(|(_, path)| *path == part.name && !part.name.is_empty());
@@ -214,7 +214,7 @@ impl Step {
         own.chain(self.below.iter().copied())
     }
 
-    /// Reads the repetitions of the part; returns where they end.
+    /// Reads the repetitions of the part; returns their end.
     fn run<'a, F: FnMut(Visited<'_, 'a>)>(
         &self,
         outer: Option<&Scope<'_, 'a>>,

@@ -1,4 +1,4 @@
-//! Reads a whole packet, as nested values.
+//! Reads a whole packet as nested values.
 
 use super::field::{Cell, Field, Names, Shown};
 use super::walk::{self, Misfit, MisfitFault, Scope, Span};
@@ -8,10 +8,10 @@ use super::{Decoded, Inner, Layout, Part, Repeat, Verified, Version};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record<'a>(pub Vec<(&'static str, Value<'a>)>);
 
-/// What a field or a part says.
+/// Value of a field or a part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing: the modem does not know the value.
+    /// No value: the modem does not know it.
     Absent,
     /// A number.
     Unsigned(u64),
@@ -21,25 +21,25 @@ pub enum Value<'a> {
     Real(f64),
     /// A value with a name.
     Name(&'static str),
-    /// Bits that are not a number, and how many bits there are.
+    /// Bits that are not a number, and the number of bits.
     Mask(u64, usize),
-    /// Bits with a meaning each, and the names of those that have one.
+    /// Bits with one meaning each, and the names of the bits that have a name.
     Flags(u64, Names),
     /// Bytes.
     Bytes(&'a [u8]),
     /// The repetitions of a part.
     Records(Vec<Record<'a>>),
-    /// A part that comes once.
+    /// A part that is present once.
     Record(Record<'a>),
 }
 
 impl<'a> Record<'a> {
-    /// What the field or part of this name says.
+    /// The value of the field or part with this name.
     pub fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// The repetitions of the part of this name; none if there is no such part.
+    /// The repetitions of the part with this name; none if there is no such part.
     pub fn records(&self, name: &str) -> &[Record<'a>] {
         match self.get(name) {
             Some(Value::Records(records)) => records,
@@ -52,7 +52,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a field says.
+/// The value of a field.
 fn value<'a>(field: &Field, part: &'a [u8]) -> Value<'a> {
     match (field.cell(part), field.shown) {
         (Cell::Unsigned(raw), Shown::Named(names)) => match names.iter().find(|(number, _)| *number == raw) {
@@ -69,7 +69,7 @@ fn value<'a>(field: &Field, part: &'a [u8]) -> Value<'a> {
     }
 }
 
-/// What was learned on the way, besides the values.
+/// Results of a read besides the values: verification level, and subpackets without a layout.
 struct Notes {
     verified: Verified,
     unknown: Vec<(u64, u64)>,
@@ -92,7 +92,7 @@ pub(super) fn whole<'a>(
     Ok(Decoded { version, verified: notes.verified, fields, left, unknown: notes.unknown })
 }
 
-/// Reads a part into the record around it; returns where the part ends.
+/// Reads a part into the enclosing record; returns the end of the part.
 fn part<'a>(
     part: &'static Part,
     outer: Option<&Scope<'_, 'a>>,
@@ -128,7 +128,7 @@ fn part<'a>(
     Ok(end)
 }
 
-/// Reads one repetition of a part: its fields and its inner parts. Returns where these end.
+/// Reads one repetition of a part: its fields and its inner parts. Returns the end of the inner parts.
 fn one<'a>(
     scope: &Scope<'_, 'a>,
     mut within: Span<'a>,

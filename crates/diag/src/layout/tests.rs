@@ -6,7 +6,7 @@ use crate::mac::Direction;
 
 const KIND: Names = &[(1, "one"), (2, "two")];
 
-/// A code with this one layout, of version 1.
+/// A code with this single layout, of version 1.
 fn code(verified: Verified, root: Part) -> Code {
     let layouts = Box::leak(Box::new([Layout { versions: &[Version::Single(1)], verified, root }]));
     Code { code: LogCode(0xB000), name: "made by hand", version: VersionAt::Byte, layouts }
@@ -291,7 +291,7 @@ fn a_pick_takes_the_field_from_whatever_subpacket_has_it() {
     );
 }
 
-/// The least bytes of a repetition.
+/// Minimum size of a repetition (bytes).
 fn least(part: &Part) -> usize {
     let inner = match part.inner {
         Inner::Parts(inner) => inner
@@ -304,7 +304,7 @@ fn least(part: &Part) -> usize {
     part.size + inner
 }
 
-/// What is wrong with a part of a table.
+/// Checks a part of a table for errors.
 fn check(part: &'static Part, around: &mut Vec<&'static Part>, path: &str) {
     let path = format!("{path}/{}", part.name);
     let counts = |around: &[&Part], name: &str| {
@@ -403,7 +403,7 @@ fn every_field_of_every_table_can_be_picked() {
 proptest! {
     #[test]
     fn no_bytes_make_any_table_panic(mut payload in prop::collection::vec(any::<u8>(), 0..700), small in any::<bool>()) {
-        // Small counts lead deeper.
+        // Small values keep counts small, so that reading reaches deeper parts.
         if small {
             payload.iter_mut().for_each(|byte| *byte %= 4);
         }

@@ -1,35 +1,35 @@
-//! What both ways of reading share: how often a part comes, and where it ends.
+//! Common code of both readers: number of repetitions of a part, and its end.
 
 use std::fmt;
 
 use super::{Extent, Inner, Kind, Part, Repeat};
 
-/// Why a layout does not fit the bytes.
+/// Error: the layout does not fit the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// The part; empty for the packet as a whole.
     pub part: &'static str,
-    /// Where the part begins, in bytes from the begin of the payload.
+    /// Offset of the part from the start of the payload (bytes).
     pub offset: usize,
-    /// What is wrong.
+    /// Kind of error.
     pub fault: MisfitFault,
 }
 
-/// What is wrong.
+/// Kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MisfitFault {
-    /// The part takes more bytes than there are.
+    /// The part needs more bytes than are present.
     Short {
-        /// Bytes that it takes.
+        /// Bytes needed.
         takes: usize,
-        /// Bytes that there are.
+        /// Bytes present.
         has: usize,
     },
-    /// The part claims a length that is shorter than its fields or longer than the part around it.
+    /// The part has a length field that is shorter than its fields or longer than the enclosing part.
     Length(u64),
-    /// A count is larger than its room.
+    /// A count is larger than the space for its repetitions.
     Count(u64),
-    /// This many bytes are left after everything that a checked layout has.
+    /// This many bytes remain after the end of a verified layout.
     Left(usize),
 }
 
@@ -48,20 +48,20 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-/// Most bytes that may be left in a subpacket: subpackets begin at multiples of four bytes.
+/// Maximum number of remaining bytes in a subpacket: subpackets start at multiples of four bytes.
 pub(super) const PADDING: usize = 3;
 
-/// A part of a packet that is being read, within the parts around it.
+/// A part of a packet during reading, with its enclosing parts.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'s, 'a> {
     pub part: &'static Part,
-    /// From the begin of the part to the end of the part around it.
+    /// From the start of the part to the end of the enclosing part.
     pub bytes: &'a [u8],
     pub outer: Option<&'s Scope<'s, 'a>>,
 }
 
 impl Scope<'_, '_> {
-    /// The number of a field of this part or of one around it.
+    /// The number in a field of this part or of an enclosing part.
     pub fn number(&self, name: &'static str) -> u64 {
         let mut scope = self;
         loop {
@@ -72,7 +72,7 @@ impl Scope<'_, '_> {
         }
     }
 
-    /// The content of the subpacket with this header; `None` if it is not known.
+    /// The index of the subpacket kind with this header; its id and version if there is no such kind.
     pub fn choose(&self, by: [&'static str; 2], kinds: &'static [Kind]) -> Result<usize, (u64, u64)> {
         let (id, version) = (self.number(by[0]), self.number(by[1]));
         kinds.iter().position(|kind| kind.id == id && kind.versions.contains(&version)).ok_or((id, version))
@@ -97,8 +97,8 @@ impl<'a> Span<'a> {
     }
 }
 
-/// How often a part comes as records, and for how many more there is room; `None` if the records themselves, or the end
-/// of the part around them, tell.
+/// Number of repetitions present as records, and number of unused spaces; `None` if the records themselves, or the end of
+/// the enclosing part, determine the number.
 fn times(
     part: &'static Part,
     outer: Option<&Scope<'_, '_>>,
@@ -115,7 +115,7 @@ fn times(
             (0 | 255, count) | (count, _) => Some((usize::try_from(count).unwrap_or(usize::MAX), 0)),
         },
         Repeat::Ones(name) => Some((says(name).count_ones() as usize, 0)),
-        // A repetition has at least one byte: more repetitions than bytes do not fit.
+        // A repetition has at least one byte. Therefore more repetitions than bytes cannot fit.
         Repeat::Count(name) => Some((usize::try_from(says(name)).unwrap_or(usize::MAX), 0)),
         Repeat::Room(name, room) => match usize::try_from(says(name)) {
             Ok(count) if count <= room => Some((count, room - count)),
@@ -139,8 +139,8 @@ pub(super) fn run<'a>(
     }
 }
 
-/// Visits the repetitions of a part that has fields; returns where they end. `each` gets a repetition with its scope
-/// and the span after its fields, and returns where its inner parts end.
+/// Visits the repetitions of a part that has fields; returns their end. `each` takes the scope of a repetition and the
+/// span after its fields, and returns the end of its inner parts.
 pub(super) fn records<'a>(
     part: &'static Part,
     outer: Option<&Scope<'_, 'a>>,
@@ -185,7 +185,7 @@ pub(super) fn records<'a>(
     skip_fixed(part, unused, span)
 }
 
-/// Goes over repetitions of a fixed size.
+/// Skips repetitions of constant size.
 fn skip_fixed(part: &'static Part, times: usize, span: Span<'_>) -> Result<usize, Misfit> {
     if times == 0 {
         return Ok(span.at);
@@ -198,7 +198,7 @@ fn skip_fixed(part: &'static Part, times: usize, span: Span<'_>) -> Result<usize
     }
 }
 
-/// Goes over a part; reads only its counts.
+/// Skips a part; reads only its counts.
 pub(super) fn skip<'a>(
     part: &'static Part,
     fixed: Option<usize>,
@@ -214,14 +214,14 @@ pub(super) fn skip<'a>(
     records(part, outer, span, |scope, within| {
         let inner = match part.inner {
             Inner::Parts(inner) => inner,
-            // A choice ends where its part says.
+            // A choice ends at the end of its part.
             Inner::Choice(..) | Inner::Bytes => return Ok(within.end),
         };
         skip_all(inner, scope, within)
     })
 }
 
-/// Goes over parts one after the other.
+/// Skips consecutive parts.
 fn skip_all<'a>(
     parts: &'static [Part],
     scope: &Scope<'_, 'a>,

@@ -1,4 +1,4 @@
-//! The opposite of reading: the same tables turn values into bytes.
+//! Writer: the inverse of reading. The same tables convert values to bytes.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ enum Put {
 }
 
 impl Fill {
-    /// No values yet.
+    /// An empty set of values.
     pub fn new() -> Fill {
         Fill::default()
     }
 
-    /// Adds a number for a field as it is in the bytes: no scale, no name. For a negative number the low bits count.
+    /// Adds the raw number of a field, without scale or name. Of a negative number, the low bits are used.
     pub fn number(self, name: &'static str, number: impl Into<u64>) -> Fill {
         self.with(name, Put::Number(number.into()))
     }
 
-    /// Adds a number for a scaled field; the nearest possible one is written.
+    /// Adds a number for a scaled field; the nearest representable number is written.
     pub fn real(self, name: &'static str, number: f64) -> Fill {
         self.with(name, Put::Real(number))
     }
@@ -52,16 +52,16 @@ impl Fill {
     }
 }
 
-/// Why values cannot be written.
+/// Reason why values cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritable {
     /// There is no layout for this version.
     Version(Version),
-    /// The layout has no such field or part in this place, or it holds something else.
+    /// The layout has no such field or part at this position, or it has another type.
     Name(&'static str),
-    /// The field has too few bits, or the part has no room for so many repetitions.
+    /// The field has too few bits, or the part has no space for this number of repetitions.
     Room(&'static str),
-    /// How often this part comes cannot be computed from how often it is given.
+    /// Writing is not supported for this kind of repetition, whose count cannot be derived from the given values.
     Repeat(&'static str),
 }
 
@@ -82,7 +82,7 @@ impl Code {
     /// Bytes of a packet of this code with the values of `fill`. The version is set too.
     ///
     /// # Errors
-    /// If there is no layout of the version, or if the layout has no place or no room for a value in `fill`.
+    /// If there is no layout for the version, or if the layout has no field or no space for a value in `fill`.
     pub fn write(&self, version: Version, fill: Fill) -> Result<Vec<u8>, Unwritable> {
         let layout = self.layout(version).ok_or(Unwritable::Version(version))?;
         let mut bytes = vec![];
@@ -100,12 +100,12 @@ impl Code {
 
 struct Writer<'b> {
     bytes: &'b mut Vec<u8>,
-    /// The parts around the current one, and where they begin.
+    /// The enclosing parts, with their start offsets.
     around: Vec<(&'static Part, usize)>,
 }
 
 impl Writer<'_> {
-    /// Writes a repetition of a part, and checks that all names of `fill` are used.
+    /// Writes a repetition of a part, and checks that all names in `fill` are used.
     fn named(&mut self, part: &'static Part, fill: &Fill) -> Result<(), Unwritable> {
         let mut used = vec![];
         self.one(part, fill, &mut used)?;
@@ -212,7 +212,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Sets a count or length in one of the parts around.
+    /// Sets a count or length in one of the enclosing parts.
     fn set_around(&mut self, name: &'static str, number: u64) -> Result<(), Unwritable> {
         let holds = |part: &Part| part.fields.iter().position(|field| field.name == name);
         let found = self.around.iter().rev().find_map(|&(part, begin)| Some((part, begin, holds(part)?)));
@@ -221,7 +221,7 @@ impl Writer<'_> {
     }
 }
 
-/// Puts a value into a field of the part that begins with `part`.
+/// Writes a value to a field of the part at the start of `part`.
 fn set(field: &Field, put: &Put, part: &mut [u8]) -> Result<(), Unwritable> {
     let most = if field.width >= 64 { u64::MAX } else { (1 << field.width) - 1 };
     let number = match (put, field.shown) {
@@ -231,7 +231,7 @@ fn set(field: &Field, put: &Put, part: &mut [u8]) -> Result<(), Unwritable> {
             room.copy_from_slice(bytes);
             return Ok(());
         }
-        // Nobody needs to write these.
+        // Writing of fields with the highest bit first is not supported.
         _ if field.is_from_top => return Err(Unwritable::Name(field.name)),
         (Put::Number(number), shown) if !matches!(shown, Shown::Bytes) => {
             // A negative number has all higher bits set.

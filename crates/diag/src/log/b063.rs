@@ -1,9 +1,10 @@
-//! 0xB063: downlink transport blocks as the MAC layer has them.
+//! 0xB063: downlink transport blocks at the MAC layer.
 //!
 //! Source: mobileinsight-core @4330fa9; versions 49 and 50: SCAT @5a56ecf
 //!
-//! Differs: SCAT takes four bits below the HARQ process of versions 49 and 50 for the carrier. In the one block of a real
-//! log they are 12, and the assignment and the demapper have that block on the primary carrier, in HARQ process 3, as here.
+//! Differs: SCAT reads the four bits below the HARQ process of versions 49 and 50 as the carrier. In the one block of a
+//! real log they are 12, while the assignment and the demapper report that block on the primary carrier, in HARQ process
+//! 3, as here.
 
 use crate::layout::{
     Code, Coded, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8,
@@ -13,7 +14,7 @@ use crate::log::names::{RNTI, SUBPACKET};
 use crate::mac::Direction;
 use crate::packet::LogCode;
 
-/// Downlink transport blocks as the MAC layer has them.
+/// Downlink transport blocks at the MAC layer.
 pub static B063: Code = Code {
     code: LogCode(0xB063),
     name: "LTE MAC DL transport block",

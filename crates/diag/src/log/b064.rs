@@ -1,4 +1,4 @@
-//! 0xB064: uplink transport blocks as the MAC layer has them: grants in bytes, padding, buffer status reports.
+//! 0xB064: uplink transport blocks at the MAC layer: grants in bytes, padding, buffer status reports.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -9,7 +9,7 @@ use crate::log::names::{BSR_EVENT, BSR_TRIGGER, RNTI, SUBPACKET};
 use crate::mac::Direction;
 use crate::packet::LogCode;
 
-/// Uplink transport blocks as the MAC layer has them: grants in bytes, padding, buffer status reports.
+/// Uplink transport blocks at the MAC layer: grants in bytes, padding, buffer status reports.
 pub static B064: Code = Code {
     code: LogCode(0xB064),
     name: "LTE MAC UL transport block",

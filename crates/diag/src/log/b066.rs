@@ -1,4 +1,4 @@
-//! 0xB066: how many bytes wait in each logical channel of the uplink.
+//! 0xB066: number of bytes queued in each logical channel of the uplink.
 //!
 //! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 
@@ -8,7 +8,7 @@ use crate::layout::{
 use crate::log::names::SUBPACKET;
 use crate::packet::LogCode;
 
-/// How many bytes wait in each logical channel of the uplink.
+/// Number of bytes queued in each logical channel of the uplink.
 pub static B066: Code = Code {
     code: LogCode(0xB066),
     name: "LTE MAC UL buffer status",
@@ -19,8 +19,8 @@ pub static B066: Code = Code {
             verified: Verified::Checked,
             root: Part::root(4, HEAD, SUBPACKETS),
         },
-        // Packets of a real log have one subpacket that fills them, with a known id and version. It has 40 samples that
-        // fill it. Samples that tell their frame have frames that fit the time.
+        // Packets of a real log have one subpacket with a known id and version, which fills the packet. It has 40
+        // samples, which fill it. Samples with a frame number have frames that match the time.
         Layout {
             versions: &[Version::Single(48)],
             verified: Verified::Guess,
@@ -69,7 +69,8 @@ const SUBPACKET_HEAD: &[Field] = &[
     u8("num_samples", 4),
 ];
 
-/// A sample that does not know its frame has ones in all bits of both. Subframe 15 tells it: frame 1023 is one too.
+/// A sample with an unknown frame has ones in all bits of frame and subframe. Subframe 15 marks it, because frame 1023 is
+/// valid.
 const fn subframe(byte: usize) -> Field {
     u16("sub_fn", byte).bits(0, 3).unset_where(u16("", byte).bits(0, 3), 15)
 }

@@ -1,16 +1,16 @@
-//! 0xB0C0: RRC messages of LTE as they went over the air.
+//! 0xB0C0: RRC messages of LTE as transmitted over the air.
 //!
 //! Source: SCAT @5a56ecf; names of fields: mobileinsight-core @4330fa9
 //!
 //! Differs: mobileinsight-core reads version 26 with a 16-bit channel number, which makes its frame number wrong. Both
-//! count the two bits above the frame number to it; in real logs these are flags: only without them do consecutive
+//! include the two bits above the frame number in it; in real logs these bits are flags: only without them do consecutive
 //! frames agree with the time between their packets.
 
 use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32};
 use crate::log::names::SIBS;
 use crate::packet::LogCode;
 
-/// RRC messages of LTE as they went over the air.
+/// RRC messages of LTE as transmitted over the air.
 pub static B0C0: Code = Code {
     code: LogCode(0xB0C0),
     name: "LTE RRC OTA",
@@ -19,7 +19,7 @@ pub static B0C0: Code = Code {
         layout(&[v(2), v(3), v(4)], Verified::Read, Part::root(13, &first(FROM_1), MESSAGE)),
         layout(&[v(7)], Verified::Checked, Part::root(17, &with_sib_mask(FROM_1), MESSAGE)),
         layout(&[v(6)], Verified::Read, Part::root(17, &with_sib_mask(FROM_1), MESSAGE)),
-        // No list of its channels is known.
+        // The list of its channels is unknown.
         layout(&[v(5)], Verified::Read, Part::root(17, &with_sib_mask(&[]), MESSAGE)),
         layout(&[v(8)], Verified::Checked, Part::root(19, &wide(FROM_1), MESSAGE)),
         layout(&[v(13), v(22)], Verified::Read, Part::root(19, &wide(FROM_1), MESSAGE)),
@@ -53,8 +53,8 @@ const fn layout(versions: &'static [Version], verified: Verified, root: Part) ->
 
 const MESSAGE: &[Part] = &[Part::message("msg", "msg_length")];
 
-/// Where the modem does not know the frame, frame, subframe and flags are all 0. In real logs this is so of all 3,339
-/// messages of uplink channels, and of 518 of 561 with system information and without flags, which chance cannot make.
+/// If the modem does not know the frame, then frame, subframe and flags are all 0. In real logs this holds for all 3,339
+/// messages of uplink channels, and for 518 of 561 with system information and without flags, which is no coincidence.
 const fn subframe(byte: usize) -> Field {
     u16("subframe_number", byte).bits(0, 3).unset_where(u16("", byte), 0)
 }
@@ -63,7 +63,7 @@ const fn frame(byte: usize) -> Field {
     u16("system_frame_number", byte).bits(4, 13).unset_where(u16("", byte), 0)
 }
 
-/// The oldest layout: channel numbers have 16 bits.
+/// The oldest layout, with 16-bit channel numbers.
 const fn first(channels: Names) -> [Field; 12] {
     [
         u8("pkt_version", 0),
@@ -81,7 +81,7 @@ const fn first(channels: Names) -> [Field; 12] {
     ]
 }
 
-/// From here on, a field tells which system information a message has.
+/// Later layouts, with a field for the system information blocks in a message.
 const fn with_sib_mask(channels: Names) -> [Field; 13] {
     let [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, _] =
         first(channels);
@@ -89,7 +89,7 @@ const fn with_sib_mask(channels: Names) -> [Field; 13] {
     [version, release, minor, bearer, cell, freq, subframe, frame, flags, pdu, channel, mask, length]
 }
 
-/// From here on, channel numbers have 32 bits.
+/// Later layouts, with 32-bit channel numbers.
 const fn wide(channels: Names) -> [Field; 13] {
     [
         u8("pkt_version", 0),
@@ -108,7 +108,7 @@ const fn wide(channels: Names) -> [Field; 13] {
     ]
 }
 
-/// From here on, fields for NR are there too.
+/// Later layouts, with fields for NR.
 const fn with_nr(channels: Names) -> [Field; 15] {
     [
         u8("pkt_version", 0),

@@ -1,4 +1,4 @@
-//! 0xB121: how the modem follows the frequency of the serving cell.
+//! 0xB121: frequency tracking of the serving cell.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, byt
 use crate::log::names::{CARRIER_OF_TWO, DISABLED_ENABLED};
 use crate::packet::LogCode;
 
-/// How the modem follows the frequency of the serving cell.
+/// Frequency tracking of the serving cell.
 pub static B121: Code = Code {
     code: LogCode(0xB121),
     name: "LTE serving cell COM loop",

@@ -1,4 +1,4 @@
-//! 0xB126: how each downlink subframe was demapped: resource blocks, block sizes, modulation.
+//! 0xB126: demapping of each downlink subframe: resource blocks, block sizes, modulation.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -9,7 +9,7 @@ use crate::log::names::{
 };
 use crate::packet::LogCode;
 
-/// How each downlink subframe was demapped: resource blocks, block sizes, modulation.
+/// Demapping of each downlink subframe: resource blocks, block sizes, modulation.
 pub static B126: Code = Code {
     code: LogCode(0xB126),
     name: "LTE PDSCH demapper configuration",

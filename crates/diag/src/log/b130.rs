@@ -1,9 +1,9 @@
-//! 0xB130: the DCIs that the modem found when it looked for its grants: each hypothesis with the raw DCI.
+//! 0xB130: DCIs found by the modem's blind decoding: each hypothesis with the raw DCI.
 //!
 //! Source: mobileinsight-core @4330fa9; version 163: worked out from a real log (below)
 //!
-//! `payload` is the DCI as a number of 64 bits, little-endian, with its first bit highest. `payload_size` counts the 16
-//! bits of the checksum, which are not in `payload`. Real logs prove it: `crate::grant::Dci`.
+//! `payload` is the DCI as a little-endian number of 64 bits, with its first bit highest. `payload_size` includes the 16
+//! bits of the checksum, which are not in `payload`. Real logs verify this: `crate::grant::Dci`.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8, u16, u32};
 use crate::log::names::{
@@ -12,7 +12,7 @@ use crate::log::names::{
 };
 use crate::packet::LogCode;
 
-/// The DCIs that the modem found when it looked for its grants: each hypothesis with the raw DCI.
+/// DCIs found by the modem's blind decoding: each hypothesis with the raw DCI.
 pub static B130: Code = Code {
     code: LogCode(0xB130),
     name: "LTE PDCCH decoding result",
@@ -98,8 +98,8 @@ pub static B130: Code = Code {
                 &[Part::counted("hypotheses", "number_of_records", 32, HYPOTHESIS_V141)],
             ),
         },
-        // Packets of a real log are 4 + 32 · hypotheses long. Subframe, format, RNTI, length, raw DCI and verdict of
-        // each hypothesis fit the blocks of 0xB139, 0xB173 and 0xB126, which follow from them.
+        // Packets of a real log are 4 + 32 · hypotheses bytes long. Subframe, format, RNTI, length, raw DCI and verdict
+        // of each hypothesis match the resulting blocks in 0xB139, 0xB173 and 0xB126.
         Layout {
             versions: &[Version::Single(163)],
             verified: Verified::Guess,

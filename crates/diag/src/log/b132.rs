@@ -1,8 +1,8 @@
-//! 0xB132: how each transport block of the downlink was decoded.
+//! 0xB132: decoding of each downlink transport block.
 //!
 //! Source: mobileinsight-core @4330fa9; version 42: worked out from a real log (below)
 //!
-//! Sizes of code blocks count their checksum.
+//! Sizes of code blocks include their checksum.
 
 use crate::layout::{
     Code, Extent, Field, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8, u16, u32,
@@ -10,7 +10,7 @@ use crate::layout::{
 use crate::log::names::{CARRIER, COMPANDING, DISABLED_ENABLED, FAIL_PASS, NO_YES, ORDINAL, RNTI};
 use crate::packet::LogCode;
 
-/// How each transport block of the downlink was decoded.
+/// Decoding of each downlink transport block.
 pub static B132: Code = Code {
     code: LogCode(0xB132),
     name: "LTE PDSCH decoding result",
@@ -34,8 +34,8 @@ pub static B132: Code = Code {
                 &[Part::counted("records", "number_of_records", 8, RECORD_V24).of(&[STREAMS_27])],
             ),
         },
-        // The packet of a real log is 8 + 76 · records long, with a stream in each record. Its subframes, HARQ
-        // processes and kinds of RNTI are those of 0xB173. Its code blocks are as long as the blocks there, which
+        // The packet of a real log is 8 + 76 · records bytes long, with one stream in each record. Its subframes, HARQ
+        // processes and RNTI types are those of 0xB173. Its code blocks are as long as the blocks in 0xB173, which
         // include the checksum too.
         Layout {
             versions: &[Version::Single(42)],
@@ -100,7 +100,7 @@ pub static B132: Code = Code {
                 &[Part::counted("records", "number_of_records", 12, RECORD_V124).of(&[STREAMS_126])],
             ),
         },
-        // Chosen: with the room that version 126 has; no source tells how much there is.
+        // Chosen: with the same space as version 126; no source gives its size.
         Layout {
             versions: &[Version::Single(143)],
             verified: Verified::Guess,
@@ -167,7 +167,7 @@ const STREAM_V27: &[Field] = &[
     u32("retransmission_number", 8).bits(0, 11).named(ORDINAL),
 ];
 
-/// One value for each code block, with room for 13.
+/// One value for each code block, with space for 13.
 const ENERGY: Part = Part::once(
     "energy_metrics",
     4,
@@ -305,7 +305,7 @@ const STREAM_V106: &[Field] = &[
     u8("llr_scale", 8).bits(6, 7),
 ];
 
-/// It is not known how many of the 13 have a meaning.
+/// The number of meaningful values among the 13 is unknown.
 const STREAMS_105: Part =
     Part::counted("streams", "number_of_streams", 12, STREAM_V105).of(&[ENERGY.repeated(Repeat::Times(13))]);
 

@@ -1,4 +1,4 @@
-//! 0xB139: what the modem sent in each uplink subframe: blocks, grants used, power.
+//! 0xB139: transmissions of the modem in each uplink subframe: blocks, grants used, power.
 //!
 //! Source: mobileinsight-core @4330fa9; version 161: worked out from a real log (below)
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, byt
 use crate::log::names::{CARRIER, DISABLED_ENABLED, NONE_EXISTS, OFF_ON, ORDINAL, UL_MODULATION};
 use crate::packet::LogCode;
 
-/// What the modem sent in each uplink subframe: blocks, grants used, power.
+/// Transmissions of the modem in each uplink subframe: blocks, grants used, power.
 pub static B139: Code = Code {
     code: LogCode(0xB139),
     name: "LTE PUSCH Tx report",
@@ -342,8 +342,8 @@ const RECORD_V144_145: &[Field] = &[
     u32("cyclic_shift_of_dmrs_symbols_slot_1_samples", 96).bits(4, 7),
 ];
 
-/// Packets of a real log are 8 + 100 · records long. Subframe and size of each block are those of 0xB064. The first PRB
-/// and the number of PRBs are those of the raw DCI in 0xB130 four subframes before, and the size is that of TS 36.213
+/// Packets of a real log are 8 + 100 · records bytes long. Subframe and size of each block are those of 0xB064. The first
+/// PRB and the number of PRBs are those of the raw DCI in 0xB130 four subframes before, and the size is that of TS 36.213
 /// for the DCI's MCS. Modulation and coding rate are (size + 24 bits) / (144 · PRBs · bits per symbol), in 1024ths.
 const RECORD_V161: &[Field] = &[
     u16("current_sfn_sf", 0),

@@ -1,4 +1,4 @@
-//! 0xB13C: what the modem sent on the uplink control channel.
+//! 0xB13C: transmissions of the modem on the uplink control channel.
 //!
 //! Source: mobileinsight-core @4330fa9; version 161: worked out from a real log (below)
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, byt
 use crate::log::names::{CARRIER, OFF_ON, PUCCH_FORMAT, SRS_SHORTENING};
 use crate::packet::LogCode;
 
-/// What the modem sent on the uplink control channel.
+/// Transmissions of the modem on the uplink control channel.
 pub static B13C: Code = Code {
     code: LogCode(0xB13C),
     name: "LTE PUCCH Tx report",
@@ -42,8 +42,8 @@ pub static B13C: Code = Code {
             verified: Verified::Read,
             root: Part::root(8, HEAD_V21, &[Part::counted("records", "number_of_records", 52, RECORD_V142)]),
         },
-        // Packets of a real log are 8 + 68 · records long. The subframes are those of the reports in 0xB14D, and of an
-        // acknowledgement four subframes after its block in 0xB126. No other field of a record could be proven.
+        // Packets of a real log are 8 + 68 · records bytes long. The subframes are those of the reports in 0xB14D, and of
+        // an acknowledgement four subframes after its block in 0xB126. No other field of a record could be verified.
         Layout {
             versions: &[Version::Single(161)],
             verified: Verified::Guess,

@@ -1,4 +1,4 @@
-//! 0xB16B: which downlink control and acknowledgement the modem found in each subframe.
+//! 0xB16B: downlink control information and acknowledgements that the modem decoded in each subframe.
 //!
 //! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 
@@ -9,7 +9,7 @@ use crate::log::names::{
 };
 use crate::packet::LogCode;
 
-/// Which downlink control and acknowledgement the modem found in each subframe.
+/// Downlink control information and acknowledgements that the modem decoded in each subframe.
 pub static B16B: Code = Code {
     code: LogCode(0xB16B),
     name: "LTE PDCCH/PHICH indication report",
@@ -63,9 +63,10 @@ pub static B16B: Code = Code {
                 ])],
             ),
         },
-        // A packet of a real log is 4 + 176 · records long: 16 bytes more than version 34 has. Frame numbers rise. A
-        // DCI is where version 34 has it, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which 0xB126
-        // has a block, or 0xB139 has one four subframes later. Acknowledgements are not where version 34 has them.
+        // A packet of a real log is 4 + 176 · records bytes long: 16 bytes more than in version 34. Frame numbers rise. A
+        // DCI is at the position of version 34, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which
+        // 0xB126 has a block, or 0xB139 has one four subframes later. Acknowledgements are not at the position of version
+        // 34.
         Layout {
             versions: &[Version::Single(48)],
             verified: Verified::Guess,

@@ -1,13 +1,13 @@
-//! 0xB16C: the grants of the uplink on which the modem acts, with the DCIs that it found.
+//! 0xB16C: uplink grants that the modem uses, with the detected DCIs.
 //!
-//! Worked out from a real log: a packet is 4 + 20 · records long. Each record's subframe has a DCI in 0xB130 version
-//! 43. If that DCI is of format 0, the allocation (as the DCI writes it: TS 36.213 §8.1.1), MCS and new-data indicator
-//! are the same. Downlink assignments are in other bytes of the record, whose meaning could not be proven.
+//! Worked out from a real log: a packet is 4 + 20 · records bytes long. Each record's subframe has a DCI in 0xB130
+//! version 43. If that DCI has format 0, the allocation (as encoded in the DCI: TS 36.213 §8.1.1), MCS and new-data
+//! indicator are the same. Downlink assignments are in other bytes of the record, whose meaning could not be verified.
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u32};
 use crate::packet::LogCode;
 
-/// The grants of the uplink on which the modem acts, with the DCIs that it found.
+/// Uplink grants that the modem uses, with the detected DCIs.
 pub static B16C: Code = Code {
     code: LogCode(0xB16C),
     name: "LTE DCI information report",

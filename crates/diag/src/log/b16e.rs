@@ -1,4 +1,4 @@
-//! 0xB16E: power of what was sent in each uplink subframe.
+//! 0xB16E: transmit power on the uplink shared channel in each subframe.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8,
 use crate::log::names::{PUSCH_DCI_FORMAT, PUSCH_TPC, PUSCH_TX_TYPE};
 use crate::packet::LogCode;
 
-/// Power of what was sent in each uplink subframe.
+/// Transmit power on the uplink shared channel in each subframe.
 pub static B16E: Code = Code {
     code: LogCode(0xB16E),
     name: "LTE PUSCH power control",

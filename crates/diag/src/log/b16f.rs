@@ -1,4 +1,4 @@
-//! 0xB16F: power of what was sent on the uplink control channel.
+//! 0xB16F: transmit power on the uplink control channel.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8,
 use crate::log::names::{PUCCH_DCI_FORMAT, PUCCH_FORMAT, PUCCH_TPC};
 use crate::packet::LogCode;
 
-/// Power of what was sent on the uplink control channel.
+/// Transmit power on the uplink control channel.
 pub static B16F: Code = Code {
     code: LogCode(0xB16F),
     name: "LTE PUCCH power control",

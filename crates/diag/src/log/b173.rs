@@ -1,9 +1,9 @@
-//! 0xB173: what was received in each downlink subframe: transport blocks, their sizes and checksums.
+//! 0xB173: reception in each downlink subframe: transport blocks, their sizes and CRC results.
 //!
 //! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 //!
 //! Sizes of blocks include the checksum of 24 bits in versions 16 and 36, but not in version 48. `crate::grant` learns
-//! which from blocks whose size is in TS 36.213.
+//! this from blocks whose size is in TS 36.213.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16};
 use crate::log::names::{
@@ -11,7 +11,7 @@ use crate::log::names::{
 };
 use crate::packet::LogCode;
 
-/// What was received in each downlink subframe: transport blocks, their sizes and checksums.
+/// Reception in each downlink subframe: transport blocks, their sizes and CRC results.
 pub static B173: Code = Code {
     code: LogCode(0xB173),
     name: "LTE PDSCH stat indication",
@@ -37,12 +37,12 @@ const fn layout(versions: &'static [Version], verified: Verified, records: &'sta
     Layout { versions, verified, root: Part::root(4, HEAD, records) }
 }
 
-/// What was received in one subframe on one carrier.
+/// Reception in one subframe on one carrier.
 const fn record(size: usize, fields: &'static [Field], inner: &'static [Part]) -> Part {
     Part::counted("records", "num_records", size, fields).of(inner)
 }
 
-/// Each record has room for two blocks, used or not.
+/// Each record has space for two blocks, used or not.
 const fn slots(size: usize, fields: &'static [Field]) -> Part {
     Part::once("transport_blocks", size, fields).repeated(Repeat::Room("num_transport_blocks_present", 2))
 }
@@ -187,10 +187,10 @@ const BLOCK_V40: &[Field] = &[
     u8("qed_iteration", 9).bits(2, 6),
 ];
 
-/// Packets of a real log are 4 + 40 · records long. Frames advance by 16 from packet to packet, as in 0xB126 version
-/// 144. PRBs, sizes and modulation of each record are those of 0xB126 for its subframe. Size, HARQ process and new-data
-/// indicator of one record are also in the raw DCI of 0xB130 and in 0xB063. No record had two blocks in its room for
-/// two.
+/// Packets of a real log are 4 + 40 · records bytes long. Frames advance by 16 from packet to packet, as in 0xB126
+/// version 144. PRBs, sizes and modulation of each record are those of 0xB126 for its subframe. Size, HARQ process and
+/// new-data indicator of one record are also in the raw DCI of 0xB130 and in 0xB063. No record had two blocks in its
+/// space for two.
 const RECORD_V48: &[Field] = &[
     u16("subframe_num", 0).bits(0, 3),
     u16("frame_num", 0).bits(4, 15),

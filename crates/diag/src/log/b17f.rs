@@ -1,11 +1,11 @@
-//! 0xB17F: the serving cell as the phone compares it with others.
+//! 0xB17F: the serving cell in the evaluation for cell reselection.
 //!
 //! Source: SCAT @5a56ecf
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;
 
-/// The serving cell as the phone compares it with others.
+/// The serving cell in the evaluation for cell reselection.
 pub static B17F: Code = Code {
     code: LogCode(0xB17F),
     name: "LTE ML1 serving cell measurement and evaluation",

@@ -1,11 +1,11 @@
-//! 0xB18A: whether the radio link is still good.
+//! 0xB18A: radio link monitoring.
 //!
 //! Source: mobileinsight-core @4330fa9
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16};
 use crate::packet::LogCode;
 
-/// Whether the radio link is still good.
+/// Radio link monitoring.
 pub static B18A: Code = Code {
     code: LogCode(0xB18A),
     name: "LTE RLM report",

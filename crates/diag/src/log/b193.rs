@@ -1,15 +1,15 @@
-//! 0xB193: the serving cell as each antenna hears it: power, quality, signal to noise.
+//! 0xB193: reception of the serving cell at each antenna: power, quality, signal to noise.
 //!
 //! Source: mobileinsight-core @4330fa9; subpacket version 36, and the SNR of 48: SCAT @5a56ecf
 //!
-//! Differs: mobileinsight-core takes the first antenna's RSRQ for the RSRQ of all antennas in subpacket version 36.
+//! Differs: mobileinsight-core uses the first antenna's RSRQ as the RSRQ of all antennas in subpacket version 36.
 //!
-//! Differs: SCAT has only the cell's identity and time of subpacket version 48. The rest is worked out from packets: an
+//! Differs: SCAT has only the cell's identity and time of subpacket version 48. The rest is derived from packets: an
 //! antenna's RSRQ is its RSRP less its RSSI, times the resource blocks of the carrier, to the last bit. The values for
-//! all antennas are those of the best one.
+//! all antennas are those of the best antenna.
 //!
 //! Chosen: a cell of the later versions ends with projected SIR, RSRQ after interference cancellation and the CINR of
-//! each antenna. This holds for version 36 too, where that RSRQ equals the RSRQ in every recorded packet.
+//! each antenna. This holds for version 36 too: that RSRQ equals the RSRQ in every recorded packet.
 
 use crate::layout::{
     Code, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, i32, u8, u16, u32,
@@ -17,7 +17,7 @@ use crate::layout::{
 use crate::log::names::{CELL, VALID_RX};
 use crate::packet::LogCode;
 
-/// The serving cell as each antenna hears it: power, quality, signal to noise.
+/// Reception of the serving cell at each antenna: power, quality, signal to noise.
 pub static B193: Code = Code {
     code: LogCode(0xB193),
     name: "LTE ML1 serving cell measurement",

@@ -1,4 +1,4 @@
-//! 0xB195: cells that a connected phone was told to measure, and what it measured of them.
+//! 0xB195: cells that a connected phone was configured to measure, and the results of the measurement.
 //!
 //! Source: mobileinsight-core @4330fa9; requests, and version 40 of both: worked out from real logs (below)
 
@@ -8,7 +8,7 @@ use crate::layout::{
 use crate::log::names::{CELL, FRAME_STRUCTURE};
 use crate::packet::LogCode;
 
-/// Cells that a connected phone was told to measure, and what it measured of them.
+/// Cells that a connected phone was configured to measure, and the results of the measurement.
 pub static B195: Code = Code {
     code: LogCode(0xB195),
     name: "LTE connected-mode neighbour measurement",
@@ -31,12 +31,12 @@ pub static B195: Code = Code {
 const SUBPACKET_HEAD: &[Field] = &[u8("subpacket_id", 0), u8("version", 1), u16("subpacket_size", 2)];
 
 const KINDS: &[Kind] = &[
-    // In every packet of the real logs, a request has the length that its number of cells gives, and channel, carrier
-    // and cells of the answer beside it.
+    // In every packet of the real logs, a request has the length that follows from its number of cells. Its channel,
+    // carrier and cells are those of the answer in the same packet.
     Kind { id: 30, versions: &[3, 32, 40], verified: Verified::Guess, parts: REQUEST },
     Kind { id: 31, versions: &[4], verified: Verified::Checked, parts: ANSWER },
-    // The length fits, the cells are those of the request, and their powers are near those of 0xB179. The bits beside the
-    // number of cells are not those of version 4.
+    // The length matches, the cells are those of the request, and their powers are near those of 0xB179. The bits next to
+    // the number of cells are not those of version 4.
     Kind { id: 31, versions: &[40], verified: Verified::Guess, parts: ANSWER_V40 },
 ];
 

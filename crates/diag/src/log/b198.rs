@@ -1,4 +1,4 @@
-//! 0xB198: when the modem slept and woke while connected.
+//! 0xB198: DRX sleep and wake-up events while connected.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8,
 use crate::log::names::CDRX_EVENT;
 use crate::packet::LogCode;
 
-/// When the modem slept and woke while connected.
+/// DRX sleep and wake-up events while connected.
 pub static B198: Code = Code {
     code: LogCode(0xB198),
     name: "LTE CDRX events",

@@ -1,4 +1,4 @@
-//! 0xB245: what an NB-IoT modem sent.
+//! 0xB245: transmissions of an NB-IoT modem.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8,
 use crate::log::names::{FALSE_TRUE, NACK_ACK, NB_SUBCARRIER, NPUSCH_FORMAT, NPUSCH_TX_TYPE};
 use crate::packet::LogCode;
 
-/// What an NB-IoT modem sent.
+/// Transmissions of an NB-IoT modem.
 pub static B245: Code = Code {
     code: LogCode(0xB245),
     name: "NB-IoT ML1 GM TX report",

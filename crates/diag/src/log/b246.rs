@@ -1,4 +1,4 @@
-//! 0xB246: what was received in each NB-IoT downlink subframe.
+//! 0xB246: reception in each NB-IoT downlink subframe.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8,
 use crate::log::names::{FAIL_PASS, FALSE_TRUE, NB_PDSCH_RNTI};
 use crate::packet::LogCode;
 
-/// What was received in each NB-IoT downlink subframe.
+/// Reception in each NB-IoT downlink subframe.
 pub static B246: Code = Code {
     code: LogCode(0xB246),
     name: "NB-IoT ML1 PDSCH stat indication",

@@ -1,4 +1,4 @@
-//! 0xB821: RRC messages of NR as they went over the air.
+//! 0xB821: RRC messages of NR as transmitted over the air.
 //!
 //! Source: SCAT @5a56ecf; names of fields: mobileinsight-core @4330fa9
 
@@ -7,7 +7,7 @@ use crate::layout::{
 };
 use crate::packet::LogCode;
 
-/// RRC messages of NR as they went over the air.
+/// RRC messages of NR as transmitted over the air.
 pub static B821: Code = Code {
     code: LogCode(0xB821),
     name: "NR RRC OTA",
@@ -22,7 +22,7 @@ pub static B821: Code = Code {
         layout(&[v(20)], Verified::Read, Part::root(32, &with_cell(V20), &[message(V20)])),
         layout(&[v(23), v(24)], Verified::Read, Part::root(31, &with_cell(V20), &[SEGMENT, message(V20)])),
         layout(&[v(26)], Verified::Read, Part::root(31, &with_cell(V26), &[SEGMENT, message(V26)])),
-        // No list of its channels is known.
+        // The list of its channels is unknown.
         layout(&[v(28)], Verified::Read, Part::root(31, &with_cell(&[]), &[SEGMENT, message(&[])])),
     ],
 };
@@ -39,11 +39,11 @@ const fn message(channels: Names) -> Part {
     Part::message("msg", "msg_length").coded(Coded::NrRrc(channels))
 }
 
-/// A long message comes in segments: 0 means that it is whole, 1 to 6 are parts, 7 is the last part.
+/// A long message is split into segments: 0 is a complete message, 1 to 6 are segments, 7 is the last segment.
 const SEGMENT: Part = Part::once("", 4, &[u8("segment", 3)]);
 
-/// A message that went over an LTE cell has no NR channel, and one without a frame has zeros there: both are no values. What
-/// the bits of the mask mean is not public.
+/// A message over an LTE cell has zeros as its NR channel, and a message without a frame number has zeros as its frame:
+/// both count as absent. The meaning of the mask's bits is not public.
 ///
 /// In real logs, the frame and the subframe agree with the time between packets; the bits between them are 0.
 const fn first(channels: Names) -> [Field; 13] {
@@ -64,7 +64,7 @@ const fn first(channels: Names) -> [Field; 13] {
     ]
 }
 
-/// From here on, frame and slot have 24 bits.
+/// Later layouts, in which frame and slot have 24 bits.
 const fn short_frame(channels: Names) -> [Field; 11] {
     [
         u32("pkt_version", 0),
@@ -81,7 +81,7 @@ const fn short_frame(channels: Names) -> [Field; 11] {
     ]
 }
 
-/// From here on, the cell's global identity is there too.
+/// Later layouts, with the cell's global identity.
 const fn with_cell(channels: Names) -> [Field; 12] {
     [
         u32("pkt_version", 0),

@@ -43,5 +43,5 @@ const V2_0: &[Field] = &[
     u32("subcarrier_spacing", 10).bits(31, 32).meant(SPACING),
 ];
 
-/// In kHz.
+/// Subcarrier spacing in kHz.
 const SPACING: Meanings = &[(0, Some(15.0)), (1, Some(30.0)), (2, Some(60.0)), (3, Some(120.0))];

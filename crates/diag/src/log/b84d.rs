@@ -1,11 +1,11 @@
-//! 0xB84D: what NR RLC received, counted by bearer.
+//! 0xB84D: reception counters of NR RLC by bearer.
 //!
 //! Source: mobileinsight-core @4330fa9; version 3.5: its pull request 129
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u32};
 use crate::packet::LogCode;
 
-/// What NR RLC received, counted by bearer.
+/// Reception counters of NR RLC by bearer.
 pub static B84D: Code = Code {
     code: LogCode(0xB84D),
     name: "NR RLC DL stats",

@@ -3,7 +3,7 @@
 //! Source: mobileinsight-core @4330fa9
 //!
 //! Differs: mobileinsight-core skips 4 bytes for one logical channel group in the mask, 8 for two, and 4 for any other
-//! number. Here it is 4 for each group.
+//! number. This layout has 4 bytes for each group.
 
 use crate::layout::{Code, Field, Layout, Names, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;

@@ -1,11 +1,11 @@
-//! 0xB881: uplink transport blocks of NR, counted: bytes new and sent again, power headroom.
+//! 0xB881: counters of NR uplink transport blocks: bytes of initial transmissions and retransmissions, power headroom.
 //!
 //! Source: mobileinsight-core @4330fa9; version 3.2: its pull request 129
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;
 
-/// Uplink transport blocks of NR, counted: bytes new and sent again, power headroom.
+/// Counters of NR uplink transport blocks: bytes of initial transmissions and retransmissions, power headroom.
 pub static B881: Code = Code {
     code: LogCode(0xB881),
     name: "NR MAC UL TB stats",
@@ -21,7 +21,7 @@ pub static B881: Code = Code {
             verified: Verified::Read,
             root: Part::root(20, HEAD, &[Part::counted("records", "num_records", 96, RECORD)]),
         },
-        // Chosen: the shorter of the request's two headers; no other version has it.
+        // Chosen: the shorter of the two headers in that pull request; no other version uses it.
         Layout {
             versions: &[Version::Pair(3, 2)],
             verified: Verified::Guess,
@@ -30,7 +30,7 @@ pub static B881: Code = Code {
     ],
 };
 
-/// The same without the changes since the last packet.
+/// The header without the changes since the last packet.
 const HEAD_V3_2: &[Field] = &[
     u16("minor_version", 0),
     u16("major_version", 2),

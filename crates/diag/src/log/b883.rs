@@ -1,15 +1,15 @@
-//! 0xB883: what NR's uplink sends in each slot, by the grants that the modem found.
+//! 0xB883: uplink transmissions of NR in each slot, by the grants that the modem decoded.
 //!
 //! Source: mobileinsight-core @4330fa9
 //!
-//! Differs: mobileinsight-core cuts some fields of the shared channel short: the first symbol to one bit, the first
+//! Differs: mobileinsight-core truncates some fields of the shared channel: the first symbol to one bit, the first
 //! resource block to eight bits, the block size to 14. In version 2.11 it shifts the size by 3 bits instead of 11, and
-//! reads four bits of the MCS.
+//! reads only four bits of the MCS.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;
 
-/// What NR's uplink sends in each slot, by the grants that the modem found.
+/// Uplink transmissions of NR in each slot, by the grants that the modem decoded.
 pub static B883: Code = Code {
     code: LogCode(0xB883),
     name: "NR MAC UL physical channel schedule report",
@@ -36,7 +36,7 @@ const CARRIERS: &[Part] = &[Part::counted("carriers", "num_carrier", 4, CARRIER)
 
 const CARRIERS_V2_11: &[Part] = &[Part::counted("carriers", "num_carrier", 4, CARRIER_V2_11).of(&[
     Part::once("pusch", 40, PUSCH_V2_11).repeated(Repeat::If("pusch_flag", 1)),
-    // Chosen: as long as in version 2.8; no source tells.
+    // Chosen: the same length as in version 2.8; no source gives it.
     Part::once("pucch", 20, &[]).repeated(Repeat::If("pucch_flag", 1)),
 ])];
 
@@ -117,7 +117,7 @@ const CARRIER: &[Field] = &[
     u16("srs_flag", 0).bits(9, 9),
 ];
 
-/// Only the channels on which something is sent.
+/// Only the channels with a transmission are present.
 const CHANNELS: &[Part] = &[
     Part::once("pusch", 40, PUSCH).repeated(Repeat::If("pusch_flag", 1)),
     Part::once("pucch", 20, &[]).repeated(Repeat::If("pucch_flag", 1)),

@@ -1,16 +1,16 @@
-//! 0xB885: DCIs of NR that the modem's MAC layer acts on.
+//! 0xB885: DCIs of NR that the modem's MAC layer uses.
 //!
 //! Source: mobileinsight-core @de14d30 (pull request 123)
 //!
-//! Chosen: that request reads every version like this; here it is major number 2, up to the newest of the packets
-//! beside it.
+//! Chosen: that pull request reads every version with this layout; here the layout is used for major number 2, up to the
+//! newest version of the packets logged together with it.
 
 use crate::layout::{
     Code, Field, Layout, Names, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64,
 };
 use crate::packet::LogCode;
 
-/// DCIs of NR that the modem's MAC layer acts on.
+/// DCIs of NR that the modem's MAC layer uses.
 pub static B885: Code = Code {
     code: LogCode(0xB885),
     name: "NR MAC DCI info",

@@ -1,7 +1,8 @@
 //! 0xB887: transport blocks of NR's downlink, slot by slot.
 //!
-//! No layout of it is public. The lengths of printed packets of version 2.5, and the begin of other codes of NR's MAC
-//! layer, show where a slot's time and number of blocks are. The 20 bytes of a block's status are passed on unchanged.
+//! Its layout is not public. The lengths of printed packets of version 2.5, and the first fields of other codes of NR's
+//! MAC layer, show the positions of a slot's time and number of blocks. The 20 bytes of a block's status are passed on
+//! unchanged.
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, bytes, u8, u16};
 use crate::packet::LogCode;

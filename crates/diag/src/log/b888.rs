@@ -1,11 +1,11 @@
-//! 0xB888: downlink transport blocks of NR, counted by carrier: bytes and checksums.
+//! 0xB888: counters of NR downlink transport blocks by carrier: bytes and CRC results.
 //!
 //! Source: mobileinsight-core @4330fa9
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;
 
-/// Downlink transport blocks of NR, counted by carrier: bytes and checksums.
+/// Counters of NR downlink transport blocks by carrier: bytes and CRC results.
 pub static B888: Code = Code {
     code: LogCode(0xB888),
     name: "NR MAC PDSCH stats",

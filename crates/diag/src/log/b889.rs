@@ -1,4 +1,4 @@
-//! 0xB889: why NR began a random access.
+//! 0xB889: reason of a random access in NR.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -6,7 +6,7 @@ use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, u8,
 use crate::log::names::{RACH_CONTENTION, RACH_REASON};
 use crate::packet::LogCode;
 
-/// Why NR began a random access.
+/// Reason of a random access in NR.
 pub static B889: Code = Code {
     code: LogCode(0xB889),
     name: "NR MAC RACH trigger",

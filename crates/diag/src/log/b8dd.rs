@@ -1,11 +1,11 @@
-//! 0xB8DD: how NR's frequency tracking sees the serving cell.
+//! 0xB8DD: frequency tracking of the serving NR cell.
 //!
 //! Source: mobileinsight-core @4330fa9
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;
 
-/// How NR's frequency tracking sees the serving cell.
+/// Frequency tracking of the serving NR cell.
 pub static B8DD: Code = Code {
     code: LogCode(0xB8DD),
     name: "NR LL1 FW serving FTL",

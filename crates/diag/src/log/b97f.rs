@@ -1,11 +1,11 @@
-//! 0xB97F: NR cells and their beams as the modem hears them.
+//! 0xB97F: reception of NR cells and their beams.
 //!
 //! Source: SCAT @5a56ecf; version 2.6: mobileinsight-core @4330fa9
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;
 
-/// NR cells and their beams as the modem hears them.
+/// Reception of NR cells and their beams.
 pub static B97F: Code = Code {
     code: LogCode(0xB97F),
     name: "NR ML1 searcher measurement database update",
@@ -27,7 +27,7 @@ const fn carriers(size: usize, fields: &'static [Field], cells: &'static [Part])
     Part::counted("carriers", "num_layers", size, fields).of(cells)
 }
 
-/// Some modems write the number of cells into the byte of the serving cell's index.
+/// Some modems write the number of cells to the byte of the serving cell's index.
 const CELL_COUNT: Repeat = Repeat::Either("num_cells", "serving_cell_index");
 
 const CELLS_44: &[Part] = &[Part::once("cells", 16, CELL).repeated(CELL_COUNT).of(&[Part::counted(

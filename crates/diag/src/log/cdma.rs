@@ -1,4 +1,4 @@
-//! 0x1007 and 0x107C: what CDMA cells broadcast. These packets have no version.
+//! 0x1007 and 0x107C: broadcast messages of CDMA cells. These packets have no version.
 //!
 //! Source: mobileinsight-core @4330fa9; bits of the messages: 3GPP2 C.S0005 §3.7.2.3.2.1, 3GPP2 C.S0024 §7.11.6.2.1
 
@@ -23,7 +23,7 @@ const fn layout(root: Part) -> Layout {
     Layout { versions: &[Version::Single(0)], verified: Verified::Read, root }
 }
 
-/// Steps of a latitude or longitude in a degree: quarters of a second of arc.
+/// Steps per degree of latitude or longitude: a step is a quarter of a second of arc.
 const STEPS: f64 = 14_400.0;
 
 const PAGING: &[Field] = &[u8("message_length", 0), u8("message_id", 1)];

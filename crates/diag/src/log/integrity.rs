@@ -1,5 +1,5 @@
-//! 0xB0A5 and 0xB0B5: PDCP PDUs of LTE's signalling bearers whose integrity is protected. The keys that the modem writes
-//! before them are skipped.
+//! 0xB0A5 and 0xB0B5: integrity-protected PDCP PDUs of LTE's signalling bearers. The keys that the modem writes before
+//! them are skipped.
 //!
 //! Source: mobileinsight-core @4330fa9; fields beside the message: worked out from a real log (below)
 
@@ -56,8 +56,8 @@ const UP: &[Part] = &[subpackets(&[Kind {
 const HEAD: &[Field] =
     &[u8("srb_cipher_algorithm", 32), u8("srb_integrity_algorithm", 33), u16("num_pdus", 34)];
 
-/// The count is that of the message's own header, and the sum that the phone has made is that of the message's last four
-/// bytes.
+/// The count equals that of the message's own header, and the integrity checksum (MAC-I) computed by the phone equals the
+/// message's last four bytes.
 const PDU_UP: &[Field] = &[
     u16("cfg_idx", 0).bits(0, 5),
     u16("pdu_size", 2),
@@ -68,7 +68,7 @@ const PDU_UP: &[Field] = &[
     u32("mac_i", 12).mask(),
 ];
 
-/// The sum that was received, and that which should have been.
+/// The received integrity checksum (MAC-I), and the expected one.
 const PDU_DOWN: &[Field] = &[
     u16("cfg_idx", 0).bits(0, 5),
     u16("pdu_size", 2),

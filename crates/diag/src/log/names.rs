@@ -4,7 +4,7 @@
 
 use crate::layout::Names;
 
-/// What numbers mean that are not themselves; none is no value.
+/// Values for numbers that do not stand for themselves; `None` is no value.
 pub type Meanings = &'static [(u64, Option<f64>)];
 
 pub const AGGREGATION: Names =
@@ -222,7 +222,8 @@ pub const PUCCH_FORMAT: Names = &[
 
 pub const PUCCH_MODE: Names = &[(1, "MODE_1_1")];
 
-/// Differs: mobileinsight-core does not name 4. The numbers are those of the types, of which the fourth is the wideband CQI.
+/// Differs: mobileinsight-core does not name 4. The numbers are those of the report types; the fourth is the wideband
+/// CQI.
 ///
 /// Source: TS 36.213 §7.2.2
 pub const PUCCH_REPORT: Names = &[
@@ -233,7 +234,7 @@ pub const PUCCH_REPORT: Names = &[
 
 pub const PUCCH_REPORT_V22: Names = &[(1, "Type 2, Wideband CQI, PMI Feedback"), (2, "Type 3, RI Feedback")];
 
-/// In dB. 31 means that no command is there.
+/// In dB. 31 means that there is no command.
 pub const PUCCH_TPC: Meanings = &[(31, None), (63, Some(-1.0))];
 
 pub const PUSCH_DCI_FORMAT: Names = &[
@@ -260,7 +261,7 @@ pub const PUSCH_MODE: Names = &[
     (4, "MODE_APERIODIC_RM31"),
 ];
 
-/// In dB. 15 means that no command is there.
+/// In dB. 15 means that there is no command.
 pub const PUSCH_TPC: Meanings = &[(15, None), (31, Some(-1.0))];
 
 pub const PUSCH_TX_TYPE: Names = &[(1, "Dynamic"), (2, "RACH MSG3")];
@@ -285,7 +286,7 @@ pub const SEARCH_SPACE: Names = &[(0, "Common"), (1, "UE-specific"), (2, "User")
 
 pub const SEARCH_SPACE_V5: Names = &[(0, "Common"), (1, "UE-specific")];
 
-/// The kinds of packets that a modem may log of a bearer from the network, by their bits.
+/// The kinds of packets that a modem may log for a downlink bearer, by bit.
 pub const RLC_DOWN_PACKETS: Names = &[
     (1, "0xB081 configuration"),
     (2, "0xB082 all PDUs"),
@@ -298,7 +299,7 @@ pub const RLC_DOWN_PACKETS: Names = &[
     (9, "0xB089 unacknowledged state"),
 ];
 
-/// The same of a bearer to the network.
+/// The kinds of packets that a modem may log for an uplink bearer, by bit.
 pub const RLC_UP_PACKETS: Names = &[
     (1, "0xB091 configuration"),
     (2, "0xB092 all PDUs"),
@@ -311,8 +312,7 @@ pub const RLC_UP_PACKETS: Names = &[
     (9, "0xB099 unacknowledged state"),
 ];
 
-/// System information by the bit of its number. In real logs, messages that the mask gives one block to begin with that
-/// block.
+/// System information blocks, by bit. In real logs, messages with a single block in the mask start with that block.
 #[rustfmt::skip]
 pub const SIBS: Names = &[
     (1, "SIB1"), (2, "SIB2"), (3, "SIB3"), (4, "SIB4"), (5, "SIB5"), (6, "SIB6"), (7, "SIB7"), (8, "SIB8"),
@@ -350,8 +350,8 @@ pub const TRANSMISSION_SCHEME: Names = &[
 
 pub const UL_MODULATION: Names = &[(0, "BPSK"), (1, "QPSK"), (2, "16-QAM"), (3, "64-QAM")];
 
-/// Differs: mobileinsight-core does not name 2. In a real log, all 107 values with 2 have no power at antenna 0, and that of
-/// antenna 1 as the power of all.
+/// Differs: mobileinsight-core does not name 2. In a real log, all 107 values with 2 have no power at antenna 0, and that
+/// of antenna 1 as the power of all antennas.
 pub const VALID_RX: Names = &[(1, "RX0"), (2, "RX1"), (3, "RX0_RX1")];
 
 pub const COMPANDING: Names = &[(0, "3 bit LLR"), (1, "4 bit LLR"), (2, "6 bit LLR")];

@@ -32,7 +32,7 @@ pub static B0E5: Code = nas(
         root: Part::root(20, BEARER, &[]),
     }],
 );
-/// Whether the phone is registered, and by which temporary identity.
+/// Registration state of the phone, and its temporary identity.
 pub static B0EE: Code = nas(
     0xB0EE,
     "LTE NAS EMM state",

@@ -57,7 +57,7 @@ const fn kind(versions: &'static [u64], verified: Verified, parts: &'static [Par
 
 const V1: &[Part] = &[Part::once("", 36, CIPHERS).of(&[pdus(12)])];
 
-/// From here on, one more byte tells whether a PDU is compressed, and of which kind it is.
+/// Later layouts, with one more byte for compression and kind of a PDU.
 const V3: &[Part] = &[Part::once("", 36, CIPHERS).of(&[pdus(13)])];
 
 const fn pdus(size: usize) -> Part {
@@ -85,7 +85,7 @@ const PDU: &[Field] = &[
     u32("sn", 8).bits(0, 11),
 ];
 
-/// How many bits a sequence number has.
+/// Number of bits of a sequence number.
 const SN_BITS: Meanings = &[(0, Some(5.0)), (1, Some(7.0)), (2, Some(12.0)), (3, None)];
 
 const ALGORITHM: Names = &[(3, "LTE AES"), (7, "None")];

@@ -1,5 +1,6 @@
-//! 0xB0C8, 0xB0E4, 0xB0E6, 0xB12A, 0xB133, 0xB18F and 0xB1DC: codes without a public layout. Only what real logs prove is named:
-//! lengths, counters, times, and what other codes say at the same time. The test `derived.rs` repeats the proofs.
+//! 0xB0C8, 0xB0E4, 0xB0E6, 0xB12A, 0xB133, 0xB18F and 0xB1DC: codes without a public layout. Only fields that real logs
+//! verify are named: lengths, counters, times, and values that other codes report at the same time. The test `derived.rs`
+//! repeats the verification.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32};
 use crate::packet::LogCode;
@@ -7,7 +8,7 @@ use crate::packet::LogCode;
 /// The name of packets whose subject is not public.
 const NAMELESS: &str = "LTE, subject not public";
 
-/// Something about cells, the serving one first.
+/// Data about cells, the serving cell first.
 pub static B0C8: Code = code(
     0xB0C8,
     NAMELESS,
@@ -19,10 +20,10 @@ pub static B0E4: Code =
 /// The state of a procedure of session management changes.
 pub static B0E6: Code =
     code(0xB0E6, "LTE NAS ESM procedure state", &[layout(&[v(1)], Part::root(7, PROCEDURE, &[]))]);
-/// Something about each subframe.
+/// Data about each subframe.
 pub static B12A: Code =
     code(0xB12A, NAMELESS, &[layout(&[v(42), v(161)], Part::root(16, &[u8("version", 0)], &[SUBFRAMES]))]);
-/// Something about one subframe.
+/// Data about one subframe.
 pub static B133: Code = code(0xB133, NAMELESS, &[layout(&[v(161)], Part::root(32, SUBFRAME, &[]))]);
 /// Measured cells.
 pub static B18F: Code = code(
@@ -30,7 +31,7 @@ pub static B18F: Code = code(
     NAMELESS,
     &[layout(&[v(2)], Part::root(424, CELL_V2, &[])), layout(&[v(48)], Part::root(572, CELL_V48, &[]))],
 );
-/// Something about a frame.
+/// Data about a frame.
 pub static B1DC: Code = code(0xB1DC, NAMELESS, &[layout(&[v(48)], Part::root(296, FRAME, &[]))]);
 
 const fn v(number: u8) -> Version {
@@ -45,23 +46,23 @@ const fn layout(versions: &'static [Version], root: Part) -> Layout {
     Layout { versions, verified: Verified::Guess, root }
 }
 
-/// In all 65 packets of real logs, the channel is that of the cell of the last RRC message (0xB0C0). The rest, which repeats
-/// like a list of cells, is not proven.
+/// In all 65 packets of real logs, the channel is that of the cell of the last RRC message (0xB0C0). The rest, which
+/// repeats like a list of cells, is not verified.
 const CELLS_V1: &[Field] = &[u8("version", 0), u16("e_arfcn", 1)];
 
 const CELLS_V2: &[Field] = &[u8("version", 0), u32("e_arfcn", 1)];
 
-/// The bearer and its state are those of 0xB0E5 in the same moment.
+/// The bearer and its state are those of 0xB0E5 at the same time.
 const BEARER: &[Field] = &[u8("version", 0), u8("eps_bearer_id", 1), u8("eps_bearer_state", 2)];
 
-/// The identity is that of the procedure's messages (0xB0E2, 0xB0E3). A procedure begins in state 0 and ends in 2.
+/// The identity is that of the procedure's messages (0xB0E2, 0xB0E3). A procedure starts in state 0 and ends in state 2.
 const PROCEDURE: &[Field] = &[u8("version", 0), u8("procedure_transaction_id", 3), u8("procedure_state", 6)];
 
-/// Twenty records fill the packet. From one that is in use to the next, the count goes on by as many as the subframe.
+/// Twenty records fill the packet. Between consecutive used records, count and subframe advance by the same number.
 const SUBFRAMES: Part = Part::once("records", 8, &[u16("count", 0), u8("sub_frame_number", 5).bits(0, 3)])
     .repeated(Repeat::Times(20));
 
-/// Frame and subframe go on as the time does, and the count by one or two from packet to packet.
+/// Frame and subframe advance with the time, and the count by one or two from packet to packet.
 const SUBFRAME: &[Field] = &[
     u8("version", 0),
     u16("sub_frame_number", 1).bits(0, 3),
@@ -69,8 +70,8 @@ const SUBFRAME: &[Field] = &[
     u16("count", 5),
 ];
 
-/// Channel, serving cell and power are those of 0xB179 at the same time. The cells behind it are not told apart from
-/// unused room.
+/// Channel, serving cell and power are those of 0xB179 at the same time. The cells after it cannot be distinguished from
+/// unused space.
 const CELL_V2: &[Field] = &[
     u8("version", 0),
     u32("e_arfcn", 12),
@@ -85,5 +86,5 @@ const CELL_V48: &[Field] = &[
     u16("rsrp", 36).bits(0, 11).scaled(16.0, -180.0),
 ];
 
-/// Frames go on as the time does; the clock counts 32,768 in a second.
+/// Frames advance with the time; the clock runs at 32,768 ticks per second.
 const FRAME: &[Field] = &[u8("version", 0), u32("system_frame_number", 4).bits(0, 9), u32("clock_32khz", 8)];

@@ -1,5 +1,5 @@
-//! 0xB087, 0xB097, 0xB0A4 and 0xB0B4: what bearers of LTE have sent and received, as RLC and PDCP count. Numbers count
-//! from the bearer's begin; those that end in `_rst`, from the last reset of the counters.
+//! 0xB087, 0xB097, 0xB0A4 and 0xB0B4: transmission and reception counters of LTE bearers at RLC and PDCP. Counters start
+//! with the bearer; those whose names end in `_rst` start with the last reset of the counters.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -113,7 +113,7 @@ const PDCP_UP_HEAD: &[Field] = &[u8("num_rbs", 0), u32("pdcpul_errors", 1)];
 
 const MODE: Names = &[(1, "AM")];
 
-/// Compression of what the phone sends.
+/// Compression of uplink data.
 const COMPRESSION: Names = &[(0, "DISABLE COMP")];
 
 const PDCP_DOWN: &[Field] = &[

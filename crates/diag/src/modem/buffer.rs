@@ -1,4 +1,4 @@
-//! The packets that a modem keeps before it sends them.
+//! The emulated modem's packet buffer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use airpace_core::Time;
 
 use crate::control::{Buffering, Control};
 
-/// Packets, the oldest first: those that are to be sent, then those that are still kept.
+/// Packets, the oldest first: released packets that can be sent, then packets that are still kept.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub buffering: Buffering,
-    /// How long a packet is kept at most in the threshold mode.
+    /// Maximum time for which a packet is kept in threshold mode.
     hold: Duration,
-    /// Whether packets are to come in real time; if not, only the watermark counts.
+    /// Whether packets are wanted in real time; if not, only the watermark releases packets.
     is_real_time: bool,
     memory: usize,
     used: usize,
@@ -37,7 +37,7 @@ impl Buffer {
         }
     }
 
-    /// Takes a packet; returns how many packets were lost by that.
+    /// Takes a packet; returns the number of packets lost because of it.
     pub fn put(&mut self, now: Time, body: Vec<u8>) -> u64 {
         let mut lost = 0;
         if self.buffering == Buffering::Circular {
@@ -58,7 +58,7 @@ impl Buffer {
         lost
     }
 
-    /// Releases the packets that are to be sent by now.
+    /// Releases the packets that are due to be sent by now.
     pub fn release(&mut self, now: Time) {
         match self.buffering {
             Buffering::Streaming => self.release_down_to(0),
@@ -74,7 +74,7 @@ impl Buffer {
         }
     }
 
-    /// When packets are released next, if no packet comes.
+    /// Time of the next release, if no packet arrives.
     pub fn next_timer(&self) -> Option<Time> {
         if self.to_send.is_empty() { self.timer() } else { Some(Time::ZERO) }
     }

@@ -6,7 +6,7 @@ use super::{Session, State};
 use crate::frame::{self, Deframer, Framed, Framing};
 use crate::packet::{LogPacket, Message};
 
-/// A session on a line of bytes.
+/// A session on a byte stream.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The session on it.
@@ -17,15 +17,15 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line that has carried nothing yet.
+    /// A line without any bytes received.
     pub fn new(session: Session) -> Line {
         Line { session, deframer: Deframer::default(), framing: Framing::Hdlc, faults: 0 }
     }
 
-    /// Takes bytes from the modem; `visit` gets the log packets among them.
+    /// Takes bytes from the modem; calls `visit` for each log packet in them.
     pub fn push(&mut self, now: Time, bytes: &[u8], mut visit: impl FnMut(&LogPacket<'_>)) {
         if let State::Opening(_) = self.session.state() {
-            // An answer may change how the bytes right after it are framed.
+            // An answer may change the framing of the bytes right after it.
             bytes
                 .split_inclusive(|&byte| byte == frame::FLAG)
                 .for_each(|piece| self.take(now, piece, &mut visit));
@@ -50,7 +50,7 @@ impl Line {
         });
     }
 
-    /// Appends the bytes that are to be sent now.
+    /// Appends the bytes that must be sent now.
     pub fn pop(&mut self, now: Time, out: &mut Vec<u8>) {
         if self.next_timer().is_some_and(|due| due <= now) {
             self.session.on_timer(now);
@@ -61,7 +61,7 @@ impl Line {
         }
     }
 
-    /// When to [`pop`](Line::pop) next; `None` if never.
+    /// Time of the next [`pop`](Line::pop); `None` if never.
     pub fn next_timer(&self) -> Option<Time> {
         self.session.next_timer()
     }
@@ -75,12 +75,12 @@ impl Line {
         bytes
     }
 
-    /// Pieces of bytes that were not a message, since the line began.
+    /// Number of faults so far: pieces of the stream that were not a message.
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// Takes over the framing of the session.
+    /// Adopts the framing of the session.
     fn follow(&mut self) {
         if self.framing != self.session.framing() {
             self.framing = self.session.framing();

@@ -1,65 +1,65 @@
-//! The status of a session: how far it is, which modem it talks to, why it failed, and which codes will not come.
+//! Status of a session: state, identity of the modem, reason of a failure, and codes that the modem cannot send.
 
 use std::fmt;
 
 use crate::command::{Build, Refusal, Release};
 
-/// How far a session is.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Asking. Packets for an earlier host may still come.
+    /// Setting up. Packets for an earlier host may still arrive.
     Opening(Step),
-    /// The modem sends what is wanted.
+    /// The modem sends the requested codes.
     Streaming,
     /// Restoring the modem.
     Leaving,
-    /// The modem is as it was.
+    /// The modem's original masks are restored.
     Closed,
-    /// The session has ended without success.
+    /// The session has failed.
     Failed(Trouble),
 }
 
-/// What the session asks.
+/// Step of a session: the request that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// The modem's identity.
+    /// Get the modem's identity.
     Version,
-    /// The name of its software.
+    /// Get the name of its software.
     Build,
-    /// The version of its protocol.
+    /// Get the version of its protocol.
     Protocol,
-    /// Plain framing.
+    /// Switch to plain framing.
     Framing,
-    /// How many items each equipment has.
+    /// Get the number of items of each equipment.
     Items,
-    /// Which packets of an equipment the modem sends now.
+    /// Read the current log mask of an equipment.
     Read(u8),
-    /// Which events the modem reports now.
+    /// Read the current event mask.
     ReadEvents,
     /// Switch events off.
     EventsOff,
     /// Switch log packets off.
     LogsOff,
-    /// Which packets of an equipment the modem is to send.
+    /// Set the log mask of an equipment.
     Set(u8),
-    /// How the modem is to buffer, in-band: the place in the list of settings.
+    /// Set the buffering in-band: index of the control packet in the list of settings.
     Buffer(u8),
-    /// Restore what the modem had before.
+    /// Restore the original masks.
     Restore,
 }
 
-/// Why a session failed.
+/// Reason why a session failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nothing came from the port.
+    /// No bytes came from the port.
     Silent,
-    /// Something came, but no answer.
+    /// Messages came, but no answer to this step.
     Unanswered(Step),
-    /// The modem refused something that the session needs.
+    /// The modem refused a necessary request.
     Refused(Step, Refusal),
 }
 
-/// Why a wanted code will not come.
+/// Reason why a requested code cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The modem has no such equipment.

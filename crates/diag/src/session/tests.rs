@@ -1,4 +1,4 @@
-//! Sessions against bad modems, which no real modem should be. For a good one, see `tests/modem.rs`.
+//! Tests of sessions against faulty modems. For a correct modem, see `tests/modem.rs`.
 
 use super::*;
 use crate::command::{Build, Refusal, Release};
@@ -6,10 +6,10 @@ use crate::command::{Build, Refusal, Release};
 const LTE: LogCode = LogCode(0xB139);
 const NR: LogCode = LogCode(0xB97F);
 
-/// The answer of the other end to a request; `None` is silence.
+/// The peer's answer to a request; `None` is silence.
 type Peer<'a> = dyn FnMut(Request) -> Option<Answer> + 'a;
 
-/// A modem that can do what a session asks: LTE with few items, and nothing on before.
+/// A modem that supports all requests of a session: LTE with few items, and all masks off before.
 fn fair(request: Request) -> Option<Answer> {
     Some(match request {
         Request::Version => Answer::Version(Release::default()),
@@ -31,7 +31,7 @@ fn fair(request: Request) -> Option<Answer> {
     })
 }
 
-/// Runs a session until there is nothing to do before `until`; returns all requests.
+/// Runs a session until no timer is due before `until`; returns all requests.
 fn run(session: &mut Session, until: Time, peer: &mut Peer<'_>) -> Vec<Request> {
     let mut asked = vec![];
     let mut now = Time::ZERO;

@@ -1,29 +1,34 @@
-//! Log packets one after the other, without marks or checksums: what follows a packet tells where it begins.
+//! Parser for `.dlf` files: consecutive log packets without flags or checksums. The start of a packet is inferred from
+//! the packets that follow.
 //!
-//! Whether a file is made of such packets is decided by headers, not by bytes: in a file that is, nearly every header that
-//! can be found is where the packet before it ends. What a damaged stream or chance leads to is a few long "packets", with
-//! the headers of the stream's own packets inside.
+//! The format is detected from headers, not from bytes: in a `.dlf` file, nearly every possible header is at the end of
+//! the previous packet. A damaged stream or chance produces a few long "packets" that contain the headers of the stream's
+//! own packets.
 
 use crate::log;
 use crate::packet::LogCode;
 use crate::stamp::Stamp;
 
-/// `length, code, stamp` at the start of a packet.
+/// Length of a packet's header, `length, code, stamp`.
 pub(super) const HEADER: usize = 12;
-/// This many packets that lead from one to the next, all stamped within a day, are not chance.
+/// Number of consecutive packets, all stamped within a day, that are accepted as no coincidence.
 ///
-/// Chosen: in random bytes, one in a million seeming packets leads to a second, and none to a third.
+/// Chosen: in random bytes, one in a million apparent packets leads to a second, and none to a third.
 const ENOUGH: usize = 3;
-/// Equipments that have log packets in the field: 1x, WCDMA, GSM, UMTS, LTE and NR, TD-SCDMA.
+/// Equipment ids in use: 1x, WCDMA, GSM, UMTS, LTE and NR, TD-SCDMA.
 const EQUIPMENTS: [u8; 6] = [0x1, 0x4, 0x5, 0x7, 0xB, 0xD];
 /// Nanoseconds of a day.
 const DAY_NANOS: u64 = 86_400_000_000_000;
-/// Chosen: a recorded log that was switched on now and then has pauses of up to 64 days.
+/// Maximum pause between two packets of a log (ns).
+///
+/// Chosen: a recorded log that was switched on from time to time has pauses of up to 64 days.
 const LONGEST_PAUSE_NANOS: u64 = 365 * DAY_NANOS;
-/// Chosen: in the recorded logs, a modem that has just begun to count sends a packet each few seconds; in their payloads, what
-/// looks like the stamps of three such packets lies hours apart.
+/// Maximum pause between packets of a modem whose clock is not set (ns).
+///
+/// Chosen: in the recorded logs, such a modem sends a packet every few seconds; in payloads, bytes that resemble the
+/// stamps of three such packets are hours apart.
 const LONGEST_COUNT_NANOS: u64 = 60_000_000_000;
-/// From 1980 to 2100, in days.
+/// Days from 1980 to 2100.
 const DAYS: u64 = 120 * 365 + 30;
 
 /// The header of a packet.
@@ -35,7 +40,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads a header; `None` if no packet can begin like this, or if there are too few bytes.
+    /// Reads a header; `None` if no packet can start like this, or if there are too few bytes.
     fn read(bytes: &[u8]) -> Option<Header> {
         let (&[low, high, code_low, code_high, ref stamp @ ..], _) = bytes.split_first_chunk::<HEADER>()?;
         let header = Header {
@@ -50,15 +55,15 @@ impl Header {
         is_possible.then_some(header)
     }
 
-    /// Reads a header that can be evidence of a packet: its code is of an equipment in the field.
+    /// Reads a header that may indicate a packet: its equipment id is in use.
     fn read_possible(bytes: &[u8]) -> Option<Header> {
         Header::read(bytes).filter(|header| EQUIPMENTS.contains(&header.code.equipment()))
     }
 
-    /// Whether it is evidence by itself.
+    /// Whether the header alone indicates a packet.
     ///
-    /// Chosen: a stamp of before the modem knew the time is mostly zeros, which are common in payloads too. There, the
-    /// code must have a layout.
+    /// Chosen: a stamp from before the clock was set consists mostly of zeros, which are common in payloads too. For such
+    /// a stamp, the code must have a layout.
     fn is_evident(self) -> bool {
         self.stamp.is_set() || self.has_layout()
     }
@@ -67,10 +72,11 @@ impl Header {
         log::code(self.code).is_some()
     }
 
-    /// Whether packets that begin with this header and another are two. `one` and `two` are the bytes from there on.
+    /// Whether a packet with this header and another packet are different. `one` and `two` are the bytes from their
+    /// starts on.
     ///
-    /// Chosen: in a pattern that repeats, a byte or two may count on, in the time or in the payload. Such a difference does not
-    /// count, unless both differ, there is no payload, or the code has a layout: few codes have one.
+    /// Chosen: in a repeating pattern, one or two bytes may be counters, in the time or in the payload. Such a difference
+    /// does not count, unless both differ, there is no payload, or the code has a layout: few codes have one.
     fn differs(self, other: Header, one: &[u8], two: &[u8]) -> bool {
         const COUNTER_BYTES: usize = 2;
         if (self.length, self.code) != (other.length, other.code) {
@@ -88,49 +94,50 @@ impl Header {
         self.stamp.is_set() == stamp.is_set() && self.stamp.nanos().abs_diff(stamp.nanos()) < DAY_NANOS
     }
 
-    /// Whether the packet may come some time after one of this time, in a log with pauses.
+    /// Whether the packet may be later than a packet with this time, in a log with pauses.
     fn is_later(self, last: Stamp) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.nanos());
         last.is_set() && pause.is_some_and(|nanos| nanos < LONGEST_PAUSE_NANOS)
     }
 
-    /// Whether this and a packet of this header before it count as evidence together: a modem that does not know the time
-    /// counts on from one to the next.
+    /// Whether this packet and the previous packet `last` together indicate packets: a modem whose clock is not set still
+    /// increments its time between packets.
     fn counts_on(self, last: Header) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.stamp.nanos());
         self.stamp.nanos() < DAY_NANOS && pause.is_some_and(|nanos| nanos < LONGEST_COUNT_NANOS)
     }
 
-    /// Whether the packet may come right after one of this time. The modem may have learned the time in between.
+    /// Whether the packet may directly follow a packet with this time. The modem's clock may have been set in between.
     fn follows(self, last: Stamp) -> bool {
         self.is_near(last) || self.is_later(last) || self.stamp.is_set() != last.is_set()
     }
 }
 
-/// What counts as packets that lead from one to the next.
+/// Condition for accepting consecutive packets.
 #[derive(Clone, Copy, Debug)]
 enum Chain {
-    /// Enough packets where a packet should begin: at the begin of a file, or behind a packet.
+    /// At least [`ENOUGH`] packets where a packet is expected: at the start of a file, or behind a packet.
     Begin,
-    /// Enough packets behind bytes that are none; one of them is evident.
+    /// At least [`ENOUGH`] packets behind bytes that are no packet; one of the packets is evident.
     Anywhere,
-    /// As many as there are up to the end of the file.
+    /// All packets up to the end of the file.
     AtEnd,
-    /// Enough packets inside what a header of this time claims as its own: one is evident, and the first is of its time
-    /// or evident.
+    /// At least [`ENOUGH`] packets inside the length of a header with this time: one packet is evident, and the first is
+    /// near this time or evident.
     ///
-    /// Chosen: payloads hold packets of old, whole ones too; one or two that lead to the end of the file are no evidence.
+    /// Chosen: payloads contain old packets, including complete ones; one or two that lead to the end of the file are no
+    /// evidence.
     Inside(Stamp),
 }
 
-/// Whether packets that lead from one to the next begin here; `None` if more bytes are needed.
+/// Whether consecutive packets start here; `None` if more bytes are needed.
 fn is_chain(bytes: &[u8], chain: Chain) -> Option<bool> {
     let mut rest = bytes;
     let mut last: Option<Header> = None;
     let mut is_evident = matches!(chain, Chain::Begin | Chain::AtEnd);
     let mut is_counting = true;
     for seen in 0..ENOUGH {
-        // Two packets that lead to the end, or one that is everything there is.
+        // Two packets that lead to the end, or one that is the whole rest.
         let at_end = |is_enough: bool| matches!(chain, Chain::AtEnd).then_some(is_enough);
         if rest.len() < HEADER {
             return at_end(seen >= 2 || seen == 1 && rest.is_empty());
@@ -159,15 +166,15 @@ fn is_chain(bytes: &[u8], chain: Chain) -> Option<bool> {
     Some(is_evident || is_counting)
 }
 
-/// Where packets begin, at this byte or after.
+/// Result of a search for the start of packets.
 enum Found {
-    /// At this byte.
+    /// Packets start at this byte.
     Here(usize),
-    /// Not before this byte; more bytes are needed.
+    /// Packets do not start before this byte; more bytes are needed.
     NotBefore(usize),
 }
 
-/// Looks for a chain that begins in `begins`.
+/// Searches for a chain whose start is in `begins`.
 fn find(bytes: &[u8], begins: std::ops::Range<usize>, chain: Chain) -> Found {
     for at in begins.clone() {
         match is_chain(&bytes[at..], chain) {
@@ -179,27 +186,27 @@ fn find(bytes: &[u8], begins: std::ops::Range<usize>, chain: Chain) -> Found {
     Found::NotBefore(begins.end)
 }
 
-/// Packets that lead from one to the next, from some byte on.
+/// Consecutive packets starting at some byte.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Packets that end where another begins, or where the file ends.
+    /// Number of packets that end at the start of another packet or at the end of the file.
     packets: usize,
-    /// Their bytes.
+    /// Length of these packets (bytes).
     bytes: usize,
-    /// Bytes of one more, which the end of the file cuts.
+    /// Bytes of a further packet that is cut by the end of the file.
     cut: usize,
-    /// Headers within them that could begin a packet of their time.
+    /// Number of headers inside the packets that could start a packet near their time.
     strays: usize,
-    /// Whether they differ. Those of a pattern that repeats do not.
+    /// Whether the packets differ. Those of a repeating pattern do not.
     is_varied: bool,
-    /// Whether they are the whole file.
+    /// Whether the packets are the whole file.
     is_file: bool,
 }
 
 impl Run {
-    /// Follows the packets from the start of `bytes`, unless they are none or could be chance. `is_whole`: the file
-    /// ends where `bytes` do. `is_begin`: it begins where they do, and nothing else tells what it is. Otherwise, how many
-    /// bytes to go on after.
+    /// Follows the packets from the start of `bytes`. Fails if there are none or if they could be chance; the error is
+    /// the number of bytes to skip. `is_whole`: `bytes` extend to the end of the file. `is_begin`: they are the start of
+    /// the file, and its format has no other evidence.
     fn follow(bytes: &[u8], is_whole: bool, is_begin: bool) -> Result<Run, usize> {
         let mut run = Run { packets: 0, bytes: 0, cut: 0, strays: 0, is_varied: false, is_file: false };
         let first = Header::read_possible(bytes).ok_or(1_usize)?;
@@ -221,7 +228,7 @@ impl Run {
         }
         let is_enough = match run.packets {
             0 => false,
-            // One packet that is everything there is.
+            // A single packet that is the whole file.
             1 => run.is_file && first.has_layout(),
             // Codes without a layout are common in real logs.
             _ => run.is_varied && 2 * evident >= run.packets,
@@ -245,7 +252,7 @@ impl Run {
     }
 }
 
-/// Headers in `bytes` that could begin packets of about this time.
+/// Number of headers in `bytes` that could start packets near this time.
 fn strays(bytes: &[u8], time: Stamp) -> usize {
     let is_header = |bytes| {
         Header::read_possible(bytes).is_some_and(|header| header.is_evident() && header.is_near(time))
@@ -253,11 +260,11 @@ fn strays(bytes: &[u8], time: Stamp) -> usize {
     bytes.windows(HEADER).filter(|bytes| is_header(bytes)).count()
 }
 
-/// Whether these bytes are packets one after the other, apart from a few damaged places. `is_whole`: the file ends where
-/// they do. `is_alone`: nothing else tells what the file is.
+/// Whether these bytes are consecutive packets, apart from a few damaged places. `is_whole`: they extend to the end of
+/// the file. `is_alone`: there is no other evidence of the file's format.
 ///
-/// Chosen: runs of packets make up half of the bytes, or begin at the first byte; and no more headers lie elsewhere than
-/// in runs.
+/// Chosen: runs of packets make up half of the bytes, or start at the first byte; and there are more packets in runs than
+/// headers elsewhere.
 pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
     let (mut at, mut between) = (0, 0);
     let (mut packets, mut in_runs, mut elsewhere) = (0, 0, 0);
@@ -268,7 +275,7 @@ pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
             Ok(run) => {
                 begins_with_run |= at == 0;
                 let begins = Header::read(&bytes[at..]).map(|header| header.stamp);
-                // What lies between two runs is of the time of the first.
+                // Headers between two runs are compared with the time of the first run.
                 elsewhere += time.or(begins).map_or(0, |time| strays(&bytes[between..at], time)) + run.strays;
                 packets += run.packets;
                 in_runs += run.bytes + run.cut;
@@ -284,9 +291,9 @@ pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
     packets > elsewhere && (is_most || is_alone && begins_with_run)
 }
 
-/// Tells what comes next where no packet follows the last one; `begin` is what counts as packets right here. Bytes are
-/// skipped up to the first where more bytes could show a packet, also if there are no more: what a file holds does not
-/// depend on the pieces in which it comes.
+/// Determines the next step if no packet follows the last one; `begin` is the condition for packets at this position.
+/// Bytes are skipped up to the first position at which more bytes could reveal a packet, even at the end of the file. The
+/// result thus does not depend on the size of the pieces.
 fn look_for(bytes: &[u8], begin: Chain, is_all: bool) -> Step {
     match is_chain(bytes, begin) {
         Some(true) => return Step::Packet,
@@ -299,25 +306,25 @@ fn look_for(bytes: &[u8], begin: Chain, is_all: bool) -> Step {
     }
 }
 
-/// What some bytes begin with.
+/// Classification of the next bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A packet.
     Packet,
-    /// This many bytes that are not a packet.
+    /// This number of bytes that are not a packet.
     Skip(usize),
     /// A packet that is cut by the end of the file.
     Cut,
-    /// Too few bytes to tell, or none.
+    /// Too few bytes for a decision, or none.
     More,
 }
 
-/// Tells what comes next, after a packet of time `last`. `is_behind`: nothing lies between that packet, or the begin of the
-/// file, and these bytes. `is_all`: there are no more bytes than these.
+/// Classifies the next bytes, after a packet with time `last`. `is_behind`: the bytes directly follow that packet or the
+/// start of the file. `is_all`: there are no further bytes.
 ///
-/// If another packet follows where a packet's length leads, its length counts. Otherwise the length may be wrong, and
-/// packets that begin within the claimed bytes are preferred, if they are enough. If there are none, the packet counts, and
-/// bytes that are not a packet follow it; or it is cut, if the file ends before.
+/// If another packet follows at the end of a packet's length, the length is accepted. Otherwise the length may be wrong,
+/// and packets that start inside this length are preferred, if they satisfy [`Chain::Inside`]. If there are none, the
+/// packet is accepted, and bytes that are not a packet follow; or the packet is cut, if the file ends before.
 pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_behind: bool, is_all: bool) -> Step {
     let linked = |bytes: &[u8], last| Header::read(bytes).filter(|header| header.follows(last));
     let Some(header) = last.and_then(|last| linked(bytes, last)) else {
@@ -336,7 +343,7 @@ pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_behind: bool, is_all: b
         match find(bytes, from..claimed, Chain::Inside(header.stamp)) {
             Found::Here(at) => return Step::Skip(at),
             Found::NotBefore(at) if at < claimed && !is_all => return Step::More,
-            // Up to the end of the file there are too few packets.
+            // There are too few packets up to the end of the file.
             Found::NotBefore(at) if at < claimed => from = at + 1,
             Found::NotBefore(_) if bytes.len() < header.length => return Step::Cut,
             Found::NotBefore(_) => return Step::Packet,

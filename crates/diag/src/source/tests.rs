@@ -1,4 +1,4 @@
-//! Forms are told apart, and cut, joined or broken files cost no more than they must.
+//! Tests of format detection, and of the loss caused by cut, joined or damaged files.
 
 use super::*;
 use crate::frame;
@@ -9,7 +9,7 @@ fn packet(payload: &[u8]) -> LogPacket<'_> {
     LogPacket { radio: Radio::FIRST, code: LogCode(0xB0C0), stamp: Stamp(1 << 20), payload }
 }
 
-/// `packets` packets one after the other, ten milliseconds apart, and where each begins.
+/// `packets` consecutive packets, ten milliseconds apart, and their start offsets.
 fn dlf(packets: u64, payload: usize) -> (Vec<u8>, Vec<usize>) {
     let (mut dlf, mut begins) = (vec![], vec![]);
     for number in 0..packets {
@@ -23,7 +23,7 @@ fn dlf(packets: u64, payload: usize) -> (Vec<u8>, Vec<usize>) {
     (dlf, begins)
 }
 
-/// Everything in a `.dlf` file that is not a packet, and the number of packets.
+/// Number of packets in a `.dlf` file, and all other items.
 fn visit_dlf(bytes: &[u8]) -> (usize, Vec<(u64, String)>) {
     assert_eq!(Format::of(bytes), Format::Dlf);
     let (mut packets, mut others) = (0, vec![]);
@@ -34,7 +34,7 @@ fn visit_dlf(bytes: &[u8]) -> (usize, Vec<(u64, String)>) {
     (packets, others)
 }
 
-/// At its end there is what may begin a packet, behind what does not.
+/// The file ends with the possible start of a packet, behind bytes that are no packet.
 #[test]
 fn the_end_of_a_dlf_file_is_the_same_in_pieces_and_whole() {
     let packet = |ticks: u8| [12, 0, 0xC0, 0xB0, 0, 0, ticks, 0, 0, 0, 0, 0];
@@ -109,7 +109,7 @@ fn stream(framing: Framing, payloads: &[&[u8]]) -> (Vec<u8>, usize) {
     (stream, first)
 }
 
-/// Payloads of packets, and places of everything else, in files made of these pieces.
+/// Payloads of packets, and positions of all other items, in files that consist of these pieces.
 fn read(files: &[&[&[u8]]]) -> (Vec<Vec<u8>>, Vec<(Place, usize)>) {
     let (mut payloads, mut cut) = (vec![], vec![]);
     let mut reader = Reader::default();
@@ -217,7 +217,7 @@ fn a_file_that_shows_no_form_has_that_of_the_one_before() {
     let mut reader = Reader::default();
     reader.push(&frames, |_, _| ());
     reader.next_file(|_, _| ());
-    // A whole packet, without its frame's checksum.
+    // A complete packet, without its frame's checksum.
     reader.push(&frames[4..4 + 212], |_, _| ());
     assert_eq!(reader.next_file(|_, _| ()), Format::Hdlc);
     assert_eq!(Format::of(&frames[4..4 + 212]), Format::Dlf, "alone it cannot be told");

@@ -1,8 +1,8 @@
-//! Where recorded logs are.
+//! Location of the recorded logs.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of recorded logs, if it is there.
+/// The folder of recorded logs, if available.
 pub fn recordings() -> Option<PathBuf> {
     airpace_testing::recordings("diag")
 }

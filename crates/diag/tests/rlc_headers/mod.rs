@@ -1,11 +1,11 @@
-//! RLC headers as the reference and as we read them, in one form for comparison.
+//! RLC headers of the reference and of our decoding, in a common form for comparison.
 
 use std::collections::BTreeMap;
 
 use airpace_diag::layout::{Record, Value};
 use serde_json::{Map, Value as Json};
 
-/// What the reference says of an RLC header, for comparison: one name and one text each.
+/// RLC header of the reference as pairs of name and text.
 pub fn rlc_of_the_reference(theirs: &Map<String, Json>) -> BTreeMap<String, String> {
     let text = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut said = BTreeMap::new();
@@ -32,7 +32,7 @@ pub fn rlc_of_the_reference(theirs: &Map<String, Json>) -> BTreeMap<String, Stri
     said
 }
 
-/// The same of our reading.
+/// RLC header of our decoding as pairs of name and text.
 pub fn rlc_of_ours(rlc: &Record<'_>) -> BTreeMap<String, String> {
     let number = |value: &Value<'_>| match value {
         Value::Unsigned(number) => number.to_string(),

@@ -1,8 +1,9 @@
-//! Where the records of each log packet tell their time and carrier.
+//! Fields with time and carrier in the records of each log packet.
 
 use crate::kpi::origin::Place;
 
-/// For every log packet whose records tell it. RRC messages of LTE are left out: a message may be older than its packet.
+/// All log packets whose records contain time or carrier. RRC messages of LTE are left out: a message may be older than
+/// its packet.
 #[rustfmt::skip]
 pub static PLACES: &[Place] = &[
     Place::of(0xB063)
@@ -46,7 +47,7 @@ pub static PLACES: &[Place] = &[
         .carrier(&["subpackets.cells.serving_cell_index", "subpackets.serving_cell_index"]),
     Place::of(0xB198).at(&["records.sfn"], &["records.sub_fn"]),
     Place::of(0xB246).at(&["records.sfn"], &["records.sub_fn"]),
-    // Later versions have frame and slot in bits that no real log has shown.
+    // Later versions have frame and slot in bits that could not be verified with a real log.
     Place::of(0xB821).at(&["system_frame_number"], &["subframe_number"]),
     Place::of(0xB872)
         .at(&["ttis.sys_time_fn"], &["ttis.sys_time_slot_number"])
