@@ -1,4 +1,4 @@
-//! What the search for messages costs: with and without noise, and its trellis against the scalar one.
+//! Cost of the search for messages: with and without noise, and its SIMD trellis compared with the scalar one.
 
 #[path = "../tests/crowd/mod.rs"]
 mod crowd;
@@ -39,7 +39,7 @@ fn observations(scene: &Scene, samples: &[Complex32]) -> Vec<Observation> {
     heard.filter_map(|heard| if let Heard::Subframe(at) = heard { Some(at) } else { None }).collect()
 }
 
-/// A trellis for one word, and for many side by side.
+/// A trellis for one word, and for many in parallel.
 fn trellis(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("trellis of 44 bits");
     let mut state = 1u32;
@@ -61,7 +61,7 @@ fn trellis(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A busy subframe of 100 PRB pairs, all of it found by algebra.
+/// A busy subframe of 100 PRB pairs; all messages are found by algebra.
 fn clean(criterion: &mut Criterion) {
     let scene = scene(100, 1536, 20.0);
     let (samples, _) = scene.play();
@@ -93,7 +93,7 @@ fn clean(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same with so much noise that algebra finds hardly anything.
+/// The same subframe with noise so strong that algebra finds almost nothing.
 fn noisy(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("a noisy subframe");
     group.sample_size(20);

@@ -1,4 +1,4 @@
-//! What each stage of a receiver costs, on a cell of 100 PRB pairs and two ports.
+//! Cost of each stage of a receiver, for a cell with 100 PRB pairs and two ports.
 
 #[path = "../tests/reference/mod.rs"]
 mod reference;
@@ -82,7 +82,7 @@ fn stages(criterion: &mut Criterion) {
     });
 }
 
-/// The cost while no cell is found, and at a sample rate that no FFT takes.
+/// Cost of the search without a cell, and at a sample rate without a matching FFT size.
 fn other_work(criterion: &mut Criterion) {
     let mut rng = Streams::new(2).stream("phy.noise");
     let noise: Vec<Complex32> =
@@ -91,7 +91,7 @@ fn other_work(criterion: &mut Criterion) {
     criterion.bench_function("cell search among 20 ms", |bench| {
         bench.iter(|| search.find(black_box(&noise), 3).len());
     });
-    // A symbol of a cell of 100 PRBs that is recorded at 20 Msps.
+    // A symbol of a cell with 100 PRBs, recorded at 20 Msps.
     let resampler = Resampler::new(20_000_000, 21_120_000, 9_015_000).expect("rates that fit");
     let mut inputs = Parts::default();
     inputs.extend(&noise[..resampler.inputs(0, 1408).count()]);
@@ -101,7 +101,7 @@ fn other_work(criterion: &mut Criterion) {
     });
 }
 
-/// From samples to observations of a cell that is followed: everything but the search for messages.
+/// From samples to observations of a tracked cell: all stages except the search for messages.
 fn front_half(criterion: &mut Criterion, cell: Cell) {
     let mut transmitter = Transmitter::new(cell, 2048, 0.01).expect("an FFT size");
     let mut ports = vec![Vec::new(); 2];

@@ -1,10 +1,10 @@
-//! What a subframe costs, by bandwidth, noise, sample rate and stage: `cargo bench -p airpace-phy --bench table`.
+//! Cost of a subframe, by bandwidth, noise, sample rate and stage: `cargo bench -p airpace-phy --bench table`.
 //!
-//! A row is a busy cell of two ports, decoded blind by one thread. Each cell of the table has the median and the 99th
-//! percentile of the processor time of a subframe, in microseconds. So other programs on the machine hardly count. The
-//! first three stages are measured alone, with known timing. `listening` is the whole front half: these stages,
-//! tracking, the PBCH of every tenth subframe and the copying of samples. `all` is listening, search and evidence. A
-//! subframe lasts 1000 µs.
+//! A row is a busy cell with two ports, decoded without prior knowledge by one thread. Each entry of the table has the
+//! median and the 99th percentile of the CPU time per subframe, in microseconds. So other programs on the machine have
+//! little influence. The first three stages are measured separately, with known timing. `listening` is the complete front
+//! end: these stages, tracking, the PBCH of every tenth subframe, and the copying of samples. `all` is listening, search
+//! and evidence. A subframe lasts 1000 µs.
 
 #[path = "../tests/crowd/mod.rs"]
 mod crowd;
@@ -25,10 +25,10 @@ use airpace_phy::{
 use crowd::Scene;
 use rustix::time::{ClockId, clock_gettime};
 
-/// PRB pairs and the FFT size of the least sample rate.
+/// PRB pairs, and FFT size of the minimum sample rate.
 const CARRIERS: [(u16, usize); 6] = [(6, 128), (15, 256), (25, 384), (50, 768), (75, 1152), (100, 1536)];
 
-/// PRB pairs, FFT size at which they are sent, and the rate at which they are recorded.
+/// PRB pairs, FFT size of the transmitter, and sample rate of the recording.
 const CONVERSIONS: [(u16, usize, u64); 7] = [
     (25, 384, 7_000_000),
     (25, 384, 10_000_000),
@@ -39,23 +39,23 @@ const CONVERSIONS: [(u16, usize, u64); 7] = [
     (100, 2048, 30_720_000),
 ];
 
-/// Signal to noise ratios of the rows with fading.
+/// SNRs of the rows with fading (dB).
 const FADING_DB: [f64; 4] = [20.0, 10.0, 6.0, 4.0];
 
 const SUBFRAMES: u64 = 400;
 
-/// Until the cell is found, samples are kept and then read all at once. These subframes do not count.
+/// Until the cell is found, samples are buffered, and then decoded all at once. Exclude these subframes.
 const FIRST: u64 = 100;
 
 const STAGES: [&str; 7] = ["transforms", "channel", "soft bits", "listening", "search", "evidence", "all"];
 
-/// Time that this thread had a processor, in µs.
+/// CPU time of this thread (µs).
 fn now_us() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
-/// Costs of each stage, of one subframe after the other.
+/// Cost of each stage, for successive subframes.
 #[derive(Default)]
 struct Costs([Vec<f64>; STAGES.len()]);
 
@@ -70,7 +70,7 @@ impl Costs {
     }
 }
 
-/// Transforms, channel and soft bits alone, with known timing and CFI.
+/// Transform, channel and soft bits separately, with known timing and CFI.
 fn alone(cell: Cell, fft_size: usize, samples: &[Complex32], costs: &mut Costs) {
     let numerology = Numerology::new(cell.bandwidth, cell.cp, fft_size).expect("an FFT size");
     let mut demodulator = Demodulator::new(numerology);
@@ -130,12 +130,12 @@ fn scene(
     Scene { cell, fft_size, users: 40, tries: 60, extras, snr_db, fading, subframes, seed: 1 }
 }
 
-/// A cell that is recorded at a rate, from samples to messages. Prints its row.
+/// A cell recorded at another rate, from samples to messages. Prints its row.
 fn row(prbs: u16, fft_size: usize, rate_hz: u64, snr_db: f64, fading: Option<(DelayProfile, f64)>) {
     row_beside(&scene(prbs, fft_size, Ports::Two, snr_db, fading), rate_hz, None);
 }
 
-/// A cell beside another one whose frames begin together with its own, and which is weaker by 8 dB.
+/// A cell with interference from another cell that has aligned frames and is weaker by 8 dB.
 fn row_beside(scene: &Scene, rate_hz: u64, other: Option<&Scene>) {
     let Scene { cell, fft_size, snr_db, .. } = *scene;
     let prbs = cell.bandwidth.prbs();

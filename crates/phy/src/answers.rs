@@ -1,8 +1,8 @@
-//! How a cell answers the users to whom it granted uplink blocks: whether it received their blocks.
+//! HARQ feedback on the PHICH for granted uplink blocks.
 //!
-//! A user sends with a grant of subframe n in n + 4. The cell answers on the PHICH in n + 8, at a place that follows
-//! from the grant. If the answer is no and no new grant comes with it, the user sends the block again as before, and
-//! the cell answers after eight more subframes.
+//! A user transmits with a grant of subframe n in subframe n + 4. The cell sends an ACK or NACK on the PHICH in n + 8, on
+//! a resource that follows from the grant. After a NACK without a new grant, the user retransmits the block with the same
+//! parameters, and the cell sends feedback again eight subframes later.
 
 use airpace_radio::Rnti;
 
@@ -14,28 +14,28 @@ use crate::harq::PROCESSES;
 use crate::observation::AnswerHeard;
 use crate::phich;
 
-/// Subframes from an uplink grant to its answer, and from a NACK to the next answer: the block is sent after four
-/// subframes and answered after four more.
+/// Subframes from an uplink grant to its feedback, and from a NACK to the next feedback: the block is transmitted after
+/// four subframes, and its feedback follows after four more.
 ///
 /// Source: TS 36.213 §8.0, §8.3 and §9.1.2
 pub const ANSWER_AFTER: u64 = PROCESSES;
 
-/// An answer to an uplink block.
+/// HARQ feedback for an uplink block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answered {
-    /// Whose block.
+    /// User of the block.
     pub rnti: Rnti,
-    /// Number of the subframe in which it was granted.
+    /// Subframe number of the grant.
     pub granted: u64,
-    /// How often the block was sent by that grant: 1, or more if it was sent again without a new grant.
+    /// Number of transmissions of the block with this grant: 1, or more after retransmissions without a new grant.
     pub attempt: u8,
-    /// Whether the cell received it.
+    /// Whether the cell sent an ACK.
     pub ack: bool,
-    /// The probability that the cell gave this answer, 0…1.
+    /// Posterior probability of this feedback, 0…1.
     pub confidence: f32,
 }
 
-/// The answers that are due.
+/// Pending HARQ feedback.
 #[derive(Clone, Debug)]
 pub struct Answers {
     cell: Cell,
@@ -46,35 +46,35 @@ pub struct Answers {
 struct Due {
     rnti: Rnti,
     granted: u64,
-    /// Subframe of the answer.
+    /// Subframe of the feedback.
     at: u64,
     attempt: u8,
-    /// Its place among [`crate::Observation::answers`].
+    /// Index in [`crate::Observation::answers`].
     place: usize,
 }
 
-/// From this amplitude on, an answer counts as sent.
+/// Threshold of amplitude: above it, feedback counts as transmitted.
 ///
-/// Chosen: halfway between silence and the power of other control channels.
+/// Chosen: the middle between silence and the power of other control channels.
 const SENT: f32 = 0.5;
 
-/// A block is followed for at most this many attempts.
+/// Maximum number of tracked transmissions of a block.
 ///
 /// Source: TS 36.331 §6.3.2, the largest maxHARQ-Tx
 const MOST_ATTEMPTS: u8 = 28;
 
 impl Answers {
-    /// For a cell that has granted nothing yet.
+    /// Creates the state for a cell without grants.
     pub fn new(cell: Cell) -> Answers {
         Answers { cell, due: Vec::new() }
     }
 
-    /// The cell's own numbers leapt: it is not known any more when answers are due.
+    /// Discards pending feedback after a jump of the cell's subframe numbers, because its time is then unknown.
     pub fn leap(&mut self) {
         self.due.clear();
     }
 
-    /// Takes the answers heard in subframe `index`, and then the grants of that subframe.
+    /// Evaluates the feedback received in subframe `index`, then adds the grants of that subframe.
     pub fn read(&mut self, index: u64, heard: &[AnswerHeard], found: &[Found]) -> Vec<Answered> {
         let (now, later): (Vec<Due>, Vec<Due>) = self.due.iter().partition(|due| due.at <= index);
         self.due = later;
@@ -101,7 +101,7 @@ impl Answers {
         answered
     }
 
-    /// A new grant replaces what its HARQ process had.
+    /// Adds pending feedback for a grant. It replaces that of the same HARQ process.
     fn expect(&mut self, found: &Found) {
         let Message::Uplink(uplink) = &found.message else { return };
         let at = found.index + ANSWER_AFTER;

@@ -1,8 +1,8 @@
-//! What all users of a cell share.
+//! Parameters of a cell that determine its control channels.
 
 use crate::numerology::{Bandwidth, CyclicPrefix};
 
-/// Everything that determines the layout of a cell's control channels.
+/// Parameters that determine the layout of a cell's control channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// Physical cell identity, 0…503.
@@ -13,47 +13,47 @@ pub struct Cell {
     pub ports: Ports,
     /// Cyclic prefix of the downlink.
     pub cp: CyclicPrefix,
-    /// How many symbols the PHICH is spread over.
+    /// Number of symbols over which the PHICH is spread.
     pub phich_duration: PhichDuration,
-    /// How many PHICH groups there are.
+    /// Number of PHICH groups.
     pub phich_resource: PhichResource,
 }
 
 impl Cell {
-    /// Identities of cells: 168 groups of 3.
+    /// Number of cell identities: 168 groups of 3.
     ///
     /// Source: TS 36.211 §6.11
     pub const IDENTITIES: u16 = 504;
 
-    /// Identity within its group of three, 0…2: N_ID^(2), told by the PSS.
+    /// Identity within the group, N_ID^(2), 0…2. The PSS carries it.
     ///
     /// Source: TS 36.211 §6.11
     pub const fn n_id_2(&self) -> u16 {
         self.pci % 3
     }
 
-    /// Group of identities, 0…167: N_ID^(1), told by the SSS.
+    /// Group of identities, N_ID^(1), 0…167. The SSS carries it.
     ///
     /// Source: TS 36.211 §6.11
     pub const fn n_id_1(&self) -> u16 {
         self.pci / 3
     }
 
-    /// Shift of the reference signals in frequency, in subcarriers.
+    /// Frequency shift of the reference signals (subcarriers).
     ///
     /// Source: TS 36.211 §6.10.1.2
     pub const fn v_shift(&self) -> usize {
         self.pci as usize % 6
     }
 
-    /// OFDM symbols of the control region at a CFI.
+    /// Number of OFDM symbols in the control region at a CFI.
     ///
     /// Source: TS 36.212 §5.3.4
     pub const fn control_symbols(&self, cfi: u8) -> usize {
         cfi as usize + if self.bandwidth.prbs() <= 10 { 1 } else { 0 }
     }
 
-    /// The smallest number of control symbols: an extended PHICH needs three.
+    /// Minimum CFI: an extended PHICH needs three control symbols.
     ///
     /// Source: TS 36.211 §6.7, TS 36.213 §9.1.3
     pub const fn least_cfi(&self) -> u8 {
@@ -64,7 +64,7 @@ impl Cell {
         }
     }
 
-    /// PHICH groups of a subframe (FDD).
+    /// Number of PHICH groups in a subframe (FDD).
     ///
     /// Source: TS 36.211 §6.9
     pub const fn phich_groups(&self) -> usize {
@@ -88,10 +88,10 @@ pub enum Ports {
 }
 
 impl Ports {
-    /// All numbers that a cell may have.
+    /// All possible numbers of ports.
     pub const ALL: [Ports; 3] = [Ports::One, Ports::Two, Ports::Four];
 
-    /// How many there are.
+    /// Number of ports.
     pub const fn count(self) -> usize {
         match self {
             Ports::One => 1,
@@ -111,18 +111,18 @@ impl Ports {
     }
 }
 
-/// How many symbols the PHICH is spread over.
+/// Number of symbols over which the PHICH is spread.
 ///
 /// Source: TS 36.211 §6.9.3 Table 6.9.3-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PhichDuration {
     /// The first symbol only.
     Normal,
-    /// The first three.
+    /// The first three symbols.
     Extended,
 }
 
-/// How many PHICH groups there are, by the factor N_g.
+/// Number of PHICH groups, given by the factor N_g.
 ///
 /// Source: TS 36.331 §6.3.2 PHICH-Config
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,11 +138,11 @@ pub enum PhichResource {
 }
 
 impl PhichResource {
-    /// In the order of their code in the MIB.
+    /// All values, in the order of their code in the MIB.
     pub const ALL: [PhichResource; 4] =
         [PhichResource::Sixth, PhichResource::Half, PhichResource::One, PhichResource::Two];
 
-    /// As it is written: `1/6`, `1/2`, `1` or `2`.
+    /// Text form: `1/6`, `1/2`, `1` or `2`.
     pub const fn name(self) -> &'static str {
         match self {
             PhichResource::Sixth => "1/6",

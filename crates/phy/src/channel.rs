@@ -1,4 +1,4 @@
-//! The channel from each antenna port to the receiver, learnt from reference signals.
+//! Channel estimate from each antenna port to the receiver, obtained from cell-specific reference signals.
 
 mod estimator;
 mod hints;
@@ -14,23 +14,23 @@ use crate::cell::{Cell, Ports};
 use crate::diversity::{Quad, combine, pair_power};
 use crate::grid::{Grid, Reg};
 
-/// The channel of each antenna port on every subcarrier, and the noise.
+/// Channel of each antenna port on every subcarrier, and noise power.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     ports: Vec<Vec<Complex32>>,
-    /// The same in each later control symbol, the second first. Empty where the channel is taken to hold still.
+    /// Gains in each later control symbol, starting with the second symbol. Empty if the channel counts as constant.
     later: Vec<Vec<Vec<Complex32>>>,
     /// Mean power of a port over the band.
     power: f32,
     noise: f32,
-    /// How far the channel may have moved by the time of each control symbol, as a power on a resource element.
+    /// Error power per resource element, by control symbol, due to channel variation since the reference signals.
     moved: [f32; MOST_CONTROL_SYMBOLS],
-    /// How much each subcarrier counts, 1 or less: the noise over what disturbs it. Empty if all count the same.
+    /// Weight of each subcarrier, at most 1: noise power over noise plus interference power. Empty if all weights are 1.
     weights: Vec<f32>,
 }
 
 impl Channel {
-    /// A known channel: the gain of each antenna port on every subcarrier, and the power of the noise on a resource
+    /// Builds a known channel from the gain of each antenna port on every subcarrier and the noise power per resource
     /// element.
     pub fn known(ports: Vec<Vec<Complex32>>, noise: f32) -> Channel {
         let count = ports.iter().map(Vec::len).sum::<usize>().max(1);
@@ -45,24 +45,24 @@ impl Channel {
         }
     }
 
-    /// The gains in a symbol.
+    /// Gains of all ports in an OFDM symbol.
     #[inline]
     fn rows(&self, symbol: u8) -> &[Vec<Complex32>] {
         let later = usize::from(symbol).checked_sub(1).and_then(|at| self.later.get(at));
         later.unwrap_or(&self.ports)
     }
 
-    /// The gain with which each antenna port is received on every subcarrier, in the first symbol.
+    /// Gains of each antenna port on every subcarrier, in the first OFDM symbol.
     pub fn gains(&self) -> &[Vec<Complex32>] {
         &self.ports
     }
 
-    /// Power of the noise on a resource element.
+    /// Noise power per resource element.
     pub fn noise(&self) -> f32 {
         self.noise
     }
 
-    /// The same on one of a group in a control symbol: also what the channel may have moved until then.
+    /// Noise power per resource element of a REG, plus the error power due to channel variation until the REG's symbol.
     #[inline]
     pub fn noise_at(&self, reg: &Reg) -> f32 {
         self.noise + self.moved.get(usize::from(reg.symbol)).copied().unwrap_or_default()
@@ -73,17 +73,17 @@ impl Channel {
         self.power
     }
 
-    /// Power of what all ports send on a resource element, over that of the noise.
+    /// Signal power of all ports per resource element over the noise power (dB).
     pub fn snr_db(&self) -> f32 {
         10.0 * libm::log10f(self.power.max(f32::MIN_POSITIVE) / self.noise.max(f32::MIN_POSITIVE))
     }
 
-    /// The same as a ratio; 0 if nothing was heard at all.
+    /// SNR as a ratio; 0 if no power was received.
     pub(crate) fn ratio(&self) -> f32 {
         self.power / self.noise.max(f32::MIN_POSITIVE)
     }
 
-    /// The gains of each port on the four elements of a group; zero for ports that the cell does not have.
+    /// Gains of each port on the four resource elements of a REG; zero for ports that the cell does not have.
     #[inline]
     pub fn quads(&self, reg: &Reg) -> [Quad; 4] {
         let rows = self.rows(reg.symbol);
@@ -93,7 +93,7 @@ impl Channel {
         })
     }
 
-    /// The power of a symbol on a group of resource elements, by the channel in the middle of the group.
+    /// Mean power per port on a REG, taken from the channel at its third resource element.
     #[inline]
     pub fn power(&self, reg: &Reg) -> f32 {
         let ports = self.ports.len().max(1) as f32;
@@ -101,7 +101,7 @@ impl Channel {
         rows.map(|row| row[usize::from(reg.subcarriers[2])].norm_sqr()).sum::<f32>() / ports
     }
 
-    /// The power of the channel of each symbol of a group: [`Channel::matched`] gives a symbol times this.
+    /// Channel power of each symbol of a REG: [`Channel::matched`] returns a symbol multiplied by this power.
     #[inline]
     pub fn powers(&self, ports: Ports, reg: &Reg) -> [f32; 4] {
         let [a, b, c, d] = reg.subcarriers.map(usize::from);
@@ -113,12 +113,12 @@ impl Channel {
             (Ports::One, [only, ..]) => reg.subcarriers.map(|k| only[usize::from(k)].norm_sqr()),
             (Ports::Two, [first, second, ..]) => pairs([first, second], [first, second]),
             (Ports::Four, [first, second, third, fourth]) => pairs([first, third], [second, fourth]),
-            // The channel of a cell has all of its ports.
+            // A cell's channel has all of its ports.
             _ => [0.0; 4],
         }
     }
 
-    /// How much each symbol of a group counts: 1, or less if one of the subcarriers is disturbed on which it was sent.
+    /// Weight of each symbol of a REG: 1, or less if interference disturbs a subcarrier that carries the symbol.
     #[inline]
     pub fn weights(&self, reg: &Reg) -> [f32; 4] {
         if self.weights.is_empty() {
@@ -131,12 +131,12 @@ impl Channel {
         }
     }
 
-    /// How much each subcarrier counts. Empty if all count the same.
+    /// Weight of each subcarrier. Empty if all weights are 1.
     pub(crate) fn all_weights(&self) -> &[f32] {
         &self.weights
     }
 
-    /// The symbols on a group of resource elements, each times the power of its channel.
+    /// Matched-filter output on a REG: each symbol multiplied by its channel power.
     #[inline]
     pub fn matched(&self, ports: Ports, grid: &Grid, reg: &Reg) -> Quad {
         match (ports, self.rows(reg.symbol)) {
@@ -155,7 +155,7 @@ impl Channel {
         }
     }
 
-    /// The symbols on groups of resource elements, each times the power of its channel, and less where it is disturbed.
+    /// Matched-filter output on several REGs, each symbol multiplied by its channel power and its weight.
     pub fn symbols(&self, cell: &Cell, grid: &Grid, regs: &[Reg]) -> Vec<Quad> {
         let weighed = |reg: &Reg| {
             let mut quad = self.matched(cell.ports, grid, reg);
@@ -166,15 +166,15 @@ impl Channel {
     }
 }
 
-/// Most symbols that a control region has.
+/// Maximum number of OFDM symbols in a control region.
 const MOST_CONTROL_SYMBOLS: usize = 4;
 
-/// The least noise, relative to the power of a port: so likelihoods stay within the range of numbers.
+/// Minimum noise power, relative to the power of a port. It keeps likelihoods within the range of `f32`.
 ///
-/// Chosen: 70 dB, more than any receiver has.
+/// Chosen: 70 dB, a higher SNR than any receiver has.
 const LEAST_NOISE: f32 = 1e-7;
 
-/// [`combine`] of two symbols over two ports, without a detour.
+/// Same result as [`combine`] for two symbols over two ports, computed directly.
 #[inline]
 fn alamouti(
     row: &[Complex32],
@@ -183,7 +183,7 @@ fn alamouti(
     a: usize,
     b: usize,
 ) -> [Complex32; 2] {
-    // Half of the sum is the mean of neighbours; the rest of the factor is that of the code.
+    // 0.5 turns the sum into the mean of two neighbouring gains; 1/√2 is the power factor of the Alamouti code.
     let scale = 0.5 * std::f32::consts::FRAC_1_SQRT_2;
     let (p, q) = ((first[a] + first[b]) * scale, (second[a] + second[b]) * scale);
     let (x, y) = (row[a], row[b]);

@@ -13,10 +13,10 @@ pub use convolutional::Codeword;
 pub use rate_match::RateMatcher;
 pub use viterbi::Viterbi;
 
-/// The longest word that control channels code, with its CRC, in bits.
+/// Maximum length of a coded word on control channels (bits), with its CRC.
 pub const MAX_WORD_BITS: usize = 128;
 
-/// Bits of a right-aligned word, first transmitted first.
+/// Bits of a right-aligned word, in order of transmission.
 pub fn word_bits(word: u128, len: usize) -> impl Iterator<Item = u8> {
     (0..len).rev().map(move |at| (word >> at & 1) as u8)
 }

@@ -1,13 +1,13 @@
-//! Downlink control information: the words of the PDCCH.
+//! Downlink control information (DCI): the messages on the PDCCH.
 //!
-//! | module | what it knows |
+//! | module | contents |
 //! | --- | --- |
-//! | [`payload`] | a row of up to 64 bits |
-//! | [`size`] | how long each format is on which carrier |
+//! | [`payload`] | a sequence of up to 64 bits |
+//! | [`size`] | size of each format on each carrier |
 //! | [`message`] | the fields of each format |
 //! | [`fields`] | messages to payloads and back |
-//! | [`allocation`] | which PRBs a field of resource blocks names |
-//! | [`grant`] | transport blocks, and the words of the rest of the house |
+//! | [`allocation`] | PRBs of a resource block assignment field |
+//! | [`grant`] | transport blocks, and conversion to the grant type of other crates |
 
 pub mod allocation;
 pub mod compose;
@@ -26,7 +26,7 @@ pub use size::{Carrier, Extras};
 
 use airpace_radio::Rnti;
 
-/// The DCI formats of LTE that are read here.
+/// DCI formats of LTE that the decoder supports.
 ///
 /// Source: TS 36.212 §5.3.3.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,7 +46,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Format; 11] = [
         Format::F0,
         Format::F1,
@@ -61,7 +61,7 @@ impl Format {
         Format::F3A,
     ];
 
-    /// As the specification writes it: `1A`.
+    /// Name as in the specification, for example `1A`.
     pub const fn name(self) -> &'static str {
         match self {
             Format::F0 => "0",
@@ -79,12 +79,12 @@ impl Format {
     }
 }
 
-/// To whom a message is sent: some fields mean something else in messages to everyone.
+/// Receivers of a message: some fields have another meaning in broadcast messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Audience {
-    /// One device: its C-RNTI (also temporary or semi-persistent), or a group's TPC-RNTI.
+    /// One device: its C-RNTI (also temporary or semi-persistent), or the TPC-RNTI of a group.
     User,
-    /// Everyone, or everyone who sent a preamble: SI-, P-, RA- and M-RNTI.
+    /// All devices, or all devices that sent a random-access preamble: SI-, P-, RA- and M-RNTI.
     Everyone,
 }
 
@@ -94,7 +94,7 @@ impl Audience {
     /// Source: TS 36.321 §7.1 Table 7.1-1
     pub const LAST_RA_RNTI: u16 = 0x003C;
 
-    /// The audience of an RNTI, by its range; `None` for zero and the reserved ones.
+    /// Audience of an RNTI according to its range; `None` for zero and for reserved values.
     ///
     /// Source: TS 36.321 §7.1 Table 7.1-1
     pub const fn of(rnti: Rnti) -> Option<Audience> {

@@ -1,4 +1,4 @@
-//! Samples in, everyone's messages out: the decoder finds a cell, follows it and reads it.
+//! The decoder: finds a cell in radio samples, follows it, and decodes the control messages of all its users.
 //!
 //! ```text
 //! samples ─▶ listen ─▶ observation ─▶ search ─▶ candidates ─▶ evidence ─▶ found
@@ -24,94 +24,95 @@ use crate::missed::Account;
 use crate::observation::{CceSet, Observation};
 use crate::search::{Search, Work};
 
-/// How to decode.
+/// Options of the decoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// How to find and follow a cell.
+    /// Options for finding and following a cell.
     pub listen: listen::Options,
-    /// What to believe.
+    /// Threshold for accepting messages.
     pub caution: Caution,
 }
 
 impl Options {
-    /// For samples at a rate.
+    /// Default options for samples at a rate (Hz).
     pub fn new(rate_hz: u64) -> Options {
         Options { listen: listen::Options::new(rate_hz), caution: Caution::default() }
     }
 }
 
-/// What comes out.
+/// Output of the decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// A cell was found. Everything that follows belongs to it.
+    /// A cell was found. All later outputs belong to it.
     Locked(Lock),
-    /// One subframe was read. If it is doubtful that the cell was heard, the subframe comes out only with messages: the
-    /// decoder never reports a doubtful subframe as idle.
+    /// One decoded subframe. A doubtful subframe, in which the cell was possibly not received, is output only if it
+    /// contains messages: the decoder never reports a doubtful subframe as idle.
     Subframe(Reading),
-    /// Messages of earlier subframes that waited for evidence, when no subframe comes out with them.
+    /// Messages of earlier subframes that were waiting for evidence, when no [`Reading`] contains them.
     Late(Vec<Found>),
-    /// The cell was lost; the search goes on.
+    /// The cell was lost; the search continues.
     Lost,
-    /// The cell is left for a louder one, which is locked next. Nothing that is known of the cell's users is kept.
+    /// The decoder leaves the cell for a stronger one, which it locks next. The state of the cell's users is discarded.
     Moved(Moved),
 }
 
-/// One subframe, read.
+/// One decoded subframe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// Identity of the cell.
     pub pci: u16,
-    /// Number of the subframe: 10 · SFN + subframe, without the wrap at 10,240. After a leap of frame numbers, it
-    /// follows time.
+    /// Subframe number: 10 · SFN + subframe, without the wrap at 10,240. After a jump of the cell's frame numbers, it
+    /// continues by elapsed time.
     pub index: u64,
-    /// By how many subframes the cell's own numbers leapt before this subframe, forward or back. They leap if another
-    /// cell counts otherwise, if a cell restarts, or if more than a hundred subframes are missing without notice.
-    /// Otherwise 0.
+    /// Jump of the cell's own subframe numbers before this subframe, forward or backward (subframes); normally 0. A jump
+    /// occurs if another cell has different numbers, if a cell restarts, or if more than a hundred subframes are missing
+    /// without a notification.
     pub leap: i64,
     /// System frame number, 0…1023.
     pub sfn: u16,
-    /// Number within the frame, 0…9.
+    /// Subframe number within the frame, 0…9.
     pub subframe: u8,
-    /// First sample of the subframe, counted from the first sample that was pushed.
+    /// Index of the subframe's first sample; the first pushed sample is 0.
     pub sample: i64,
     /// Control format indicator.
     pub cfi: u8,
-    /// CCEs of its control region.
+    /// Number of CCEs in the control region.
     pub cces: usize,
-    /// CCEs in which a message may have been sent, as far as noise allows to tell.
+    /// CCEs that may contain a message: those that cannot be explained by noise.
     pub loud: CceSet,
-    /// Words that were worth decoding but were given up, because a subframe gets only [`MOST_WORDS`]: 0 unless noise is
-    /// loud. Messages behind them are missing.
+    /// Number of candidate words that were skipped because of the limit [`MOST_WORDS`] per subframe; 0 unless the noise
+    /// is strong. Messages in these words are missing.
     ///
     /// [`MOST_WORDS`]: crate::search::MOST_WORDS
     pub given_up: usize,
-    /// How much was probably sent and not read, without messages that are believed later.
+    /// Estimate of transmitted but undecoded messages. It does not include messages that are accepted later.
     pub missed: Missed,
     /// Downlink PRB pairs of the cell.
     pub prbs: u16,
-    /// Signal to noise ratio of a resource element, in dB.
+    /// SNR per resource element (dB).
     pub snr_db: f32,
-    /// Messages of this subframe.
+    /// Accepted messages of this subframe.
     pub found: Vec<Found>,
-    /// Messages of earlier subframes that are believed only now. Each has its own time.
+    /// Messages of earlier subframes that were accepted only now. Each has its own subframe number.
     pub late: Vec<Found>,
-    /// Answers to uplink blocks whose grants were believed in time.
+    /// HARQ feedback (PHICH) for uplink blocks with grants that were accepted in time.
     pub answers: Vec<Answered>,
 }
 
 impl Reading {
-    /// CCEs in which a message may have been sent, but that no believed message covers. What they grant is not known.
+    /// CCEs that may contain a message, but that no accepted message covers. The grants in them are unknown.
     pub fn unread(&self) -> CceSet {
         self.loud.beside(self.found.iter().map(|found| found.place))
     }
 
-    /// The grants of this subframe as congestion controls and the other crates read them. `time` is the start of the
-    /// subframe by the reporter's clock. The report says how many control channel elements hold what was not read: it
-    /// then does not tell which PRBs are idle, but how many may be.
+    /// Converts the grants of this subframe to a report for congestion controllers and other crates. `time` is the start
+    /// of the subframe on the reporter's clock. The report contains the number of unexplained CCEs. If it is not 0, the
+    /// report does not show which PRBs are idle, only an estimate of how many may be granted.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     ///
-    /// Differs: there every message is decoded. Here a PRB without a known grant may be granted by an unread message.
+    /// Differs: PBE-CC assumes that every message is decoded. Here a PRB without a known grant may be granted by an
+    /// undecoded message.
     pub fn report(&self, carrier: CarrierId, time: Time) -> RadioReport {
         let unexplained = u16::try_from(self.unread().len()).unwrap_or(u16::MAX);
         RadioReport {
@@ -132,30 +133,30 @@ impl Reading {
     }
 }
 
-/// Decodes the control channel of one cell. Push samples, then pop until `pop` gives nothing more.
+/// Decodes the control channel of one cell. Push samples, then call `pop` until it returns `None`.
 pub struct Decoder {
     listener: Listener,
     caution: Caution,
     reader: Option<Reader>,
     clock: Clock,
     rate_hz: u64,
-    /// By how many subframes the numbers leapt in subframes that did not come out.
+    /// Accumulated jump of subframe numbers over subframes that were not output.
     leapt: i64,
     rntis: BTreeSet<Rnti>,
     out: VecDeque<Output>,
     is_finished: bool,
 }
 
-/// The state for reading the subframes of one cell.
+/// State for decoding the subframes of one cell.
 struct Reader {
     cell: Cell,
     search: Search,
     evidence: Evidence,
     answers: Answers,
     account: Account,
-    /// First sample of the last subframe that was read, and its frame's number and its own.
+    /// Of the last decoded subframe: first sample, and SFN with subframe number.
     last: Option<(i64, (u16, usize))>,
-    /// Half a subframe in samples.
+    /// Half a subframe (samples).
     half: i64,
 }
 
@@ -173,8 +174,8 @@ impl Reader {
         }
     }
 
-    /// Whether a subframe is new. When a cell is found again, the first subframes may have been read before, the last of
-    /// them some samples earlier or later.
+    /// Whether a subframe is new. After the cell was found again, the first subframes may have been decoded before; the
+    /// last of them may be some samples earlier or later.
     fn is_news(&mut self, observation: &Observation) -> bool {
         let Observation { sample, sfn, number, .. } = *observation;
         let is_news = self.last.is_none_or(|(last, of_frames)| {
@@ -225,7 +226,7 @@ impl Reader {
 }
 
 impl Decoder {
-    /// Starts to search for a cell.
+    /// Creates a decoder that searches for a cell.
     ///
     /// # Errors
     /// If the sample rate is below that of the narrowest cell, or above [`listen::MOST_RATE_HZ`].
@@ -243,12 +244,12 @@ impl Decoder {
         })
     }
 
-    /// Takes samples. [`Decoder::pop`] does the work on them.
+    /// Appends samples. [`Decoder::pop`] processes them.
     pub fn push(&mut self, samples: &[Complex32]) {
         self.listener.push(samples);
     }
 
-    /// `count` samples were lost. The decoder leaves out the subframes in between; numbers go on.
+    /// Reports a loss of `count` samples. The decoder omits the subframes in the gap; subframe numbers continue after it.
     pub fn skip(&mut self, count: u64) {
         while let Some(output) = self.advance() {
             self.out.push_back(output);
@@ -256,13 +257,13 @@ impl Decoder {
         self.listener.skip(count);
     }
 
-    /// No more samples will come. Messages that wait for evidence come out as [`Output::Late`].
+    /// Reports the end of the samples. Messages that are waiting for evidence are then output as [`Output::Late`].
     pub fn finish(&mut self) {
         self.listener.finish();
         self.is_finished = true;
     }
 
-    /// The next output; `None` if the decoder needs more samples.
+    /// Returns the next output; `None` if the decoder needs more samples.
     pub fn pop(&mut self) -> Option<Output> {
         self.out.pop_front().or_else(|| self.advance())
     }
@@ -272,22 +273,22 @@ impl Decoder {
         self.listener.cell()
     }
 
-    /// Samples that are held because they may be needed again: see [`Listener::samples_held`].
+    /// Number of samples that are kept for a possible second use: see [`Listener::samples_held`].
     pub fn samples_held(&self) -> usize {
         self.listener.samples_held()
     }
 
-    /// How far the samples led.
+    /// Counters of the decoding stages.
     pub fn ladder(&self) -> &Ladder {
         self.listener.ladder()
     }
 
-    /// Which users are there, in the cell that was read last.
+    /// Evidence about the users of the last decoded cell.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.reader.as_ref().map(|reader| &reader.evidence)
     }
 
-    /// What the search did, in the cell that was read last.
+    /// Work counters of the search in the last decoded cell.
     pub fn work(&self) -> Option<Work> {
         self.reader.as_ref().map(|reader| reader.search.work())
     }
@@ -303,7 +304,7 @@ impl Decoder {
             }
             let is_doubtful = matches!(&heard, Some(Heard::Subframe(observation)) if observation.is_doubtful);
             let output = self.take(heard);
-            // Silence proves that nothing was sent only if the cell was heard.
+            // Without a message, a subframe counts as idle only if the cell was received.
             match output {
                 Some(Output::Subframe(reading)) if is_doubtful && reading.found.is_empty() => {
                     self.listener.ladder_mut().doubt();
@@ -328,7 +329,7 @@ impl Decoder {
         };
         Some(match heard {
             Heard::Locked(lock) => {
-                // A cell that was lost and found again still has its users.
+                // Users of a cell that was lost and found again are kept.
                 let same = self.reader.as_ref().is_some_and(|reader| reader.cell == lock.cell);
                 if !same {
                     let late = self.settle();
@@ -352,7 +353,7 @@ impl Decoder {
         })
     }
 
-    /// Decides about everything that still waits for evidence.
+    /// Decides about all messages that are still waiting for evidence.
     fn settle(&mut self) -> Vec<Found> {
         let mut late = Vec::new();
         if let Some(reader) = &mut self.reader {

@@ -1,6 +1,6 @@
-//! Transmit diversity: how control symbols go onto one, two or four antenna ports, and back.
+//! Transmit diversity: maps control symbols to one, two or four antenna ports, and combines them at the receiver.
 //!
-//! Everything is in quadruplets, four symbols on four resource elements: the unit of a resource element group.
+//! The unit is the quadruplet: four symbols on the four resource elements of a REG.
 
 use num_complex::Complex32;
 
@@ -9,7 +9,7 @@ use crate::cell::Ports;
 /// Four symbols, on four resource elements.
 pub type Quad = [Complex32; 4];
 
-/// What each port sends on the four resource elements; ports beyond the cell's stay silent.
+/// Signal of each port on the four resource elements; zero for ports that the cell does not have.
 ///
 /// Source: TS 36.211 §6.3.3.3 (layers) and §6.3.4.1, §6.3.4.3 (precoding)
 pub fn precode(ports: Ports, x: &Quad) -> [Quad; 4] {
@@ -28,7 +28,7 @@ pub fn precode(ports: Ports, x: &Quad) -> [Quad; 4] {
     out
 }
 
-/// Alamouti's code of two symbols over two neighbouring subcarriers and two ports.
+/// Alamouti code for two symbols over two neighbouring subcarriers and two ports.
 pub(crate) fn pair(out: &mut [Quad; 4], (p, q): (usize, usize), x: &Quad, at: usize) {
     let half_power = std::f32::consts::FRAC_1_SQRT_2;
     out[p][at] = x[at] * half_power;
@@ -37,11 +37,11 @@ pub(crate) fn pair(out: &mut [Quad; 4], (p, q): (usize, usize), x: &Quad, at: us
     out[q][at + 1] = x[at].conj() * half_power;
 }
 
-/// The symbols behind four received resource elements `y`, by matched filters: each comes out times the power of its
-/// channel, so that its real and imaginary part are log-likelihood ratios up to one factor for all.
+/// Matched-filter outputs for the symbols on four received resource elements `y`. Each symbol is multiplied by its
+/// channel power, so its real and imaginary part are log-likelihood ratios up to a common factor.
 ///
-/// `h[port]` is the channel on the four elements. Neighbouring subcarriers are taken to have the same channel, their
-/// mean.
+/// `h[port]` is the channel on the four elements. For two and four ports, the mean channel of two neighbouring
+/// subcarriers is used for both.
 pub fn combine(ports: Ports, y: &Quad, h: &[Quad; 4]) -> Quad {
     match ports {
         Ports::One => std::array::from_fn(|i| h[0][i].conj() * y[i]),
@@ -69,8 +69,8 @@ pub(crate) fn unpair(y: &Quad, h: &[Quad; 4], (p, q): (usize, usize), at: usize)
     ]
 }
 
-/// The factor by which symbols come out of [`unpair`].
-/// `rows` are the gains of the two ports by subcarrier, `a` and `b` the subcarriers of the pair.
+/// Channel power by which [`unpair`] multiplies symbols. `rows` contains the gains of the two ports by subcarrier; `a`
+/// and `b` are the subcarriers of the pair.
 #[inline]
 pub(crate) fn pair_power(rows: [&[Complex32]; 2], a: usize, b: usize) -> f32 {
     let [first, second] = rows.map(|row| (row[a] + row[b]).scale(0.5).norm_sqr());

@@ -1,4 +1,4 @@
-//! A whole subframe as a cell sends it.
+//! Encoder: the resource grids and samples of whole subframes of a cell.
 
 use airpace_radio::{PrbSet, Rnti};
 use num_complex::Complex32;
@@ -15,25 +15,25 @@ use crate::sequence::gold::{Gold, pdsch_seed};
 use crate::sequence::{crs, pss, sss};
 use crate::{pbch, pcfich, pdcch, phich};
 
-/// What a cell sends in one subframe.
+/// Content of one subframe.
 #[derive(Clone, Copy, Debug)]
 pub struct Subframe<'a> {
     /// System frame number, 0…1023.
     pub sfn: u16,
-    /// Number within the frame, 0…9.
+    /// Subframe number within the frame, 0…9.
     pub number: usize,
     /// Control format indicator, 1…3.
     pub cfi: u8,
     /// Messages on the PDCCH.
     pub messages: &'a [Sent],
-    /// Answers on the PHICH.
+    /// HARQ feedback on the PHICH.
     pub answers: &'a [Answer],
     /// Data on the PDSCH.
     pub data: &'a [Data],
 }
 
-/// The PRBs of the two slots in which a user gets data. What the data says is not modelled: its symbols are those of an
-/// all-zero codeword, scrambled for the user and sent with transmit diversity.
+/// Downlink data for a user, in the PRBs of the two slots. The content of the data is not modelled: its symbols are those
+/// of an all-zero codeword, scrambled for the user and transmitted with transmit diversity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// The user.
@@ -42,56 +42,56 @@ pub struct Data {
     pub prbs: [PrbSet; 2],
 }
 
-/// Why a subframe cannot be sent.
+/// Reason why a subframe cannot be transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// No such subframe or frame.
+    /// The subframe number or frame number is out of range.
     #[error("subframes are 0 to 9, frames 0 to 1023")]
     Number,
-    /// Not 1 to 3, or too small for an extended PHICH.
+    /// The CFI is not 1 to 3, or too small for an extended PHICH.
     #[error("a CFI of {cfi} is not possible in this cell: use {least} to 3")]
     Cfi {
-        /// What was asked for.
+        /// Requested CFI.
         cfi: u8,
-        /// The smallest possible.
+        /// Minimum CFI of the cell.
         least: u8,
     },
-    /// A message lies beyond the last CCE or is not aligned.
+    /// A message is not within the CCEs of the control region, or not aligned.
     #[error("a message at CCE {cce} is outside of the {cces} CCEs or not aligned to its length")]
     Place {
-        /// Its first CCE.
+        /// First CCE of the message.
         cce: u16,
-        /// How many there are.
+        /// Number of CCEs in the control region.
         cces: usize,
     },
-    /// Two messages share a CCE.
+    /// Two messages overlap.
     #[error("two messages share CCE {cce}")]
     Overlap {
-        /// The first CCE of the later one.
+        /// First CCE of the later message.
         cce: u16,
     },
-    /// There is no such PHICH.
+    /// The PHICH resource does not exist.
     #[error("there is no PHICH group {group} with sequence {sequence}")]
     Answer {
-        /// Its group.
+        /// PHICH group.
         group: usize,
-        /// Its sequence.
+        /// Sequence within the group.
         sequence: usize,
     },
 }
 
-/// Makes the grids of a cell's antenna ports, subframe by subframe.
+/// Computes the resource grids of a cell's antenna ports, subframe by subframe.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     cell: Cell,
-    /// Of CFI 1, 2 and 3.
+    /// Control regions for CFI 1, 2 and 3.
     regions: Vec<ControlRegion>,
     broadcast: Vec<Reg>,
     grids: Vec<Grid>,
 }
 
 impl Encoder {
-    /// For a cell.
+    /// Creates an encoder for a cell.
     pub fn new(cell: Cell) -> Encoder {
         Encoder {
             cell,
@@ -101,20 +101,20 @@ impl Encoder {
         }
     }
 
-    /// The cell.
+    /// The encoded cell.
     pub fn cell(&self) -> &Cell {
         &self.cell
     }
 
-    /// CCEs at a CFI of 1 to 3; zero at others.
+    /// Number of CCEs at a CFI of 1 to 3; zero for other values.
     pub fn cces(&self, cfi: u8) -> usize {
         self.regions.iter().find(|region| region.cfi == cfi).map_or(0, ControlRegion::cces)
     }
 
-    /// The grids of a subframe, one per antenna port.
+    /// Computes the resource grids of a subframe, one per antenna port.
     ///
     /// # Errors
-    /// If no cell could send the subframe.
+    /// If the subframe is not valid for the cell.
     pub fn grids(&mut self, subframe: &Subframe<'_>) -> Result<&[Grid], Refused> {
         self.check(subframe)?;
         self.grids.iter_mut().for_each(Grid::clear);
@@ -174,11 +174,11 @@ impl Encoder {
         }
     }
 
-    /// The last two symbols of the first slot of subframes 0 and 5.
+    /// Writes the synchronisation signals into the last two symbols of the first slot of subframes 0 and 5.
     ///
     /// Source: TS 36.211 §6.11.1.2 and §6.11.2.2 (frame structure type 1)
     ///
-    /// Chosen: on port 0; the clause leaves it open.
+    /// Chosen: port 0; the specification leaves the port open.
     fn synchronisation(&mut self, subframe: usize) {
         if !subframe.is_multiple_of(5) {
             return;
@@ -194,7 +194,7 @@ impl Encoder {
         }
     }
 
-    /// PCFICH, PHICH and PDCCH.
+    /// Writes PCFICH, PHICH and PDCCH.
     fn control(&mut self, subframe: &Subframe<'_>) {
         let regions = std::mem::take(&mut self.regions);
         if let Some(region) = regions.iter().find(|region| region.cfi == subframe.cfi) {
@@ -211,7 +211,7 @@ impl Encoder {
         self.regions = regions;
     }
 
-    /// Puts quadruplets onto the ports.
+    /// Precodes quadruplets and writes them to the grids of all ports.
     fn place(&mut self, regs: &[Reg], quads: &[Quad]) {
         for (reg, quad) in regs.iter().zip(quads) {
             self.add(reg, &precode(self.cell.ports, quad));
@@ -224,7 +224,7 @@ impl Encoder {
         }
     }
 
-    /// Fills the PRBs of a user behind the control region, except elements that other signals take.
+    /// Writes a user's data into its PRBs after the control region, except on elements of other signals.
     ///
     /// Source: TS 36.211 §6.3.5 and §6.4
     fn fill(&mut self, subframe: &Subframe<'_>, data: &Data) {
@@ -250,7 +250,7 @@ impl Encoder {
     }
 }
 
-/// Whether an element behind the control region of subframe `subframe` is not available for data.
+/// Whether an element after the control region of subframe `subframe` is not available for data.
 ///
 /// Source: TS 36.211 §6.4
 pub(crate) fn is_taken(cell: &Cell, subframe: usize, symbol: usize, k: usize) -> bool {
@@ -262,7 +262,7 @@ pub(crate) fn is_taken(cell: &Cell, subframe: usize, symbol: usize, k: usize) ->
     is_middle && (synchronises || broadcasts) || crs::is_reserved(cell, cell.ports.count(), symbol, k)
 }
 
-/// Makes the samples of a cell's antenna ports.
+/// Generates the samples of a cell's antenna ports.
 pub struct Transmitter {
     encoder: Encoder,
     modulator: Modulator,
@@ -270,14 +270,14 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// For a cell, with samples at the rate of an FFT of `fft_size` points (see [`Numerology::new`], which says when
-    /// there is none). A resource element of unit power is a tone of `amplitude`.
+    /// Creates a transmitter for a cell. The sample rate is that of an FFT with `fft_size` points; `None` if
+    /// [`Numerology::new`] rejects this size. A resource element of unit power is a tone of `amplitude`.
     pub fn new(cell: Cell, fft_size: usize, amplitude: f32) -> Option<Transmitter> {
         let numerology = Numerology::new(cell.bandwidth, cell.cp, fft_size)?;
         Some(Transmitter { encoder: Encoder::new(cell), modulator: Modulator::new(numerology), amplitude })
     }
 
-    /// The encoder that makes the grids.
+    /// The encoder of the resource grids.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
@@ -285,7 +285,7 @@ impl Transmitter {
     /// Appends a subframe's samples to those of each antenna port.
     ///
     /// # Errors
-    /// If no cell could send the subframe; then nothing is appended.
+    /// If the subframe is not valid for the cell; nothing is appended then.
     pub fn send(&mut self, subframe: &Subframe<'_>, ports: &mut [Vec<Complex32>]) -> Result<(), Refused> {
         for (grid, out) in self.encoder.grids(subframe)?.iter().zip(ports) {
             self.modulator.modulate(grid, self.amplitude, out);

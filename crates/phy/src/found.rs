@@ -1,4 +1,4 @@
-//! A message that the decoder believes, with everything known about it.
+//! A decoded message that the decoder accepts, with all its context.
 
 pub mod words;
 
@@ -55,7 +55,7 @@ impl RntiKind {
     }
 }
 
-/// A message that is believed.
+/// A message that the decoder has accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Physical identity of the cell.
@@ -68,15 +68,15 @@ pub struct Found {
     pub subframe: u8,
     /// Control format indicator of the subframe.
     pub cfi: u8,
-    /// To whom the message is sent.
+    /// RNTI to which the message is addressed.
     pub rnti: Rnti,
-    /// What the RNTI stands for.
+    /// Kind of the RNTI.
     pub kind: RntiKind,
-    /// Its bits, without CRC.
+    /// Payload bits, without the CRC.
     pub payload: Payload,
-    /// Its CCEs.
+    /// CCEs of the message.
     pub place: Place,
-    /// What it says.
+    /// Decoded fields of the message.
     pub message: Message,
     /// Whether its format is much likelier than all other formats in which its bits mean something. Nothing in a
     /// message tells 1B from 1D, and mostly nothing tells 2A from 2B.
@@ -85,16 +85,16 @@ pub struct Found {
     pub extras: Extras,
     /// PRBs of both slots; those of an uplink grant four subframes later. `None` if nothing is granted.
     pub prbs: Option<[PrbSet; 2]>,
-    /// The grant, completed from what its HARQ process remembers; `None` if nothing is granted.
+    /// The grant, completed with the state of its HARQ process; `None` if nothing is granted.
     pub dci: Option<Dci>,
-    /// The MCS table by which the grant was read.
+    /// MCS table used to decode the grant.
     pub table: McsTable,
     /// Whether that table is known: it is fixed for this kind of message, or learnt from the user's grants. Otherwise
     /// it is assumed.
     pub is_table_known: bool,
     /// Signal to noise ratio of the control region, in dB.
     pub snr_db: f32,
-    /// The probability that these bits were sent to this RNTI at this place, 0…1.
+    /// Posterior probability that these bits were sent to this RNTI at this place, 0…1.
     pub confidence: f32,
 }
 
@@ -107,7 +107,7 @@ impl Found {
         }
     }
 
-    /// Which way the granted data goes; `None` if nothing is granted.
+    /// Direction of the granted data; `None` if nothing is granted.
     pub fn direction(&self) -> Option<Direction> {
         match self.message {
             Message::Uplink(_) => Some(Direction::Uplink),

@@ -1,4 +1,4 @@
-//! Resource elements of a subframe, and the groups of them that control channels are mapped to.
+//! Resource grid of a subframe, and the resource element groups (REGs) of the control channels.
 
 use num_complex::Complex32;
 
@@ -8,9 +8,9 @@ use crate::diversity::Quad;
 use crate::numerology::{CyclicPrefix, SUBCARRIERS_PER_PRB};
 use crate::sequence::crs;
 
-/// The resource elements of one antenna port, or of one receive antenna, in one subframe.
+/// Resource elements of one antenna port, or of one receive antenna, in one subframe.
 ///
-/// Shape: symbols of a subframe × subcarriers.
+/// Shape: OFDM symbols of a subframe × subcarriers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     subcarriers: usize,
@@ -18,7 +18,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// An empty grid of a cell.
+    /// Creates an empty grid for a cell.
     pub fn new(cell: &Cell) -> Grid {
         let subcarriers = cell.bandwidth.subcarriers();
         Grid {
@@ -27,34 +27,34 @@ impl Grid {
         }
     }
 
-    /// OFDM symbols.
+    /// Number of OFDM symbols.
     pub fn symbols(&self) -> usize {
         self.elements.len() / self.subcarriers
     }
 
-    /// The subcarriers of one symbol, lowest first.
+    /// Resource elements of one symbol, lowest subcarrier first.
     pub fn symbol(&self, symbol: usize) -> &[Complex32] {
         &self.elements[symbol * self.subcarriers..][..self.subcarriers]
     }
 
-    /// The subcarriers of one symbol, lowest first.
+    /// Resource elements of one symbol, lowest subcarrier first.
     pub fn symbol_mut(&mut self, symbol: usize) -> &mut [Complex32] {
         &mut self.elements[symbol * self.subcarriers..][..self.subcarriers]
     }
 
-    /// Makes all elements zero.
+    /// Sets all elements to zero.
     pub fn clear(&mut self) {
         self.elements.fill(Complex32::default());
     }
 
-    /// The four elements of a group.
+    /// The four elements of a REG.
     #[inline]
     pub fn quad(&self, reg: &Reg) -> Quad {
         let symbol = self.symbol(usize::from(reg.symbol));
         reg.subcarriers.map(|k| symbol[usize::from(k)])
     }
 
-    /// Adds to the four elements of a group: several PHICHs share one.
+    /// Adds to the four elements of a REG. Several PHICHs share a REG, so their signals add up.
     pub fn add_quad(&mut self, reg: &Reg, quad: &Quad) {
         let symbol = self.symbol_mut(usize::from(reg.symbol));
         for (&k, value) in reg.subcarriers.iter().zip(quad) {
@@ -63,30 +63,30 @@ impl Grid {
     }
 }
 
-/// A resource element group: four elements of one symbol that carry control information.
+/// Resource element group (REG): four elements of one symbol that carry control information.
 ///
 /// Source: TS 36.211 §6.2.4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reg {
-    /// OFDM symbol of the subframe.
+    /// OFDM symbol within the subframe.
     pub symbol: u8,
-    /// The lowest subcarrier of the group, with those kept for reference signals.
+    /// Lowest subcarrier of the group, including those reserved for reference signals.
     pub first: u16,
-    /// The four that carry information, lowest first.
+    /// The four subcarriers that carry information, lowest first.
     pub subcarriers: [u16; 4],
 }
 
-/// Groups that a CCE consists of.
+/// Number of REGs in a CCE.
 ///
 /// Source: TS 36.211 §6.8.1
 pub const REGS_PER_CCE: usize = 9;
 
-/// Bits that a CCE carries.
+/// Number of bits in a CCE.
 pub const BITS_PER_CCE: usize = 72;
 
-/// All groups of control symbol `symbol` (0…3), lowest subcarrier first.
+/// All REGs of control symbol `symbol` (0…3), lowest subcarrier first.
 ///
-/// A cell with one port keeps the elements of port 1 free too.
+/// A cell with one port also reserves the reference signal elements of port 1.
 ///
 /// Source: TS 36.211 §6.2.4
 pub fn regs_of_symbol(cell: &Cell, symbol: usize) -> Vec<Reg> {
@@ -112,22 +112,22 @@ pub fn regs_of_symbol(cell: &Cell, symbol: usize) -> Vec<Reg> {
         .collect()
 }
 
-/// Which groups the control channels of a cell take at one CFI.
+/// REGs of a cell's control channels at one CFI.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlRegion {
     /// Control format indicator, 1…3.
     pub cfi: u8,
-    /// The four groups of the PCFICH, in its order.
+    /// The four REGs of the PCFICH, in its order.
     pub pcfich: [Reg; 4],
-    /// The three groups of each PHICH mapping unit.
+    /// The three REGs of each PHICH mapping unit.
     pub phich: Vec<[Reg; 3]>,
-    /// The groups of the PDCCHs, in the order of their bits: CCE n has groups 9n … 9n+8. Up to eight groups at the end
+    /// REGs of the PDCCHs, in the order of their bits: CCE n consists of REGs 9n … 9n+8. Up to eight REGs at the end
     /// belong to no CCE.
     pub pdcch: Vec<Reg>,
 }
 
 impl ControlRegion {
-    /// The region of a cell at `cfi`; `None` if `cfi` is not 1…3.
+    /// Control region of a cell at `cfi`; `None` if `cfi` is not 1…3.
     pub fn new(cell: &Cell, cfi: u8) -> Option<ControlRegion> {
         if !(1..=3).contains(&cfi) {
             return None;
@@ -147,7 +147,7 @@ impl ControlRegion {
         Some(ControlRegion { cfi, pcfich, phich, pdcch: in_order_of_bits(cell, &regs) })
     }
 
-    /// CCEs of the region.
+    /// Number of CCEs in the region.
     ///
     /// Source: TS 36.211 §6.8.1
     pub fn cces(&self) -> usize {
@@ -172,7 +172,7 @@ fn phich_regs(cell: &Cell, free: impl Fn(usize) -> Vec<Reg>) -> Vec<[Reg; 3]> {
     let free = [free(0), free(1), free(2)];
     let units = match cell.cp {
         CyclicPrefix::Normal => cell.phich_groups(),
-        // Two groups share one unit.
+        // Two PHICH groups share one mapping unit.
         CyclicPrefix::Extended => cell.phich_groups() / 2,
     };
     let first_count = free[0].len();
@@ -190,14 +190,14 @@ fn phich_regs(cell: &Cell, free: impl Fn(usize) -> Vec<Reg>) -> Vec<[Reg; 3]> {
     (0..units).map(unit).collect()
 }
 
-/// Permutes and shifts the groups, so that the bits of CCEs in a row lie far apart.
+/// Interleaves and cyclically shifts the REGs, so that the bits of successive CCEs are spread over the band.
 ///
 /// Source: TS 36.211 §6.8.5
 fn in_order_of_bits(cell: &Cell, regs: &[Reg]) -> Vec<Reg> {
     let count = regs.len();
     let mut of_quad = vec![None; count];
     for (at, quad) in interleaver(count).enumerate() {
-        // Group m carries the permuted quadruplet (m + N_ID) mod M.
+        // REG m carries the interleaved quadruplet (m + N_ID) mod M.
         let group = (at + count - usize::from(cell.pci) % count) % count;
         of_quad[quad] = Some(regs[group]);
     }
@@ -276,7 +276,7 @@ mod tests {
             phich_resource: PhichResource::One,
         };
         let cces = [1, 2, 3].map(|cfi| ControlRegion::new(&cell, cfi).map_or(0, |region| region.cces()));
-        // (200 − 4 − 39) / 9, then 300 groups more per symbol.
+        // (200 − 4 − 39) / 9, then 300 more REGs per symbol.
         assert_eq!(cces, [17, 50, 84]);
         assert_eq!(ControlRegion::new(&cell, 0), None);
         assert_eq!(ControlRegion::new(&cell, 4), None);

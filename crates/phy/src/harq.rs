@@ -1,5 +1,5 @@
-//! What each HARQ process holds. The grant of a block that is sent again gives no size, and does not always tell that
-//! it is the same block.
+//! State of HARQ processes. The grant of a retransmission contains no size, and does not always show that the block is
+//! the same.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,95 +7,99 @@ use airpace_core::tables::lte::McsTable;
 use airpace_core::{Bits, Direction};
 use airpace_radio::Rnti;
 
-/// HARQ processes of FDD.
+/// Number of HARQ processes in FDD.
 ///
 /// Source: TS 36.213 §7 and §8
 pub const PROCESSES: u64 = 8;
 
-/// Grants of a process that are remembered. Messages that waited for evidence are put in between.
+/// Maximum number of stored grants per process. Messages that were waiting for evidence are inserted in order of time.
 ///
-/// Chosen: a process has a grant every 8 subframes at most, and messages wait for about 100.
+/// Chosen: a process has at most one grant per 8 subframes, and messages wait for about 100 subframes.
 const REMEMBERED: usize = 16;
 
-/// If frame numbers go back by fewer subframes than this, the receiver repeated some samples: the cell and its
-/// processes went on. If they go back further, or ahead, what processes hold is from another time or for other users.
+/// Threshold for a backward jump of frame numbers (subframes). After a smaller jump, the receiver repeated some samples,
+/// and the cell and its processes are unchanged. After a larger or a forward jump, the processes belong to another time
+/// or to other users.
 ///
-/// Chosen: buffers hold some milliseconds. A recording that begins again, and another cell, leap by whole frames.
+/// Chosen: buffers contain a few milliseconds. At a restart of a recording or a change of the cell, numbers jump by whole
+/// frames.
 const REPEATED: i64 = 10;
 
-/// A transport block as a grant names it.
+/// A transport block in a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Which way it goes.
+    /// Uplink or downlink.
     pub direction: Direction,
-    /// Its process, 0…7.
+    /// HARQ process, 0…7.
     pub process: u8,
     /// First (0) or second (1) block.
     pub block: u8,
     /// New-data indicator.
     pub ndi: bool,
-    /// Its MCS.
+    /// MCS index.
     pub mcs: u8,
-    /// Its size by the grant alone, by the tables up to 64QAM and up to 256QAM; `None` where the MCS is reserved.
+    /// Block sizes according to the grant alone, with the MCS tables up to 64QAM and up to 256QAM; `None` for a reserved
+    /// MCS index.
     pub sizes: [Option<Bits>; 2],
 }
 
-/// What the memory adds to a grant.
+/// Information about a grant from the history of its HARQ process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// The size; also for a reserved MCS, if the process was seen before.
+    /// Block size. With a reserved MCS index, the size of the first transmission if that was decoded.
     pub size: Option<Bits>,
-    /// Whether the block was sent before.
+    /// Whether the grant is for a retransmission.
     pub is_retransmission: bool,
 }
 
-/// The processes of all users of a cell.
+/// HARQ processes of all users of a cell.
 #[derive(Clone, Debug, Default)]
 pub struct HarqMemory {
-    /// The last grants of each block of each process, in order.
+    /// Recent grants of each block of each process, in order of time.
     past_grants: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<PastGrant>>,
-    /// The first subframe after the last leap: nothing is sent again across it.
+    /// First subframe after the last jump of frame numbers: retransmissions do not cross it.
     since: u64,
 }
 
-/// What is remembered of a grant of a process.
+/// A stored grant of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PastGrant {
-    /// Its new-data indicator.
+    /// New-data indicator.
     pub ndi: bool,
-    /// The first transmission, if it was seen, by the tables up to 64QAM and up to 256QAM.
+    /// First transmission of the block, with the MCS tables up to 64QAM and up to 256QAM; `None` if it was not decoded.
     pub first: [Option<First>; 2],
-    /// Subframe of the grant.
+    /// Subframe number of the grant.
     pub at: u64,
 }
 
-/// The first transmission of a block.
+/// First transmission of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct First {
-    /// Its MCS.
+    /// MCS index.
     pub mcs: u8,
-    /// Its size.
+    /// Block size.
     pub size: Bits,
 }
 
 impl HarqMemory {
-    /// The process of an uplink grant of a subframe (0…9) of frame `sfn`, by the cell's own count. Every eighth
-    /// subframe has the same process, also across the wrap after 10,240 subframes, and whatever the receiver repeats or
-    /// drops.
+    /// HARQ process of an uplink grant in a subframe (0…9) of frame `sfn`, according to the cell's own numbers. Every
+    /// eighth subframe has the same process, also across the wrap after 10,240 subframes, and independently of samples
+    /// that the receiver repeats or loses.
     ///
     /// Source: TS 36.213 §8
     pub fn uplink_process(sfn: u16, subframe: u8) -> u8 {
         ((10 * u64::from(sfn) + u64::from(subframe)) % PROCESSES) as u8
     }
 
-    /// The cell's own numbers leapt by `by` subframes, forward or back, before subframe `index`.
+    /// Reports a jump of the cell's own numbers by `by` subframes, forward or backward, before subframe `index`.
     pub fn leap(&mut self, index: u64, by: i64) {
         if by <= -REPEATED || by > 0 {
             self.since = index;
         }
     }
 
-    /// What a user's process held for a block (0 or 1) before subframe `index`, unless frame numbers leapt in between.
+    /// The last grant of a user's process for a block (0 or 1) before subframe `index`; `None` if frame numbers jumped in
+    /// between.
     pub fn past_grant(
         &self,
         rnti: Rnti,
@@ -109,15 +113,15 @@ impl HarqMemory {
         ((before.at < self.since) == (index < self.since)).then_some(before)
     }
 
-    /// Takes a grant of subframe `index` and completes it by the MCS `table` of its user. A block is sent again if its
-    /// MCS is reserved, or if neither the new-data indicator nor the size changed.
+    /// Stores a grant of subframe `index`, and completes it with the user's MCS `table`. A block is a retransmission if
+    /// its MCS index is reserved, or if neither the NDI nor the size changed.
     ///
     /// Source: TS 36.321 §5.3.2.2 and §5.4.2.1; TS 36.213 §7.1.7.2, §8.6.2
     ///
-    /// Differs: if the indicator did not toggle but the size changed, grants in between were not heard.
+    /// Differs: if the NDI is the same but the size changed, grants in between were missed, and the block is new.
     pub fn grant(&mut self, rnti: Rnti, index: u64, granted: Granted, table: McsTable) -> Remembered {
         let Granted { direction, process, block, ndi, mcs, sizes } = granted;
-        // What the process held before new data tells nothing, even if the first transmission of that data was missed.
+        // An earlier grant with another NDI is irrelevant, even if the first transmission of the new data was missed.
         let before = self.past_grant(rnti, direction, process, block, index).filter(|past| past.ndi == ndi);
         let past_first = before.map_or([None; 2], |past| past.first);
         let first: [Option<First>; 2] = std::array::from_fn(|at| match sizes[at] {
@@ -139,7 +143,7 @@ impl HarqMemory {
         Remembered { size: first[by].map(|first| first.size), is_retransmission }
     }
 
-    /// Forgets users for whom `is_here` is false.
+    /// Removes users for which `is_here` returns false.
     pub fn retain(&mut self, is_here: impl Fn(Rnti) -> bool) {
         self.past_grants.retain(|(rnti, ..), _| is_here(*rnti));
     }

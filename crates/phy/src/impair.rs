@@ -1,4 +1,4 @@
-//! What lies between a cell and the samples of a receiver: fading, noise, and an imperfect radio.
+//! Channel and receiver impairments: fading, noise, and an imperfect radio.
 //!
 //! ```text
 //! ports ─▶ fading of each ─▶ sum ─▶ sample clock ─▶ carrier offset ─▶ noise ─▶ DC ─▶ clipping
@@ -10,29 +10,29 @@ use num_complex::Complex32;
 
 use crate::resample::{Parts, lowpass};
 
-/// What happens to samples on their way. [`Conditions::perfect`] changes nothing.
+/// Parameters of the channel and the receiver. [`Conditions::perfect`] has no impairments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions {
-    /// Samples per second.
+    /// Sample rate (samples per second).
     pub sample_rate_hz: f64,
-    /// How power is spread over time; [`DelayProfile::Flat`] is one path that does not fade.
+    /// Power delay profile; [`DelayProfile::Flat`] is a single path without fading.
     pub profile: DelayProfile,
-    /// The largest Doppler shift of a path; 0 keeps the channel as it is drawn.
+    /// Maximum Doppler shift of a path (Hz). With 0, the channel keeps its random initial state.
     pub doppler_hz: f64,
-    /// Mean power of the noise on a sample: see [`noise_power`].
+    /// Mean noise power per sample: see [`noise_power`].
     pub noise_power: f64,
-    /// How far the receiver is tuned below the cell's carrier.
+    /// Carrier frequency offset: by how much the receiver is tuned below the cell's carrier (Hz).
     pub cfo_hz: f64,
-    /// By how many millionths the receiver's clock is slow: it takes fewer samples per second.
+    /// Error of the receiver's sample clock (ppm). A positive value means a slow clock: fewer samples per second.
     pub drift_ppm: f64,
-    /// What is added to every sample.
+    /// DC offset, added to every sample.
     pub dc: Complex32,
-    /// Real and imaginary parts are cut to this size.
+    /// Maximum magnitude of the real and the imaginary part.
     pub clip: f32,
 }
 
 impl Conditions {
-    /// The conditions of a perfect radio beside the antenna.
+    /// Conditions of a perfect radio directly at the transmit antenna.
     pub const fn perfect(sample_rate_hz: f64) -> Conditions {
         Conditions {
             sample_rate_hz,
@@ -47,33 +47,33 @@ impl Conditions {
     }
 }
 
-/// Noise power on a sample for a ratio of `snr_db` on resource elements, where one of unit power (of all ports together) is
-/// a tone of `amplitude` and an FFT has `fft_size` points.
+/// Noise power per sample for an SNR of `snr_db` per resource element. A resource element of unit power (sum over all
+/// ports) is a tone of `amplitude`; the FFT has `fft_size` points.
 pub fn noise_power(snr_db: f64, fft_size: usize, amplitude: f32) -> f64 {
     fft_size as f64 * f64::from(amplitude) * f64::from(amplitude) / libm::pow(10.0, snr_db / 10.0)
 }
 
-/// Takes the samples that antenna ports send and gives those that one antenna receives.
+/// Converts the samples that antenna ports transmit to the samples that one antenna receives.
 #[derive(Clone, Debug)]
 pub struct Impair {
     conditions: Conditions,
     ports: Vec<Fading>,
     clock: Option<Clock>,
     noise: Rng,
-    /// Turns of the carrier so far.
+    /// Phase of the carrier offset (turns).
     turns: f64,
     sum: Vec<Complex32>,
 }
 
 impl Impair {
-    /// For a cell of `ports` antenna ports. Fading is drawn from the streams `phy.fading.N` of each port, noise from
+    /// For a cell with `ports` antenna ports. Fading of port N uses the random stream `phy.fading.N`, noise uses
     /// `phy.noise`.
     pub fn new(conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
         Impair::of_antenna(0, conditions, ports, streams)
     }
 
-    /// What antenna number `antenna` of a receiver gets. Each antenna but the first, which is that of [`Impair::new`],
-    /// has streams of its own: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
+    /// For antenna number `antenna` of a receiver. Antenna 0 equals [`Impair::new`]. Every other antenna A has streams of
+    /// its own: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
     pub fn of_antenna(antenna: usize, conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
         let name = |what: String| match antenna {
             0 => format!("phy.{what}"),
@@ -90,8 +90,8 @@ impl Impair {
         }
     }
 
-    /// Takes samples of all ports, as many of each, and appends what is received. The last few stay inside until more
-    /// come.
+    /// Processes samples of all ports, the same number for each, and appends the received samples. The last few are
+    /// delayed until more follow.
     pub fn push(&mut self, ports: &[Vec<Complex32>], out: &mut Vec<Complex32>) {
         self.sum.clear();
         for (fading, samples) in self.ports.iter_mut().zip(ports) {
@@ -122,27 +122,27 @@ impl Impair {
     }
 }
 
-/// For a point between two samples, interpolation looks at this many samples on each side.
+/// Number of samples on each side of an interpolated point.
 const HALF: usize = 16;
 
-/// Samples for which a channel is held still: at 300 Hz and 1.92 Msps a path turns by 1.8° meanwhile.
+/// Number of samples with a constant channel. At 300 Hz and 1.92 Msps, the phase of a path rotates by 1.8° in this time.
 const STILL: usize = 32;
 
-/// Rays of which the fading of a path is the sum.
+/// Number of rays whose sum is the fading of a path.
 const RAYS: usize = 16;
 
-/// What rounding leaves of a response that should be zero.
+/// Threshold of magnitude below which a response counts as zero (rounding errors).
 const SILENCE: f32 = 1e-9;
 
-/// The channel of one port.
+/// Channel of one port.
 #[derive(Clone, Debug)]
 struct Fading {
     /// For each path: its response to a single sample, and its rays.
     paths: Vec<(Vec<f32>, Vec<Ray>)>,
     response: Vec<Complex32>,
-    /// The part of the response that is not zero: one sample for a channel without delays.
+    /// Non-zero part of the response: a single sample for a channel without delays.
     heard: std::ops::Range<usize>,
-    /// Samples that still cause echoes, and samples that wait.
+    /// Past samples that still contribute echoes, and samples that are not yet processed.
     history: Vec<Complex32>,
     moves: bool,
 }
@@ -157,7 +157,7 @@ struct Ray {
 impl Fading {
     /// Source: W. C. Jakes, "Microwave Mobile Communications", 1974, §1.7: a sum of rays from all sides.
     ///
-    /// Differs: angles and phases are drawn for each ray, so that paths and ports are independent.
+    /// Differs: angles and phases are random for each ray, so that paths and ports fade independently.
     fn new(conditions: &Conditions, rng: &mut Rng) -> Fading {
         let paths = conditions.profile.taps();
         let power = |db: f64| libm::pow(10.0, db / 10.0);
@@ -196,7 +196,7 @@ impl Fading {
         fading
     }
 
-    /// Sums the paths up as they are now.
+    /// Sums the current responses of all paths.
     fn respond(&mut self) {
         self.response.fill(Complex32::default());
         for (response, rays) in &self.paths {
@@ -208,7 +208,7 @@ impl Fading {
         }
     }
 
-    /// Adds what arrives of `samples` to `out`. If `out` is too short, it grows.
+    /// Adds the received signal of `samples` to `out`, which grows if necessary.
     fn add(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
         self.history.extend_from_slice(samples);
         let len = self.response.len();
@@ -240,12 +240,12 @@ impl Fading {
     }
 }
 
-/// A sample clock that is not quite right.
+/// Sample clock with a frequency error.
 #[derive(Clone, Debug)]
 struct Clock {
-    /// Inputs per output.
+    /// Input samples per output sample.
     step: f64,
-    /// Time of the next output since the first input of the history, less [`HALF`].
+    /// Time of the next output, in samples after the first input of the history, minus [`HALF`].
     next: f64,
     history: Parts,
 }
@@ -267,7 +267,7 @@ impl Clock {
                 self.next -= whole;
                 return;
             }
-            // Over so few samples the fraction hardly changes.
+            // Over [`STILL`] samples the fraction is nearly constant.
             let fraction = self.next - whole;
             let taps: [f32; 2 * HALF] = std::array::from_fn(|tap| {
                 lowpass(tap as f64 + 1.0 - HALF as f64 - fraction, 1.0, HALF as f64) as f32
@@ -326,7 +326,7 @@ mod tests {
         let conditions =
             Conditions { cfo_hz: 3000.0, drift_ppm: 20.0, ..Conditions::perfect(RATE_HZ as f64) };
         let got = received(conditions, &sent);
-        // A slow clock sees a higher tone.
+        // A slow clock measures a higher frequency.
         let expected = tone(1e6 * (1.0 + 20e-6) + 3000.0, got.len());
         let early: Complex32 = (1000..2000).map(|n| got[n] * expected[n].conj()).sum();
         let late: Complex32 = (300_000..301_000).map(|n| got[n] * expected[n].conj()).sum();

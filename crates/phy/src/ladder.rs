@@ -1,89 +1,89 @@
-//! How far decoding got with the samples of a recording, and where it stopped: for a user who sees nothing.
+//! Decoding stages: counters per stage, the last stage reached, and a hint about the cause of a failure.
 
 use num_complex::Complex32;
 
 use crate::{Bandwidth, Cell, Ports};
 
-/// The counts of each rung, from the lowest up.
+/// Counters of each decoding stage, in the order of processing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ladder {
-    /// Samples per second; 0 if that is not known.
+    /// Sample rate (Hz); 0 if unknown.
     pub rate_hz: u64,
-    /// Samples taken.
+    /// Number of processed samples.
     pub samples: u64,
-    /// Samples that were reported as lost.
+    /// Number of samples reported as lost.
     pub lost_samples: u64,
-    /// Inspected samples that are exactly zero.
+    /// Number of inspected samples that are exactly zero.
     pub silent: u64,
-    /// Inspected samples at the very edge of their range.
+    /// Number of inspected samples at full scale.
     pub clipped: u64,
-    /// Inspected samples whose parts are both within half of their range.
+    /// Number of inspected samples with both parts within half of full scale.
     pub inner: u64,
-    /// Sums of the squares of in-phase and quadrature parts of the inspected samples.
+    /// Sums of the squared in-phase and quadrature parts of the inspected samples.
     pub power: [f64; 2],
-    /// Samples that were inspected for silence, clipping and signs of another format.
+    /// Number of samples inspected for silence, clipping and signs of another sample format.
     pub inspected: u64,
-    /// Stretches that were searched for cells.
+    /// Number of searches for cells, one per block of samples.
     pub searches: u64,
-    /// Searches in which a PSS was heard.
+    /// Number of searches that detected a PSS.
     pub primaries: u64,
-    /// Searches in which a SSS named a cell.
+    /// Number of searches in which an SSS identified a cell.
     pub secondaries: u64,
-    /// Searches whose cell shares one carrier between both directions.
+    /// Number of searches that found a TDD cell.
     pub tdd: u64,
-    /// Carrier offset of the last cell that was named, in Hz.
+    /// Carrier frequency offset of the last identified cell (Hz).
     pub cfo_hz: f64,
-    /// The only cell that the user wants.
+    /// PCI of the only cell that the user requested.
     pub wanted: Option<u16>,
-    /// Other cells whose master information block was read.
+    /// Other cells with a decoded master information block.
     pub others: [Option<u16>; 4],
-    /// Searches in which a master information block was read.
+    /// Number of searches that decoded a master information block.
     pub broadcasts: u64,
-    /// A cell that is too wide for the sample rate.
+    /// A cell with more bandwidth than the sample rate allows.
     pub too_wide: Option<Cell>,
-    /// How often a cell was locked on.
+    /// Number of locks on a cell.
     pub locks: u64,
-    /// How often a cell was lost.
+    /// Number of losses of a cell.
     pub losses: u64,
-    /// Subframes of locked cells in which the cell was heard.
+    /// Number of subframes in which the locked cell was received.
     pub subframes: u64,
-    /// Subframes in which the cell was not heard.
+    /// Number of subframes in which the cell was not received.
     pub faint: u64,
-    /// Subframes whose samples were lost.
+    /// Number of subframes with lost samples.
     pub gaps: u64,
-    /// Subframes whose CFI is beyond doubt.
+    /// Number of subframes with a certain CFI.
     pub sure_cfis: u64,
-    /// Possible messages.
+    /// Number of candidate messages.
     pub candidates: u64,
-    /// Messages that were believed.
+    /// Number of accepted messages.
     pub messages: u64,
-    /// Different RNTIs that were believed.
+    /// Number of different RNTIs in accepted messages.
     pub rntis: u64,
 }
 
-/// A rung of the ladder.
+/// A decoding stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rung {
-    /// There are samples, and something in them.
+    /// There are non-zero samples.
     Samples,
-    /// The primary synchronisation signal is heard.
+    /// A primary synchronisation signal (PSS) was detected.
     Primary,
-    /// The secondary synchronisation signal names a cell.
+    /// A secondary synchronisation signal (SSS) identified a cell.
     Secondary,
-    /// The master information block is read.
+    /// A master information block (MIB) was decoded.
     Broadcast,
-    /// The samples have the cell's bandwidth.
+    /// The samples cover the cell's bandwidth.
     Bandwidth,
-    /// Subframes say how long their control region is.
+    /// The CFI of subframes was decoded.
     Cfi,
-    /// There are possible messages.
+    /// There are candidate messages.
     Candidates,
-    /// Some messages are believed.
+    /// Some messages were accepted.
     Rntis,
 }
 
 impl Rung {
-    /// All rungs, from the lowest up.
+    /// All stages, in the order of processing.
     pub const ALL: [Rung; 8] = [
         Rung::Samples,
         Rung::Primary,
@@ -95,7 +95,7 @@ impl Rung {
         Rung::Rntis,
     ];
 
-    /// The name of the rung in tables.
+    /// Name of the stage in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Rung::Samples => "samples",
@@ -110,42 +110,42 @@ impl Rung {
     }
 }
 
-/// Fewer milliseconds may not hold a whole part of the PBCH: one is sent per frame.
+/// Minimum duration (ms) that contains a complete part of the PBCH: one part is sent per frame.
 ///
 /// Source: TS 36.211 §6.6.4
 const LEAST_MS: f64 = 10.0;
 
-/// Samples are from −1 to 1; eight bits reach 127/128.
+/// Threshold of full scale. Samples range from −1 to 1; eight-bit samples reach 127/128.
 const FULL_SCALE: f32 = 0.99;
 
-/// Above this share of samples at the edge of their range, the receiver is overdriven.
+/// Threshold for the share of samples at full scale: above it, the receiver is overdriven.
 ///
-/// Chosen: a tenth of clipped samples is far beyond what peaks of OFDM explain.
+/// Chosen: a tenth of the samples is far more than the peaks of OFDM explain.
 const OVERDRIVEN: f64 = 0.1;
 
-/// Every signal, however loud, has at least this share of its samples within half of their range: if a receiver clips a
-/// third of its samples, half of them still are.
+/// Minimum share of samples within half of full scale, for any signal: even if a receiver clips a third of its samples,
+/// half of them are within half of full scale.
 const LEAST_INNER_SHARE: f64 = 0.05;
 
-/// By how much in-phase and quadrature parts differ in power if one of them is made of the high bytes of numbers and
-/// the other of the low bytes.
+/// Threshold of the power difference between in-phase and quadrature parts (dB). Above it, one part probably consists of
+/// the high bytes of wider numbers, and the other of their low bytes.
 ///
-/// Chosen: receivers' own imbalance is below 1 dB; a signal that fills a third of its range has 5 dB.
+/// Chosen: the I/Q imbalance of receivers is below 1 dB; a signal at a third of full scale has a difference of 5 dB.
 const IMBALANCE_DB: f64 = 4.0;
 
 impl Ladder {
-    /// Takes back a subframe that seemed to be heard: nothing shows that it was.
+    /// Moves a subframe from the received to the not received ones, because nothing confirms that it was received.
     pub fn doubt(&mut self) {
         self.subframes = self.subframes.saturating_sub(1);
         self.faint += 1;
     }
 
-    /// Takes back a subframe that was read before: a cell that was lost and found again begins somewhat earlier.
+    /// Removes a subframe that was decoded before: a cell that was found again starts somewhat earlier.
     pub fn repeat(&mut self) {
         self.subframes = self.subframes.saturating_sub(1);
     }
 
-    /// Looks at one of many samples.
+    /// Inspects one sample; not all samples are inspected.
     pub fn inspect(&mut self, sample: Complex32) {
         let most = sample.re.abs().max(sample.im.abs());
         self.inspected += 1;
@@ -157,14 +157,14 @@ impl Ladder {
         }
     }
 
-    /// Notes a cell that is there but not wanted.
+    /// Records a cell that was found but not requested.
     pub fn hear_other(&mut self, pci: u16) {
         if let Some(place) = self.others.iter_mut().find(|place| place.is_none()) {
             *place = Some(pci);
         }
     }
 
-    /// What was counted on a rung.
+    /// Counter of a stage.
     pub fn count(&self, rung: Rung) -> u64 {
         match rung {
             Rung::Samples if self.inspected > 0 && self.silent == self.inspected => 0,
@@ -179,9 +179,9 @@ impl Ladder {
         }
     }
 
-    /// The lowest rung that was not reached, and what may help; `None` if the top was reached.
+    /// The first stage that was not reached, with a hint about the cause; `None` if the last stage was reached.
     pub fn broken(&self) -> Option<(Rung, String)> {
-        // A weak cell may be read even if its primary signal alone was not clear.
+        // A weak cell may be decoded even if its PSS was not detected separately.
         let rungs = Rung::ALL.into_iter().filter(|rung| self.subframes == 0 || *rung > Rung::Cfi);
         let rung = rungs.into_iter().find(|&rung| self.count(rung) == 0)?;
         Some((rung, self.hint(rung)))
@@ -251,7 +251,7 @@ impl Ladder {
         }
     }
 
-    /// Signs that the samples have another format than the one by which they were read.
+    /// Signs that the samples have another format than the configured one.
     fn signs_of_another_format(&self) -> Option<String> {
         if self.inspected == 0 {
             return None;
@@ -266,7 +266,7 @@ impl Ladder {
         let [in_phase, quadrature] = self.power.map(|power| 10.0 * libm::log10(power.max(f64::MIN_POSITIVE)));
         let apart_db = (in_phase - quadrature).abs();
         (apart_db > IMBALANCE_DB).then(|| {
-            // If one of the two is zero, no number says by how much they differ.
+            // If one part is zero, the ratio is infinite.
             let apart = if apart_db < 100.0 { format!("by {apart_db:.0} dB") } else { "beyond measure".to_owned() };
             format!(
                 "in-phase and quadrature differ {apart}, as if longer numbers were read as bytes: try ci16_le or \
@@ -275,7 +275,7 @@ impl Ladder {
         })
     }
 
-    /// How long the samples are, in milliseconds; infinite if that is not known.
+    /// Duration of the samples (ms); infinite if the sample rate is unknown.
     fn span_ms(&self) -> f64 {
         if self.rate_hz == 0 { f64::INFINITY } else { 1e3 * self.samples as f64 / self.rate_hz as f64 }
     }
@@ -284,12 +284,12 @@ impl Ladder {
         self.clipped as f64 / self.inspected.max(1) as f64
     }
 
-    /// Whether both directions share one carrier. In one or two stretches, such a block may be read by chance.
+    /// Whether the cell is a TDD cell. In one or two searches, such a master information block may be decoded by chance.
     fn is_tdd(&self) -> bool {
         self.tdd > 0 && 2 * self.tdd >= self.searches
     }
 
-    /// Cells are there, but not the one that is wanted.
+    /// Hint for the case that cells were found, but not the requested one.
     fn hint_of_others(&self) -> String {
         let others: Vec<String> = self.others.iter().flatten().map(u16::to_string).collect();
         let wanted = self.wanted.map_or_else(String::new, |pci| format!(" {pci}"));
@@ -301,9 +301,9 @@ impl Ladder {
     }
 }
 
-/// The lowest sample rate that holds a bandwidth: whole prefixes, and room for a filter.
+/// Minimum sample rate for a bandwidth, with cyclic prefixes of whole samples and a margin for the filter.
 ///
-/// Chosen: the smallest multiple of 1.92 Msps that is wider than the subcarriers.
+/// Chosen: the smallest multiple of 1.92 Msps that exceeds the occupied bandwidth.
 pub const fn least_rate_hz(bandwidth: Bandwidth) -> u64 {
     ((bandwidth.subcarriers() + 1).next_multiple_of(128) * 15_000) as u64
 }

@@ -1,52 +1,53 @@
-//! The control channel of LTE: which user was granted what, from radio samples; and samples from grants.
+//! LTE physical layer for control channels: decodes the grants of all users from radio samples, and encodes grants to
+//! samples.
 //!
 //! ```text
 //! Message ─pack─▶ Payload ─pdcch─▶ REGs ─grid─▶ OFDM symbols ─▶ samples        (encode)
 //! samples ─▶ OFDM symbols ─▶ CFI ─▶ soft bits of CCEs ─▶ Payload + RNTI ─parse─▶ Message
 //! ```
 //!
-//! Both directions use the same tables. Each table names the clause that it follows.
+//! Both directions use the same tables. Each table cites the clause of the specification.
 //!
-//! | module | what it knows | TS |
+//! | module | contents | TS |
 //! | --- | --- | --- |
-//! | [`numerology`] | bandwidths, cyclic prefixes, FFT sizes, where symbols lie in time | 36.211 §6.2, §6.12 |
-//! | [`cell`] | what all users of a cell share | 36.331 MIB |
+//! | [`numerology`] | bandwidths, cyclic prefixes, FFT sizes, symbol timing | 36.211 §6.2, §6.12 |
+//! | [`cell`] | parameters of a cell | 36.331 MIB |
 //! | [`sequence`] | pseudo-random bits, synchronisation and reference signals | 36.211 §6.10, §6.11, §7.2 |
 //! | [`grid`] | resource elements, and the groups of them that control channels use | 36.211 §6.2 |
 //! | [`modulation`] | QPSK, hard and soft | 36.211 §7.1 |
-//! | [`diversity`] | one, two and four antenna ports | 36.211 §6.3.3, §6.3.4 |
+//! | [`diversity`] | transmit diversity with one, two and four antenna ports | 36.211 §6.3.3, §6.3.4 |
 //! | [`coding`] | CRC, tail-biting convolutional code, rate matching | 36.212 §5.1 |
 //! | [`dci`] | sizes, fields and allocations of DCI formats | 36.212 §5.3.3, 36.213 §7.1 |
 //! | [`pbch`], [`pcfich`], [`phich`], [`pdcch`] | the four control channels | 36.211 §6.6 – §6.9 |
 //! | [`ofdm`] | grid ↔ samples | 36.211 §6.12 |
-//! | [`encode`] | a whole subframe as a cell sends it | |
-//! | [`sync`] | cells among samples: found, then followed | 36.211 §6.11 |
-//! | [`listen`], [`ladder`] | samples to observations of a cell that was found by itself; how far they led | |
-//! | [`channel`] | what each antenna port reaches the receiver through, and the noise | |
-//! | [`schedule`] | grants as messages, each at a place in its receiver's search space | 36.213 §9.1.1 |
-//! | [`station`] | a cell's grants on the air, and what an antenna hears of them | |
-//! | [`observation`] | what was heard of a subframe: soft bits of its CCEs, for any search | |
-//! | [`search`] | every message that those bits may hold, without decoding them all | 36.213 §9.1.1 |
-//! | [`evidence`] | which of them to believe, and how much | |
-//! | [`harq`] | which blocks are sent again, and how long those were | 36.321 §5.3.2, §5.4.2 |
-//! | [`answers`] | which uplink blocks were received, as the cell answers | 36.213 §8.3, §9.1.2 |
-//! | [`found`] | a message that is believed, with all that can be told of it | |
-//! | [`missed`] | how much of a subframe was not read, and what that may grant | |
-//! | [`decoder`] | all of it: samples in, everyone's messages out | |
-//! | [`follow`] | one user's grants and side | |
+//! | [`encode`] | encoder of a whole subframe | |
+//! | [`sync`] | synchronisation: cell search and tracking | 36.211 §6.11 |
+//! | [`listen`], [`ladder`] | samples to observations of an automatically found cell; decoding-stage counters | |
+//! | [`channel`] | channel estimate of each antenna port, and noise power | |
+//! | [`schedule`] | assignment of grants to messages in the search spaces of their users | 36.213 §9.1.1 |
+//! | [`station`] | transmitter of a cell's grants, with the samples that an antenna receives | |
+//! | [`observation`] | received control region of a subframe: soft bits of its CCEs | |
+//! | [`search`] | search for all messages that these bits may contain, without decoding every candidate | 36.213 §9.1.1 |
+//! | [`evidence`] | acceptance of candidate messages, and confidence | |
+//! | [`harq`] | retransmitted blocks, and their original sizes | 36.321 §5.3.2, §5.4.2 |
+//! | [`answers`] | HARQ feedback (PHICH) for uplink blocks | 36.213 §8.3, §9.1.2 |
+//! | [`found`] | an accepted message with its interpretation | |
+//! | [`missed`] | estimate of the undecoded messages of a subframe and of their grants | |
+//! | [`decoder`] | the complete decoder: from samples to the messages of all users | |
+//! | [`follow`] | the grants and state of one user (the own device) | |
 //! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
 //!
-//! # Where NR would come in
+//! # Extension to NR
 //!
-//! All of this crate is LTE, from the first signal that the search looks for to the last field that the parser reads.
-//! No module knows NR. A recording of NR ends on the lowest rungs of the [`ladder`], whose hints say that NR is not
-//! read. A decoder of NR would be a second decoder beside [`decoder::Decoder`], not a mode of it. NR has SSBs instead
-//! of PSS, SSS and PBCH at fixed places, CORESETs instead of a control region, and polar codes instead of convolutional
-//! ones. The decoder would have the same shape: `push(samples)` and `pop()`, with an output like [`decoder::Output`]
-//! (locked, a subframe, late messages, lost). What other crates take from either decoder is
-//! `airpace_radio::RadioReport`. Its words (carrier, PRBs, grants, own side) fit both. Crate `radio` also brings the
-//! reports of several cells together and writes them as lines. [`resample`] and [`impair`] serve both; [`sync`],
-//! [`listen`], [`search`], [`evidence`], [`harq`] and [`found`] do not.
+//! This crate implements LTE only, from the synchronisation signals to the last DCI field. No module supports NR. With a
+//! recording of NR, the decoder stops at the first stages of the [`ladder`], and the hints there report that NR is not
+//! supported. NR support would be a second decoder next to [`decoder::Decoder`], not a mode of it. NR has SSBs instead of
+//! PSS, SSS and PBCH at fixed places, CORESETs instead of a control region, and polar codes instead of convolutional
+//! codes. The decoder would have the same interface: `push(samples)` and `pop()`, with an output like [`decoder::Output`]
+//! (locked, a subframe, late messages, lost). Other crates receive an `airpace_radio::RadioReport` from either decoder.
+//! Its terms (carrier, PRBs, grants, own state) fit both. Crate `radio` also merges the reports of several cells and
+//! writes them as lines. [`resample`] and [`impair`] serve both; [`sync`], [`listen`], [`search`], [`evidence`], [`harq`]
+//! and [`found`] do not.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 

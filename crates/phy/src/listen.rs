@@ -1,18 +1,18 @@
-//! Samples in, subframes out: the listener finds a cell, follows it, and finds it again.
+//! Cell acquisition and tracking: turns receiver samples into decoded subframes, and reacquires a cell after a loss.
 //!
 //! ```text
 //!             a cell and its master information block
 //!  Searching ────────────────────────────────────────▶ Following ──▶ one observation per subframe
 //!      ▲                                                   │
-//!      └───────────────── nothing heard any more ──────────┘
+//!      └──────────────── cell no longer detected ──────────┘
 //! ```
 //!
-//! The listener keeps the samples with which it found a cell and reads them afterwards, so that a recording loses no
+//! The listener keeps the samples in which it found a cell and decodes them after the search, so that a recording loses no
 //! subframe.
 //!
-//! If a cell is asked for and another is as loud, or louder, that one is followed beside, and what it sent is taken off the
-//! samples before the listener sees them. If none is asked for and another is louder for longer than a fade lasts, that one is
-//! followed from then on.
+//! If a PCI is requested and another cell is as strong or stronger, the listener tracks that other cell as well. It
+//! subtracts the reconstructed signal of that cell from the samples before it decodes the requested cell. If no PCI is
+//! requested and another cell is stronger for longer than a fade lasts, the listener switches to the other cell.
 
 mod beside;
 mod following;
@@ -43,114 +43,117 @@ use crate::sync::search::{Candidate, Search};
 use crate::sync::track::Tracker;
 use crate::sync::{Ring, VIEW_HZ};
 
-/// How to listen.
+/// Configuration of a [`Listener`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Samples per second.
+    /// Sample rate, in samples per second and antenna.
     pub rate_hz: u64,
-    /// Antennas of the receiver: [`Listener::push`] takes a sample of each at a time. They share a clock and an
-    /// oscillator. 0 counts as 1.
+    /// Number of receive antennas. [`Listener::push`] takes one sample per antenna for each instant. The antennas share a
+    /// clock and an oscillator. 0 counts as 1.
     pub antennas: usize,
-    /// Listen to this cell only, however strong others are. The first that is found and less than 3 dB weaker, or stronger,
-    /// is decoded too, to be taken off the samples: that takes two to four times as long.
+    /// PCI of the only cell to track, however strong other cells are. The first other cell found that is at most 3 dB
+    /// weaker, or stronger, is decoded too, so that it can be subtracted from the samples. Decoding both takes two to four
+    /// times as long.
     pub pci: Option<u16>,
-    /// How far the receiver may be off the cell's carrier, in Hz.
+    /// Maximum offset between the receiver's and the cell's carrier frequency, in Hz.
     pub max_cfo_hz: f64,
-    /// How samples become subcarriers.
+    /// FFT implementation that converts samples to subcarriers.
     pub transform: Transform,
 }
 
 impl Options {
-    /// For samples of one antenna at a rate: the strongest cell, up to 12 kHz off, by the fastest transform.
+    /// Options for one antenna at the given sample rate: the strongest cell, a carrier offset of up to 12 kHz, the fastest
+    /// transform.
     ///
-    /// Chosen: 5 parts in a million at 2.4 GHz. Wider searches take longer.
+    /// Chosen: 12 kHz are 5 ppm at 2.4 GHz. A wider search takes longer.
     pub const fn new(rate_hz: u64) -> Options {
         Options { rate_hz, antennas: 1, pci: None, max_cfo_hz: 12_000.0, transform: Transform::Fastest }
     }
 }
 
-/// Why no listener can be made for a sample rate.
+/// Reasons why a sample rate is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedRate {
-    /// Too few samples per second for any cell.
+    /// The sample rate is too low for any cell.
     #[error("{rate_hz} samples per second are too few: the narrowest cell needs 1920000")]
     TooLow {
-        /// Samples per second.
+        /// Requested sample rate, in samples per second.
         rate_hz: u64,
     },
-    /// More samples per second than memory and filters are designed for.
+    /// The sample rate exceeds the limit for which memory and filters are designed.
     #[error("{rate_hz} samples per second are too many: resample them to {MOST_RATE_HZ} or fewer")]
     TooHigh {
-        /// Samples per second.
+        /// Requested sample rate, in samples per second.
         rate_hz: u64,
     },
 }
 
-/// The highest sample rate that the listener accepts.
+/// Maximum sample rate that the listener accepts, in samples per second.
 ///
-/// Chosen: no receiver gives more today. The samples that are kept while no cell is found then take 800 MB.
+/// Chosen: no current receiver exceeds it. At this rate, the samples kept while no cell is found take 800 MB.
 pub const MOST_RATE_HZ: u64 = 500_000_000;
 
-/// A cell that the listener follows from now on.
+/// A cell that the listener has acquired and now tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lock {
-    /// The cell.
+    /// Configuration of the cell.
     pub cell: Cell,
-    /// How far its carrier lies above the receiver's, in Hz.
+    /// Carrier offset: the cell's carrier frequency minus the receiver's, in Hz.
     pub cfo_hz: f64,
-    /// Where a frame begins, in samples since the first that was pushed.
+    /// Start of a frame, in samples since the first sample pushed.
     pub frame_start: f64,
-    /// The number of that frame.
+    /// System frame number (SFN) of that frame.
     pub sfn: u16,
-    /// How many samples had been looked at when the cell was found. If samples are searched again because a cell was lost
-    /// in them, this does not go back.
+    /// Number of samples examined when the cell was found. The value does not decrease if the samples of a lost cell are
+    /// searched again.
     pub after: u64,
 }
 
-/// What the listener heard next.
+/// Event that [`Listener::pop`] returns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// A cell was found. All subframes that follow belong to it.
+    /// A cell was acquired. All following subframes belong to this cell.
     Locked(Lock),
-    /// The control region of a subframe.
+    /// The decoded control region of one subframe.
     Subframe(Observation),
-    /// The cell was lost; the search goes on.
+    /// The cell was lost. The listener searches for a cell again.
     Lost,
-    /// The cell is left for a louder one, which is locked next.
+    /// The listener leaves the cell for a stronger one. The next event is [`Heard::Locked`] for the stronger cell.
     Moved(Moved),
 }
 
-/// A cell was left for another, because that one was louder for longer than a fade lasts. It happens only if no cell was
-/// asked for.
+/// Change to another cell that was stronger for longer than a fade lasts. The listener changes the cell only if no PCI was
+/// requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
-    /// The cell that was followed.
+    /// PCI of the cell that was tracked.
     pub from: u16,
-    /// The cell that is followed from now on.
+    /// PCI of the cell that is tracked from now on.
     pub to: u16,
-    /// How much louder that one was in the mean, in dB.
+    /// Mean received power of the new cell relative to the old one, in dB.
     pub louder_db: f32,
 }
 
-/// Finds and follows a cell. Push samples, then pop until nothing more is heard.
+/// Finds and tracks a cell. Push samples, then pop events until [`Listener::pop`] returns `None`.
 pub struct Listener {
     options: Options,
     search: Search,
-    /// Samples as they came, of each antenna.
+    /// Unprocessed samples, one ring per antenna.
     raw: Vec<Ring>,
-    /// Samples of one antenna among several.
+    /// Scratch buffer: samples of one antenna, separated from the interleaved input.
     of_antenna: Vec<Complex32>,
     state: State,
     heard: VecDeque<Heard>,
     lost: Option<LostCell>,
-    /// A cell that is stronger than the one that is asked for. It takes the samples first.
+    /// A cell that is stronger than the requested one. It receives the samples first and passes them on without its own
+    /// signal.
     beside: Option<Box<Beside>>,
     watch: Watch,
-    /// If no cell is asked for: whether another is louder.
+    /// Comparison of another cell's power with the tracked cell's. Used only if no PCI is requested.
     louder: Louder,
-    /// Number of the sample after the last that was ever looked at.
+    /// Number of the sample after the last sample ever examined.
     reached: i64,
-    /// The cell of the last subframe that was put out, and the raw sample at which it began.
+    /// PCI of the cell of the last subframe returned, and the raw sample at which that subframe started.
     put_out: Option<(u16, f64)>,
     ladder: Ladder,
     is_finished: bool,
@@ -161,26 +164,27 @@ enum State {
     Following(Box<Following>),
 }
 
-/// Seconds after which the samples before a gap are dropped.
+/// Time after which the samples before a gap are dropped (seconds).
 ///
-/// Chosen: a clock may be off by two parts in a million before anyone knows. After this time it is off by as much as
-/// reference signals can show.
+/// Chosen: a clock may be off by 2 ppm before its drift has been estimated. After this time the timing error reaches the
+/// maximum that reference signals can resolve.
 const KEPT_S: u64 = 2;
 
-/// If more seconds of samples than this are lost, the listener searches for a cell anew.
+/// Maximum gap in the samples across which a cell is tracked (seconds). After a longer gap the listener starts a new
+/// search.
 ///
-/// Chosen: once the drift of a clock is known to a tenth of a part in a million, the clock is then off by a
-/// microsecond, which reference signals can still show.
+/// Chosen: once the clock drift is estimated to 0.1 ppm, the timing error after this gap is one microsecond. Reference
+/// signals can still resolve that error.
 const LONGEST_GAP_S: u64 = 10;
 
-/// One of this many samples is inspected for silence and clipping.
+/// Only one in this many samples is checked for silence and clipping.
 const INSPECTED: usize = 331;
 
 impl Listener {
-    /// Starts to search.
+    /// Creates a listener that starts with a cell search.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell, or above [`MOST_RATE_HZ`].
+    /// Returns [`UnsupportedRate`] if the sample rate is below that of the narrowest cell, or above [`MOST_RATE_HZ`].
     pub fn new(options: Options) -> Result<Listener, UnsupportedRate> {
         if options.rate_hz < VIEW_HZ {
             return Err(UnsupportedRate::TooLow { rate_hz: options.rate_hz });
@@ -207,8 +211,8 @@ impl Listener {
         })
     }
 
-    /// Takes samples; [`Listener::pop`] does the work on them. With several antennas, the samples of an instant lie side
-    /// by side, in the order of the antennas, and a part of an instant at the end is left out.
+    /// Buffers samples; [`Listener::pop`] processes them. The samples of several antennas are interleaved: one sample per
+    /// antenna for each instant, in antenna order. An incomplete instant at the end of `samples` is dropped.
     pub fn push(&mut self, samples: &[Complex32]) {
         let antennas = self.raw.len();
         self.ladder.samples += (samples.len() / antennas) as u64;
@@ -224,25 +228,25 @@ impl Listener {
         }
     }
 
-    /// `count` samples were lost. The listener leaves out the subframes in between; frame numbers go on. Samples before
-    /// the gap are kept until they are searched and read.
+    /// Reports that `count` samples per antenna were lost. The listener skips the subframes in the gap; frame numbers keep
+    /// counting. Samples before the gap are kept until they are searched and decoded.
     pub fn skip(&mut self, count: u64) {
         self.ladder.lost_samples = self.ladder.lost_samples.saturating_add(count);
         let rings = self.beside.as_mut().map_or(&mut self.raw[..], |beside| &mut beside.rings_mut()[..]);
         rings.iter_mut().for_each(|raw| raw.skip(count));
     }
 
-    /// No more samples will come. Subframes that wait for more samples are read as far as their samples go.
+    /// Reports the end of the samples. Subframes that wait for more samples are decoded as far as their samples reach.
     pub fn finish(&mut self) {
         self.is_finished = true;
     }
 
-    /// What was heard next; `None` if the listener needs more samples.
+    /// Returns the next event, or `None` if the listener needs more samples.
     pub fn pop(&mut self) -> Option<Heard> {
         self.heard.pop_front().or_else(|| self.advance())
     }
 
-    /// The cell that the listener follows.
+    /// Returns the tracked cell, or `None` during a search.
     pub fn cell(&self) -> Option<&Cell> {
         match &self.state {
             State::Following(following) => Some(following.tracker.cell()),
@@ -250,7 +254,7 @@ impl Listener {
         }
     }
 
-    /// The tracker that follows the cell.
+    /// Returns the tracker of the current cell, or `None` during a search.
     pub fn tracker(&self) -> Option<&Tracker> {
         match &self.state {
             State::Following(following) => Some(&following.tracker),
@@ -258,8 +262,7 @@ impl Listener {
         }
     }
 
-    /// Samples that are held because they may be needed again: up to 250 ms while searching, some subframes while
-    /// following.
+    /// Number of buffered samples that may be needed again: up to 250 ms during a search, a few subframes during tracking.
     pub fn samples_held(&self) -> usize {
         let of_view = match &self.state {
             State::Searching(searching) => searching.views.iter().map(|view| view.samples.len()).sum(),
@@ -269,12 +272,12 @@ impl Listener {
         self.raw.iter().map(Ring::len).sum::<usize>() + of_view + beside + self.watch.samples_held()
     }
 
-    /// How far the samples led.
+    /// Returns the counters of the decoding stages.
     pub fn ladder(&self) -> &Ladder {
         &self.ladder
     }
 
-    /// Lets a search for messages add its counts.
+    /// Gives a search for messages mutable access to the counters.
     pub fn ladder_mut(&mut self) -> &mut Ladder {
         &mut self.ladder
     }
@@ -294,12 +297,12 @@ impl Listener {
         }
     }
 
-    /// Whether no samples will come after those in `raw`.
+    /// Returns whether no samples will follow those in `raw`.
     fn is_at_end(&self) -> bool {
         self.is_finished && self.beside.is_none()
     }
 
-    /// Takes more samples from the stronger cell beside. Returns whether it got on.
+    /// Takes more samples from the stronger cell that is subtracted. Returns whether there was progress.
     fn take_more(&mut self) -> bool {
         let Some(beside) = &mut self.beside else { return false };
         match beside.step(self.is_finished, &mut self.raw) {
@@ -313,7 +316,7 @@ impl Listener {
         }
     }
 
-    /// While a cell that was asked for is followed: looks for a stronger one from time to time.
+    /// Checks from time to time for a cell stronger than the requested one while the requested cell is tracked.
     fn look_for_stronger(&mut self) {
         if self.options.pci.is_none() || self.beside.is_some() {
             return;
@@ -329,7 +332,8 @@ impl Listener {
         }
     }
 
-    /// While no cell was asked for: looks for a louder one from time to time. Moves to it if it is louder for long enough.
+    /// Checks from time to time for a stronger cell while no PCI is requested. Switches to it if it is stronger for long
+    /// enough.
     fn look_for_louder(&mut self) -> Option<Heard> {
         if self.options.pci.is_some() {
             return None;
@@ -354,7 +358,7 @@ impl Listener {
         let loudness =
             loudest.as_ref().map(|(lock, following)| (lock.cell.pci, following.tracker.found_loudness()));
         let verdict = match (self.louder.look(loudness, following), outshone, loudness) {
-            // The cell that was found first was the weaker one.
+            // The tracked cell, which was found first, is the weaker of the two.
             (_, Some((to, louder_db)), Some((pci, _))) if to == pci => {
                 Verdict::Louder(Moved { from: own, to, louder_db })
             }
@@ -374,8 +378,8 @@ impl Listener {
         Some(Heard::Moved(moved))
     }
 
-    /// From the first sample that is kept on, takes a stronger cell off the samples. A search begins again. Returns whether
-    /// the cell can be taken off.
+    /// Subtracts a stronger cell from the samples, starting with the first sample kept, and restarts a running search at
+    /// that sample. Returns whether the cell can be subtracted.
     fn take_off(&mut self, stronger: Following) -> bool {
         let start = self.raw[0].start();
         let pci = stronger.tracker.cell().pci;
@@ -393,7 +397,7 @@ impl Listener {
     }
 }
 
-/// Forgets the samples of all antennas before number `first`.
+/// Drops the samples of all antennas before number `first`.
 fn forget_before(raw: &mut [Ring], first: i64) {
     raw.iter_mut().for_each(|raw| raw.forget_before(first));
 }

@@ -1,11 +1,11 @@
-//! How much of a subframe could be read, and what its unread messages may grant.
+//! Estimate of undecoded messages: how much of a subframe was decodable, and what its undecoded messages may grant.
 //!
-//! | what is asked | what answers |
+//! | question | answer |
 //! | --- | --- |
-//! | which messages can be read in a subframe that was heard like this one | [`chance`]: a table that our own encoder and decoder made |
-//! | in which CCEs something was sent | their power, by Bayes' rule ([`is_sent`]) |
-//! | what unread messages grant | what like messages grant that were read; each of these stands for (1 − chance) / chance unread ones |
-//! | how many are of kinds that are never read | CCEs in which something was sent, and for which no read message stands |
+//! | which messages are decodable at this subframe's SNR | [`chance`]: measured with our own encoder and decoder |
+//! | in which CCEs something was transmitted | their power, by Bayes' rule ([`is_sent`]) |
+//! | grants in undecoded messages | those of similar decoded messages; each represents (1 − chance) / chance undecoded ones |
+//! | number of messages of kinds that are never decoded | CCEs with a transmission that no decoded message represents |
 //!
 //! Source: Horvitz and Thompson, A Generalization of Sampling Without Replacement From a Finite Universe, JASA 1952 (a unit
 //! that is sampled with chance p stands for 1/p units)
@@ -18,14 +18,14 @@ use crate::grid::BITS_PER_CCE;
 use crate::observation::{CceSet, Observation};
 use crate::pdcch::{LEVELS, Place};
 
-/// The least information of [`CHANCES`], in bits per bit of a message and its CRC.
+/// Information of the first column of [`CHANCES`] (bits per bit of a message with its CRC).
 const LEAST_INFORMATION: f32 = 0.75;
 
-/// From one column of [`CHANCES`] to the next.
+/// Step of information between two columns of [`CHANCES`].
 const STEP: f32 = 0.1;
 
-/// The chance that a message to a known user is read: a row for each number of CCEs, a column for each amount of
-/// information. Above the last it is one, below the first none.
+/// Probability that a message to a known user is decoded. Row: number of CCEs. Column: amount of information. It is 1
+/// beyond the last column, and 0 before the first.
 ///
 /// Source: our measurement. `cargo test -p airpace-phy --test missed -- --nocapture` prints it; the test holds it
 const CHANCES: [[f32; 12]; 4] = [
@@ -35,45 +35,47 @@ const CHANCES: [[f32; 12]; 4] = [
     [0.04, 0.08, 0.15, 0.26, 0.40, 0.52, 0.60, 0.75, 0.80, 0.85, 0.90, 0.95],
 ];
 
-/// What is assumed of a CCE before it is heard, at first: that many have a message.
+/// Initial prior probability that a CCE contains a message.
 const FIRST_OCCUPANCY: f32 = 0.2;
 
-/// Occupancy stays between these, so that what is heard decides.
+/// Range of the occupancy, so that the received power decides.
 const OCCUPANCIES: std::ops::RangeInclusive<f32> = 0.01..=0.9;
 
-/// Subframes over which the cell's ways are averaged.
+/// Time constant of the cell's statistics (subframes).
 ///
-/// Chosen: fades and bursts average out, and a cell that fills up is soon known as such.
+/// Chosen: long enough to average over fades and bursts, and short enough to follow a rise of the cell's load.
 const SUBFRAMES: f32 = 200.0;
 
-/// A message stands for unread ones as if its chance were at least this: one that is read by luck must not decide alone.
+/// Minimum decoding probability in the weight of a message, so that a message decoded by luck does not dominate.
 const LEAST_CHANCE: f32 = 0.05;
 
-/// A message that is always read stands for so many unread ones all the same: without others, they are like it.
+/// Minimum number of undecoded messages that a message represents. Without it, messages that are always decoded would not
+/// count, and undecoded messages would have no example.
 const LEAST_WEIGHT: f32 = 0.02;
 
-/// At most this part of what was sent is taken for read, when the power of unread CCEs is judged.
+/// Maximum recall in the prior for undecoded CCEs.
 ///
-/// Chosen: with a part of one, what is loud and unread would be silence, however loud. Any value below one will do where
-/// messages are heard well enough for such a part; with 0.99, 142 messages of 166 are counted in
-/// `tests/missed.rs` of a kind that is hardly read, without it none.
+/// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids that if the
+/// SNR gives such a recall. With 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never
+/// decoded; without the limit, none.
 const MOST_RECALL: f32 = 0.99;
 
-/// The power of messages as multiples of that of the reference signals, all as likely: a cell may send them by some dB
-/// weaker or stronger.
+/// Power of messages relative to the reference signals, all equally likely: a cell may transmit messages some dB weaker
+/// or stronger.
 const POWERS: [f32; 3] = [0.5, 1.0, 2.0];
 
-/// A CCE of less power than this times the noise's is as silent as one of this power.
+/// Minimum power of a CCE relative to the noise; lower values count as this one.
 const LEAST_POWER: f32 = 0.01;
 
-/// The exponential of anything below is zero as `f32`: the least number above zero is 2 to the power of −149.
+/// Minimum exponent: the exponential of anything less is zero as `f32`, because its smallest positive number is 2 to the
+/// power of −149.
 const LEAST_EXPONENT: f32 = -104.0;
 
-/// By this share the noise may be taken for weaker or stronger than it is.
+/// Relative error of the noise estimate.
 const NOISE_ERROR: f32 = 0.05;
 
-/// The chance that a message of `cces` CCEs to a known user is read. `information` is that of its coded bits over the bits
-/// of the message and its CRC (see [`information`]).
+/// Probability that a message of `cces` CCEs to a known user is decoded. `information` is the information of its coded
+/// bits per bit of the message with its CRC (see [`information`]).
 pub fn chance(cces: u8, information: f32) -> f32 {
     let row = &CHANCES[LEVELS.iter().position(|level| *level == cces).unwrap_or(0)];
     let at = (information - LEAST_INFORMATION) / STEP;
@@ -85,21 +87,21 @@ pub fn chance(cces: u8, information: f32) -> f32 {
     of(column) + (of(column + 1) - of(column)) * (at - column as f32)
 }
 
-/// Bits of information that a coded bit carries whose log-likelihood ratio is `mean` on average, in nats.
+/// Information of a coded bit (bits) if its log-likelihood ratio is `mean` on average (nats).
 ///
-/// Chosen: within 0.02 of the capacity of a channel with two inputs and white noise, and cheap.
+/// Chosen: within 0.02 of the capacity of the binary-input AWGN channel, and cheap to compute.
 pub fn information(mean: f32) -> f32 {
     1.0 - libm::expf(-mean.max(0.0) / 3.0)
 }
 
-/// How probable it is that something was sent in a CCE whose power is `power` times that of the noise, where messages are
-/// as strong as the reference signals at the signal to noise ratio `ratio`, and a share `occupancy` of CCEs has one.
+/// Posterior probability that something was transmitted in a CCE. `power` is its power over the noise power. `ratio` is
+/// the SNR of the reference signals, and `occupancy` is the prior share of CCEs with a message.
 ///
-/// The power is a mean over 72 squares of real amplitudes. With a signal of ratio r it is 1 + r on average, with a variance
-/// of (1 + 2r) / 36. It is taken for a gamma distribution with these, which without a signal it has.
+/// The power is a mean over 72 squares of real amplitudes. With an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
+/// Its distribution is approximated by a gamma distribution with these moments, which is exact without a signal.
 pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     if power.is_nan() {
-        // What is no number is no silence.
+        // NaN does not count as silence.
         return 1.0;
     }
     let power = power.max(LEAST_POWER);
@@ -112,7 +114,7 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     };
     let silence = log_density(0.0);
     let likelihood = |over_silence: f32| {
-        // Most CCEs are so silent that the exponential would be zero, which needs no exponential.
+        // For most CCEs the exponential would be zero; skip its computation.
         if over_silence < LEAST_EXPONENT { 0.0 } else { libm::expf(over_silence.min(60.0)) }
     };
     let likelihoods = POWERS.map(|share| likelihood(log_density(share * ratio) - silence));
@@ -120,33 +122,33 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     if odds.is_nan() { 1.0 } else { 1.0 - 1.0 / (1.0 + odds) }
 }
 
-/// What one cell sends, as far as it was read.
+/// Statistics of a cell's transmissions, as far as they were decoded.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Part of the CCEs in which something is sent.
+    /// Share of CCEs with a transmission.
     occupancy: f32,
-    /// Messages that were read, by their number of CCEs.
+    /// Decoded messages, by number of CCEs.
     read: [f32; LEVELS.len()],
-    /// Unread messages for which those stand.
+    /// Estimated undecoded messages that the decoded ones represent, by number of CCEs.
     unread: [f32; LEVELS.len()],
-    /// Bits of both with their CRC.
+    /// Bits of all these messages, with their CRC.
     bits: f32,
-    /// CCEs in which something seemed to be sent that was not read.
+    /// Expected number of undecoded CCEs with a transmission.
     loud_cces: f32,
-    /// CCEs of the unread messages for which the read ones stand.
+    /// CCEs of the estimated undecoded messages.
     unread_cces: f32,
-    /// PRB pairs that they grant in the downlink.
+    /// Downlink PRB pairs that the estimated undecoded messages grant.
     unread_prbs: f32,
-    /// By CCE: bits of information.
+    /// Information by CCE (bits).
     information: Vec<f32>,
 }
 
 impl Default for Account {
-    /// Of a cell of which nothing was read yet.
+    /// Statistics of a cell without decoded messages.
     fn default() -> Account {
         Account {
             occupancy: FIRST_OCCUPANCY,
-            // Chosen: as good as nothing, so that the first message decides.
+            // Chosen: close to zero, so that the first message decides.
             read: [1e-3; LEVELS.len()],
             unread: [0.0; LEVELS.len()],
             bits: 1e-3 * LEVELS.len() as f32 * 48.0,
@@ -159,13 +161,13 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Takes a subframe and the messages that were read in it. Returns what was missed.
+    /// Updates the statistics with a subframe and its decoded messages. Returns the estimate of undecoded messages.
     pub fn take(&mut self, observation: &Observation, found: &[Found]) -> Missed {
         self.information.clear();
         self.information
             .extend(observation.expected.iter().map(|&mean| BITS_PER_CCE as f32 * information(mean)));
         let recall = self.recall();
-        // Bayes' rule: where nothing was read, nothing was sent, or what was sent could not be read.
+        // Bayes' rule: without a decoded message, either nothing was transmitted, or the transmission was not decodable.
         let believed = recall.min(MOST_RECALL);
         let occupancy = self.occupancy * (1.0 - believed) / (1.0 - self.occupancy * believed);
         self.learn(found);
@@ -192,7 +194,7 @@ impl Account {
         let messages = like_read + never_read;
         let per_cce = unread / (self.unread_cces + never_read).max(f32::MIN_POSITIVE);
         let (messages, prbs) = (per_cce * messages, per_cce * messages * prbs_of_one);
-        // What is not sure to a thousandth need not be told to a billionth.
+        // Round to a thousandth: the estimate is not more precise.
         let rounded = |amount: f32| f64::from(libm::roundf(amount * 1e3)) / 1e3;
         Missed {
             recall: rounded(recall),
@@ -202,10 +204,10 @@ impl Account {
         }
     }
 
-    /// The part of this cell's messages that can be read where CCEs have `self.information`.
+    /// Estimated share of the cell's messages that are decodable at the information `self.information` of the CCEs.
     ///
-    /// If fewer CCEs were loud and unread than the read messages stand for, there are fewer unread messages; if more, some
-    /// are of kinds that are never read.
+    /// If the number of undecoded CCEs with power is lower than the decoded messages predict, the prediction is scaled
+    /// down. If it is higher, the rest are messages of kinds that are never decoded.
     fn recall(&self) -> f32 {
         let cces = self.information.len();
         let bits = self.bits / (self.read.iter().sum::<f32>() + self.unread.iter().sum::<f32>());
@@ -222,9 +224,10 @@ impl Account {
         (read / (messages + self.never_read())).clamp(0.0, 1.0)
     }
 
-    /// Messages of kinds of which none is read, so that no read message stands for them.
+    /// Number of messages of kinds that are never decoded, so no decoded message represents them.
     ///
-    /// Chosen: each takes one CCE, as these have the least information; it grants what those grant that are hardly read.
+    /// Chosen: each takes one CCE, because these have the least information, and grants as much as the almost never
+    /// decoded ones.
     fn never_read(&self) -> f32 {
         (self.loud_cces - self.unread_cces).max(0.0)
     }
@@ -234,7 +237,7 @@ impl Account {
         chance(place.cces, information / bits)
     }
 
-    /// Learns from messages that were read.
+    /// Updates the statistics with decoded messages.
     fn learn(&mut self, found: &[Found]) {
         let keep = 1.0 - 1.0 / SUBFRAMES;
         self.read.iter_mut().chain(&mut self.unread).for_each(|count| *count *= keep);

@@ -1,8 +1,8 @@
-//! QPSK and BPSK: bits to symbols and symbols to soft bits.
+//! QPSK and BPSK: modulation, and demodulation to soft bits.
 
 use num_complex::Complex32;
 
-/// One symbol of two bits, of unit power.
+/// QPSK symbol of two bits, with unit power.
 ///
 /// Source: TS 36.211 §7.1.2 Table 7.1.2-1
 #[inline]
@@ -11,7 +11,7 @@ pub const fn qpsk(first: u8, second: u8) -> Complex32 {
     Complex32 { re: if first == 0 { level } else { -level }, im: if second == 0 { level } else { -level } }
 }
 
-/// One symbol of one bit, of unit power.
+/// BPSK symbol of one bit, with unit power.
 ///
 /// Source: TS 36.211 §7.1.1 Table 7.1.1-1
 #[inline]
@@ -19,29 +19,29 @@ pub const fn bpsk(bit: u8) -> Complex32 {
     qpsk(bit, bit)
 }
 
-/// A soft bit: positive for 0, negative for 1; the size, up to [`LOUDEST`], says how sure.
+/// Soft bit: positive for 0, negative for 1. Its magnitude, at most [`LOUDEST`], is the confidence.
 ///
-/// It has sixteen bits, because a subframe has messages on the best and on the worst part of a fading channel. A
-/// decoder scales each word to its own range.
+/// It has sixteen bits, because the messages of a subframe may lie on the best and on the worst part of a fading channel.
+/// A decoder scales each word to its own range.
 pub type Soft = i16;
 
-/// The largest soft bit: eight repetitions still add up within sixteen bits.
+/// Maximum soft bit: the sum of eight repetitions still fits into sixteen bits.
 pub const LOUDEST: Soft = 4095;
 
-/// Turns matched-filter outputs into soft bits. A typical soft bit of a sent bit is an eighth of the largest.
+/// Converts matched-filter outputs to soft bits. A typical soft bit of a transmitted bit is an eighth of the maximum.
 ///
-/// Only ratios between soft bits matter to a decoder of one subframe. The scale is that of the mean size, weighted by
-/// the sizes themselves: so CCEs in which nothing was sent hardly count, however many there are.
+/// Only ratios between the soft bits of a subframe matter. The scale comes from the mean magnitude, weighted by the
+/// magnitudes. So silent CCEs have almost no influence on it, regardless of their number.
 pub fn soft_bits(levels: &[f32], out: &mut Vec<Soft>) {
     out.clear();
     let (sum, squares) =
         levels.iter().fold((0.0, 0.0), |(sum, squares), level| (sum + level.abs(), squares + level * level));
     let scale = if squares > 0.0 && squares.is_finite() { TYPICAL * sum / squares } else { 0.0 };
-    // A cast of a float saturates and makes NaN zero: a sample that cannot be read says nothing.
+    // A cast from float saturates, and converts NaN to zero, which is a soft bit without information.
     out.extend(levels.iter().map(|level| ((level * scale) as Soft).clamp(-LOUDEST, LOUDEST)));
 }
 
-/// The size of a typical soft bit, an eighth of the largest.
+/// Magnitude of a typical soft bit, an eighth of the maximum.
 const TYPICAL: f32 = 512.0;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Bandwidths, cyclic prefixes, FFT sizes, and where symbols lie in time.
+//! Numerology: bandwidths, cyclic prefixes, FFT sizes and symbol timing.
 
-/// Subcarriers of a PRB.
+/// Number of subcarriers in a PRB.
 ///
 /// Source: TS 36.211 §6.2.3 Table 6.2.3-1
 pub const SUBCARRIERS_PER_PRB: usize = 12;
 
-/// Distance of subcarriers, in Hz.
+/// Subcarrier spacing (Hz).
 ///
 /// Source: TS 36.211 §6.12
 pub const SUBCARRIER_HZ: u32 = 15_000;
@@ -17,26 +17,26 @@ pub const SUBCARRIER_HZ: u32 = 15_000;
 pub struct Bandwidth(u16);
 
 impl Bandwidth {
-    /// Every bandwidth, in the order of its code in the MIB.
+    /// All bandwidths, in the order of their code in the MIB.
     pub const ALL: [Bandwidth; 6] =
         [Bandwidth(6), Bandwidth(15), Bandwidth(25), Bandwidth(50), Bandwidth(75), Bandwidth(100)];
 
-    /// The bandwidth of `prbs` PRB pairs; `None` if LTE has no such bandwidth.
+    /// Bandwidth of `prbs` PRB pairs; `None` if LTE has no such bandwidth.
     pub fn from_prbs(prbs: u16) -> Option<Bandwidth> {
         Bandwidth::ALL.into_iter().find(|bandwidth| bandwidth.0 == prbs)
     }
 
-    /// PRB pairs.
+    /// Number of PRB pairs.
     pub const fn prbs(self) -> u16 {
         self.0
     }
 
-    /// Subcarriers, without the one at the centre that carries nothing.
+    /// Number of subcarriers, without the unused one at the centre.
     pub const fn subcarriers(self) -> usize {
         self.0 as usize * SUBCARRIERS_PER_PRB
     }
 
-    /// The FFT size of the nominal sample rate: 128, 256, 512, 1024, 1536, 2048.
+    /// FFT size at the nominal sample rate: 128, 256, 512, 1024, 1536 or 2048.
     ///
     /// Source: TS 36.104 Annex E.5.1
     pub const fn nominal_fft_size(self) -> usize {
@@ -51,7 +51,7 @@ impl Bandwidth {
     }
 }
 
-/// Length of the guard before each symbol.
+/// Cyclic prefix: length of the guard interval before each symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CyclicPrefix {
     /// About 4.7 µs; seven symbols per slot.
@@ -61,7 +61,7 @@ pub enum CyclicPrefix {
 }
 
 impl CyclicPrefix {
-    /// OFDM symbols of a slot.
+    /// Number of OFDM symbols in a slot.
     ///
     /// Source: TS 36.211 §6.2.3 Table 6.2.3-1
     pub const fn symbols_per_slot(self) -> usize {
@@ -71,12 +71,12 @@ impl CyclicPrefix {
         }
     }
 
-    /// OFDM symbols of a subframe.
+    /// Number of OFDM symbols in a subframe.
     pub const fn symbols_per_subframe(self) -> usize {
         2 * self.symbols_per_slot()
     }
 
-    /// N_CP of the reference signals' seeds.
+    /// N_CP in the seeds of the reference signals.
     ///
     /// Source: TS 36.211 §6.10.1.1
     pub const fn n_cp(self) -> u32 {
@@ -87,7 +87,7 @@ impl CyclicPrefix {
     }
 }
 
-/// How a carrier's symbols are sampled.
+/// Sampling parameters of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Numerology {
     bandwidth: Bandwidth,
@@ -96,14 +96,14 @@ pub struct Numerology {
 }
 
 impl Numerology {
-    /// With an FFT of `fft_size` points. `None` unless it is a multiple of 128, up to 4096, wide enough for the
-    /// subcarriers and the centre: then every prefix is a whole number of samples.
+    /// Numerology with an FFT of `fft_size` points. `None` unless the size is a multiple of 128, at most 4096, and larger
+    /// than the number of subcarriers. Then every cyclic prefix is a whole number of samples.
     pub fn new(bandwidth: Bandwidth, cp: CyclicPrefix, fft_size: usize) -> Option<Numerology> {
         let fits = fft_size.is_multiple_of(128) && fft_size <= 4096 && fft_size > bandwidth.subcarriers();
         fits.then_some(Numerology { bandwidth, cp, fft_size })
     }
 
-    /// At the nominal sample rate.
+    /// Numerology at the nominal sample rate.
     pub const fn nominal(bandwidth: Bandwidth, cp: CyclicPrefix) -> Numerology {
         Numerology { bandwidth, cp, fft_size: bandwidth.nominal_fft_size() }
     }
@@ -118,17 +118,17 @@ impl Numerology {
         self.cp
     }
 
-    /// Points of the FFT.
+    /// Number of FFT points.
     pub const fn fft_size(self) -> usize {
         self.fft_size
     }
 
-    /// Samples per second.
+    /// Sample rate (Hz).
     pub const fn sample_rate_hz(self) -> u32 {
         self.fft_size as u32 * SUBCARRIER_HZ
     }
 
-    /// Samples of the prefix of symbol `symbol` of a slot.
+    /// Length of the cyclic prefix of symbol `symbol` of a slot (samples).
     ///
     /// Source: TS 36.211 §6.12 Table 6.12-1
     pub const fn prefix_samples(self, symbol: usize) -> usize {
@@ -140,17 +140,17 @@ impl Numerology {
         of_2048 * self.fft_size / 2048
     }
 
-    /// Samples of a slot.
+    /// Length of a slot (samples).
     pub const fn slot_samples(self) -> usize {
         self.fft_size * 15 / 2
     }
 
-    /// Samples of a subframe.
+    /// Length of a subframe (samples).
     pub const fn subframe_samples(self) -> usize {
         self.fft_size * 15
     }
 
-    /// First sample after the prefix of symbol `symbol` of a subframe, from the subframe's start.
+    /// First sample after the cyclic prefix of symbol `symbol` of a subframe, relative to the start of the subframe.
     pub const fn symbol_start(self, symbol: usize) -> usize {
         let per_slot = self.cp.symbols_per_slot();
         let (slot, symbol) = (symbol / per_slot, symbol % per_slot);
@@ -158,7 +158,7 @@ impl Numerology {
         slot * self.slot_samples() + self.prefix_samples(0) + others
     }
 
-    /// The FFT bin of subcarrier `k`: the middle of the subcarriers lies around bin 0, which is not used.
+    /// FFT bin of subcarrier `k`. The subcarriers are centred on bin 0, which is not used.
     ///
     /// Source: TS 36.211 §6.12
     pub const fn bin(self, k: usize) -> usize {

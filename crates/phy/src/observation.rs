@@ -1,4 +1,4 @@
-//! What was heard of one subframe: what the receiver gives to the search for messages.
+//! Soft bits and measurements of one subframe's control region: the input of the search for messages.
 
 mod joint;
 
@@ -13,65 +13,66 @@ use crate::pdcch::Place;
 use crate::sequence::gold::{Gold, pdcch_seed};
 use crate::{pcfich, phich};
 
-/// The control region of one subframe, as it was heard.
+/// Received control region of one subframe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// System frame number, 0…1023.
     pub sfn: u16,
-    /// Number within the frame, 0…9.
+    /// Subframe number within the frame, 0…9.
     pub number: usize,
-    /// The subframe's first sample, counted from the first that was pushed; negative if the subframe began before that.
+    /// Index of the subframe's first sample; the first pushed sample is 0. Negative if the subframe started before that
+    /// sample.
     pub sample: i64,
-    /// The likeliest control format indicator.
+    /// Most likely control format indicator (CFI).
     pub cfi: u8,
-    /// The logarithm of how much likelier this CFI is than the next.
+    /// Log-likelihood ratio between this CFI and the second most likely CFI.
     pub cfi_margin: f32,
-    /// How well the PCFICH fits that indicator: 1 without noise, 0 where it was not heard.
+    /// Match of the PCFICH with this CFI: 1 without noise, 0 if no PCFICH was received.
     pub cfi_fit: f32,
-    /// Whether the cell's subframe may not have been heard at all. If no message is found in it, nothing is known of
-    /// it.
+    /// Whether the cell's subframe was possibly not received at all. If no message is found in it, its content counts as
+    /// unknown.
     pub is_doubtful: bool,
-    /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 each, without scrambling.
+    /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 per CCE, descrambled.
     pub llrs: Vec<f32>,
-    /// For each CCE: the mean size of a log-likelihood ratio of a message as strong as the reference signals. It
-    /// differs because the channel differs over the band. Empty if only the mean over the band is known.
+    /// For each CCE: expected mean magnitude of the log-likelihood ratios of a message with the power of the reference
+    /// signals. It differs between CCEs with the channel over the band. Empty if only the mean over the band is known.
     pub expected: Vec<f32>,
-    /// For each CCE: the mean power on its resource elements over that of the noise. It is about 1 if nothing was sent
-    /// there, and more by the signal to noise ratio if something was. Empty if that is not known.
+    /// For each CCE: mean power on its resource elements over the noise power. About 1 if nothing was transmitted there,
+    /// otherwise about 1 + SNR. Empty if unknown.
     pub powers: Vec<f32>,
-    /// What was heard of each PHICH group's sequences; the cyclic prefix gives their number per group.
+    /// Measurements of the sequences of all PHICH groups. The cyclic prefix determines the number of sequences per group.
     pub answers: Vec<AnswerHeard>,
-    /// Power of a resource element of all ports over that of the noise, mean over the band.
+    /// Signal power of all ports per resource element over the noise power (dB), mean over the band.
     pub snr_db: f32,
 }
 
-/// What was heard of one sequence of a PHICH group.
+/// Measurement of one sequence of a PHICH group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AnswerHeard {
-    /// Amplitude over that of a resource element of unit power: about 1 for an ACK, −1 for a NACK, 0 if nothing was
-    /// sent.
+    /// Amplitude relative to a resource element of unit power: about 1 for an ACK, −1 for a NACK, 0 if nothing was
+    /// transmitted.
     pub amplitude: f32,
-    /// ln P(ACK)/P(NACK), if an answer was sent.
+    /// Log-likelihood ratio ln P(ACK)/P(NACK), given that an ACK or NACK was transmitted.
     pub llr: f32,
 }
 
 impl Observation {
-    /// CCEs of the control region.
+    /// Number of CCEs in the control region.
     pub fn cces(&self) -> usize {
         self.llrs.len() / BITS_PER_CCE
     }
 
-    /// The log-likelihood ratios of one CCE.
+    /// Log-likelihood ratios of one CCE.
     pub fn cce(&self, cce: usize) -> &[f32] {
         &self.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE]
     }
 
-    /// The CCEs in which a message may have been sent: those that are louder than noise, and those where noise does not
-    /// allow to tell.
+    /// CCEs that may contain a message: those with more power than noise, and those with too low an SNR to distinguish a
+    /// message from noise.
     pub fn loud(&self) -> CceSet {
         let heard = self.powers.iter().zip(&self.expected);
         let ratios = heard.map(|(&power, &expected)| (power, expected / 2.0));
-        // A value that is not a number does not count as silence.
+        // NaN does not count as silence.
         let is_silent = |(power, ratio): (f32, f32)| {
             ratio >= LEAST_RATIO && power <= NOISE_POWER.max(1.0 + FAINTEST_SHARE * ratio)
         };
@@ -80,74 +81,75 @@ impl Observation {
     }
 }
 
-/// If the mean power of the 36 resource elements of a CCE is more than this times that of the noise, it is not noise.
+/// Threshold of the mean power of the 36 resource elements of a CCE over the noise power: above it, the CCE is not noise.
 ///
-/// Chosen: noise is that loud in one of 10⁷ CCEs. It is in one of 10⁶ if four antenna ports are heard so differently
-/// that only three quarters of the degrees of freedom count, and in one of 40,000 if the noise was also taken for 10 %
-/// weaker than it is. For subframes of 25 CCEs, that is less than one idle subframe in a thousand.
+/// Chosen: noise exceeds it in one of 10⁷ CCEs. The rate is one of 10⁶ if four antenna ports are received with such
+/// different power that only three quarters of the degrees of freedom count. It is one of 40,000 if the noise is also
+/// underestimated by 10 %. For subframes of 25 CCEs, that is less than one idle subframe in a thousand.
 const NOISE_POWER: f32 = 2.2;
 
-/// A message is at least as loud as this share of the signal to noise ratio.
+/// Minimum power of a message as a share of the SNR.
 ///
-/// Chosen: half of a message that is sent 6 dB below the reference signals. So weak signals of other cells, and what
-/// the receiver's own faults spill, do not count as messages.
+/// Chosen: half the power of a message that is 6 dB below the reference signals. So weak signals of other cells, and
+/// leakage due to receiver impairments, do not count as messages.
 const FAINTEST_SHARE: f32 = 0.125;
 
-/// Below this signal to noise ratio, a message cannot be told from silence.
+/// Minimum SNR (ratio) at which a message is distinguished from silence.
 ///
-/// Chosen: 3.5 dB, where less than one in a hundred messages as strong as the reference signals is not above [`NOISE_POWER`].
+/// Chosen: 3.5 dB. There, less than one in a hundred messages with the power of the reference signals is below
+/// [`NOISE_POWER`].
 const LEAST_RATIO: f32 = 2.25;
 
-/// Some CCEs of a subframe.
+/// A set of CCEs of a subframe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CceSet(u128);
 
 impl CceSet {
-    /// The CCEs of this set that none of the places takes.
+    /// CCEs of this set that none of the places covers.
     pub fn beside(self, places: impl Iterator<Item = Place>) -> CceSet {
         let taken: CceSet = places.flat_map(|place| place.range()).collect();
         CceSet(self.0 & !taken.0)
     }
 
-    /// Whether a CCE is among them.
+    /// Whether the set contains a CCE.
     pub fn contains(self, cce: usize) -> bool {
         cce < 128 && self.0 >> cce & 1 == 1
     }
 
-    /// How many CCEs there are.
+    /// Number of CCEs in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
 impl FromIterator<usize> for CceSet {
-    /// Takes CCEs below 128: no cell has more than 88.
+    /// Collects CCEs below 128; cells have at most 88.
     fn from_iter<I: IntoIterator<Item = usize>>(cces: I) -> CceSet {
         CceSet(cces.into_iter().filter(|&cce| cce < 128).fold(0, |set, cce| set | 1 << cce))
     }
 }
 
-/// Reads control regions of one cell. Tables that depend only on the cell are made once.
+/// Demodulates control regions of one cell. Computes tables that depend only on the cell once.
 #[derive(Clone, Debug)]
 pub struct Observer {
     cell: Cell,
-    /// Of CFI 1, 2 and 3.
+    /// Control regions for CFI 1, 2 and 3.
     regions: Vec<ControlRegion>,
-    /// By subframe and CFI: the signs of the 32 bits that the PCFICH sends.
+    /// By subframe and CFI: signs of the 32 bits on the PCFICH.
     indicators: Vec<[[f32; 32]; 3]>,
-    /// By subframe: the scrambling of the PDCCH as signs.
+    /// By subframe: scrambling sequence of the PDCCH as signs.
     scrambling: Vec<Vec<f32>>,
-    /// By subframe: that of the PHICH.
+    /// By subframe: scrambling sequence of the PHICH.
     answers: Vec<[f32; 12]>,
 }
 
 impl Observer {
-    /// For a cell.
+    /// Creates the tables for a cell.
     pub fn new(cell: Cell) -> Observer {
         let regions: Vec<_> = (1..=3).filter_map(|cfi| ControlRegion::new(&cell, cfi)).collect();
         let bits = regions.iter().map(|region| region.cces() * BITS_PER_CCE).max().unwrap_or(0);
@@ -171,18 +173,19 @@ impl Observer {
         }
     }
 
-    /// The cell.
+    /// The observed cell.
     pub fn cell(&self) -> &Cell {
         &self.cell
     }
 
-    /// The region of a CFI (1…3).
+    /// Control region for a CFI (1…3).
     pub fn region(&self, cfi: u8) -> &ControlRegion {
         &self.regions[usize::from(cfi.clamp(1, 3)) - 1]
     }
 
-    /// The likeliest CFI of subframe `out.number` that the cell may use, and how sure it is. Needs the first symbol only.
-    /// `heard` is what each antenna received, and through which channel: what they tell adds up.
+    /// Sets the most likely CFI of subframe `out.number` among the CFIs that the cell may use, and its confidence. Needs
+    /// only the first symbol. `heard` contains each antenna's grid and channel; the log-likelihood ratios of all antennas
+    /// are added.
     ///
     /// Source: TS 36.211 §6.7
     pub fn cfi<'h>(&self, heard: impl IntoIterator<Item = (&'h Grid, &'h Channel)>, out: &mut Observation) {
@@ -197,9 +200,9 @@ impl Observer {
         self.indicator(&llrs, out);
     }
 
-    /// The likeliest CFI by the bits of the PCFICH.
+    /// Sets the most likely CFI from the soft bits of the PCFICH.
     fn indicator(&self, llrs: &[f32; 32], out: &mut Observation) {
-        // The likelihood of a word is the product of its bits', each e^(±L/2) up to a common factor.
+        // The likelihood of a codeword is the product of its bits' likelihoods, each e^(±L/2) up to a common factor.
         let likelihood = |cfi: u8| -> f32 {
             let word = &self.indicators[out.number % 10][usize::from(cfi) - 1];
             word.iter().zip(llrs).map(|(sign, llr)| 0.5 * sign * llr).sum()
@@ -219,7 +222,7 @@ impl Observer {
         out.cfi_fit = best.1 / most.max(f32::MIN_POSITIVE);
     }
 
-    /// Reads the bits of all CCEs of subframe `out.number`; `out.cfi` gives the number of control symbols.
+    /// Demodulates the bits of all CCEs of subframe `out.number`; `out.cfi` determines the number of control symbols.
     ///
     /// Source: TS 36.211 §6.8
     pub fn bits<'h, H>(&self, heard: H, out: &mut Observation)
@@ -246,9 +249,10 @@ impl Observer {
         for (regs, bits) in region.pdcch.chunks_exact(REGS_PER_CCE).zip(bits) {
             let (mut sum, mut power) = (0.0, 0.0);
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
-                // Each part of a symbol is 1/√2, so that a bit is expected to be this times the power of its channel …
+                // The real and imaginary part of a symbol are ±1/√2, so the expected magnitude of a bit is this times the
+                // channel power …
                 let mean: f32 = heard.clone().map(|(_, channel)| expected_of(channel, reg)).sum();
-                // … and where nothing was sent, its square is expected to be twice that.
+                // … and where nothing was transmitted, the expected square of a bit is twice that magnitude.
                 power +=
                     eight.iter().map(|llr| llr * llr).sum::<f32>() / (16.0 * mean.max(f32::MIN_POSITIVE));
                 sum += mean;
@@ -258,7 +262,7 @@ impl Observer {
         }
     }
 
-    /// Listens to all sequences of all PHICH groups of subframe `out.number`; `out.cfi` must be known.
+    /// Measures all sequences of all PHICH groups of subframe `out.number`; `out.cfi` must be set.
     ///
     /// Source: TS 36.211 §6.9
     pub fn answers<'h, H>(&self, heard: H, out: &mut Observation)
@@ -271,7 +275,7 @@ impl Observer {
         out.answers.clear();
         for group in 0..cell.phich_groups() {
             let unit = &region.phich[phich::unit(cell.cp, group)];
-            // A level is ±`full`, with noise of power `full`·`noise`/2 as only one part counts.
+            // A level is ±`full`, plus noise of power `full`·`noise`/2, because only the real part counts.
             let (mut sums, mut sum_full) = ([0.0; 8], 0.0);
             for (grid, channel) in heard.clone() {
                 let noise = channel.noise().max(f32::MIN_POSITIVE);
@@ -288,13 +292,13 @@ impl Observer {
     }
 }
 
-/// The factor from the outputs of matched filters to log-likelihood ratios. An output is the power g of its channel
-/// times a symbol of ±1/√2 in each part, with noise of power g·`noise`.
+/// Factor from matched-filter outputs to log-likelihood ratios. An output is the channel power g times a symbol with
+/// parts ±1/√2, plus noise of power g·`noise`.
 fn llr_scale(noise: f32) -> f32 {
     2.0 * std::f32::consts::SQRT_2 / noise.max(f32::MIN_POSITIVE)
 }
 
-/// The mean size of a log-likelihood ratio of a group that is as strong as the reference signals.
+/// Expected mean magnitude of the log-likelihood ratios of a REG that has the power of the reference signals.
 fn expected_of(channel: &Channel, reg: &Reg) -> f32 {
     let scale = llr_scale(channel.noise_at(reg)) * std::f32::consts::FRAC_1_SQRT_2;
     scale * channel.power(reg) * channel.weights(reg).iter().sum::<f32>() / 4.0

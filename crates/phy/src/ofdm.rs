@@ -1,4 +1,4 @@
-//! Grids to samples and back.
+//! OFDM modulation and demodulation: resource grids to samples and back.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use rustfft::{Fft, FftDirection, FftPlanner, FftPlannerScalar};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
 
-/// Which implementation of the same Fourier transform a receiver takes.
+/// Implementation of the Fourier transform in a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transform {
-    /// The fastest that the machine has. Another machine may round the last bit differently.
+    /// The fastest implementation on this machine. Rounding may differ in the last bit between machines.
     #[default]
     Fastest,
-    /// The plain one: every machine makes the same bits of the same samples.
+    /// The scalar implementation: bit-identical results on all machines.
     Reproducible,
 }
 
 impl Transform {
-    /// A transform of `len` points.
+    /// Creates a transform of `len` points.
     pub(crate) fn plan(self, len: usize, direction: FftDirection) -> Arc<dyn Fft<f32>> {
         match self {
             Transform::Fastest => FftPlanner::new().plan_fft(len, direction),
@@ -28,7 +28,7 @@ impl Transform {
     }
 }
 
-/// Turns grids of one antenna port to samples.
+/// Converts resource grids of one antenna port to samples.
 pub struct Modulator {
     numerology: Numerology,
     fft: Arc<dyn Fft<f32>>,
@@ -37,7 +37,7 @@ pub struct Modulator {
 }
 
 impl Modulator {
-    /// At the sample rate of `numerology`, by the transform that gives the same bits on every machine.
+    /// Creates a modulator for the sample rate of `numerology`, with bit-identical results on all machines.
     pub fn new(numerology: Numerology) -> Modulator {
         let fft = Transform::Reproducible.plan(numerology.fft_size(), FftDirection::Inverse);
         let scratch = vec![Complex32::default(); fft.get_inplace_scratch_len()];
@@ -62,7 +62,7 @@ impl Modulator {
     }
 }
 
-/// Turns samples of one receive antenna to grids.
+/// Converts samples of one receive antenna to resource grids.
 pub struct Demodulator {
     numerology: Numerology,
     fft: Arc<dyn Fft<f32>>,
@@ -71,25 +71,25 @@ pub struct Demodulator {
 }
 
 impl Demodulator {
-    /// At the sample rate of `numerology`, by the fastest transform that the machine has.
+    /// Creates a demodulator for the sample rate of `numerology`, with the fastest transform on this machine.
     pub fn new(numerology: Numerology) -> Demodulator {
         Demodulator::by(Transform::Fastest, numerology)
     }
 
-    /// At the sample rate of `numerology`.
+    /// Creates a demodulator for the sample rate of `numerology`.
     pub fn by(transform: Transform, numerology: Numerology) -> Demodulator {
         let fft = transform.plan(numerology.fft_size(), FftDirection::Forward);
         let scratch = vec![Complex32::default(); fft.get_inplace_scratch_len()];
         Demodulator { numerology, fft, buffer: vec![Complex32::default(); numerology.fft_size()], scratch }
     }
 
-    /// The numerology.
+    /// Numerology of the demodulator.
     pub fn numerology(&self) -> Numerology {
         self.numerology
     }
 
-    /// Reads the first `symbols` symbols of a subframe into `grid`, from samples that begin with the subframe. A tone
-    /// of amplitude 1 becomes a resource element of 1. `None` if there are too few samples.
+    /// Demodulates the first `symbols` symbols of a subframe into `grid`. The first sample must be the start of the
+    /// subframe. A tone of amplitude 1 becomes a resource element of 1. `None` if there are too few samples.
     ///
     /// Source: TS 36.211 §6.12
     pub fn demodulate(&mut self, samples: &[Complex32], symbols: usize, grid: &mut Grid) -> Option<()> {
@@ -106,8 +106,8 @@ impl Demodulator {
         Some(())
     }
 
-    /// Reads one symbol from the samples of its FFT, which come in pieces, and undoes what a receiver did to them. If a
-    /// sample is not a number, the whole symbol becomes zero.
+    /// Demodulates one symbol from the samples of its FFT, given in pieces, and corrects receiver impairments. If a
+    /// sample is NaN or infinite, all elements become zero.
     pub fn symbol<'a>(
         &mut self,
         samples: impl Iterator<Item = &'a [Complex32]>,
@@ -137,22 +137,22 @@ impl Demodulator {
         for ((element, value), ramp) in above.iter_mut().zip(high).zip(ramp_above) {
             *element = *value * *ramp * turn;
         }
-        // One sample that is not a number makes all elements so.
+        // One NaN or infinite sample makes all elements NaN or infinite.
         if !(row[0].re.is_finite() && row[0].im.is_finite()) {
             row.fill(Complex32::default());
         }
     }
 }
 
-/// What a receiver did to the samples of a symbol, to be undone.
+/// Corrections of receiver impairments for one symbol.
 #[derive(Clone, Copy, Debug)]
 pub struct Correction<'a> {
-    /// What was added to every sample.
+    /// DC offset to subtract from every sample.
     pub dc: Complex32,
-    /// What samples are multiplied by: as many factors as the FFT has points.
+    /// Factors of the samples, one per FFT point.
     pub phasors: &'a [Complex32],
-    /// What each subcarrier is multiplied by; this includes the scale.
+    /// Factor of each subcarrier, including the scale.
     pub ramp: &'a [Complex32],
-    /// What all subcarriers are multiplied by in addition.
+    /// Additional common factor of all subcarriers.
     pub turn: Complex32,
 }

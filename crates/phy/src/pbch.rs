@@ -1,4 +1,4 @@
-//! The PBCH: the master information block, which a receiver reads before all else.
+//! PBCH: coding, decoding and contents of the master information block (MIB).
 
 use crate::cell::{Cell, PhichDuration, PhichResource, Ports};
 use crate::coding::{Codeword, RateMatcher, Viterbi, crc};
@@ -9,27 +9,27 @@ use crate::numerology::{Bandwidth, CyclicPrefix, SUBCARRIERS_PER_PRB};
 use crate::sequence::crs;
 use crate::sequence::gold::{Gold, pbch_seed};
 
-/// Frames over which one block is sent.
+/// Number of frames over which one MIB is transmitted.
 ///
 /// Source: TS 36.211 §6.6.1
 pub const FRAMES: usize = 4;
 
-/// Bits of the block, and with its CRC.
+/// Number of bits of the MIB, without and with its CRC.
 ///
 /// Source: TS 36.212 §5.3.1
 const BITS: usize = 24;
 const BITS_WITH_CRC: usize = BITS + 16;
 
-/// The master information block.
+/// Master information block (MIB).
 ///
 /// Source: TS 36.331 §6.2.2 MasterInformationBlock
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mib {
     /// Downlink bandwidth.
     pub bandwidth: Bandwidth,
-    /// How many symbols the PHICH is spread over.
+    /// Number of symbols over which the PHICH is spread.
     pub phich_duration: PhichDuration,
-    /// How many PHICH groups there are.
+    /// Number of PHICH groups.
     pub phich_resource: PhichResource,
     /// System frame number of the first of the four frames, 0…1020, a multiple of four.
     pub sfn: u16,
@@ -38,7 +38,7 @@ pub struct Mib {
 }
 
 impl Mib {
-    /// The block of a cell in frame `sfn`.
+    /// The MIB of a cell in frame `sfn`.
     pub fn new(cell: &Cell, sfn: u16) -> Mib {
         Mib {
             bandwidth: cell.bandwidth,
@@ -49,7 +49,7 @@ impl Mib {
         }
     }
 
-    /// Its 24 bits, right-aligned.
+    /// The 24 bits of the MIB, right-aligned.
     pub fn pack(&self) -> u32 {
         let place = |found: Option<usize>| found.unwrap_or(0) as u32;
         let bandwidth = place(Bandwidth::ALL.iter().position(|other| *other == self.bandwidth));
@@ -59,7 +59,7 @@ impl Mib {
         bandwidth << 21 | duration << 20 | resource << 18 | sfn << 10 | u32::from(self.spare & 0x3FF)
     }
 
-    /// The block of 24 bits; `None` if there is no such bandwidth.
+    /// Parses the 24 bits of a MIB; `None` if the bandwidth is reserved.
     pub fn parse(bits: u32) -> Option<Mib> {
         Some(Mib {
             bandwidth: *Bandwidth::ALL.get((bits >> 21 & 7) as usize)?,
@@ -71,7 +71,7 @@ impl Mib {
     }
 }
 
-/// Coded bits of one frame, a quarter of all.
+/// Number of coded bits per frame, a quarter of all coded bits.
 ///
 /// Source: TS 36.211 §6.6.1
 pub const fn frame_bits(cp: CyclicPrefix) -> usize {
@@ -81,8 +81,9 @@ pub const fn frame_bits(cp: CyclicPrefix) -> usize {
     }
 }
 
-/// The resource elements of the PBCH in subframe 0, in fours, in the order of its symbols: the first four symbols of
-/// the second slot, 72 subcarriers in the middle, without those on which any of four ports has reference signals.
+/// Resource elements of the PBCH in subframe 0, in groups of four, in the order of the PBCH symbols. They are in the
+/// first four symbols of the second slot, on the 72 subcarriers around the centre, without the elements reserved for
+/// reference signals of four ports.
 ///
 /// Source: TS 36.211 §6.6.4
 pub fn elements(cell: &Cell) -> Vec<Reg> {
@@ -104,7 +105,7 @@ pub fn elements(cell: &Cell) -> Vec<Reg> {
     regs
 }
 
-/// The quadruplets of frame `sfn`.
+/// PBCH symbols of frame `sfn`, as quadruplets.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6
 pub fn encode(cell: &Cell, sfn: u16) -> Vec<Quad> {
@@ -121,16 +122,16 @@ pub fn encode(cell: &Cell, sfn: u16) -> Vec<Quad> {
     bits.chunks_exact(8).map(quad).collect()
 }
 
-/// Decodes the soft bits of one frame: gives the block, the number of ports and the frame's own number.
+/// Decodes the soft bits of one frame. Returns the MIB, the number of ports and the SFN of the frame.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
 pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
     combine(pci, &[soft], viterbi)
 }
 
-/// Decodes the soft bits of frames in a row, the newest last: gives the block, the number of ports and the newest
-/// frame's own number. It tries all four quarters to find which one the newest frame carries. The frames before it help
-/// as far as they belong to the same block.
+/// Decodes the soft bits of successive frames, the newest last. Returns the MIB, the number of ports and the SFN of the
+/// newest frame. It tries all four quarters for the newest frame. Earlier frames are added if they belong to the same
+/// MIB.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
 pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
@@ -148,7 +149,7 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
                 *placed = if turn { value.saturating_neg() } else { value };
             }
         }
-        // Silence also decodes to a legal block: that of frame 0 of a cell of 6 PRBs.
+        // All-zero soft bits also decode to a valid MIB: frame 0 of a cell with 6 PRBs.
         if placed.iter().all(|&value| value == 0) {
             return None;
         }
@@ -162,7 +163,7 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
 }
 
 /// Whether the soft bits of one frame carry `mib` of a cell with `ports` in frame `sfn`; its spare bits may have any
-/// value. Takes one decoding, where [`decode`] may take four.
+/// value. Needs one decoding; [`decode`] needs up to four.
 pub fn confirm(pci: u16, soft: &[Soft], mib: &Mib, ports: Ports, sfn: u16, viterbi: &mut Viterbi) -> bool {
     let before = usize::from(sfn) % FRAMES * soft.len();
     let mut scrambling = Gold::new(pbch_seed(pci));
@@ -182,7 +183,7 @@ pub fn confirm(pci: u16, soft: &[Soft], mib: &Mib, ports: Ports, sfn: u16, viter
         && told.is_some_and(|told| Mib { spare: mib.spare, ..told } == *mib)
 }
 
-/// Bits up to the end of a quarter.
+/// Number of bits up to the end of a quarter.
 const fn placed_len(quarter: usize, count: usize) -> usize {
     (quarter + 1) * count
 }

@@ -1,4 +1,4 @@
-//! The PCFICH: how many symbols the control region has.
+//! PCFICH: coding and decoding of the control format indicator (CFI).
 
 use num_complex::Complex32;
 
@@ -7,19 +7,19 @@ use crate::diversity::Quad;
 use crate::modulation::qpsk;
 use crate::sequence::gold::{Gold, pcfich_seed};
 
-/// Bits of a code word.
+/// Number of bits of a codeword.
 ///
 /// Source: TS 36.212 §5.3.4
 const BITS: usize = 32;
 
-/// Bit `at` of the code word of a CFI: a pattern of three, shifted.
+/// Bit `at` of the codeword of a CFI: a pattern of three bits, shifted.
 ///
 /// Source: TS 36.212 §5.3.4 Table 5.3.4-1
 const fn code_bit(cfi: u8, at: usize) -> u8 {
     (at % 3 + 1 != cfi as usize) as u8
 }
 
-/// The four quadruplets of a CFI (1…3) in a subframe.
+/// PCFICH symbols of a CFI (1…3) in a subframe, as quadruplets.
 ///
 /// Source: TS 36.211 §6.7
 pub fn encode(cell: &Cell, subframe: usize, cfi: u8) -> [Quad; 4] {
@@ -30,7 +30,7 @@ pub fn encode(cell: &Cell, subframe: usize, cfi: u8) -> [Quad; 4] {
     })
 }
 
-/// The most likely CFI, and how well it fits: the normalised correlation, 1 without noise.
+/// Most likely CFI, and its normalised correlation: 1 without noise.
 pub fn decode(cell: &Cell, subframe: usize, symbols: &[Quad; 4]) -> (u8, f32) {
     let power: f32 = symbols.iter().flatten().map(|symbol| symbol.re.abs() + symbol.im.abs()).sum();
     let fit = |cfi: u8| {

@@ -1,4 +1,4 @@
-//! The PDCCH: where messages lie among CCEs, and how they are coded there.
+//! PDCCH: search spaces, coding and scrambling of messages on CCEs.
 
 use airpace_radio::Rnti;
 use num_complex::Complex32;
@@ -10,22 +10,22 @@ use crate::diversity::Quad;
 use crate::grid::{BITS_PER_CCE, ControlRegion};
 use crate::sequence::gold::{Gold, pdcch_seed};
 
-/// Numbers of CCEs that a message may take.
+/// Aggregation levels: numbers of CCEs of a message.
 ///
 /// Source: TS 36.211 §6.8.1 Table 6.8.1-1
 pub const LEVELS: [u8; 4] = [1, 2, 4, 8];
 
-/// The CCEs of a message.
+/// CCEs of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The first CCE, a multiple of `cces`.
+    /// First CCE, a multiple of `cces`.
     pub cce: u16,
-    /// How many: 1, 2, 4 or 8.
+    /// Aggregation level: 1, 2, 4 or 8 CCEs.
     pub cces: u8,
 }
 
 impl Place {
-    /// Every place among `count` CCEs, the largest first.
+    /// All places among `count` CCEs, the largest aggregation level first.
     ///
     /// Source: TS 36.211 §6.8.1
     pub fn all(count: usize) -> impl Iterator<Item = Place> {
@@ -35,25 +35,25 @@ impl Place {
         })
     }
 
-    /// Its CCEs.
+    /// CCEs of the place.
     pub fn range(self) -> std::ops::Range<usize> {
         usize::from(self.cce)..usize::from(self.cce) + usize::from(self.cces)
     }
 
-    /// Its bits, among those of all CCEs.
+    /// Bits of the place, among the bits of all CCEs.
     pub fn bits(self) -> std::ops::Range<usize> {
         let cces = self.range();
         cces.start * BITS_PER_CCE..cces.end * BITS_PER_CCE
     }
 
-    /// Whether both places share a CCE.
+    /// Whether two places share a CCE.
     pub fn overlaps(self, other: Place) -> bool {
         let (a, b) = (self.range(), other.range());
         a.start < b.end && b.start < a.end
     }
 }
 
-/// CCEs of the common search space.
+/// Number of CCEs in the common search space.
 ///
 /// Source: TS 36.213 §9.1.1
 const COMMON_CCES: usize = 16;
@@ -65,7 +65,7 @@ pub fn in_common_space(place: Place, cces: usize) -> bool {
     place.cces >= 4 && place.range().end <= COMMON_CCES.min(cces)
 }
 
-/// How many places of `level` CCEs a device tries.
+/// Number of candidates of aggregation level `level` in a user-specific search space.
 ///
 /// Source: TS 36.213 §9.1.1 Table 9.1.1-1
 const fn tries(level: u8) -> u32 {
@@ -76,7 +76,7 @@ const fn tries(level: u8) -> u32 {
     }
 }
 
-/// Where device `rnti` looks for its messages of `level` CCEs in a subframe (0…9) of `cces` CCEs.
+/// User-specific search space: candidates of aggregation level `level` for `rnti` in a subframe (0…9) with `cces` CCEs.
 ///
 /// Source: TS 36.213 §9.1.1
 pub fn own_space(rnti: Rnti, subframe: usize, cces: usize, level: u8) -> impl Iterator<Item = Place> {
@@ -88,7 +88,7 @@ pub fn own_space(rnti: Rnti, subframe: usize, cces: usize, level: u8) -> impl It
     })
 }
 
-/// Whether `place` is one of [`own_space`].
+/// Whether `place` is in [`own_space`].
 ///
 /// Source: TS 36.213 §9.1.1
 pub fn in_own_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
@@ -98,7 +98,7 @@ pub fn in_own_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> b
     is_place && (at + places - hash(rnti, subframe) % places) % places < tries(place.cces)
 }
 
-/// Whether a message for `rnti` may lie at `place`.
+/// Whether a message for `rnti` may be at `place`.
 ///
 /// Source: TS 36.213 §9.1.1
 pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
@@ -109,13 +109,13 @@ pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -
     }
 }
 
-/// Y_k of a device in a subframe (0…9).
+/// Y_k of an RNTI in a subframe (0…9).
 ///
 /// Source: TS 36.213 §9.1.1
 fn hash(rnti: Rnti, subframe: usize) -> u32 {
     const A: u32 = 39_827;
     const D: u32 = 65_537;
-    // Each subframe multiplies by A modulo D. A product stays below 2^32: a power is at most D − 1, an RNTI at most D − 2.
+    // Each subframe multiplies by A modulo D. A product is below 2^32: a power is at most D − 1, an RNTI at most D − 2.
     const POWERS: [u32; 10] = {
         let mut powers = [A; 10];
         let mut at = 1;
@@ -128,19 +128,19 @@ fn hash(rnti: Rnti, subframe: usize) -> u32 {
     POWERS[subframe % POWERS.len()] * u32::from(rnti.0) % D
 }
 
-/// A message on the PDCCH.
+/// A transmitted message on the PDCCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
-    /// To whom the message is sent.
+    /// RNTI of the receiver.
     pub rnti: Rnti,
-    /// What it says.
+    /// DCI payload.
     pub payload: Payload,
-    /// Where.
+    /// CCEs of the message.
     pub place: Place,
 }
 
 impl Sent {
-    /// Its coded bits, before scrambling.
+    /// Coded bits of the message, before scrambling.
     ///
     /// Source: TS 36.212 §5.3.3
     pub fn coded(&self) -> Vec<u8> {
@@ -148,7 +148,7 @@ impl Sent {
     }
 }
 
-/// The coded bits of a message, before scrambling.
+/// Coded bits of a message, before scrambling.
 ///
 /// Source: TS 36.212 §5.3.3.2 – §5.3.3.4
 pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
@@ -158,13 +158,13 @@ pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
     RateMatcher::new(len + 16).select(&codeword, count).collect()
 }
 
-/// The quadruplets of all groups of the region, in the order of their bits; zero where no message lies.
+/// PDCCH symbols on all REGs of the region, in the order of their bits; zero on REGs without a message.
 ///
-/// Places must lie within the region and not overlap: if bits are sent twice, those of the later message stay.
+/// Places must lie within the region, and must not overlap; otherwise the bits of the later message overwrite the others.
 ///
 /// Source: TS 36.211 §6.8.2 and §6.8.3
 pub fn encode(cell: &Cell, region: &ControlRegion, subframe: usize, messages: &[Sent]) -> Vec<Quad> {
-    // +1 for 0, −1 for 1, 0 for an element that is not sent.
+    // +1 for 0, −1 for 1, 0 for an unused bit.
     let mut signs = vec![0.0f32; 8 * region.pdcch.len()];
     for message in messages {
         for (sign, bit) in signs[message.place.bits()].iter_mut().zip(message.coded()) {
@@ -174,8 +174,8 @@ pub fn encode(cell: &Cell, region: &ControlRegion, subframe: usize, messages: &[
     modulate(cell, subframe, &mut signs)
 }
 
-/// The quadruplets of bits before scrambling: +1 for 0, −1 for 1, a smaller size for a smaller amplitude. Eight bits are
-/// a quadruplet.
+/// PDCCH symbols of unscrambled bits: +1 for 0, −1 for 1; smaller magnitudes give smaller amplitudes. Eight bits are a
+/// quadruplet.
 ///
 /// Source: TS 36.211 §6.8.2 and §6.8.3
 pub fn modulate(cell: &Cell, subframe: usize, signs: &mut [f32]) -> Vec<Quad> {
@@ -190,7 +190,7 @@ pub fn modulate(cell: &Cell, subframe: usize, signs: &mut [f32]) -> Vec<Quad> {
         .collect()
 }
 
-/// Takes the scrambling off the levels of all bits of the region.
+/// Descrambles the soft bits of the whole region.
 ///
 /// Source: TS 36.211 §6.8.2
 pub fn descramble(pci: u16, subframe: usize, levels: &mut [f32]) {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn spaces_follow_the_hash() {
-        // 0x1234 · 39827 mod 65537 = 60069, of subframe 0.
+        // 0x1234 · 39827 mod 65537 = 60069, for subframe 0.
         assert_eq!(hash(Rnti(0x1234), 0), 4660 * 39_827 % 65_537);
         let own: Vec<_> = own_space(Rnti(0x1234), 0, 50, 8).collect();
         assert_eq!(own.len(), 2);
@@ -223,7 +223,7 @@ mod tests {
             for (subframe, cces) in
                 (0..10).flat_map(|subframe| [0, 1, 7, 21, 50, 84].map(|cces| (subframe, cces)))
             {
-                // The recurrence, as it is written.
+                // Reference: the recurrence as in the specification.
                 let y = (0..=subframe).fold(u64::from(rnti.0), |y, _| 39_827 * y % 65_537);
                 assert_eq!(u64::from(hash(rnti, subframe)), y);
                 for level in LEVELS {

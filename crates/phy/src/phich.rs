@@ -1,4 +1,4 @@
-//! The PHICH: whether the cell received what devices sent four subframes ago.
+//! PHICH: HARQ feedback for uplink blocks that were transmitted four subframes earlier.
 
 use num_complex::Complex32;
 
@@ -8,19 +8,19 @@ use crate::modulation::bpsk;
 use crate::numerology::CyclicPrefix;
 use crate::sequence::gold::{Gold, phich_seed};
 
-/// One device's answer.
+/// HARQ feedback for one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// PHICH group, below [`Cell::phich_groups`].
     pub group: usize,
     /// Orthogonal sequence within the group: 0…7, with extended cyclic prefix 0…3.
     pub sequence: usize,
-    /// Whether the block was received.
+    /// True for an ACK.
     pub ack: bool,
 }
 
-/// Group and sequence of the answer to a grant whose lowest PRB (of the first slot) is `lowest_prb` and whose cyclic shift
-/// field stands for `n_dmrs` (FDD, one block).
+/// PHICH group and sequence for a grant with lowest PRB `lowest_prb` (of the first slot) and `n_dmrs` from its cyclic
+/// shift field (FDD, one block).
 ///
 /// Source: TS 36.213 §9.1.2
 pub const fn resource(cell: &Cell, lowest_prb: usize, n_dmrs: usize) -> (usize, usize) {
@@ -28,7 +28,7 @@ pub const fn resource(cell: &Cell, lowest_prb: usize, n_dmrs: usize) -> (usize, 
     ((lowest_prb + n_dmrs) % groups, (lowest_prb / groups + n_dmrs) % sequences(cell.cp))
 }
 
-/// How often the bit is sent.
+/// Number of repetitions of the bit.
 ///
 /// Source: TS 36.212 §5.3.5
 const REPETITIONS: usize = 3;
@@ -54,12 +54,12 @@ const fn spreading(cp: CyclicPrefix) -> usize {
     }
 }
 
-/// Answers that a group has room for.
+/// Number of orthogonal sequences in a group: the maximum number of users.
 pub const fn sequences(cp: CyclicPrefix) -> usize {
     2 * spreading(cp)
 }
 
-/// The mapping unit of a group: with an extended prefix two groups share one.
+/// Mapping unit of a group. With the extended cyclic prefix, two groups share one unit.
 ///
 /// Source: TS 36.211 §6.9.3
 pub const fn unit(cp: CyclicPrefix, group: usize) -> usize {
@@ -69,7 +69,7 @@ pub const fn unit(cp: CyclicPrefix, group: usize) -> usize {
     }
 }
 
-/// Which of a quadruplet's symbols a group uses: four chips, or two beside those of the other group.
+/// Symbols of a quadruplet that a group uses: four chips, or two if two groups share the unit.
 ///
 /// Source: TS 36.211 §6.9.2
 fn chips(cp: CyclicPrefix, group: usize) -> std::ops::Range<usize> {
@@ -79,7 +79,7 @@ fn chips(cp: CyclicPrefix, group: usize) -> std::ops::Range<usize> {
     }
 }
 
-/// What each port adds to the three groups of resource elements of the answer's unit.
+/// Signal of each port on the three REGs of the unit.
 ///
 /// Source: TS 36.211 §6.9.1 and §6.9.2
 pub fn encode(cell: &Cell, subframe: usize, answer: &Answer) -> [[Quad; 4]; REPETITIONS] {
@@ -94,7 +94,7 @@ pub fn encode(cell: &Cell, subframe: usize, answer: &Answer) -> [[Quad; 4]; REPE
     })
 }
 
-/// Precodes like all control channels, but with four ports each repetition uses only one pair of them.
+/// Precodes like other control channels. With four ports, however, each repetition uses only one pair of ports.
 ///
 /// Source: TS 36.211 §6.9.2
 fn precode(cell: &Cell, group: usize, i: usize, x: &Quad) -> [Quad; 4] {
@@ -115,7 +115,7 @@ fn port_pair(cp: CyclicPrefix, group: usize, i: usize) -> (usize, usize) {
     if (i + unit(cp, group)).is_multiple_of(2) { (0, 2) } else { (1, 3) }
 }
 
-/// The signs that scramble the answers of subframe `subframe` (0…9), for [`levels`].
+/// Scrambling signs of the PHICH in subframe `subframe` (0…9), for [`levels`].
 ///
 /// Source: TS 36.211 §6.9.1
 pub fn scrambling(pci: u16, subframe: usize) -> [f32; 12] {
@@ -123,10 +123,10 @@ pub fn scrambling(pci: u16, subframe: usize) -> [f32; 12] {
     std::array::from_fn(|_| bits.next_sign())
 }
 
-/// The level of each sequence of a group: positive for ACK, negative for NACK, near zero if nothing was sent; and the
-/// level that an answer of a resource element's unit power would have.
+/// Level of each sequence in a group: positive for ACK, negative for NACK, near zero if nothing was transmitted. The
+/// second value is the level for a transmission with the unit power of a resource element.
 ///
-/// `y[i]` and `h[i][port]` are the received elements of repetition i and the channel on them.
+/// `y[i]` and `h[i][port]` are the received elements of repetition i and their channel.
 pub fn levels(
     cell: &Cell,
     scrambling: &[f32; 12],

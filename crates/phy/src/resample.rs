@@ -1,34 +1,34 @@
-//! Samples at one rate to samples at another, by a polyphase filter.
+//! Resampler: converts the sample rate with a polyphase filter.
 //!
-//! Output 0 is at the time of input 0; output n at that of input n · from / to.
+//! Output 0 is at the time of input 0; output n is at the time of input n · from / to.
 
 use std::ops::Range;
 
 use num_complex::Complex32;
 use pulp::{Arch, Simd, WithSimd};
 
-/// By how much the filter attenuates what would fold onto the passband.
+/// Stop-band attenuation of the filter (dB), for frequencies that alias onto the passband.
 ///
-/// Chosen: a window for 70 dB leaves 60 dB at the very edge of the passband, well below the noise of an eight-bit
-/// receiver.
+/// Chosen: a window for 70 dB gives 60 dB at the edge of the passband, well below the noise of an eight-bit receiver.
 const ATTENUATION_DB: f64 = 70.0;
 
-/// Most phases that are kept. If there are more, the nearest is taken, which is wrong by 1/2048 of a sample.
+/// Maximum number of filter phases. If a rate needs more, the nearest phase is used, with an error of at most 1/2048 of a
+/// sample.
 const MAX_PHASES: u64 = 1024;
 
-/// Turns samples at one rate to samples at another.
+/// Converts samples from one rate to another.
 #[derive(Clone, Debug)]
 pub struct Resampler {
     arch: Arch,
     filter: Filter,
-    /// Inputs that later outputs need.
+    /// Input samples that later outputs need.
     history: Parts,
-    /// Number of the first of them, and of the next output.
+    /// Index of the first sample in `history`.
     first: i64,
     next: i64,
 }
 
-/// Samples with real and imaginary parts apart: each part is a vector in memory, as the filter takes it.
+/// Samples with separate vectors for real and imaginary parts, which is the layout that the filter needs.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     re: Vec<f32>,
@@ -36,8 +36,8 @@ pub struct Parts {
 }
 
 impl Resampler {
-    /// From `from_hz` to `to_hz` samples per second. Signals within `passband_hz` of the centre come through, within
-    /// 0.1 %; signals that would fold onto them are attenuated by 60 dB. `None` if a rate is zero or the passband does
+    /// Converts from `from_hz` to `to_hz` samples per second. Signals within `passband_hz` of the centre are preserved
+    /// within 0.1 %; signals that alias onto them are attenuated by 60 dB. `None` if a rate is zero or the passband does
     /// not fit into both rates.
     pub fn new(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<Resampler> {
         let filter = Filter::new(from_hz, to_hz, passband_hz)?;
@@ -47,8 +47,7 @@ impl Resampler {
         Some(resampler)
     }
 
-    /// How many inputs an output between these rates uses, which is its cost. `None` where [`Resampler::new`] gives
-    /// `None`.
+    /// Number of inputs per output, which determines the cost. `None` if [`Resampler::new`] returns `None`.
     pub fn taps(from_hz: u64, to_hz: u64, passband_hz: u64) -> Option<usize> {
         let narrow = from_hz.min(to_hz);
         if narrow == 0 || 2 * passband_hz >= narrow {
@@ -60,12 +59,12 @@ impl Resampler {
         Some((libm::ceil(taps) as usize + 1).next_multiple_of(LANES))
     }
 
-    /// Inputs per output.
+    /// Input samples per output sample.
     pub fn ratio(&self) -> f64 {
         self.filter.from as f64 / self.filter.to as f64
     }
 
-    /// Forgets all samples: the next is the first again.
+    /// Discards all samples; the next pushed sample is input 0 again.
     pub fn clear(&mut self) {
         let before = self.filter.before();
         self.history.clear();
@@ -73,7 +72,7 @@ impl Resampler {
         (self.first, self.next) = (-before, 0);
     }
 
-    /// Takes samples and appends all those that follow from them. The last few wait for what comes after them.
+    /// Processes samples, and appends all outputs that depend only on samples so far. The last few are delayed.
     pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
         self.history.extend(samples);
         let end = self.first + self.history.len() as i64;
@@ -92,30 +91,31 @@ impl Resampler {
         self.first += done;
     }
 
-    /// The inputs between which `count` outputs from number `first` on lie: from the input at or before the first
-    /// output to the one behind the input at or before the last.
+    /// Input times of `count` outputs, starting at output `first`: from the input at or before the first output to the
+    /// one after the input at or before the last output.
     pub fn times(&self, first: i64, count: usize) -> Range<i64> {
         let last = first + count.max(1) as i64 - 1;
         self.filter.position(first).0..self.filter.position(last).0 + 1
     }
 
-    /// How many inputs an output uses behind the one at or before it.
+    /// Number of inputs that an output uses after the input at or before its time.
     pub fn ahead(&self) -> usize {
         self.filter.after() as usize
     }
 
-    /// The inputs of which `count` outputs from number `first` on are made.
+    /// Inputs that `count` outputs use, starting at output `first`.
     pub fn inputs(&self, first: i64, count: usize) -> Range<i64> {
         let times = self.times(first, count);
         times.start - self.filter.before()..times.end + self.filter.after()
     }
 
-    /// Makes outputs from number `first` on from their [`Resampler::inputs`]; outputs with too few inputs become zero.
+    /// Computes outputs from their [`Resampler::inputs`], starting at output `first`. Outputs with missing inputs become
+    /// zero.
     pub fn resample(&self, first: i64, inputs: &Parts, out: &mut [Complex32]) {
         self.resample_from(first, inputs, 0, out);
     }
 
-    /// The same, if `skip` other samples lie before the inputs.
+    /// As [`Resampler::resample`], with `skip` other samples before the inputs.
     fn resample_from(&self, first: i64, inputs: &Parts, skip: usize, out: &mut [Complex32]) {
         let fraction = self.filter.position(first).1;
         let (re, im) = (&inputs.re[skip..], &inputs.im[skip..]);
@@ -124,17 +124,17 @@ impl Resampler {
 }
 
 impl Parts {
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.re.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.re.is_empty()
     }
 
-    /// Forgets all samples.
+    /// Removes all samples.
     pub fn clear(&mut self) {
         self.re.clear();
         self.im.clear();
@@ -146,33 +146,33 @@ impl Parts {
         self.im.extend(samples.iter().map(|sample| sample.im));
     }
 
-    /// Appends zeros until there are `len` samples; forgets those beyond.
+    /// Appends zeros up to a length of `len` samples, or truncates to this length.
     pub fn resize(&mut self, len: usize) {
         self.re.resize(len, 0.0);
         self.im.resize(len, 0.0);
     }
 
-    /// Forgets the first `count` samples.
+    /// Removes the first `count` samples.
     pub fn forget(&mut self, count: usize) {
         self.re.drain(..count);
         self.im.drain(..count);
     }
 
-    /// The sum of products of as many samples, from number `first` on, as there are `taps`, a multiple of [`LANES`].
+    /// Sum of products of samples, starting at index `first`, with `taps`. The number of taps is a multiple of [`LANES`].
     pub(crate) fn dot(&self, first: usize, taps: &[f32]) -> Complex32 {
         let range = first..first + taps.len();
         total(&products(&self.re[range.clone()], &self.im[range], taps))
     }
 }
 
-/// The filter, and where its outputs lie.
+/// Polyphase filter, with the timing of its outputs.
 #[derive(Clone, Debug)]
 struct Filter {
     /// `len` taps for each phase.
     taps: Vec<f32>,
     len: usize,
     phases: u64,
-    /// Rates divided by their greatest common divisor.
+    /// Input rate divided by the greatest common divisor of the rates.
     from: u64,
     to: u64,
 }
@@ -189,14 +189,14 @@ impl Filter {
         for phase in 0..phases {
             let fraction = phase as f64 / phases as f64;
             let tap = |tap: usize| lowpass(tap as f64 - half + 1.0 - fraction, cutoff, half);
-            // The gain at the centre is exactly one, whatever the phase.
+            // The gain at the centre frequency is exactly one for every phase.
             let sum: f64 = (0..len).map(tap).sum();
             taps.extend((0..len).map(|at| (tap(at) / sum) as f32));
         }
         Some(Filter { taps, len, phases, from, to })
     }
 
-    /// How many inputs an output uses before the one at or before it, and how many behind that one.
+    /// Number of inputs that an output uses before the input at or before its time.
     fn before(&self) -> i64 {
         self.len as i64 / 2 - 1
     }
@@ -205,25 +205,25 @@ impl Filter {
         self.len as i64 / 2
     }
 
-    /// The input at or before an output, and how much later the output is, in `to`ths of an input.
+    /// Index of the input at or before an output, and the delay of the output after it, in units of 1/`to` of an input.
     fn position(&self, output: i64) -> (i64, u64) {
         let position = i128::from(output) * i128::from(self.from);
         let to = i128::from(self.to);
         (position.div_euclid(to) as i64, position.rem_euclid(to) as u64)
     }
 
-    /// How many outputs from number 0 on lie before an input.
+    /// Number of outputs, starting at output 0, before an input.
     fn outputs_before(&self, input: i64) -> i64 {
         (i128::from(input) * i128::from(self.to)).div_euclid(i128::from(self.from)) as i64
             + i64::from((i128::from(input) * i128::from(self.to)).rem_euclid(i128::from(self.from)) > 0)
     }
 }
 
-/// The work, apart from the processor that does it. Every bit is the same on any vectors: products and sums are rounded
-/// one by one, in one order.
+/// The computation, generic over the processor's SIMD instructions. The result is bit-identical for all vector lengths:
+/// products and sums are rounded one by one, in a fixed order.
 struct Outputs<'a> {
     filter: &'a Filter,
-    /// How much later the first output is than its first input, in `to`ths of an input.
+    /// Delay of the first output after its first input, in units of 1/`to` of an input.
     fraction: u64,
     re: &'a [f32],
     im: &'a [f32],
@@ -238,7 +238,7 @@ impl WithSimd for Outputs<'_> {
         let Filter { taps, len, phases, from, to } = self.filter;
         let (whole, part) = ((from / to) as usize, from % to);
         let (mut at, mut fraction) = (0, self.fraction);
-        // Phases per `to`th, rounded down, so that none is beyond the last; exactly one where there are as many.
+        // Phases per 1/`to`, rounded down, so that no index exceeds the last phase. Exact if `phases` equals `to`.
         let phase_of = (phases << PHASE_BITS) / to;
         for out in self.out.chunks_mut(BLOCK) {
             let mut sums = [[[0.0; LANES]; 2]; BLOCK];
@@ -259,7 +259,8 @@ impl WithSimd for Outputs<'_> {
     }
 }
 
-/// Value at `t` samples of a low-pass filter of `cutoff` (in half sample rates), `half` samples long on each side.
+/// Value at `t` samples of a low-pass filter with `cutoff` (in units of half the sample rate) and `half` samples on each
+/// side.
 pub(crate) fn lowpass(t: f64, cutoff: f64, half: f64) -> f64 {
     let x = std::f64::consts::PI * cutoff * t;
     let sinc = if x == 0.0 { 1.0 } else { libm::sin(x) / x };
@@ -267,13 +268,13 @@ pub(crate) fn lowpass(t: f64, cutoff: f64, half: f64) -> f64 {
     if share.abs() >= 1.0 { 0.0 } else { cutoff * sinc * kaiser(share) }
 }
 
-/// The Kaiser window for [`ATTENUATION_DB`], from −1 to 1.
+/// Kaiser window for [`ATTENUATION_DB`]; `share` is −1 to 1.
 fn kaiser(share: f64) -> f64 {
     let beta = 0.1102 * (ATTENUATION_DB - 8.7);
     bessel(beta * libm::sqrt(1.0 - share * share)) / bessel(beta)
 }
 
-/// The modified Bessel function I0, by its series.
+/// Modified Bessel function I0, from its power series.
 fn bessel(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut sum, mut term) = (1.0, 1.0);
@@ -284,16 +285,16 @@ fn bessel(x: f64) -> f64 {
     sum
 }
 
-/// Sums that are kept side by side, so that no addition waits for the one before.
+/// Number of parallel sums, so that no addition waits for the previous one.
 const LANES: usize = 8;
 
-/// Binary digits behind the point of a phase: at all rates, the numbers stay below 2^62.
+/// Number of fractional bits of a phase. At all rates, the products stay below 2^62.
 const PHASE_BITS: u32 = 52;
 
-/// Outputs whose sums wait to be added up together: so compilers see vectors and not pairs of numbers.
+/// Number of outputs whose lane sums are added together at the end, so that the compiler vectorises the products.
 const BLOCK: usize = 16;
 
-/// Products of a multiple of [`LANES`] samples, given in two parts, with as many taps, summed lane by lane.
+/// Products of samples (a multiple of [`LANES`], in two parts) and taps, summed per lane.
 #[inline(always)]
 fn products(re: &[f32], im: &[f32], taps: &[f32]) -> [[f32; LANES]; 2] {
     let mut sums = [[0.0; LANES]; 2];
@@ -309,7 +310,7 @@ fn products(re: &[f32], im: &[f32], taps: &[f32]) -> [[f32; LANES]; 2] {
     sums
 }
 
-/// The sums of all lanes of both parts.
+/// Sums over all lanes, for both parts.
 #[inline(always)]
 fn total([re, im]: &[[f32; LANES]; 2]) -> Complex32 {
     let halves = |[a, b, c, d, e, f, g, h]: [f32; LANES]| ((a + e) + (c + g)) + ((b + f) + (d + h));
@@ -331,7 +332,7 @@ mod tests {
             .collect()
     }
 
-    /// The worst distance of the samples in the middle to the same tone at the other rate.
+    /// Maximum error of the samples in the middle, relative to the same tone at the other rate.
     fn worst(hz: f64, from: u64, to: u64, passband: u64) -> f32 {
         let mut resampler = Resampler::new(from, to, passband).expect("rates that fit");
         let mut out = Vec::new();
@@ -358,7 +359,7 @@ mod tests {
                 assert!(error < 2e-3, "{from} to {to}: {error} at {share} of the passband");
             }
         }
-        // A rate without a common divisor takes the nearest of 1024 phases.
+        // Two rates without a common divisor use the nearest of 1024 phases.
         let error = worst(500_000.0, 2_000_003, 1_920_000, 550_000);
         assert!(error < 4e-3, "{error}");
     }

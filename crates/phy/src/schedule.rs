@@ -1,4 +1,4 @@
-//! Where a cell puts its messages: a control region large enough, and CCEs in each receiver's search space.
+//! Scheduler of the control region: assigns messages to CCEs in their receivers' search spaces, and selects the CFI.
 
 use airpace_core::Direction;
 use airpace_radio::{Dci, RadioReport};
@@ -9,44 +9,44 @@ use crate::encode::Data;
 use crate::grid::ControlRegion;
 use crate::pdcch::{LEVELS, Place, Sent, in_common_space, own_space};
 
-/// The grants of one subframe as messages with their places.
+/// Messages of one subframe with their CCEs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Announcement {
     /// Control format indicator.
     pub cfi: u8,
-    /// Messages, none of which overlaps another.
+    /// Messages, without overlaps.
     pub messages: Vec<Sent>,
-    /// The PRBs that the downlink grants fill.
+    /// PRBs of the downlink grants.
     pub data: Vec<Data>,
-    /// Grants for which no CCEs were left, by their index in the report: a cell would not have made them.
+    /// Grants for which no CCEs were free, as indices into the report; a real cell would not have made these grants.
     pub blocked: Vec<usize>,
-    /// Grants that no message can express, by their index, and why.
+    /// Grants that no message can express, as indices into the report, with the reason.
     pub unencodable: Vec<(usize, EncodeError)>,
 }
 
-/// Places the messages of a cell, subframe by subframe.
+/// Assigns the messages of a cell to CCEs, subframe by subframe.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     carrier: Carrier,
     least_cfi: u8,
-    /// CCEs at a CFI of 1, 2 and 3.
+    /// Number of CCEs at a CFI of 1, 2 and 3.
     cces: [usize; 3],
 }
 
 impl Scheduler {
-    /// For a cell whose uplink is as wide as its downlink.
+    /// Creates a scheduler for a cell with equal bandwidth in uplink and downlink.
     pub fn new(cell: &Cell) -> Scheduler {
         let cces = [1, 2, 3].map(|cfi| ControlRegion::new(cell, cfi).map_or(0, |region| region.cces()));
         let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
         Scheduler { carrier, least_cfi: cell.least_cfi(), cces }
     }
 
-    /// Messages for the grants of a report. `sinr_db` says how well each grant's device hears the cell, for the number
-    /// of CCEs that its messages get (see [`implied_sinr_db`]).
+    /// Composes the messages for the grants of a report. `sinr_db` returns the SINR of each grant's device, which
+    /// determines the aggregation level of its messages (see [`implied_sinr_db`]).
     ///
-    /// The control region has as many symbols as the report says, or more if the messages need them. Messages that take
-    /// the most CCEs are placed first. If a message's number of CCEs is nowhere free, the message gets more CCEs, then
-    /// fewer.
+    /// The control region has the CFI of the report, or a larger one if the messages need it. Messages with the largest
+    /// aggregation levels are placed first. If no candidate of a message's aggregation level is free, it gets a larger
+    /// level, then a smaller one.
     ///
     /// Source: TS 36.213 §9.1.1 (candidates); how a cell chooses among them is its own affair.
     pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(&Dci) -> f64) -> Announcement {
@@ -87,20 +87,20 @@ impl Scheduler {
         announcement
     }
 
-    /// The message of a grant, with the number of CCEs that it should have and no place yet.
+    /// The message of a grant, with its aggregation level but without its first CCE.
     fn say(&self, dci: &Dci, sinr_db: &impl Fn(&Dci) -> f64) -> Result<(Sent, Message), EncodeError> {
         let message = Message::of_dci(&self.carrier, dci)?;
         let audience = Audience::of(dci.rnti).unwrap_or(Audience::User);
         let payload = pack(&self.carrier, Extras::NONE, audience, &message);
         let cces = match audience {
-            // Chosen: the largest, because everyone in the cell must hear it.
+            // Chosen: the maximum, because all devices in the cell must decode it.
             Audience::Everyone => 8,
             Audience::User => level(payload.len(), sinr_db(dci)),
         };
         Ok((Sent { rnti: dci.rnti, payload, place: Place { cce: 0, cces } }, message))
     }
 
-    /// A free place in the receiver's search space.
+    /// A free candidate in the receiver's search space.
     fn place(&self, sent: &Sent, subframe: usize, cfi: u8, taken: &[Sent]) -> Option<Place> {
         let cces = self.cces[usize::from(cfi) - 1];
         let wanted = sent.place.cces;
@@ -120,11 +120,10 @@ impl Scheduler {
     }
 }
 
-/// How well the device of a grant hears the cell, as far as the grant tells: link adaptation gave the device as many
-/// bits as it would receive. A grant of unknown size tells nothing and counts as 0 dB. So does an uplink grant, whose
-/// MCS is about the other direction.
+/// SINR of a grant's device, derived from the grant: link adaptation selected as many bits as the device can decode. A
+/// grant of unknown size counts as 0 dB. An uplink grant also does, because its MCS belongs to the uplink.
 ///
-/// Chosen: Shannon's capacity of a layer plus 3 dB, over the 120 resource elements of a PRB pair that carry data.
+/// Chosen: Shannon capacity of a layer plus 3 dB, over the 120 resource elements of a PRB pair that carry data.
 pub fn implied_sinr_db(dci: &Dci) -> f64 {
     const DATA_ELEMENTS: f64 = 120.0;
     const GAP_DB: f64 = 3.0;
@@ -136,10 +135,10 @@ pub fn implied_sinr_db(dci: &Dci) -> f64 {
     GAP_DB + 10.0 * libm::log10(libm::pow(2.0, bits / elements) - 1.0)
 }
 
-/// The fewest CCEs at which a message of `bits` should be heard at this SINR.
+/// Minimum aggregation level at which a message of `bits` is decodable at this SINR.
 ///
-/// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries at an error of about 1 % with
-/// this code. The rule is 2 dB over Shannon's limit of the rate, plus 2 dB of reserve for fading.
+/// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries with an error rate of about 1 %.
+/// It is computed as 2 dB above the Shannon limit, plus a margin of 2 dB for fading.
 fn level(bits: u8, sinr_db: f64) -> u8 {
     const GAP_DB: f64 = 4.0;
     let capacity = libm::log2(1.0 + libm::pow(10.0, (sinr_db - GAP_DB) / 10.0));
@@ -183,7 +182,7 @@ mod tests {
         }
     }
 
-    /// A subframe of `users` who share the carrier both ways, and now and then system information.
+    /// A subframe of `users` users with grants in both directions, and sometimes system information.
     fn busy(rng: &mut Rng, users: u16, subframe_index: u64) -> RadioReport {
         let mut dcis = vec![];
         let groups = lte::rbg_count(100);

@@ -1,4 +1,4 @@
-//! Sequences that every receiver knows: pseudo-random bits, synchronisation and reference signals.
+//! Sequences known to every receiver: scrambling sequences, synchronisation signals and reference signals.
 
 pub mod crs;
 pub mod gold;

@@ -1,4 +1,4 @@
-//! A cell on the air: its grants go in, the samples of a receiver's antennas come out.
+//! Transmitter of a cell: converts grants to the samples of a receiver's antennas.
 
 use std::collections::VecDeque;
 
@@ -13,29 +13,29 @@ use crate::impair::{Conditions, Impair};
 use crate::phich::{self, Answer};
 use crate::schedule::{Announcement, Scheduler, implied_sinr_db};
 
-/// Sends a cell's subframes one after the other, through a channel.
+/// Transmits a cell's subframes one after the other, through a channel.
 ///
-/// Chosen: the cell acknowledges an uplink block unless it grants the user another transmission of that block together
-/// with the answer. A report tells nothing more about which blocks were received.
+/// Chosen: the cell acknowledges an uplink block unless it grants the user a retransmission of that block in the same
+/// subframe. A report contains no other information about which blocks were received.
 pub struct Station {
     cell: Cell,
     scheduler: Scheduler,
     transmitter: Transmitter,
     antennas: Vec<Impair>,
-    /// What each antenna received and the others did not yet.
+    /// Received samples of each antenna that are not yet available from all antennas.
     received: Vec<Vec<Complex32>>,
-    /// Subframes by which the cell's clock is ahead of the reports'.
+    /// Offset of the cell's subframe numbers from those of the reports (subframes).
     offset: u64,
     next: u64,
-    /// Answers that are due: their subframe, for whom, group and sequence.
+    /// Pending HARQ feedback: subframe, user, PHICH group and sequence.
     answers: VecDeque<(u64, Rnti, (usize, usize))>,
     ports: Vec<Vec<Complex32>>,
 }
 
 impl Station {
-    /// A cell whose subframe 0 has number 0 of frame `first_sfn`, with samples at the rate of an FFT of `fft_size` points,
-    /// where a resource element of unit power is a tone of `amplitude`. Fading and noise come from `streams`. `None` if
-    /// the FFT is too small for the cell, or if there is no FFT of that size.
+    /// Creates a cell. Its first subframe is subframe 0 of frame `first_sfn`. The sample rate is that of an FFT with
+    /// `fft_size` points. A resource element of unit power is a tone of `amplitude`. Fading and noise come from `streams`.
+    /// `None` if the FFT is too small for the cell, or if this size is not supported.
     pub fn new(
         cell: Cell,
         fft_size: usize,
@@ -47,8 +47,8 @@ impl Station {
         Station::with_antennas(cell, fft_size, amplitude, &[conditions], first_sfn, streams)
     }
 
-    /// The same, heard by several antennas of one receiver: each has its own conditions, its own fading and its own
-    /// noise. The samples of an instant lie side by side, in the order of the antennas.
+    /// As [`Station::new`], with several antennas at one receiver. Each antenna has its own conditions, fading and noise.
+    /// The samples are interleaved in the order of the antennas.
     pub fn with_antennas(
         cell: Cell,
         fft_size: usize,
@@ -73,11 +73,11 @@ impl Station {
         })
     }
 
-    /// Sends the subframe of a report, after the subframes before it that had no report: these carry no message.
-    /// Appends the samples and returns what was sent. The channel keeps the last few samples until more come.
+    /// Transmits the subframe of a report, after empty subframes for those without a report. Appends the samples and
+    /// returns the transmitted messages. The channel delays the last few samples until more follow.
     ///
     /// # Panics
-    /// If the report is of a subframe that was sent already.
+    /// If the subframe of the report was already transmitted.
     pub fn send(&mut self, report: &RadioReport, out: &mut Vec<Complex32>) -> Announcement {
         let subframe = report.slot.subframe();
         assert!(subframe >= self.next, "subframe {subframe} is over");
@@ -100,7 +100,7 @@ impl Station {
         announcement
     }
 
-    /// `again`: the users that are to send a block once more.
+    /// `again`: users that are granted a retransmission.
     fn transmit(&mut self, announcement: &Announcement, again: &[Rnti], out: &mut Vec<Complex32>) {
         let at = self.next + self.offset;
         let due = self.answers.iter().take_while(|(due, ..)| *due <= self.next).count();
@@ -130,7 +130,7 @@ impl Station {
     }
 }
 
-/// Takes the samples that all antennas have and appends them to `out`, those of an instant side by side.
+/// Removes the samples that all antennas have, and appends them to `out`, interleaved.
 pub fn interleave(antennas: &mut [Vec<Complex32>], out: &mut Vec<Complex32>) {
     let count = antennas.iter().map(Vec::len).min().unwrap_or(0);
     out.reserve(count * antennas.len());

@@ -1,11 +1,11 @@
-//! From unknown samples to a cell that is followed.
+//! Synchronisation: from samples of unknown content to a tracked cell.
 //!
 //! | module | from | to |
 //! | --- | --- | --- |
 //! | [`search`] | samples at 1.92 million per second | cells: identity, prefix, duplex, timing, carrier offset |
 //! | [`broadcast`] | a cell of the search | bandwidth, ports, PHICH, frame number |
-//! | [`stream`] | samples as they came, around gaps | the same at the rate of an FFT, where they are needed |
-//! | [`track`] | a cell that is known, samples at its own rate | subframe after subframe, as it was heard |
+//! | [`stream`] | raw samples, with gaps | requested windows of samples at the rate of an FFT |
+//! | [`track`] | a known cell, samples at its own rate | one observation per subframe |
 
 mod antennas;
 pub mod broadcast;
@@ -24,18 +24,19 @@ pub use ring::Ring;
 
 use num_complex::{Complex32, Complex64};
 
-/// Samples per second at which cells are searched: enough for the six PRBs in the middle that every cell has.
+/// Sample rate of the cell search, in samples per second. It covers the six centre PRBs that every cell has.
 pub const VIEW_HZ: u64 = 1_920_000;
 
-/// How far from the centre the search looks: enough for the synchronisation signals, the PBCH and a carrier offset.
+/// Passband of the search on each side of the centre (Hz): the synchronisation signals, the PBCH and a carrier offset fit
+/// in.
 pub const VIEW_PASSBAND_HZ: u64 = 600_000;
 
-/// The angle of a number, in radians.
+/// Phase of a complex number, in radians.
 pub(crate) fn angle(of: Complex32) -> f64 {
     libm::atan2(f64::from(of.im), f64::from(of.re))
 }
 
-/// Turns `samples` back by a carrier offset of `turns` per sample.
+/// Removes a carrier offset of `turns` cycles per sample from `samples`.
 pub(crate) fn turn_back(samples: &mut [Complex32], turns: f64) {
     let mut phasors = Vec::new();
     phasors_back(turns, samples.len(), &mut phasors);
@@ -44,7 +45,7 @@ pub(crate) fn turn_back(samples: &mut [Complex32], turns: f64) {
     }
 }
 
-/// The factors that turn `count` samples back by a carrier offset of `turns` per sample.
+/// Computes the phasors that remove a carrier offset of `turns` cycles per sample from `count` samples.
 pub(crate) fn phasors_back(turns: f64, count: usize, out: &mut Vec<Complex32>) {
     let step = phasor(-turns);
     let mut now = Complex64::new(1.0, 0.0);
@@ -56,14 +57,14 @@ pub(crate) fn phasors_back(turns: f64, count: usize, out: &mut Vec<Complex32>) {
     }));
 }
 
-/// The factor that turns a number by `turns` turns.
+/// Unit phasor with a phase of `turns` cycles.
 pub(crate) fn phasor(turns: f64) -> Complex64 {
     let angle = std::f64::consts::TAU * (turns - libm::floor(turns));
     Complex64::new(libm::cos(angle), libm::sin(angle))
 }
 
-/// The sum of the products of `a`, conjugated, with `b`, over the shorter of the two. Lanes add side by side, so that
-/// no addition waits for the one before.
+/// Sum of conj(`a`) · `b` over the shorter length of the two. Four independent lanes accumulate in parallel, so that no
+/// addition waits for the previous one.
 pub(crate) fn correlate(a: &[Complex32], b: &[Complex32]) -> Complex32 {
     const LANES: usize = 4;
     let len = a.len().min(b.len());

@@ -1,4 +1,4 @@
-//! How a cell answers uplink blocks: a recorded cell, and our own.
+//! HARQ feedback for uplink blocks: in a recording of a live cell, and in our own cells.
 
 mod recordings;
 
@@ -13,7 +13,7 @@ use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, Phich
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, PrbSet, RadioReport, Rnti, Scope, Slot};
 use recordings::{Description, data};
 
-/// Answers by the number of their subframe, counted from the first of the recording.
+/// HARQ feedback by subframe number, counted from the first subframe of the recording.
 fn answers(rate_hz: u64, samples: &[Complex32]) -> Vec<(u64, Answered)> {
     let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate");
     decoder.push(samples);
@@ -27,7 +27,8 @@ fn answers(rate_hz: u64, samples: &[Complex32]) -> Vec<(u64, Answered)> {
     all
 }
 
-/// For each grant of a live network that was heard, the answer is the one in its log. No other answers are heard.
+/// In the recording of a live network, the feedback for each decoded grant equals the feedback in the log, and no other
+/// feedback is reported.
 #[test]
 fn a_live_networks_answers_are_those_of_its_log() {
     let Some(folder) = data("radio") else { return };
@@ -46,12 +47,12 @@ fn a_live_networks_answers_are_those_of_its_log() {
         );
         assert!(answer.confidence > 0.999 && answer.granted + 8 == *index && answer.attempt == 1);
     }
-    // Answers to grants from before the recording cannot be expected.
+    // Feedback for grants from before the recording cannot be reported.
     assert!(log.keys().all(|(index, _)| *index < first + 9), "not heard: {log:?}");
     assert_eq!(heard.len(), 135);
 }
 
-/// For a block that is sent again, the first answer is a NACK and the last an ACK, in every kind of cell.
+/// For a retransmitted block, the first feedback is a NACK and the last an ACK, in every kind of cell.
 #[test]
 fn a_block_that_is_sent_again_was_not_received() {
     for (cp, ports, phich_duration) in [
@@ -85,8 +86,8 @@ fn a_block_that_is_sent_again_was_not_received() {
         };
         let mut samples = vec![];
         for index in 0..72 {
-            // One user has a grant in each of eight processes, and in one process the same grant twice. The other user
-            // has a grant in every tenth subframe.
+            // One user has a grant in each of the eight processes, and in one process the same grant twice. The other
+            // user has a grant in every tenth subframe.
             let (turn, is_its) = (index / 8, index % 8 == 3);
             let first = grant(5000, 2, is_its && turn % 3 == 1, turn % 3 != 2);
             let second = grant(6000, 11, false, true);

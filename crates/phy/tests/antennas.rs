@@ -1,4 +1,4 @@
-//! Several antennas of one receiver: what they hear adds up, and none makes it worse.
+//! Several antennas of one receiver: their signals are combined, and no antenna degrades the result.
 
 mod crowd;
 
@@ -33,7 +33,7 @@ fn cell() -> Cell {
 /// A message: its subframe, RNTI and payload.
 type Key = (u64, u16, u64);
 
-/// What antennas hear of a busy cell, each at a signal to noise ratio, and what was sent.
+/// Received signal of several antennas for a busy cell, each with its own SNR, and the transmitted messages.
 fn play(
     fading: (DelayProfile, f64),
     snr_db: &[f64],
@@ -69,14 +69,14 @@ fn play(
     (heard, all)
 }
 
-/// How many of the sent messages come out, and how many others do.
+/// Number of decoded messages that were transmitted, and number of other decoded messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Score {
     recall: f64,
     invented: usize,
 }
 
-/// Decodes what antennas heard together, in pieces of a quarter of a millisecond.
+/// Decodes the signals of several antennas together, in blocks of a quarter of a millisecond.
 fn decode(antennas: &[&[Complex32]], sent: &BTreeSet<Key>) -> Score {
     let mut heard: Vec<Vec<Complex32>> = antennas.iter().map(|samples| samples.to_vec()).collect();
     let mut samples = Vec::new();
@@ -108,7 +108,7 @@ fn decode(antennas: &[&[Complex32]], sent: &BTreeSet<Key>) -> Score {
 const FLAT: (DelayProfile, f64) = (DelayProfile::Flat, 0.0);
 const EVA: (DelayProfile, f64) = (DelayProfile::Eva, 70.0);
 
-/// Two antennas are worth three decibels, and more where they fade independently.
+/// Two antennas give a gain of three decibels, and a larger one if they fade independently.
 #[test]
 fn two_antennas_hear_what_one_hears_with_three_decibels_more() {
     for (name, fading) in [("flat", FLAT), ("eva", EVA)] {
@@ -125,8 +125,8 @@ fn two_antennas_hear_what_one_hears_with_three_decibels_more() {
     }
 }
 
-/// An antenna that hears less than the other, nothing, or not all the time: over several recordings, as a few messages more
-/// or less are lost of each.
+/// One antenna has a worse signal than the other, no signal, or a signal only part of the time. Summed over several
+/// recordings, because a few messages more or less are lost in each.
 #[test]
 fn no_antenna_makes_it_worse_than_the_better_one_alone() {
     const NAMES: [&str; 8] =
@@ -168,7 +168,7 @@ fn no_antenna_makes_it_worse_than_the_better_one_alone() {
     }
 }
 
-/// Any number of antennas, and pieces that end within an instant.
+/// Any number of antennas, and blocks that end within a sampling instant.
 #[test]
 fn four_antennas_hear_more_than_two() {
     let (heard, sent) = play(EVA, &[-3.0; 4], 60, 3);

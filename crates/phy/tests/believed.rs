@@ -1,4 +1,4 @@
-//! Which messages the decoder believes in cells of which nothing is known, and how many of them are true.
+//! Accepted messages in unknown cells: how many the decoder accepts, and how many of them are correct.
 
 mod blind;
 mod crowd;
@@ -17,14 +17,14 @@ use crowd::Scene;
 use proptest::prelude::*;
 use recordings::{Description, Row, data};
 
-/// How the believed messages compare to the sent ones.
+/// Comparison of accepted and transmitted messages.
 #[derive(Default)]
 struct Score {
     sent: u32,
     found: u32,
     output: u32,
     format_right: u32,
-    /// Formats whose bits do not tell them apart count as one.
+    /// Formats that cannot be distinguished by their bits count as one.
     likeness_right: u32,
     prbs_right: u32,
     size_right: u32,
@@ -39,8 +39,8 @@ fn is(row: &Row, found: &Found) -> bool {
         && found.payload.to_string() == row.text("bits")
 }
 
-/// Formats 1B and 1D differ only in what one bit means to the device. 2A and 2B often do not differ at all. 3 and 3A
-/// differ in what a group's devices are configured with.
+/// Formats 1B and 1D differ only in the meaning of one bit. 2A and 2B are often identical. 3 and 3A differ in the
+/// configuration of a group's devices.
 fn likeness(format: &str) -> &str {
     match format {
         "1D" => "1B",
@@ -68,7 +68,7 @@ impl Score {
                 format.starts_with('3') || prbs == [row.prbs("prb_slot0"), row.prbs("prb_slot1")];
             score.prbs_right += u32::from(prbs_right);
             if let Some(dci) = found.dci {
-                // Power commands to a group that were taken for a grant have no truth to compare with.
+                // Power commands to a group that were decoded as a grant have no reference.
                 if row.text("harq").is_empty() {
                     continue;
                 }
@@ -93,7 +93,7 @@ fn believed(name: &str) -> Option<Score> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);
     let mut out = blind::believed(about.rate_hz(), &about.raw_samples(&folder, name));
-    // Converts to the numbers of the table of truth.
+    // Converts to the subframe numbers of the reference table.
     let first = u64::from(about.sfn) * 10 + about.subframe as u64;
     out.iter_mut().for_each(|found| found.index = found.index.wrapping_sub(first));
     let rows = recordings::truth(&folder, name);
@@ -113,14 +113,14 @@ fn believed(name: &str) -> Option<Score> {
     Some(score)
 }
 
-/// What the decoder believes of a scene: how many of the sent messages, how many others, and how many of those the
-/// confidences let expect.
+/// Accepted messages of a scene: number of correct ones, number of wrong ones, and expected number of wrong ones
+/// according to the confidences.
 struct Heard {
     sent: usize,
     found: usize,
     others: usize,
     doubt: f64,
-    /// Confidence of each believed message, and whether the message is true.
+    /// Confidence of each accepted message, and whether it is correct.
     believed: Vec<(f64, bool)>,
 }
 
@@ -168,7 +168,7 @@ fn scene(prbs: u16, fft_size: usize, ports: Ports, snr_db: f64) -> Scene {
     Scene { cell, fft_size, users: 20, tries: 30, extras, snr_db, fading: None, subframes: 60, seed: 1 }
 }
 
-/// Another maker than in the recordings: our own sender, busy and idle, with one, two and four ports.
+/// A transmitter of another make than in the recordings: our own, with high and low load, and one, two and four ports.
 #[test]
 fn all_that_we_send_is_believed_and_nothing_else() {
     for (prbs, fft_size, ports) in [(6, 128, Ports::One), (25, 512, Ports::Two), (50, 1024, Ports::Four)] {
@@ -180,7 +180,8 @@ fn all_that_we_send_is_believed_and_nothing_else() {
     }
 }
 
-/// Cells fade by the models of TS 36.101. A narrow cell of one port may fade as a whole for some milliseconds.
+/// Fading cells, with the models of TS 36.101. All subcarriers of a narrow cell with one port may fade for some
+/// milliseconds.
 #[test]
 fn fading_cells_are_believed() {
     for (prbs, fft_size, ports, profile, doppler_hz, least) in [
@@ -201,8 +202,8 @@ fn fading_cells_are_believed() {
     }
 }
 
-/// At a Doppler shift of 1 kHz the channel of one slot is not that of the other. What is not heard clearly for that reason must
-/// not be mistaken for something else.
+/// At a Doppler shift of 1 kHz the channel differs between the slots. Messages with a poor channel estimate for this
+/// reason must not be mistaken for others.
 #[test]
 fn fast_receivers_are_served_and_nothing_is_invented() {
     for (prbs, fft_size, ports, profile, doppler_hz, least) in [
@@ -221,7 +222,7 @@ fn fast_receivers_are_served_and_nothing_is_invented() {
     }
 }
 
-/// Confidences are probabilities, even if noise leaves many messages in doubt.
+/// Confidences are probabilities, even if noise makes many messages uncertain.
 #[test]
 fn confidences_are_true() {
     let mut believed = Vec::new();
@@ -245,8 +246,8 @@ fn confidences_are_true() {
     assert!(100 * others <= believed.len(), "{others} of {} are false", believed.len());
 }
 
-/// Noise that comes with a signal (echoes, Doppler) is not heard where nothing is sent. A silent CCE behind a message
-/// must not be taken for a part of it because half of its bits happen to agree.
+/// Noise that is proportional to the signal (echoes, Doppler) does not appear on silent CCEs. A silent CCE after a
+/// message must not count as a part of the message because half of its bits agree by chance.
 #[test]
 fn a_message_does_not_go_on_into_silence() {
     const EXPECTED: f32 = 16.0;
@@ -278,7 +279,7 @@ fn a_message_does_not_go_on_into_silence() {
     }
 }
 
-/// Fields of Release 10 change sizes. The decoder learns them user by user.
+/// Optional fields of Release 10 change sizes. The decoder learns them for each user.
 #[test]
 fn users_with_fields_of_release_10_are_believed() {
     for at in 1..8u8 {
@@ -288,7 +289,7 @@ fn users_with_fields_of_release_10_are_believed() {
             srs_request: at & 4 != 0,
         };
         let heard = hear(&Scene { extras, ..scene(25, 512, Ports::Two, 20.0) });
-        // Several formats share a size; this may cost the first messages of a user.
+        // Several formats have the same size; this may cost the first messages of a user.
         assert!(100 * heard.found >= 99 * heard.sent, "{extras:?}: {} of {}", heard.found, heard.sent);
         assert_eq!(heard.others, 0, "{extras:?}");
     }
@@ -312,16 +313,16 @@ fn recorded_messages_are_believed_and_no_others() {
         assert!(share(score.likeness_right, score.found) >= 0.99, "{name}: formats are wrong");
         assert!(share(score.format_right, score.found) >= 0.9, "{name}: formats are not told apart");
         assert!(share(score.prbs_right, score.found) >= 0.99, "{name}: PRBs are wrong");
-        // A block that is sent again has the size of its first transmission, if that was believed.
+        // A retransmitted block has the size of its first transmission, if that was accepted.
         assert!(share(score.size_right, score.sized) >= 0.995, "{name}: sizes of blocks are wrong");
         assert_eq!(score.process_right, score.processed, "{name}: HARQ processes, also of uplink grants");
     }
 }
 
-/// How many messages are found of those sent with each number of CCEs, through white noise into one port.
+/// Number of decoded messages for each aggregation level, with white noise and one port.
 ///
-/// The bound is what a decoder with a soft decoder of 16 bits reaches if it knows all RNTIs and has perfect timing and
-/// channel.
+/// The bound is the performance of a 16-bit soft decoder that knows all RNTIs and has perfect timing and a perfect
+/// channel estimate.
 #[test]
 fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
     for (snr_db, bound) in
@@ -331,7 +332,7 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
         let (samples, sent) = scene.play();
         let all = blind::believed(scene.fft_size as u64 * 15_000, &samples);
         let mut tallies = [(0, 0); 4];
-        // Users have to be known first.
+        // Users must be known first.
         for (index, sent) in sent.iter().filter(|(index, _)| *index > 100) {
             let is_it = |found: &&Found| {
                 found.index == *index
@@ -343,7 +344,7 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
         }
         println!("{snr_db} dB: {tallies:?}");
         for ((found, of), bound) in tallies.into_iter().zip(bound) {
-            // Five messages may be lost to chance.
+            // Allow for five lost messages by chance.
             assert!(f64::from(found) >= bound * f64::from(of) - 5.0, "{found} of {of} at {snr_db} dB");
         }
     }
@@ -352,7 +353,7 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Nothing panics, whatever is heard. No message is believed from random bits.
+    /// No panic for any input. No message is accepted from random bits.
     #[test]
     fn bits_of_chance_are_not_believed(
         seed in any::<u64>(), nats in 0.0f32..100.0, snr_db in -20.0f32..60.0, cces in 0usize..90,

@@ -1,4 +1,4 @@
-//! A cell that is not alone on its band: another cell, or a tone.
+//! Cells with interference from another cell or from a tone.
 
 mod air;
 mod blind;
@@ -32,7 +32,7 @@ fn scene(pci: u16, prbs: u16, fft_size: usize, profile: DelayProfile, seed: u64)
     Scene { cell, fft_size, users: 12, tries: 8, extras, snr_db: 25.0, fading, subframes: 600, seed }
 }
 
-/// The share of the sent messages that are believed.
+/// Share of the transmitted messages that are accepted.
 fn recall(rate_hz: u64, samples: &[Complex32], sent: &[(u64, Sent)]) -> f64 {
     let believed = blind::believed(rate_hz, samples);
     let found = sent.iter().filter(|(index, sent)| {
@@ -45,7 +45,7 @@ fn recall(rate_hz: u64, samples: &[Complex32], sent: &[(u64, Sent)]) -> f64 {
     found.count() as f64 / sent.len() as f64
 }
 
-/// In its fades the cell is fainter than another that is 8 dB weaker in the mean.
+/// In its fades the cell is weaker than another cell that is 8 dB below it on average.
 #[test]
 fn a_cell_that_fades_is_not_left_for_another() {
     let mut losses = 0;
@@ -70,7 +70,8 @@ fn a_cell_that_fades_is_not_left_for_another() {
     assert!(losses > 0, "no fade was deep enough to lose the cell");
 }
 
-/// The louder of two cells is damped while the other is found; and later once more, to less than the other.
+/// The stronger of two cells is attenuated during the search for the other one, and later again to a lower level than the
+/// other one.
 #[test]
 fn a_louder_cell_is_moved_to_once() {
     let steady = |pci, seed, snr_db| Scene {
@@ -110,7 +111,7 @@ fn a_louder_cell_is_moved_to_once() {
     assert!(before.iter().all(|reading| reading.pci == 56) && after.iter().all(|reading| reading.pci == 214));
     let all = [before, after].concat();
     assert!(all.is_sorted_by(|a, b| a.sample < b.sample && a.index < b.index), "none comes twice");
-    // The frames of both have the same numbers.
+    // The frames of both cells have the same numbers.
     let (first, last) = (all.partition_point(|reading| reading.pci == 56), 2000);
     let first = all[first].index;
     println!("moved after {first} ms");
@@ -129,7 +130,7 @@ fn a_louder_cell_is_moved_to_once() {
     let (of_left, of_louder) = (within(0, 40, &of_other), within(first, last, &sent));
     println!("{of_left:.4} of the cell that is left before, {of_louder:.4} of the louder one afterwards");
     assert!(of_left > 0.9 && of_louder > 0.95, "{of_left:.4} and {of_louder:.4}");
-    // A cell that is asked for is kept.
+    // A cell requested by the user is kept.
     let listen =
         airpace_phy::listen::Options { pci: Some(56), ..airpace_phy::listen::Options::new(3_840_000) };
     let options = Options { listen, ..Options::new(3_840_000) };
@@ -141,8 +142,8 @@ fn a_louder_cell_is_moved_to_once() {
     assert!(readings(&outputs).iter().all(|reading| reading.pci == 56));
 }
 
-/// Cells of one site, whose symbols begin together: what one of them sends is no noise for the other. No message is believed that
-/// was not sent.
+/// Cells of one site with aligned symbols: the signal of one cell does not count as noise for the other. No message is
+/// accepted that was not transmitted.
 #[test]
 fn cells_of_one_site_are_told_apart() {
     let (one, two) = (Ports::One, Ports::Two);
@@ -163,7 +164,7 @@ fn cells_of_one_site_are_told_apart() {
             let (mut samples, sent) = with(214, own, seed, 25.0).play();
             let (others, _) = with(56, other, seed + 1000, 200.0).play();
             let share = 10f32.powf(-8.0 / 20.0);
-            // Within the prefix.
+            // Within the cyclic prefix.
             samples.iter_mut().skip(3).zip(&others).for_each(|(sample, other)| *sample += other * share);
             sum += recall(5_760_000, &samples, &sent) / 2.0;
             let is_sent = |found: &airpace_phy::found::Found| {
@@ -178,7 +179,7 @@ fn cells_of_one_site_are_told_apart() {
     }
 }
 
-/// A cell that is gone is not held because another one is there whose symbols begin together with its own.
+/// A cell that has disappeared is not kept because of another cell with aligned symbols.
 #[test]
 fn a_cell_that_ends_beside_another_is_lost() {
     let with =
@@ -204,7 +205,7 @@ fn a_cell_that_ends_beside_another_is_lost() {
     assert_eq!(locked.next_back(), Some(56), "the other one is found");
 }
 
-/// A tone 10 dB below all that is received is as loud as dozens of subcarriers together.
+/// A tone 10 dB below the total received power has the power of dozens of subcarriers.
 #[test]
 fn a_tone_hardly_costs_a_message() {
     for (profile, tone_hz) in [(DelayProfile::Epa, -512_345.0), (DelayProfile::Eva, 812_345.0)] {
@@ -222,7 +223,7 @@ fn a_tone_hardly_costs_a_message() {
     }
 }
 
-/// A tenth of a wide cell's power is more than the whole power in its middle, where cells are searched.
+/// A tenth of a wide cell's power exceeds the total power in the centre of its band, where the cell search takes place.
 #[test]
 fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
     let mut rng = Streams::new(4).stream("phy.tones");
@@ -233,7 +234,7 @@ fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
             let (mut samples, sent) = wide.play();
             let rate_hz = 15_000 * fft_size as u64;
             let without = recall(rate_hz, &samples, &sent);
-            // Every element of a cell that is full of data has unit power.
+            // Every resource element of a fully loaded cell has unit power.
             let amplitude = libm::sqrtf(0.1 * f32::from(prbs) * 12.0 / fft_size as f32);
             for (n, sample) in samples.iter_mut().enumerate() {
                 let angle = std::f64::consts::TAU * (tone_hz * n as f64 / rate_hz as f64).fract();
@@ -249,8 +250,8 @@ fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
     }
 }
 
-/// The share of the messages that a decoder reads which is told timing, channel, CFI, users, places and the mean power of
-/// all that disturbs: the noise and, of this power over a resource element, whatever is there beside the cell.
+/// Share of messages that a decoder decodes with known timing, channel, CFI, users, places and mean interference power:
+/// the noise and, given as power per resource element, the signal of any other transmitter.
 fn recall_if_told(scene: &Scene, samples: &[Complex32], disturbance: f64, sent: &[(u64, Sent)]) -> f64 {
     let numerology = Numerology::new(scene.cell.bandwidth, scene.cell.cp, scene.fft_size).expect("a size");
     let (mut demodulator, observer) = (Demodulator::new(numerology), Observer::new(scene.cell));
@@ -289,8 +290,8 @@ fn power(samples: &[Complex32]) -> f64 {
     samples.iter().map(|sample| f64::from(sample.norm_sqr())).sum::<f64>() / samples.len() as f64
 }
 
-/// What a weaker cell costs in fades is what its power costs: a decoder that is told everything loses as much. The worst case
-/// are cells whose frames begin together, so that control regions meet. `AIRPACE_RUNS` takes more seeds.
+/// Loss due to a weaker cell in fades: a decoder with all of this known loses as much. The worst case is two cells with
+/// aligned frames, whose control regions overlap. `AIRPACE_RUNS` adds more seeds.
 #[test]
 fn a_weaker_cell_costs_no_more_than_its_power() {
     let runs = std::env::var("AIRPACE_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(2);
@@ -310,14 +311,14 @@ fn a_weaker_cell_costs_no_more_than_its_power() {
                 let later = (later_ms * (fft_size * 15) as f64) as usize;
                 let mut both = alone.clone();
                 both.iter_mut().skip(later).zip(&others).for_each(|(sample, other)| *sample += other);
-                // What of the other cell meets control regions.
+                // Part of the other cell's signal that overlaps the control regions.
                 let met: Vec<Complex32> = (0..390)
                     .flat_map(|index| {
                         let at = (index * fft_size * 15 + 10 * fft_size * 15 - later) % others.len();
                         others[at..(at + 3 * fft_size).min(others.len())].to_vec()
                     })
                     .collect();
-                // Over a resource element: beside the band, white noise has power and the other cell has none.
+                // Per resource element: outside the band, white noise has power, but the other cell has none.
                 let met = power(&met) * fft_size as f64 / (12 * prbs) as f64;
                 let white = with_noise(&alone, met, seed);
                 let rate_hz = fft_size as u64 * 15_000;
@@ -336,15 +337,15 @@ fn a_weaker_cell_costs_no_more_than_its_power() {
             );
             assert!(sums[0] >= sums[1].min(sums[3]) - 0.01, "{prbs} PRB: {sums:?}");
             if later_ms == 0.0 {
-                // Control region beside control region: both are told apart.
+                // Overlapping control regions: joint detection separates both.
                 assert!(sums[0] > sums[2], "{prbs} PRB: {sums:?}");
             }
         }
     }
 }
 
-/// Two cells are equally loud, so that either may be found; then one of them is 8 dB louder. In the next fade of the other the
-/// listener takes it.
+/// Two cells have equal power, so either may be found first; then one of them becomes 8 dB stronger. The listener
+/// switches to it in the next fade of the other.
 #[test]
 fn a_weaker_cell_that_is_lost_is_not_held_against_a_louder_one() {
     let mut taken = 0;

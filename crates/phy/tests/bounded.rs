@@ -1,11 +1,11 @@
-//! What the search does at most for a subframe, however loud the noise is.
+//! Maximum work of the search per subframe, for any noise power.
 
 use airpace_core::Streams;
 use airpace_phy::dci::Carrier;
 use airpace_phy::search::{MOST_WORDS, Search};
 use airpace_phy::{Observation, Ports};
 
-/// A full control region of 100 PRB pairs in which every bit is heard, and none of them belongs to a message.
+/// A full control region of 100 PRB pairs with strong random bits and no message.
 fn noise(seed: u64, ratio: f32) -> Observation {
     let mut rng = Streams::new(seed).stream("phy.noise");
     let mut bit = |_| {
@@ -32,7 +32,7 @@ fn a_subframe_gets_so_many_words_and_no_more() {
     }
     println!("{cut} of 20 subframes were cut off; {before:?}");
     assert!(cut > 0, "no subframe was too much: {before:?}");
-    // A quiet subframe after noisy ones is not cut off.
+    // An idle subframe after noisy ones is searched completely.
     let quiet = Observation { llrs: vec![0.0; 84 * 72], ..noise(1, 30.0) };
     search.candidates(&quiet, |_| -16.0);
     assert_eq!(search.given_up(), 0);

@@ -1,4 +1,4 @@
-//! Captures of other people's cells say what their README says: `$AIRPACE_DATA/radio/captures`.
+//! Captures of other people's cells match their README: `$AIRPACE_DATA/radio/captures`.
 
 mod recordings;
 mod reference;
@@ -21,14 +21,14 @@ use airpace_radio::DciFormat;
 use recordings::data;
 use reference::{Receiver, agreement};
 
-/// Captures are complex floats of 32 bits.
+/// Captures consist of 32-bit complex floats.
 fn capture(name: &str) -> Option<Vec<Complex32>> {
     let bytes = std::fs::read(data("radio")?.join("captures").join(name)).expect("a capture");
     let number = |at: &[u8]| f32::from_le_bytes([at[0], at[1], at[2], at[3]]);
     Some(bytes.chunks_exact(8).map(|pair| Complex32::new(number(&pair[..4]), number(&pair[4..]))).collect())
 }
 
-/// Everything that a decoder makes of samples, without hints.
+/// All outputs of a decoder for some samples, without prior knowledge.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> (Decoder, Vec<Cell>, Vec<Reading>) {
     let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate that is enough");
     decoder.push(samples);
@@ -71,7 +71,7 @@ fn a_narrow_cell_announces_its_system_information() {
     assert_eq!(others, [(0, 5, RntiKind::SystemInformation)], "nothing else is sent");
 }
 
-/// A wide cell seen through its middle six PRBs: reference signals and broadcast are the same there.
+/// A wide cell, received only in its middle six PRBs: reference signals and PBCH are the same there.
 #[test]
 fn a_wide_cell_says_how_wide_it_is() {
     let Some(samples) = capture("signal.1.92M.dat") else { return };
@@ -91,7 +91,7 @@ fn a_wide_cell_says_how_wide_it_is() {
     assert_eq!((mib.pack(), ports, mib), (0x68_1C00, Ports::Two, pbch::Mib::new(&WIDE, sfn)));
 }
 
-/// The cell of two of the captures.
+/// Cell in two of the captures.
 const WIDE: Cell = Cell {
     pci: 150,
     bandwidth: Bandwidth::ALL[3],
@@ -101,13 +101,13 @@ const WIDE: Cell = Cell {
     phich_resource: PhichResource::One,
 };
 
-/// Half a subframe of the same cell, at its own rate: too short to find the cell, but enough to read a known one.
+/// Half a subframe of the same cell, at the cell's own rate: too short for the search, but enough to decode a known cell.
 #[test]
 fn half_a_subframe_of_a_known_cell_is_read() {
     let Some(mut samples) = capture("signal.10M.dat") else { return };
     let numerology = Numerology::nominal(WIDE.bandwidth, WIDE.cp);
-    // The slot's 7680 samples and one more. If the extra sample is the last, prefixes are most like the ends of their
-    // symbols.
+    // The capture has the 7680 samples of a slot and one more. The extra sample is the last: the correlation of cyclic
+    // prefixes is larger if the slot starts at sample 0.
     assert_eq!(samples.len(), numerology.slot_samples() + 1);
     let [first, second] = [0, 1].map(|start| prefix_likeness(numerology, &samples[start..]));
     assert!(first.norm() > second.norm(), "the slot begins with the first sample");
@@ -123,7 +123,7 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     let symbols = WIDE.cp.symbols_per_slot();
     Demodulator::new(numerology).demodulate(&samples, symbols, &mut grid).expect("a whole subframe");
 
-    // Only the reference signals of subframe 0 give a channel.
+    // Only the reference signals of subframe 0 give a consistent channel.
     let snr_db: Vec<f32> = (0..10).map(|number| channel(number, &grid).snr_db()).collect();
     assert!(snr_db[0] > 6.0 && snr_db[1..].iter().all(|other| *other < 3.0), "{snr_db:?}");
     let channel = channel(0, &grid);
@@ -132,9 +132,9 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     let indicator = channel.symbols(&WIDE, &grid, &region.pcfich);
     let indicator: [_; 4] = indicator.try_into().expect("four groups");
     let (cfi, fit) = pcfich::decode(&WIDE, 0, &indicator);
-    // The README says 2, which the test program of the capture's origin asks for today. The program asked for 1 as long
-    // as it read symbols of 1024 samples, like these (srsLTE, pcfich_file_test.c of 2015). A code word of 32 bits fits
-    // 1 well, nothing at all is sent in the second symbol, and the message below is there.
+    // The README has CFI 2, the default of the current test program at the capture's origin. The default was 1 when the
+    // program processed symbols of 1024 samples, as in this capture (srsLTE, pcfich_file_test.c of 2015). The 32-bit
+    // codeword of CFI 1 fits well, the second symbol is silent, and the message below is present.
     assert!(cfi == 1 && fit > 0.9, "CFI {cfi} fits {fit}");
     let power = |symbol: usize| grid.symbol(symbol).iter().map(Complex32::norm_sqr).sum::<f32>();
     assert!(power(1) < 1e-3 * power(0), "the second symbol is empty");
@@ -164,7 +164,7 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     assert_eq!((dci.direction, dci.format), (Direction::Uplink, DciFormat::F0));
 }
 
-/// The channel from both symbols of the slot that have reference signals of subframe `number`.
+/// Channel from both symbols of the slot with reference signals of subframe `number`.
 fn channel(number: usize, grid: &Grid) -> Channel {
     let mut estimator = Estimator::new(&WIDE);
     for _ in 0..3 {
@@ -175,7 +175,7 @@ fn channel(number: usize, grid: &Grid) -> Channel {
     estimator.channel().clone()
 }
 
-/// How much prefixes are like the ends of their symbols, among symbols of a slot that hold something: 1 without noise.
+/// Correlation of cyclic prefixes with the ends of their symbols, over the non-silent symbols of a slot: 1 without noise.
 fn prefix_likeness(numerology: Numerology, samples: &[Complex32]) -> Complex32 {
     let size = numerology.fft_size();
     let (mut likeness, mut power) = (Complex32::default(), 0.0);
@@ -190,7 +190,7 @@ fn prefix_likeness(numerology: Numerology, samples: &[Complex32]) -> Complex32 {
     likeness / power
 }
 
-/// NR has other signals: none is taken for a cell of LTE.
+/// NR has other signals: none of them counts as an LTE cell.
 #[test]
 fn nr_is_refused_in_plain_words() {
     for (name, rate_hz) in [

@@ -1,4 +1,4 @@
-//! Sizes and fields of DCI formats, checked against a table of sizes, recorded messages, and themselves.
+//! Sizes and fields of DCI formats, compared with a table of sizes, with recorded messages, and with their own encoding.
 
 mod recordings;
 
@@ -43,7 +43,8 @@ fn sizes_are_those_of_the_table() {
     assert_eq!(rows, 18, "six bandwidths by three numbers of ports");
 }
 
-/// Every recorded message is read field by field as its base station wrote it. Packed again, it gives the same bits.
+/// Every recorded message is parsed field by field to the values of its base station. Packing it again gives the same
+/// bits.
 #[test]
 fn recorded_messages_say_what_their_sender_meant() {
     let Some(folder) = data("radio") else { return };
@@ -142,7 +143,7 @@ fn check(carrier: &Carrier, row: &Row) {
     let table = if row.text("mcs_table") == "256qam" { McsTable::Qam256 } else { McsTable::Qam64 };
     if let Some(dci) = message.to_dci(carrier, rnti, table) {
         for (at, column) in ["tbs0", "tbs1"].into_iter().enumerate() {
-            // The size of a block with a reserved MCS is that of its process's first transmission, which is not known
+            // The size of a block with a reserved MCS is that of the first transmission in its process, which is unknown
             // here.
             if dci.tbs[at] != Bits(0) || dci.mcs[at].is_none_or(|mcs| mcs < 28) {
                 assert_eq!(dci.tbs[at], Bits(row.number_or_zero(column)), "{row:?} {dci:?}");
@@ -175,7 +176,7 @@ proptest! {
         extras in extras(),
         everyone in any::<bool>(),
         format in prop::sample::select(Format::ALL.to_vec()),
-        // Zeros at the end, so that the padding check does not refuse nearly all payloads.
+        // Zeros at the end, so that the padding check does not reject nearly all payloads.
         bits in any::<u64>(), zeros in 0u32..8,
     ) {
         let audience = if everyone { Audience::Everyone } else { Audience::User };

@@ -1,4 +1,4 @@
-//! Messages that fill one CCE: 66 bits on 72, where a tone or a fade takes some elements.
+//! Messages with 66 bits on one CCE of 72 bits, where a tone or a fade removes some elements.
 
 use airpace_core::Streams;
 use airpace_phy::dci::{Allocation, Payload};
@@ -11,8 +11,8 @@ use airpace_radio::Rnti;
 
 const CCES: usize = 20;
 
-/// A cell of 100 PRB pairs and four ports sends every user's grants on one CCE. From subframe 100 on, a group of four
-/// elements is gone from every CCE.
+/// A cell with 100 PRB pairs and four ports transmits every user's grants on one CCE. From subframe 100 on, four elements
+/// of each CCE are missing.
 #[test]
 fn grants_that_fill_a_cce_are_read_without_a_group_of_its_elements() {
     let mut rng = Streams::new(9).stream("phy.full");
@@ -34,7 +34,7 @@ fn grants_that_fill_a_cce_are_read_without_a_group_of_its_elements() {
                 sent.push(Sent { rnti, payload, place });
             }
         }
-        // Every bit is sure, but for those that are gone.
+        // Every bit is certain, except on the missing elements.
         let mut llrs: Vec<f32> = (0..72 * CCES).map(|_| 10.0 * rng.normal() as f32).collect();
         for sent in &sent {
             for (llr, bit) in llrs[sent.place.bits()].iter_mut().zip(sent.coded()) {

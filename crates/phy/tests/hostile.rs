@@ -1,5 +1,5 @@
-//! What must hold for any samples and any bits, tested on random ones. The same functions are the fuzz targets of
-//! `fuzz/`.
+//! Invariants for arbitrary samples and bits, tested with random input. The fuzz targets in `fuzz/` use the same
+//! functions.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -10,7 +10,7 @@ mod samples;
 
 use proptest::prelude::*;
 
-/// Bytes of all kinds: any bytes; and small ones, because small choices lead deeper.
+/// Random bytes: any values, and small values, which reach more of the code.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..most),
@@ -19,7 +19,7 @@ fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// This many cases. A failure is printed, and becomes a test in the right place.
+/// Number of cases. A failure is printed, and is then added as a test in the module that it concerns.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

@@ -1,4 +1,4 @@
-//! What recordings of real receivers hold besides a cell: silence, bursts, changed gains, missing samples.
+//! Impairments in recordings of real receivers: silence, bursts, gain changes, missing samples.
 
 mod air;
 
@@ -12,12 +12,12 @@ const FFT_SIZE: usize = 512;
 const RATE_HZ: u64 = 7_680_000;
 const SUBFRAME: usize = RATE_HZ as usize / 1000;
 
-/// So clear that the receiver does not look at all reference signals.
+/// SNR high enough that the receiver evaluates only a part of the reference signals.
 fn clear() -> Conditions {
     Conditions { noise_power: noise_power(25.0, FFT_SIZE, AMPLITUDE), ..Conditions::perfect(RATE_HZ as f64) }
 }
 
-/// A cell of 25 PRB pairs, and what it sent in `subframes` subframes.
+/// A cell with 25 PRB pairs, and its transmitted messages in `subframes` subframes.
 fn record(ports: Ports, subframes: usize) -> (Air, Vec<Complex32>) {
     let mut air = Air::new(cell(214, 25, ports), FFT_SIZE, clear(), 5);
     let mut samples = Vec::new();
@@ -25,7 +25,7 @@ fn record(ports: Ports, subframes: usize) -> (Air, Vec<Complex32>) {
     (air, samples)
 }
 
-/// How many subframes were heard so well that nearly all of their messages came out.
+/// Number of subframes with nearly all of their messages decoded.
 fn read(outcome: &Outcome, air: &Air) -> usize {
     let is_read = |(at, sent): (&(u16, usize), &(u8, Vec<_>))| {
         let heard = outcome.observations.iter().filter(|heard| (heard.sfn, heard.number) == *at);
@@ -37,8 +37,8 @@ fn read(outcome: &Outcome, air: &Air) -> usize {
     air.sent.iter().filter(|&(at, sent)| is_read((at, sent))).count()
 }
 
-/// Reference signals repeat every sixth of a symbol: 85 samples. Beyond that, cyclic prefixes tell the place within a
-/// symbol, and the PCFICH tells which symbol it is.
+/// Reference signals are periodic with a sixth of a symbol: 85 samples. Beyond that, cyclic prefixes determine the offset
+/// within a symbol, and the PCFICH determines the symbol number.
 #[test]
 fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
     for ports in [Ports::One, Ports::Two] {
@@ -54,13 +54,14 @@ fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
     }
 }
 
-/// A reported loss must not cost more than a silent one: a control region that came whole before the loss is read.
+/// A reported loss must not cost more than an unreported one: a control region that was complete before the loss is
+/// decoded.
 #[test]
 fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came() {
     for ports in [Ports::One, Ports::Four] {
         let (air, samples) = record(ports, 120);
         for (share, lost, cost) in [
-            // Behind three of fourteen symbols; and within the second slot.
+            // After three of fourteen symbols, and within the second slot.
             (0.23, 300, 0),
             (0.23, 5000, 0),
             (0.6, 300, 0),
@@ -78,12 +79,13 @@ fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came()
     }
 }
 
-/// The samples behind a loss hold a PSS but no PBCH: the cell, its width, ports and numbers are known from before.
+/// The samples after a loss contain a PSS but no PBCH: identity, bandwidth, ports and numbers of the cell are known from
+/// before.
 #[test]
 fn a_cell_that_was_known_is_found_again_in_the_last_milliseconds() {
     let (air, samples) = record(Ports::Two, 120);
     for (lost, silent) in [(5000, 0), (4000, 0), (0, 5 * SUBFRAME), (0, 20 * SUBFRAME)] {
-        // Seven subframes are left, from the third of a frame on.
+        // Seven subframes are left, starting with the third of a frame.
         let at = 113 * SUBFRAME - lost;
         let silence = vec![Complex32::default(); silent];
         let rest = [&samples[..at - silent], &silence, &samples[at + lost..]].concat();
@@ -94,7 +96,7 @@ fn a_cell_that_was_known_is_found_again_in_the_last_milliseconds() {
     }
 }
 
-/// Listens to samples of which `lost` are missing from `at` on. The listener is told of the loss.
+/// Processes samples without the `lost` samples from `at` on. The loss is reported to the listener.
 fn listen_around(samples: &[Complex32], at: usize, lost: usize) -> Outcome {
     let listener = Listener::new(Options::new(RATE_HZ)).expect("a rate that is enough");
     let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
@@ -106,7 +108,7 @@ fn listen_around(samples: &[Complex32], at: usize, lost: usize) -> Outcome {
     outcome
 }
 
-/// The receiver was switched on before its antenna, or the cell after it.
+/// The receiver was switched on before its antenna was connected, or the cell after it.
 #[test]
 fn a_cell_after_silence_is_read_from_its_first_subframe() {
     let (air, samples) = record(Ports::One, 60);
@@ -139,11 +141,11 @@ fn steps_of_gain_and_bursts_cost_what_they_hit() {
     }
     let read = read(&listen(Options::new(RATE_HZ), &samples), &air);
     println!("bursts: {read} subframes");
-    // A burst in a control symbol, or in both symbols from which the channel is learnt, ruins a subframe.
+    // A burst in a control symbol, or in both symbols with reference signals, destroys a subframe.
     assert!(read >= 108, "only {read} of 120 subframes are read");
 }
 
-/// A file that is played twice, in small pieces: as soon as the PBCH tells the frame number, frames are numbered anew.
+/// A file that is played twice, in small blocks: as soon as the PBCH reports the frame number, frames are numbered again.
 #[test]
 fn frames_that_begin_again_are_numbered_anew() {
     let (air, samples) = record(Ports::Two, 120);

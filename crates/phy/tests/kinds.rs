@@ -1,9 +1,9 @@
-//! Every kind of message on every kind of cell, blind from the first sample. Simulated cells and recordings lack these
-//! kinds.
+//! All kinds of messages in all kinds of cells, decoded without prior knowledge from the first sample. Simulated cells
+//! and recordings do not contain all of these kinds.
 //!
-//! Each user has one mode, as cells configure them, and may get any message by 1A: localised and distributed grants,
-//! and orders. Everyone gets system information, pages and answers to preambles, by 1A and 1C. Groups get power
-//! commands. No two grants share a PRB.
+//! Each user has one transmission mode, as cells configure them, and may get any message in format 1A: localised and
+//! distributed grants, and PDCCH orders. Broadcasts are system information, pages and random access responses, in formats
+//! 1A and 1C. Groups get power commands. No two grants share a PRB.
 
 mod blind;
 
@@ -22,7 +22,7 @@ use airpace_phy::pdcch::{Place, Sent, in_common_space, own_space};
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{PrbSet, Rnti};
 
-/// A cell, its users, and how well it is heard.
+/// A cell, its users, and its reception quality.
 #[derive(Clone, Copy)]
 struct Row {
     prbs: u16,
@@ -30,7 +30,7 @@ struct Row {
     cp: CyclicPrefix,
     phich: (PhichDuration, PhichResource),
     users: u16,
-    /// Whether all RNTIs are given to other users, with other modes, half-way.
+    /// Whether, half-way, all RNTIs are assigned to other users with other modes.
     reuse: bool,
     snr_db: f64,
     fading: (DelayProfile, f64),
@@ -103,8 +103,8 @@ fn crowds_are_heard_and_rntis_that_others_get() {
     check(&Row { prbs: 50, users: 10, reuse: true, subframes: 120, ..ROW }, 0.99);
 }
 
-/// Checks that at least this share of the messages is found, with the right format, PRBs and MCS, and hardly any
-/// others.
+/// Checks the minimum share of messages that are decoded with correct format, PRBs and MCS, and the maximum number of
+/// wrong messages.
 #[track_caller]
 fn check(row: &Row, least: f64) {
     let (rate_hz, samples, sent) = play(row);
@@ -148,7 +148,7 @@ fn check(row: &Row, least: f64) {
     assert!(unheard.is_empty(), "no kind is unheard: {unheard:?}: {about}");
 }
 
-/// What was sent, and its meaning.
+/// A transmitted message, and its interpretation.
 struct SentMessage {
     index: u64,
     sent: Sent,
@@ -156,14 +156,14 @@ struct SentMessage {
     kind: &'static str,
 }
 
-/// Whether a found message is the sent one: the same bits, RNTI and place.
+/// Whether a decoded message is the transmitted one: same bits, RNTI and place.
 fn is_sent(original: &SentMessage, found: &Found) -> bool {
     let SentMessage { index, sent, .. } = original;
     (*index, sent.rnti, sent.payload, sent.place) == (found.index, found.rnti, found.payload, found.place)
 }
 
-/// Whether a message of these bits was read with its true meaning. Bits do not tell 1B from 1D, 2A from 2B, or 3 from
-/// 3A.
+/// Whether a message with these bits was decoded with its correct interpretation. The bits do not distinguish 1B from 1D,
+/// 2A from 2B, or 3 from 3A.
 fn is_meant(original: &SentMessage, found: &Found) -> bool {
     match (&original.message, &found.message) {
         (Message::Downlink(sent), Message::Downlink(found)) => {
@@ -181,7 +181,7 @@ fn is_meant(original: &SentMessage, found: &Found) -> bool {
     }
 }
 
-/// The sample rate, the received samples, and what was sent.
+/// Sample rate, received samples and transmitted messages.
 fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<SentMessage>) {
     let bandwidth = Bandwidth::from_prbs(row.prbs).expect("a bandwidth of LTE");
     let cell = Cell {
@@ -206,7 +206,7 @@ fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<SentMessage>) {
     let mut town = Town::new(row, streams.stream("phy.kinds"));
     let (mut samples, mut all) = (Vec::new(), Vec::new());
     let mut ports = vec![Vec::new(); row.ports.count()];
-    // Frame numbers wrap soon after.
+    // Start shortly before the wrap of frame numbers.
     const FIRST: u64 = 1021;
     for at in 0..row.subframes {
         if row.reuse && at == row.subframes / 2 {
@@ -238,7 +238,7 @@ fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<SentMessage>) {
     (rate_hz, samples, all)
 }
 
-/// A user: its mode, and what was sent last in each HARQ process.
+/// A user: its mode, and its last transmitted block in each HARQ process.
 struct User {
     rnti: Rnti,
     mode: Format,
@@ -246,7 +246,7 @@ struct User {
     uplink: [Block; 8],
 }
 
-/// The users of a cell.
+/// Users of a cell.
 struct Town {
     carrier: Carrier,
     users: Vec<User>,
@@ -270,7 +270,7 @@ impl Town {
         }
     }
 
-    /// The messages of a subframe.
+    /// Messages of a subframe.
     fn subframe(&mut self, at: u64, cces: usize, snr_db: f64) -> Vec<SentMessage> {
         let mut originals: Vec<SentMessage> = Vec::new();
         let mut taken = [PrbSet::EMPTY; 3];
@@ -299,7 +299,7 @@ impl Town {
             }
             let is_common = audience == Audience::Everyone || matches!(message, Message::Power(_));
             let bits = usize::from(payload.len()) + 16;
-            // A message that is heard worse is coded at a lower rate.
+            // A message with worse reception gets a lower code rate.
             let (part, whole) = if snr_db < 10.0 { (3, 8) } else { (3, 4) };
             let places: Vec<Place> = [1, 2, 4, 8]
                 .into_iter()
@@ -328,7 +328,7 @@ impl Town {
         originals
     }
 
-    /// A message for some user, if the random numbers give one that exists.
+    /// A message for some user, if the random values give a valid one.
     fn message(&mut self, at: u64) -> Option<(Rnti, &'static str, Message)> {
         match self.rng.below(16) {
             0 => {
@@ -354,7 +354,7 @@ impl Town {
             2 => {
                 let (rnti, format) = self.groups[self.rng.below(2) as usize];
                 let len = self.carrier.size(format, Extras::NONE);
-                // Two bits each; 01 changes nothing. Format 3 leaves an odd bit at the end.
+                // Two bits each; 01 means no change. Format 3 leaves an odd bit at the end.
                 let pair = |rng: &mut Rng| if rng.chance(0.3) { rng.below(4) } else { 1 };
                 let bits = (0..len / 2).fold(0, |bits, _| bits << 2 | pair(&mut self.rng));
                 let odd = if format == Format::F3 { 0 } else { len % 2 };
@@ -390,7 +390,7 @@ impl Town {
         Some((user.rnti, if hopping.is_some() { "0 hopping" } else { "0" }, message))
     }
 
-    /// A message that any user may get by 1A.
+    /// A message that any user may get in format 1A.
     fn fallback(&mut self) -> Option<(Rnti, &'static str, Message)> {
         let user = self.rng.below(self.users.len() as u64) as usize;
         let rnti = self.users[user].rnti;
@@ -414,7 +414,7 @@ impl Town {
         let is_run = matches!(format, Format::F1B | Format::F1D);
         let allocation = match self.rng.below(2) {
             _ if is_run => self.run(12)?,
-            // Only if there are groups to make subsets of.
+            // Only if there are enough RBGs for subsets.
             0 if self.carrier.prbs > 10 => self.subset(),
             _ => self.groups()?,
         };
@@ -470,7 +470,7 @@ impl Town {
         Allocation::Subset { subset: self.rng.below(subsets) as u8, shift: self.rng.chance(0.5), map }
     }
 
-    /// Remembers what was actually sent.
+    /// Stores the actually transmitted blocks.
     fn commit(&mut self, at: u64, rnti: Rnti, message: &Message) {
         let Some(user) = self.users.iter_mut().find(|user| user.rnti == rnti) else { return };
         match message {
@@ -497,12 +497,12 @@ impl User {
         User { rnti, mode, processes: Default::default(), uplink: Default::default() }
     }
 
-    /// New data for a process, or now and then the same data again.
+    /// New data for a process, or sometimes a retransmission.
     fn blocks(&self, rng: &mut Rng) -> (u8, [Block; 2]) {
         let harq = rng.below(8) as u8;
         let is_again = rng.chance(0.1);
         let blocks = self.processes[usize::from(harq)].map(|last| match is_again && last.mcs > 0 {
-            // The MCS names only the modulation.
+            // A reserved MCS contains only the modulation.
             true => Block {
                 mcs: if last.mcs < 29 { 29 + (last.mcs / 10).min(2) } else { last.mcs },
                 rv: 2,

@@ -1,4 +1,4 @@
-//! If samples lead to nothing, the ladder says how far they led and what may help.
+//! If decoding fails, the last stage reached and the hint are correct.
 
 mod air;
 
@@ -12,7 +12,7 @@ use airpace_phy::{Complex32, Ports};
 
 const RATE_HZ: u64 = 7_680_000;
 
-/// Forty milliseconds of a cell of 25 PRB pairs.
+/// Forty milliseconds of a cell with 25 PRB pairs.
 fn cell_of(pci: u16, gain: f32) -> Vec<Complex32> {
     let mut samples = Vec::new();
     let mut air = Air::new(cell(pci, 25, Ports::Two), 512, Conditions::perfect(RATE_HZ as f64), 4);
@@ -28,7 +28,7 @@ fn noise() -> Vec<Complex32> {
     samples
 }
 
-/// A recording's bytes: `write` writes them part by part, and `read` reads them back as pairs of bytes.
+/// Samples in another format: `write` encodes each part as bytes, and `read` decodes pairs of bytes as samples.
 fn mistaken<const N: usize>(
     samples: &[Complex32],
     write: impl Fn(f32) -> [u8; N],
@@ -43,7 +43,7 @@ fn signed(byte: u8) -> f32 {
     f32::from(byte as i8) / 127.0
 }
 
-/// In one line, the rung at which the ladder stops, and why.
+/// The first stage that was not reached, and its hint, in one line.
 fn told(name: &str, options: Options, samples: &[Complex32]) -> String {
     let outcome = listen(options, samples);
     let (rung, hint) = outcome.listener.ladder().broken().unwrap_or((Rung::Rntis, "nothing".to_owned()));

@@ -1,4 +1,4 @@
-//! A receiver repeats samples: the cell's numbers go back, time does not, and HARQ processes follow the cell.
+//! Repeated samples: the cell's frame numbers jump back, time continues, and HARQ processes follow the cell's numbers.
 
 mod blind;
 mod crowd;
@@ -15,10 +15,10 @@ use airpace_radio::{Dci, Rnti};
 use crowd::Scene;
 use recordings::{Description, data};
 
-/// Grants to users by the cell's own time, user and place. If a grant is heard twice, the second counts.
+/// Grants to users, by the cell's own time, user and place. If a grant is decoded twice, the second one is kept.
 type Grants = BTreeMap<(u16, u8, Rnti, Place), Dci>;
 
-/// The grants that come out, and how often numbers leap.
+/// Decoded grants, and the number of jumps.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> (Grants, usize) {
     let (mut grants, mut leaps) = (Grants::new(), 0);
     for output in blind::decode(rate_hz, samples).0 {
@@ -31,7 +31,7 @@ fn decode(rate_hz: u64, samples: &[Complex32]) -> (Grants, usize) {
     (grants, leaps)
 }
 
-/// The `count` samples before `at` come twice.
+/// Repeats the `count` samples before `at`.
 fn repeat(samples: &[Complex32], at: usize, count: usize) -> Vec<Complex32> {
     [&samples[..at], &samples[at - count..]].concat()
 }
@@ -69,7 +69,7 @@ fn uplink_processes_are_those_of_the_cell_after_samples_came_twice() {
     }
 }
 
-/// After that, blocks that are sent again have the same sizes as without it.
+/// After the repetition, retransmitted blocks have the same sizes as without it.
 #[test]
 fn what_is_sent_again_is_found_in_its_process_after_samples_came_twice() {
     let Some(folder) = data("radio") else { return };

@@ -1,4 +1,4 @@
-//! From sample 0, without hints: cells are found and followed, and every subframe is heard.
+//! Cell search and tracking from sample 0, without prior knowledge: cells are found, and every subframe is received.
 
 mod recordings;
 mod reference;
@@ -10,7 +10,7 @@ use airpace_phy::{Complex32, Observation};
 use recordings::{Description, data};
 use reference::Receiver;
 
-/// Everything that is heard of samples that come in pieces.
+/// All outputs of a listener for samples in blocks.
 fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<Observation>) {
     let mut listener = Listener::new(options).expect("a rate that is enough");
     let (mut locks, mut observations) = (Vec::new(), Vec::new());
@@ -32,8 +32,8 @@ fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<
     (listener, locks, observations)
 }
 
-/// Listens to a recording. Checks the lock, every subframe and its CFI against the truth. Returns the share of messages
-/// found.
+/// Runs the listener on a recording. Checks the lock, every subframe and its CFI against the reference. Returns the share
+/// of decoded messages.
 fn recall(name: &str) -> Option<f64> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);

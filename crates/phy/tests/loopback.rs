@@ -1,4 +1,4 @@
-//! The loop on a perfect channel: messages → grid → samples → grid → the same messages.
+//! Loopback on a perfect channel: messages → grid → samples → grid → the same messages.
 
 mod reference;
 
@@ -21,7 +21,7 @@ use airpace_phy::{
 use airpace_radio::Rnti;
 use reference::Receiver;
 
-/// How the ports reach the receive antenna.
+/// Channels from the ports to the receive antenna.
 const GAINS: [Complex32; 4] = [
     Complex32::new(0.8, 0.3),
     Complex32::new(-0.2, 0.7),
@@ -34,7 +34,7 @@ fn received(ports: &[Vec<Complex32>]) -> Vec<Complex32> {
     (0..ports[0].len()).map(at).collect()
 }
 
-/// Messages of many formats, as many as find room, each in its receiver's search space.
+/// Messages in many formats, as many as fit, each in its receiver's search space.
 fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     for _ in 0..40 {
@@ -48,7 +48,7 @@ fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> V
         let payload = pack(carrier, Extras::NONE, audience, &message);
         assert_eq!(parse(carrier, Extras::NONE, audience, message.format(), payload), Ok(message));
         let bits = usize::from(payload.len()) + 16;
-        // No base station codes a message at a rate that leaves a receiver hardly any redundancy.
+        // No base station uses a code rate with almost no redundancy.
         let possible: Vec<Place> = Place::all(cces)
             .filter(|place| 4 * bits <= 3 * place.bits().len())
             .filter(|place| in_search_space(rnti, subframe, cces, *place))
@@ -128,7 +128,7 @@ fn message(rng: &mut Rng, carrier: &Carrier, audience: Audience) -> Message {
     }
 }
 
-/// Sends ten subframes of a cell and reads them again. Returns the number of messages.
+/// Transmits ten subframes of a cell, and decodes them. Returns the number of messages.
 fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
     let mut rng = Streams::new(seed).stream("phy.loopback");
     let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
@@ -164,7 +164,7 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
         assert_eq!(samples.len(), numerology.subframe_samples());
 
         demodulator.demodulate(&samples, usize::MAX, &mut grid).expect("a whole subframe");
-        // Back to the amplitude of one.
+        // Normalise to an amplitude of one.
         for symbol in 0..grid.symbols() {
             grid.symbol_mut(symbol).iter_mut().for_each(|element| *element /= 0.02);
         }
@@ -183,7 +183,7 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
     total
 }
 
-/// The soft bits of every message's CCEs have the signs of what was sent.
+/// The soft bits of every message have the signs of its transmitted bits.
 fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[Sent]) {
     let channel = reference::estimate(observer.cell(), number, 0, grid);
     let mut observation = Observation { number, ..Observation::default() };

@@ -1,4 +1,4 @@
-//! Hours of new users need no more memory than seconds of them.
+//! Memory is bounded: hours with new users need no more than seconds.
 
 use airpace_core::Streams;
 use airpace_phy::Observation;
@@ -10,16 +10,16 @@ use airpace_phy::search::Search;
 use airpace_radio::Rnti;
 use allocation_counter::measure;
 
-/// CCEs of the control region.
+/// Number of CCEs in the control region.
 const CCES: usize = 20;
 
-/// A subframe with noise, and with grants to two devices that were never heard before.
+/// A subframe with noise, and with grants to two new devices.
 fn observation(index: u64, rng: &mut airpace_core::Rng) -> Observation {
     let number = (index % 10) as usize;
     let mut llrs: Vec<f32> = (0..CCES * 72).map(|_| 3.0 * rng.normal() as f32).collect();
     for _ in 0..2 {
         let rnti = Rnti(0x3D + rng.below(0xFF00) as u16);
-        // Format 1 on 25 PRBs: some groups, any MCS below the reserved ones.
+        // Format 1 on 25 PRBs: some RBGs, any MCS that is not reserved.
         let bits = rng.below(1 << 13) << 14 | rng.below(29) << 9 | rng.below(1 << 9);
         let payload = Payload::new(bits, 27).expect("27 bits");
         let places = Place::all(CCES).filter(|place| place.cces == 2);
@@ -49,8 +49,7 @@ fn ever_new_users_are_forgotten() {
     let mut evidence = Evidence::new(301, carrier, Caution::default());
     let mut rng = Streams::new(4).stream("phy.strangers");
     let (mut index, mut believed) = (0, 0);
-    // How much more memory is held after this many subframes than before. Now and then there is a gap between
-    // subframes.
+    // Additional memory after this many subframes (bytes). Sometimes there is a gap between subframes.
     let mut grown = |subframes: u64| {
         let info = measure(|| {
             for _ in 0..subframes {

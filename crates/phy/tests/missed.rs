@@ -1,5 +1,5 @@
-//! How much a reading says that it missed: the table of chances, and what comes of it over fading cells, beside the truth.
-//! What is told errs on the careful side.
+//! Estimates of undecoded messages: the table of decoding probabilities, and the resulting estimates in fading cells,
+//! compared with the reference. Estimates may err only in the conservative direction.
 
 mod blind;
 mod crowd;
@@ -21,7 +21,7 @@ use crowd::Scene;
 
 const CCES: usize = 20;
 
-/// A control region in which these messages were sent, heard through white noise with this mean log-likelihood ratio.
+/// A control region with these transmitted messages and white noise. `mean` is the mean log-likelihood ratio.
 fn hear(rng: &mut Rng, number: usize, sent: &[Sent], mean: f32) -> Observation {
     let noise = (2.0 * mean).sqrt();
     let mut llrs: Vec<f32> = (0..CCES * 72).map(|_| noise * rng.normal() as f32).collect();
@@ -56,15 +56,15 @@ fn payload(rng: &mut Rng, carrier: &Carrier, format: Format) -> Payload {
     pack(carrier, Extras::NONE, Audience::User, &Message::Downlink(message))
 }
 
-/// Of messages of `level` CCEs with `bits` of information per bit, the share that is read of users who are known, in cells of
-/// several widths and in several formats.
+/// Number of decoded messages and of all messages to known users, with `level` CCEs and `bits` of information per bit, in
+/// several bandwidths and formats.
 fn share_read(rng: &mut Rng, level: u8, bits: f32, messages: u64) -> (u64, u64) {
     let (mut read, mut all) = (0, 0);
     for (prbs, format) in [(25, Format::F1A), (25, Format::F1), (50, Format::F2A), (100, Format::F1)] {
         let carrier = Carrier::symmetric(prbs, Ports::Two);
         let size = f32::from(carrier.size(format, Extras::NONE)) + 16.0;
         let part = bits * size / (72.0 * f32::from(level));
-        // No cell sends messages of a higher code rate.
+        // No cell uses a higher code rate.
         if 4.0 * size > 3.0 * 72.0 * f32::from(level) || part >= 0.999 {
             continue;
         }
@@ -79,7 +79,7 @@ fn share_read(rng: &mut Rng, level: u8, bits: f32, messages: u64) -> (u64, u64) 
             let places: Vec<Place> = pdcch::own_space(rnti, number, CCES, level).collect();
             let place = places[rng.below(places.len() as u64) as usize];
             let sent = Sent { rnti, payload: payload(rng, &carrier, format), place };
-            // First the users become known.
+            // First, let the users become known.
             let is_clear = index < 20;
             let observation =
                 hear(rng, number, std::slice::from_ref(&sent), if is_clear { 40.0 } else { mean });
@@ -136,7 +136,7 @@ fn where_something_was_sent_is_told_by_its_power() {
         let mut mean = |sent| (0..500).map(|_| is_sent(power(ratio, sent), ratio, 0.3)).sum::<f32>() / 500.0;
         let (silent, sent) = (mean(false), mean(true));
         println!("{ratio_db} dB: {silent:.3} where nothing was sent, {sent:.3} where something was");
-        // With three of ten CCEs taken, what is expected adds up to what was sent.
+        // With three of ten CCEs occupied, the sum of the expected values equals the transmitted CCEs.
         let expected = 0.7 * silent + 0.3 * sent;
         assert!((expected - 0.3).abs() < 0.06, "{ratio_db} dB: {expected:.3} of 0.3");
     }
@@ -144,7 +144,7 @@ fn where_something_was_sent_is_told_by_its_power() {
     assert!((is_sent(1.0, 0.0, 0.3) - 0.3).abs() < 0.01, "where nothing can be heard nothing is learnt");
 }
 
-/// Fading cells at few decibels: over some hundreds of subframes, what was missed is told within some percent.
+/// Fading cells at a few decibels: over some hundreds of subframes, the estimate is accurate within some percent.
 #[test]
 fn what_was_missed_is_told_on_average() {
     for (ports, snr_db, fading) in [
@@ -179,7 +179,7 @@ fn what_was_missed_is_told_on_average() {
         let mut messages = 0.0;
         for output in blind::decode(scene.fft_size as u64 * 15_000, &samples).0 {
             let Output::Subframe(reading) = output else { continue };
-            // Users have to be known first.
+            // Users must be known first.
             if reading.index < 200 {
                 continue;
             }
@@ -214,8 +214,8 @@ fn what_was_missed_is_told_on_average() {
     }
 }
 
-/// A cell that sends signalling on four CCEs, which is read, and data on one at a rate of 8/9, which hardly is where its 72
-/// bits tell less than the 48 of its payload.
+/// A cell transmits signalling on four CCEs, which is decoded, and data on one CCE with a code rate of 8/9. The latter is
+/// almost never decoded if its 72 bits carry less information than the 48 bits of its payload.
 #[test]
 fn messages_of_a_kind_that_is_hardly_read_are_counted_as_missed() {
     let mut rng = Streams::new(6).stream("phy.hardly");

@@ -1,4 +1,4 @@
-//! Numbers of subframes are those of time, however often a cell is lost and found again.
+//! Subframe numbers follow elapsed time, even if a cell is lost and found many times.
 
 mod blind;
 mod crowd;
@@ -12,7 +12,7 @@ use crowd::Scene;
 
 const RATE_HZ: u64 = 1_920_000;
 
-/// A narrow cell below 0 dB in fast fades: it is lost some thirteen times a second.
+/// A narrow cell below 0 dB in fast fading: it is lost about thirteen times a second.
 #[test]
 fn a_cell_that_is_lost_again_and_again_keeps_its_numbers() {
     let mut rng = Streams::new(7).stream("phy.numbers");

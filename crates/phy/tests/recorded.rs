@@ -1,4 +1,4 @@
-//! Recorded cells with known cell and timing: we read what another sender sent.
+//! Recorded cells with known cell parameters and timing: messages of other transmitters are decoded.
 
 mod recordings;
 mod reference;
@@ -13,7 +13,7 @@ use airpace_phy::{Complex32, Numerology, pbch};
 use recordings::{Description, data};
 use reference::Receiver;
 
-/// The share of messages found, of all subframes. Also checks every CFI and every MIB.
+/// Share of decoded messages, over all subframes. Also checks every CFI and every MIB.
 fn recall(name: &str) -> Option<f64> {
     let folder = data("radio")?;
     let about = Description::load(&folder, name);
@@ -84,7 +84,7 @@ recordings! {
     pub_p15_tm1: 0.99,
 }
 
-/// Every answer that was sent on the PHICH is heard as such, by a wide margin.
+/// All HARQ feedback on the PHICH is detected correctly, with a large margin.
 #[test]
 fn recorded_answers_are_heard() {
     let Some(folder) = data("radio") else { return };
@@ -107,7 +107,8 @@ fn recorded_answers_are_heard() {
             if demodulator.demodulate(here, usize::MAX, &mut grid).is_none() {
                 continue;
             }
-            // The recording of the live network tells which grant is answered. The generator tells where the answer is.
+            // The recording of the live network contains the grant of each feedback. The generator's table contains its
+            // PHICH resource.
             let (group, sequence) = if name == "pub_n25" {
                 phich::resource(&about.cell, row.number("i_lowest_prb"), row.number("n_dmrs"))
             } else {
@@ -131,7 +132,8 @@ fn recorded_answers_are_heard() {
     assert!(heard > 250, "only {heard} answers");
 }
 
-/// The synchronisation signals of every half frame name the cell and the half: they fit best among all identities.
+/// The synchronisation signals of every half frame identify the cell and the half: they have the best match among all
+/// identities.
 #[test]
 fn recorded_synchronisation_names_the_cell() {
     let Some(folder) = data("radio") else { return };
@@ -156,13 +158,13 @@ fn recorded_synchronisation_names_the_cell() {
             let fit = |n_id_2: &u16| {
                 let sent = pss::pss(*n_id_2);
                 let gains: Vec<_> = primary.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
-                // Neighbours have nearly the same channel; the ends of the signal may not.
+                // Neighbours have nearly the same channel; at the edges of the signal the difference may be larger.
                 gains.windows(2).map(|pair| pair[0].conj() * pair[1]).sum::<Complex32>().re
             };
             let n_id_2 = (0..3).max_by(|a, b| fit(a).total_cmp(&fit(b))).expect("three roots");
             assert_eq!(n_id_2, about.cell.n_id_2(), "{name} subframe index {index}");
 
-            // The primary signal shows the channel of the secondary one.
+            // The PSS provides the channel estimate for the SSS.
             let sent = pss::pss(n_id_2);
             let aligned: Vec<f32> =
                 (0..pss::LEN).map(|n| (secondary[n] * (primary[n] * sent[n].conj()).conj()).re).collect();

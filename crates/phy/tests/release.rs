@@ -1,4 +1,4 @@
-//! When messages leave: at once, or with evidence. They always carry the time at which they were sent.
+//! Time at which messages are output: immediately, or after evidence. They always have the time of their transmission.
 
 mod crowd;
 
@@ -13,18 +13,18 @@ use crowd::Scene;
 const RATE_HZ: u64 = 7_680_000;
 const SUBFRAME: u64 = RATE_HZ / 1000;
 
-/// A message that left.
+/// An output message.
 struct Left {
     rnti: Rnti,
-    /// Its subframe.
+    /// Subframe of the message.
     index: u64,
-    /// The subframe that had just been read.
+    /// Last decoded subframe at the time of output.
     now: u64,
-    /// Samples from the beginning of that subframe to the last that was pushed.
+    /// Samples from the start of that subframe to the last pushed sample.
     pushed: u64,
 }
 
-/// Everything that leaves a decoder of a busy cell, and which messages were sent in which subframe.
+/// All outputs of a decoder for a busy cell, and the transmitted messages by subframe.
 fn leave(patience: u64) -> (Vec<Left>, BTreeMap<u64, Vec<Rnti>>) {
     let cell = Cell {
         pci: 17,
@@ -69,7 +69,7 @@ fn what_is_for_a_known_user_leaves_before_its_subframe_ends() {
     let mut known = BTreeMap::new();
     let mut at_once = 0;
     for message in left.iter().filter(|message| message.now > 30) {
-        // From its second message on a user is known, even if the first has more than one possible meaning.
+        // A user is known from its second message on, even if the first one is ambiguous.
         let first = *known.entry(message.rnti).or_insert(message.index);
         let is_known = Audience::of(message.rnti) == Some(Audience::Everyone) || message.index > first;
         assert!(

@@ -1,5 +1,4 @@
-//! Whether confidences are probabilities where noise leaves much in doubt: of the messages that come out with a confidence of
-//! 0.9, nine of ten are true.
+//! Calibration of confidences under noise: of the messages with a confidence of 0.9, nine of ten are correct.
 //!
 //! `AIRPACE_FIGURES=update cargo test -p airpace-phy --test reliability` draws `docs/figures/reliability.svg`.
 
@@ -13,13 +12,13 @@ use airpace_phy::impair::DelayProfile;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use crowd::Scene;
 
-/// The bounds of the bins of confidence.
+/// Bounds of the confidence bins.
 const BOUNDS: [f64; 7] = [0.3, 0.86, 0.92, 0.97, 0.99, 0.998, 1.0];
 
-/// Signal to noise ratios, in dB.
+/// Signal-to-noise ratios (dB).
 const SNRS_DB: [f64; 5] = [4.5, 3.0, 1.5, 0.0, -2.0];
 
-/// The messages of a bin.
+/// Messages of a bin.
 #[derive(Clone, Copy, Default)]
 struct Bin {
     confidence: f64,
@@ -36,7 +35,7 @@ impl Bin {
         self.truths / self.messages
     }
 
-    /// Where the probability lies by which so many are true: Wilson's interval of `z` standard deviations.
+    /// Confidence interval for the probability of a correct message: Wilson's interval with `z` standard deviations.
     fn interval(&self, z: f64) -> (f64, f64) {
         let (n, p) = (self.messages, self.share());
         let centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
@@ -45,7 +44,7 @@ impl Bin {
     }
 }
 
-/// Cells of our own encoder, quiet and busy, still and fading.
+/// Cells of our own encoder: with low and high load, static and fading.
 fn scenes() -> impl Iterator<Item = Scene> {
     let cells = [
         (25, 384, Ports::Two, None),
@@ -78,7 +77,7 @@ fn scenes() -> impl Iterator<Item = Scene> {
     })
 }
 
-/// Confidence of each message that comes out, and whether it was sent.
+/// Confidence of each output message, and whether it was transmitted.
 fn outputs(scene: &Scene) -> Vec<(f64, bool)> {
     let (samples, sent) = scene.play();
     let believed = blind::believed(scene.fft_size as u64 * 15_000, &samples);
@@ -144,7 +143,7 @@ fn of_messages_with_a_confidence_of_nine_tenths_nine_of_ten_are_true() {
     }
 }
 
-/// The diagram: both axes show odds, so that 0.9 and 0.99 lie as far apart as 0.99 and 0.999.
+/// The diagram. Both axes show odds, so the distance from 0.9 to 0.99 equals that from 0.99 to 0.999.
 fn figure(bins: &[Bin]) -> String {
     const TICKS: [f64; 6] = [0.7, 0.8, 0.9, 0.97, 0.99, 0.999];
     let odds = |p: f64| libm::log(p / (1.0 - p));

@@ -1,4 +1,4 @@
-//! The same samples lead to the same messages, for all piece sizes, transforms and sample rates.
+//! Reproducibility: the same samples give the same messages, for all block sizes, transforms and sample rates.
 
 mod crowd;
 mod recordings;
@@ -15,13 +15,13 @@ use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, Phich
 use crowd::Scene;
 use recordings::{Description, NAMES, data};
 
-/// Input to the decoder: samples, or the report that some are lost.
+/// Input to the decoder: samples, or a report of lost samples.
 enum Input<'a> {
     Samples(&'a [Complex32]),
     Lost(u64),
 }
 
-/// Everything that comes out of samples in pieces of `piece`.
+/// All outputs for samples in blocks of `piece`.
 fn decode(options: Options, inputs: &[Input<'_>], piece: usize) -> Vec<Output> {
     let mut decoder = Decoder::new(options).expect("a rate for a cell");
     let mut out = Vec::new();
@@ -41,7 +41,7 @@ fn decode(options: Options, inputs: &[Input<'_>], piece: usize) -> Vec<Output> {
     out
 }
 
-/// Number of the subframe, RNTI, first CCE and CCEs, and bits.
+/// Subframe number, RNTI, first CCE, number of CCEs, and bits.
 type Message = (u64, u16, u16, u8, String);
 
 fn messages(out: &[Output]) -> BTreeSet<Message> {
@@ -58,7 +58,7 @@ fn messages(out: &[Output]) -> BTreeSet<Message> {
         .collect()
 }
 
-/// 25 PRBs at 5.76 Msps, busy.
+/// A busy cell with 25 PRBs at 5.76 Msps.
 fn samples() -> (u64, Vec<Complex32>) {
     let cell = Cell {
         pci: 301,
@@ -93,7 +93,7 @@ fn pieces_of_any_size_give_the_same_to_the_last_bit() {
             Resampler::new(own_hz, rate_hz, 2_265_000).expect("rates that fit").push(&own, &mut samples);
         }
         let ms = rate_hz as usize / 1000;
-        // Some samples are lost during the search, some later. Then the samples begin again, as in a looped recording.
+        // Some samples are lost during the search, some later. Then the samples start again, as in a looped recording.
         let inputs = [
             Input::Samples(&samples[..2 * ms]),
             Input::Lost(3 * ms as u64 + 77),
@@ -147,7 +147,7 @@ fn every_transform_leads_to_the_same_messages() {
     }
 }
 
-/// Rates that no FFT takes: the decoder resamples where it needs to.
+/// Sample rates without a matching FFT size: the decoder resamples if necessary.
 #[test]
 fn recordings_at_odd_rates_hold_the_same_messages() {
     let Some(folder) = data("radio") else { return };
@@ -165,7 +165,7 @@ fn recordings_at_odd_rates_hold_the_same_messages() {
                 .expect("rates that fit")
                 .push(&samples, &mut turned);
             let found = messages(&decode(Options::new(rate_hz), &[Input::Samples(&turned)], 10_000));
-            // At the very ends, filters lack samples.
+            // At both ends, filters lack samples.
             let ends = [own.first(), own.last()].map(|message| message.expect("messages").0);
             let differ: Vec<_> =
                 own.symmetric_difference(&found).filter(|message| !ends.contains(&message.0)).collect();

@@ -1,4 +1,4 @@
-//! What real radios do to samples, one disturbance at a time: the cell is found, followed, and found again.
+//! Impairments of real radios, one at a time: the cell is found, followed, and found again.
 
 mod air;
 
@@ -16,12 +16,12 @@ use proptest::prelude::*;
 const FFT_SIZE: usize = 512;
 const RATE_HZ: u64 = 7_680_000;
 
-/// 20 dB, at the sample rate of the cells in these tests.
+/// Noise for an SNR of 20 dB, at the sample rate of the cells in these tests.
 fn good() -> Conditions {
     Conditions { noise_power: noise_power(20.0, FFT_SIZE, AMPLITUDE), ..Conditions::perfect(RATE_HZ as f64) }
 }
 
-/// Sends, listens, and checks that all went well: locked within 20 ms, hardly a subframe or message lost.
+/// Transmits and receives. Checks that the lock takes at most 20 ms, and that almost no subframe or message is lost.
 fn goes_well(cell: Cell, conditions: Conditions, subframes: usize) -> (Outcome, Score) {
     let mut air = Air::new(cell, FFT_SIZE, conditions, 3);
     let mut samples = Vec::new();
@@ -55,20 +55,20 @@ fn clocks_that_drift_are_followed() {
     let drift = outcome.listener.tracker().expect("followed").place().drift;
     let expected = -2e-6 * RATE_HZ as f64 / 1000.0;
     assert!((drift - expected).abs() < 0.01, "{drift} samples per subframe");
-    // A hundred times worse than required: a receiver without any reference.
+    // A hundred times the allowed error: a receiver without a frequency reference.
     goes_well(cell(87, 25, Ports::One), Conditions { drift_ppm: -20.0, ..good() }, 300);
 }
 
 #[test]
 fn a_voltage_at_the_converter_does_no_harm() {
-    // As strong as the whole cell, and off the centre because of the carrier offset.
+    // A DC offset with the power of the whole cell, and off the centre because of the carrier offset.
     let dc = Complex32::new(0.15, -0.1);
     goes_well(cell(5, 25, Ports::Two), Conditions { dc, cfo_hz: 3300.0, ..good() }, 60);
 }
 
 #[test]
 fn clipped_peaks_do_no_harm() {
-    // The root mean square of an idle cell is around 0.07; one in ten samples is clipped.
+    // The root mean square of an idle cell is about 0.07; one in ten samples is clipped.
     goes_well(cell(300, 25, Ports::One), Conditions { clip: 0.1, ..good() }, 60);
 }
 
@@ -118,9 +118,9 @@ fn a_second_cell_eight_decibels_below_is_ignored() {
     assert_eq!(outcome.locks.len(), 1);
     assert_eq!(outcome.locks[0].cell.pci, 214);
     assert!(score.heard >= 99 && score.invented == 0, "{score:?}");
-    // The other cell's messages hit some of ours: those on one CCE with hardly any redundancy.
+    // The other cell's messages disturb some of ours: those on one CCE with almost no redundancy.
     assert!(score.wrong_cfi == 0 && score.recall > 0.9, "{score:?}");
-    // If asked for by identity, the weaker cell is found all the same.
+    // If requested by identity, the weaker cell is found anyway.
     let options = Options { pci: Some(56), ..Options::new(RATE_HZ) };
     let outcome = listen(options, &samples);
     assert_eq!(outcome.locks.first().map(|lock| lock.cell.pci), Some(56));
@@ -138,7 +138,7 @@ fn samples_that_are_lost_without_a_word_cost_the_time_to_find_the_cell_again() {
     let outcome = listen(Options::new(RATE_HZ), &samples);
     let score = outcome.score(&air.sent);
     assert_eq!((outcome.locks.len(), outcome.losses), (2, 1));
-    // 55,555 samples are a little more than seven subframes.
+    // 55,555 samples are slightly more than seven subframes.
     assert!(score.heard >= 120 - 7 - 4, "{score:?}");
     assert!(score.invented == 0 && score.wrong_cfi <= 1 && score.recall > 0.985, "{score:?}");
 }
@@ -166,7 +166,7 @@ fn samples_that_are_said_to_be_lost_cost_nothing_else() {
 #[test]
 fn what_came_before_an_early_gap_is_read_all_the_same() {
     let ms = RATE_HZ as usize / 1000;
-    // Too few samples before the gap to find the cell, with a short gap and with one longer than a whole view; and
+    // Too few samples before the gap to find the cell, with a gap shorter and a gap longer than a search block; and
     // enough samples.
     for (before, lost) in [(3, 4), (4, 300), (30, 300)] {
         let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
@@ -242,8 +242,7 @@ fn a_jump_of_the_frame_number_is_noticed_with_the_next_frame() {
 
 #[test]
 fn any_rate_beyond_the_cells_will_do() {
-    // 2.4 Msps is the rate of a common receiver, 10 Msps of another. 4 Msps holds 15 PRBs with hardly any room for a
-    // filter.
+    // 2.4 Msps and 10 Msps are rates of common receivers. 4 Msps covers 15 PRBs with a very narrow transition band.
     for (prbs, fft_size, rate_hz) in
         [(6, 128, 2_400_000), (15, 256, 4_000_000), (25, 512, 10_000_000), (25, 512, 6_500_003)]
     {
@@ -262,7 +261,7 @@ fn any_rate_beyond_the_cells_will_do() {
         let score = outcome.score(&air.sent);
         assert_eq!(outcome.locks.first().map(|lock| lock.cell), Some(*air.cell()));
         assert!(score.heard >= 58 && score.invented == 0 && score.wrong_cfi == 0, "{score:?}");
-        // Cells of six PRBs have too few CCEs for much redundancy.
+        // Cells with six PRBs have too few CCEs for much redundancy.
         assert!(score.recall >= 0.98, "{score:?}");
     }
 }
@@ -331,7 +330,7 @@ fn a_gap_of_weeks_is_over_at_once() {
     let mut air = Air::new(cell(9, 6, Ports::One), 128, Conditions::perfect(1_920_000.0), 1);
     let mut listener = Listener::new(Options::new(1_920_000)).expect("a rate that is enough");
     let (mut early, mut late) = (Vec::new(), Vec::new());
-    // Too few samples to find the cell, then weeks of nothing.
+    // Too few samples to find the cell, then a gap of weeks.
     air.send(3, &mut early);
     listener.push(&early);
     listener.skip(u64::MAX);
@@ -376,7 +375,7 @@ fn silence_and_nonsense_are_survived() {
         let outcome = listen(Options::new(1_920_000), &vec![value; 100_000]);
         assert_eq!(outcome.locks.len(), 0);
     }
-    // In the middle of a cell they cost only the subframes that they hit.
+    // In the middle of a cell they cost only the affected subframes.
     let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
     let mut samples = Vec::new();
     air.send(80, &mut samples);
@@ -442,7 +441,7 @@ fn hours_need_no_more_memory_than_seconds() {
     let listener = Listener::new(Options::new(1_920_000)).expect("a rate that is enough");
     let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
     let mut most = 0;
-    // Every loop is a leap of the frame number and a jump in time of about a sample.
+    // Every loop is a jump of the frame number, and a jump in time by about a sample.
     for _ in 0..20 {
         for piece in samples.chunks(5000) {
             outcome.listener.push(piece);

@@ -1,4 +1,4 @@
-//! Cells are found in samples of which nothing is known.
+//! Cell search without prior knowledge.
 
 mod recordings;
 
@@ -18,7 +18,7 @@ fn view(rate_hz: u64, samples: &[Complex32]) -> Vec<Complex32> {
     out
 }
 
-/// Checks the best candidate of a stretch of samples and what its first frame says.
+/// Checks the best candidate in a block of samples, and the MIB in its first frame.
 fn check(about: &Description, name: &str, samples: &[Complex32], ms: usize) {
     let rate_hz = about.rate_hz();
     let view = view(rate_hz, &samples[..samples.len().min(ms * rate_hz as usize / 1000)]);
@@ -30,7 +30,7 @@ fn check(about: &Description, name: &str, samples: &[Complex32], ms: usize) {
     let start = about.start as f64 * VIEW_HZ as f64 / rate_hz as f64
         - about.subframe as f64 * VIEW_HZ as f64 / 1000.0;
     let off = (best.frame_start - start + frame / 2.0).rem_euclid(frame) - frame / 2.0;
-    // The strongest path may be up to a microsecond behind the first.
+    // The strongest path may be up to a microsecond after the first one.
     assert!((-0.8..2.0).contains(&off), "{name}: {off} samples off");
     let mut reader = BroadcastReader::new(best.pci, best.cp);
     let mut frames = 0;

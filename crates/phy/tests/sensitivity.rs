@@ -1,4 +1,4 @@
-//! How much noise messages bear: learning the channel costs about half a decibel against knowing it.
+//! Sensitivity to noise: estimating the channel costs about half a decibel compared with a known channel.
 
 mod air;
 mod recordings;
@@ -20,7 +20,7 @@ use airpace_radio::Rnti;
 
 const CFI: u8 = 3;
 
-/// For each aggregation level: messages found with the learnt channel, with the true one, and all.
+/// For each aggregation level: messages decoded with the estimated channel, with the known channel, and all messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     learnt: u32,
@@ -28,7 +28,7 @@ struct Tally {
     sent: u32,
 }
 
-/// A cell whose control regions are full of messages, through a channel.
+/// A cell with full control regions, received through a channel.
 struct Link {
     cell: Cell,
     profile: DelayProfile,
@@ -87,7 +87,7 @@ impl Link {
                 }
                 estimator.finish(number).clone()
             });
-            // The subframes in which the estimator settles do not count.
+            // Exclude the subframes in which the estimator settles.
             if index < 20 {
                 continue;
             }
@@ -117,7 +117,7 @@ fn link(ports: Ports, profile: DelayProfile, doppler_hz: f64) -> Link {
     Link { cell: cell(214, 25, ports), profile, doppler_hz }
 }
 
-/// The share of all messages found with the learnt channel, and with the true one at a signal weaker by `less_db`.
+/// Share of messages decoded with the estimated channel, and with the known channel at an SNR that is lower by `less_db`.
 fn compare(link: &Link, snr_db: f64, less_db: f64) -> (f64, f64) {
     let share = |count: fn(&Tally) -> u32, tallies: [Tally; 4]| {
         let sent: u32 = tallies.iter().map(|tally| tally.sent).sum();
@@ -130,7 +130,7 @@ fn compare(link: &Link, snr_db: f64, less_db: f64) -> (f64, f64) {
 
 const SUBFRAMES: usize = 120;
 
-/// Three times the standard deviation of a share of some 800.
+/// Three standard deviations of a share of about 800 messages.
 const LUCK: f64 = 0.02;
 
 #[test]
@@ -149,7 +149,7 @@ fn fading_channels_cost_hardly_more() {
     for (link, snr_db, less_db) in [
         (link(Ports::Two, DelayProfile::Epa, 5.0), 4.0, 0.5),
         (link(Ports::Two, DelayProfile::Eva, 70.0), 6.0, 0.5),
-        // Four channels, each with echoes beyond the prefix, learnt from two symbols per millisecond.
+        // Four channels, each with echoes beyond the cyclic prefix, estimated from two symbols per millisecond.
         (link(Ports::Four, DelayProfile::Etu, 70.0), 6.0, 1.5),
     ] {
         let (learnt, known) = compare(&link, snr_db, less_db);
@@ -161,7 +161,7 @@ fn fading_channels_cost_hardly_more() {
     }
 }
 
-/// Recall of other receivers with perfect synchronisation, with 25 PRBs and one port without fading, by SNR in dB, for
+/// Recall of other receivers with perfect synchronisation, for 25 PRBs and one port without fading: by SNR (dB), for
 /// messages of 1, 2, 4 and 8 CCEs.
 const OTHERS: [(f64, [f64; 4]); 7] = [
     (-6.0, [0.0; 4]),
@@ -173,7 +173,7 @@ const OTHERS: [(f64, [f64; 4]); 7] = [
     (6.0, [0.96, 1.0, 1.0, 1.0]),
 ];
 
-/// [`OTHERS`], interpolated.
+/// [`OTHERS`], interpolated over SNR.
 fn others(snr_db: f64) -> [f64; 4] {
     let snr_db = snr_db.clamp(OTHERS[0].0, OTHERS[OTHERS.len() - 1].0);
     let pair = OTHERS.windows(2).find(|pair| snr_db <= pair[1].0).expect("within the table");
@@ -192,7 +192,7 @@ fn messages_bear_as_much_noise_as_with_other_receivers() {
     }
 }
 
-/// A recording of another sender without noise. The test adds noise, and the decoder knows nothing but the samples.
+/// A noiseless recording of another transmitter. The test adds noise, and the decoder gets only the samples.
 #[test]
 fn recorded_messages_bear_as_much_noise_as_with_other_receivers() {
     let Some(folder) = recordings::data("radio") else { return };
@@ -201,7 +201,7 @@ fn recorded_messages_bear_as_much_noise_as_with_other_receivers() {
     let amplitude = about.amplitude.expect("an amplitude") as f32;
     let clean = about.raw_samples(&folder, name);
     let rows = recordings::truth(&folder, name);
-    // By how much the fading of the recording makes it weaker than its mean.
+    // Reduction of the recording's signal by its fading, relative to the mean power.
     let mut faded_db = 0.0;
     for snr_db in [20.0, 8.0, 4.0, 0.0] {
         let mut rng = Streams::new(5).stream("phy.noise");

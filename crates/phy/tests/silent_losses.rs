@@ -1,4 +1,4 @@
-//! Samples are lost without notice: a subframe that was not heard is never reported as idle.
+//! Unreported losses of samples: a subframe that was not received is never reported as idle.
 
 mod blind;
 mod crowd;
@@ -14,7 +14,7 @@ use crowd::Scene;
 
 const SUBFRAMES: u64 = 100;
 
-/// A cell that grants something in nearly every subframe.
+/// A cell with grants in nearly every subframe.
 fn scene(prbs: u16, fft_size: usize) -> Scene {
     let cell = Cell {
         pci: 305,
@@ -28,9 +28,9 @@ fn scene(prbs: u16, fft_size: usize) -> Scene {
     Scene { cell, fft_size, users: 12, tries: 4, extras, snr_db, fading, subframes: SUBFRAMES, seed: 9 }
 }
 
-/// What a decoder reported about a cell.
+/// Reports of a decoder about a cell.
 struct Decoded {
-    /// Subframes that were reported, with or without messages.
+    /// Reported subframes, with or without messages.
     subframes: BTreeSet<u64>,
     /// Messages by subframe.
     messages: BTreeMap<u64, usize>,
@@ -52,7 +52,7 @@ fn decode(rate_hz: u64, samples: &[Complex32]) -> Decoded {
     decoded
 }
 
-/// Subframes in which something was sent, and how many messages.
+/// Subframes with transmissions, and their numbers of messages.
 fn busy(sent: &[(u64, airpace_phy::pdcch::Sent)]) -> BTreeMap<u64, usize> {
     let mut busy = BTreeMap::new();
     sent.iter().for_each(|(index, _)| *busy.entry(*index).or_default() += 1);
@@ -65,11 +65,11 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
         let (samples, sent) = scene(prbs, fft_size).play();
         let (rate_hz, subframe) = (fft_size as u64 * 15_000, fft_size * 15);
         let busy = busy(&sent);
-        // Parts of a prefix, of the period of reference signals, of a symbol; symbols; subframes.
+        // Parts of a cyclic prefix, of the period of reference signals, of a symbol; symbols; subframes.
         let lengths = [fft_size / 18, fft_size / 8, fft_size / 4, 2 * fft_size / 5, 2 * fft_size / 3];
         let longer = [4 * fft_size / 3, 4 * fft_size, 13 * fft_size, 20 * fft_size, 53 * fft_size];
         for lost in lengths.into_iter().chain(longer) {
-            // During the search; within a control region, and behind one.
+            // During the search; within a control region, and after one.
             for at_ms in [4.3, 42.05, 60.7] {
                 let at = (at_ms * subframe as f64) as usize;
                 let rest = [&samples[..at], &samples[at + lost..]].concat();
@@ -85,7 +85,7 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
                 let gone = (lost / subframe) as u64;
                 let heard = decoded.subframes.len() as u64;
                 assert!(heard + gone + MOST_MISSED >= SUBFRAMES, "{what}: only {heard} subframes are told");
-                // Before the first subframe that came whole, none is expected.
+                // Before the first complete subframe, no report is expected.
                 let first = decoded.subframes.first().copied().unwrap_or_default();
                 let missing = SUBFRAMES - first - heard;
                 assert!(missing <= decoded.faint + gone + 1, "{what}: {missing} are missing without a word");
@@ -94,7 +94,8 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
     }
 }
 
-/// Subframes that one loss may cost besides those that are lost: the ones before it, if the cell is being searched.
+/// Maximum number of subframes that one loss may cost in addition to the lost ones: those before it, if the search is
+/// running.
 const MOST_MISSED: u64 = 7;
 
 #[test]
@@ -121,7 +122,7 @@ fn losses_that_go_on_cost_a_subframe_or_two_each() {
     }
 }
 
-/// Near the end too little is left to find the cell anew. Its reference signals are found where symbols begin.
+/// Near the end too few samples are left for a new search. The reference signals show where symbols start.
 #[test]
 fn a_loss_near_the_end_of_a_wide_recording_costs_a_subframe() {
     let (prbs, fft_size) = (100, 1536);
@@ -132,7 +133,7 @@ fn a_loss_near_the_end_of_a_wide_recording_costs_a_subframe() {
         for at_ms in [94.05, 94.6, 95.3, 95.9, 96.5, 97.02] {
             let at = (at_ms * subframe as f64) as usize;
             let decoded = decode(fft_size as u64 * 15_000, &[&samples[..at], &samples[at + lost..]].concat());
-            // Those of which the longest control region came.
+            // Subframes with a complete control region of maximum length.
             let is_whole = |index: u64| {
                 let control = index as usize * subframe..index as usize * subframe + 4 * subframe / 14;
                 index >= 80
@@ -151,7 +152,7 @@ fn a_loss_near_the_end_of_a_wide_recording_costs_a_subframe() {
     println!("{} losses cost {} subframes that came", costs.len(), costs.iter().sum::<usize>());
 }
 
-/// Fading is not a loss: every readable subframe is reported.
+/// Fading is not a loss: every decodable subframe is reported.
 #[test]
 fn a_fading_cell_is_heard_all_along() {
     for (profile, doppler_hz, snr_db) in [
@@ -176,7 +177,7 @@ fn a_fading_cell_is_heard_all_along() {
     }
 }
 
-/// Noise that stays is not a loss either: idle subframes are reported again as soon as it is clear that it stays.
+/// Permanent noise is not a loss either: idle subframes are reported again as soon as the noise is known to be permanent.
 #[test]
 fn a_cell_that_is_weaker_from_now_on_is_still_told() {
     let quiet = Scene { tries: 0, subframes: 300, ..scene(25, 384) };
@@ -189,8 +190,8 @@ fn a_cell_that_is_weaker_from_now_on_is_still_told() {
     assert!(missing.len() <= 20, "an idle cell is not told of in {missing:?}");
 }
 
-/// A cell is lost and found again, in pieces of cells, noise and silence: every cell is found later than the one before,
-/// and not before its samples came.
+/// Loss and recovery of cells in a sequence of cells, noise and silence: every cell is found after the previous one, and
+/// not before its samples arrived.
 #[test]
 fn no_cell_is_found_earlier_than_the_one_before() {
     let [one, other] = [305, 107].map(|pci| {

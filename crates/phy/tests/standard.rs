@@ -1,5 +1,5 @@
-//! What no recording shows, checked against the standard's own tables and figures: four ports, extended prefixes.
-//! Sender and receiver share their tables, so a loop would not notice a mistake.
+//! Features missing in all recordings, compared with tables and figures of the standard: four ports, extended cyclic
+//! prefixes. Transmitter and receiver share their tables, so a loopback test would not detect an error.
 
 use airpace_phy::diversity::precode;
 use airpace_phy::grid::regs_of_symbol;

@@ -1,4 +1,4 @@
-//! What a station sends is heard: the subframes of reports, and the subframes between them.
+//! Signal of a station: the subframes of reports, and the subframes between them, are received.
 
 mod reference;
 
@@ -51,7 +51,7 @@ fn subframes_without_a_report_are_sent_too() {
     assert_eq!(receiver.broadcast(&grid).unwrap().2, 8);
     let heard = receiver.read(0, &grid);
     assert_eq!(heard.cfi, 2);
-    // On a channel without noise, silence may also be taken for messages: this receiver does not filter.
+    // On a channel without noise, silence may also decode to messages: this receiver does not filter.
     assert!(heard.found.iter().any(|found| found.message == announced.messages[0]));
 }
 

@@ -1,4 +1,4 @@
-//! Messages that were sent and could not be read: the PRBs that they grant are never reported as idle.
+//! Transmitted but undecoded messages: the PRBs in their grants are never reported as idle.
 
 mod blind;
 mod crowd;
@@ -15,7 +15,7 @@ use airpace_radio::{CarrierId, Scope};
 use crowd::Scene;
 use recordings::{Description, NAMES, data};
 
-/// A cell of 25 PRB pairs that tries `tries` grants in each of 200 subframes.
+/// A cell with 25 PRB pairs that attempts `tries` grants in each of 200 subframes.
 fn scene(tries: usize, ports: Ports, snr_db: f64, fading: Option<(DelayProfile, f64)>) -> Scene {
     let cell = Cell {
         pci: 305,
@@ -29,7 +29,7 @@ fn scene(tries: usize, ports: Ports, snr_db: f64, fading: Option<(DelayProfile, 
     Scene { cell, fft_size: 384, users: 12, tries, extras, snr_db, fading, subframes: 200, seed: 6 }
 }
 
-/// All subframes with all their messages, including those that were believed later.
+/// All subframes with all their messages, including those accepted later.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> BTreeMap<u64, Reading> {
     let mut readings = BTreeMap::<u64, Reading>::new();
     for output in blind::decode(rate_hz, samples).0 {

@@ -1,7 +1,7 @@
-//! A cell that is asked for beside a stronger one: the stronger one is taken off the samples.
+//! Decoding of a requested cell under a stronger one: the stronger signal is subtracted from the samples.
 //!
-//! Identities, ports, widths, channels and times are drawn at random. `AIRPACE_SEED` and `AIRPACE_RUNS` draw others, and
-//! more of them.
+//! Identities, ports, bandwidths, channels and times are random. `AIRPACE_SEED` and `AIRPACE_RUNS` select other pairs,
+//! and more of them.
 
 mod blind;
 mod crowd;
@@ -23,23 +23,23 @@ use airpace_phy::{
 use airpace_radio::{PrbSet, Rnti};
 use crowd::Crowd;
 
-/// How far the weaker cell is below the stronger, and that one above the noise, in dB.
+/// Power of the stronger cell over the weaker one, and of the weaker one over the noise (dB).
 const WEAKER_DB: f64 = -8.0;
 const SNR_DB: f64 = 25.0;
 
 const SUBFRAMES: u64 = 400;
 
-/// What fills the PRBs of the stronger cell.
+/// Content of the stronger cell's PRBs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Nothing,
     /// QPSK, with transmit diversity if there are several ports.
     Robust,
-    /// 64 points, another layer on each port.
+    /// 64QAM, with another layer on each port.
     Fast,
 }
 
-/// A cell on the air.
+/// A transmitting cell.
 #[derive(Clone, Copy, Debug)]
 struct OnAir {
     cell: Cell,
@@ -47,7 +47,7 @@ struct OnAir {
     doppler_hz: f64,
     cfo_hz: f64,
     seed: u64,
-    /// Draws the channel, if `seed` does not.
+    /// Seed of the channel, if it differs from `seed`.
     path_seed: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ struct OnAir {
 struct Pair {
     stronger: OnAir,
     weaker: OnAir,
-    /// Samples by which the weaker cell's frames begin later.
+    /// Delay of the weaker cell's frames (samples).
     later: usize,
 }
 
@@ -90,13 +90,13 @@ impl Pair {
         };
         let (stronger, weaker) = (on_air(0), on_air(0));
         let pci = rng.below(504) as u16;
-        // Cells of one place have different thirds of the identities.
+        // Cells of one site have different N_ID^(2).
         let other = (0..).map(|_| rng.below(504) as u16).find(|other| other % 3 != pci % 3).unwrap_or(0);
         let frame = 150 * stronger.cell.bandwidth.nominal_fft_size() as u64;
         Pair {
             stronger: OnAir { cell: Cell { pci, ..stronger.cell }, ..stronger },
             weaker: OnAir { cell: Cell { pci: other, ..weaker.cell }, ..weaker },
-            // Often cells of one place begin their frames together.
+            // Cells of one site often have aligned frames.
             later: if rng.chance(0.3) { 0 } else { rng.below(frame) as usize },
         }
     }
@@ -105,7 +105,7 @@ impl Pair {
         15_000 * self.stronger.cell.bandwidth.nominal_fft_size() as u64
     }
 
-    /// What is received of both, and what the weaker one sent.
+    /// Received samples of both cells, and the transmitted messages of the weaker one.
     fn play(&self, load: Load) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
         let (mut samples, _) = self.stronger.play(SUBFRAMES + 10, SNR_DB, load);
         let (weaker, sent) = self.weaker.play(SUBFRAMES, 200.0, Load::Nothing);
@@ -118,7 +118,7 @@ impl Pair {
 }
 
 impl OnAir {
-    /// What is received of the cell, and what it sent.
+    /// Received samples of the cell, and its transmitted messages.
     fn play(&self, subframes: u64, snr_db: f64, load: Load) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
         let cell = self.cell;
         let fft_size = cell.bandwidth.nominal_fft_size();
@@ -150,7 +150,7 @@ impl OnAir {
             let cfi = least + rng.below(u64::from(4 - least)) as u8;
             let sent = crowd.subframe(number, encoder.cces(cfi), 8);
             let (sfn, messages) = ((index / 10) as u16, &sent[..]);
-            // Some uplink blocks are answered.
+            // Some uplink blocks get HARQ feedback.
             let mut answer = || Answer {
                 group: answers.below(cell.phich_groups() as u64) as usize,
                 sequence: answers.below(phich::sequences(cell.cp) as u64) as usize,
@@ -183,7 +183,7 @@ impl OnAir {
     }
 }
 
-/// Puts 64 points, other ones on each port, where a subframe has data.
+/// Writes 64QAM symbols, different ones on each port, to the data elements of a subframe.
 fn make_fast(grids: &mut [Grid], of_idle: &[Grid], rng: &mut Rng) {
     let scale = 1.0 / (42.0 * grids.len() as f32).sqrt();
     let mut part = || (2.0 * rng.below(8) as f32 - 7.0) * scale;
@@ -197,18 +197,19 @@ fn make_fast(grids: &mut [Grid], of_idle: &[Grid], rng: &mut Rng) {
     }
 }
 
-/// What was read of a cell that was asked for.
+/// Decoded messages of a requested cell.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
-    /// Messages on four or eight CCEs, and how many of them were read.
+    /// Transmitted messages on four or eight CCEs, and the number of decoded ones.
     sent: usize,
     read: usize,
-    /// Messages that were never sent; and how many of all that were read may be wrong, as they say themselves.
+    /// Number of decoded messages that were not transmitted, and expected number of wrong ones according to their
+    /// confidences.
     wrong: usize,
     doubt: f64,
 }
 
-/// Everything that comes out if cell `pci` is asked for.
+/// All outputs of a decoder that was configured for cell `pci`.
 fn decode(
     options: Options,
     pci: Option<u16>,
@@ -220,7 +221,7 @@ fn decode(
     options.listen.pci = pci;
     let mut decoder = Decoder::new(options).expect("a rate for a cell");
     let (mut out, mut from) = (Vec::new(), 0);
-    // At some places, some samples are lost.
+    // At some positions, some samples are lost.
     for &(place, count) in lost.iter().chain([&(samples.len(), 0)]) {
         for samples in samples[from..place].chunks(piece) {
             decoder.push(samples);
@@ -262,7 +263,7 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Reads random pairs, and gives the tallies by width.
+/// Decodes random pairs, and returns the counters by bandwidth.
 fn measure(load: Load, usual_runs: u64) -> Vec<(u16, Tally)> {
     let mut rng = Streams::new(number("AIRPACE_SEED", 1)).stream("phy.weaker.pairs");
     let mut sums = [6, 15, 25, 50, 75, 100].map(|prbs| (prbs, Tally::default()));
@@ -304,7 +305,8 @@ fn robust_data_of_the_stronger_cell_is_taken_off_too() {
     }
 }
 
-/// Where it cannot be guessed, hardly more is read that was never sent than outputs say themselves.
+/// Where subtraction is impossible, the number of wrong messages is close to the expected number according to the
+/// confidences.
 #[test]
 fn fast_data_of_the_stronger_cell_invents_nothing() {
     for (prbs, tally) in measure(Load::Fast, 2) {
@@ -313,7 +315,7 @@ fn fast_data_of_the_stronger_cell_invents_nothing() {
     }
 }
 
-/// A pair of 15 PRB.
+/// A pair of cells with 15 PRBs.
 fn usual_pair(profile: DelayProfile) -> Pair {
     let on_air = |pci, ports, cfo_hz, seed| {
         let cell = Cell {
@@ -378,7 +380,7 @@ fn two_antennas_are_each_freed_of_the_stronger_cell() {
     assert!(tally.recall() >= 0.95 && tally.wrong <= 1, "{tally:?}");
 }
 
-/// Whoever asks for the strongest cell gets what others get, and at the same cost: nothing is taken off.
+/// A decoder for the strongest cell gets the same results at the same cost: nothing is subtracted.
 #[test]
 fn the_strongest_cell_is_read_as_if_it_were_not_asked_for() {
     let pair = usual_pair(DelayProfile::Flat);

@@ -1,8 +1,8 @@
-//! Learns the channel from all reference signals so far.
+//! Estimates the channel from all reference signals received so far.
 //!
 //! ```text
-//! reference signals ─▶ divided by what was sent ─▶ averaged over time, as far as the channel holds still
-//!     ─▶ smoothed over frequency, as far as echoes allow ─▶ channel ─▶ what does not fit is noise
+//! reference signals ─▶ divided by the known symbols ─▶ averaged over time, within the coherence time
+//!     ─▶ smoothed over frequency, within the coherence bandwidth ─▶ channel ─▶ residual is noise
 //! ```
 
 mod between;
@@ -21,16 +21,16 @@ use crate::grid::Grid;
 use crate::sequence::crs;
 use crate::sync::{angle, correlate};
 
-/// Learns the channel of one cell, subframe by subframe: [`Estimator::begin`], then [`Estimator::add`] for every symbol with
-/// reference signals that was received, the first symbol last, then [`Estimator::finish`].
+/// Estimates the channel of one cell, subframe by subframe: [`Estimator::begin`], then [`Estimator::add`] for every
+/// received symbol with reference signals, with the first symbol last, then [`Estimator::finish`].
 #[derive(Clone, Debug)]
 pub struct Estimator {
     /// By subframe, symbol and port.
     pilots: Vec<Vec<[Option<Pilots>; 4]>>,
     ports: Vec<Port>,
-    /// By port.
+    /// Interpolation weights by port.
     weights: [(Key, Weights); 4],
-    /// For the later symbol of the first slot.
+    /// Interpolation weights for the later reference symbol of the first slot.
     late_weights: (Key, Weights),
     spread: Spread,
     narrow: Narrow,
@@ -40,17 +40,17 @@ pub struct Estimator {
     work: Work,
 }
 
-/// Reference signals of a port in a symbol.
+/// Reference signals of a port in one OFDM symbol.
 #[derive(Clone, Debug)]
 struct Pilots {
     /// 0 for the lower, 1 for the upper comb.
     comb: usize,
     first: usize,
-    /// Conjugates of what is sent.
+    /// Complex conjugates of the transmitted reference symbols.
     conjugates: Vec<Complex32>,
 }
 
-/// The channel of a port at its reference signals: on every sixth subcarrier, and three subcarriers above each.
+/// Channel of a port at its reference signals. The two combs have every sixth subcarrier each, three subcarriers apart.
 #[derive(Clone, Debug)]
 struct Port {
     combs: [Comb; 2],
@@ -59,55 +59,55 @@ struct Port {
 #[derive(Clone, Debug)]
 struct Comb {
     gains: Vec<Complex32>,
-    /// How far `gains` may be off: by noise that is left in them, and because the channel moved since; `None` before
-    /// the first measurement.
+    /// Error of `gains` due to residual noise and to channel variation since the measurement; `None` before the first
+    /// measurement.
     residual: Option<Residual>,
-    /// The weight that the measurements of this subframe leave to older ones.
+    /// Product of (1 − weight) over the measurements of this subframe: the weight left for older subframes.
     older_weight: f32,
 }
 
-/// What may still be wrong with estimated gains.
+/// Error of estimated gains, as powers.
 #[derive(Clone, Copy, Debug)]
 struct Residual {
     noise: f32,
     error: f32,
-    /// The part of `error` that comes from motion of the channel.
+    /// Part of `error` due to channel variation.
     moved: f32,
 }
 
-/// What was learnt over many subframes.
+/// Statistics over many subframes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Statistics {
-    /// Power of the noise on a resource element.
+    /// Noise power per resource element.
     noise: Option<f32>,
-    /// Power of the channel of a port.
+    /// Channel power of a port.
     power: f32,
-    /// How much the channel moves within a millisecond.
+    /// Channel variation within a millisecond: mean squared change of a gain.
     motion: f32,
-    /// Mean power of the reference signals of the last symbol with those of ports 2 and 3, and with those of ports 0 and 1,
-    /// including noise.
+    /// Mean power, with noise, of the reference signals in the last symbol that has them: index 0 for ports 2 and 3,
+    /// index 1 for ports 0 and 1.
     levels: [Option<f32>; 2],
-    /// Reference signals from which `noise` was measured, up to [`MOST_BEHIND`].
+    /// Number of reference signals behind `noise`, at most [`MOST_BEHIND`].
     behind: f32,
-    /// Whether the last measurement was far away from `noise`.
+    /// Whether the last noise measurement was far from `noise`.
     is_odd: bool,
-    /// How much it moves within the first slot, extrapolated to a millisecond.
+    /// Channel variation within the first slot, extrapolated to a millisecond.
     fast: f32,
-    /// The share with which the next value counts for `fast`.
+    /// Weight of the next value in the average `fast`.
     fast_share: f32,
-    /// The power of the noise as the bends between neighbours in a symbol tell it: with that of echoes, but without that
-    /// of motion.
+    /// Noise power estimated from the curvature over frequency within one symbol. It contains the curvature due to
+    /// echoes, but no channel variation over time.
     bends: f32,
 }
 
-/// What an [`Estimator`] knows besides the channel of the moment.
+/// Long-term statistics of an [`Estimator`], without the current channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Learnt {
     statistics: Statistics,
 }
 
 impl Learnt {
-    /// The power of all ports over that of the noise.
+    /// Signal power of all ports over the noise power (dB).
     pub fn snr_db(&self) -> f32 {
         let Statistics { power, noise, .. } = self.statistics;
         let noise = noise.unwrap_or(power).max(f32::MIN_POSITIVE);
@@ -117,20 +117,20 @@ impl Learnt {
 
 #[derive(Clone, Debug, Default)]
 struct Work {
-    /// For each port: the reference signals of the current symbol, divided by what was sent.
+    /// For each port: reference signals of the current symbol, divided by the known reference symbols.
     raw: [Vec<Complex32>; 4],
-    /// For ports 0 and 1: the reference signals of the last symbol but two of the first slot, and their comb.
+    /// For ports 0 and 1: comb and reference signals of the third symbol from the end of the first slot.
     late: [(usize, Vec<Complex32>); 2],
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
 }
 
-/// What the reference signals of a symbol tell about the phase of the carrier. Those of several antennas add up.
+/// Carrier phase measurement from the reference signals of a symbol. Measurements of several antennas are added.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
-    /// Sum of products of what was known, conjugated, with what was measured, over the power of the noise.
+    /// Sum of conjugated estimated gains times measured gains, over the noise power.
     product: Complex32,
-    /// Sum of the powers of what was measured, without noise and over its power.
+    /// Sum of the measured powers over the noise power, minus the number of measurements; at least 0.
     ratio: f32,
 }
 
@@ -141,16 +141,16 @@ impl std::ops::AddAssign for Turn {
     }
 }
 
-/// How far a carrier's phase may turn between measurements, beyond what the loop foresees, in radians.
+/// Standard deviation of the carrier phase between measurements, after the correction by the carrier loop (radians).
 const PHASE_WANDER: f32 = 0.1;
 
 impl Estimator {
-    /// For a cell.
+    /// Creates an estimator for a cell.
     pub fn new(cell: &Cell) -> Estimator {
         Estimator::of_subframes(cell, 10)
     }
 
-    /// For a cell of which only the first `count` subframes of each frame are received.
+    /// Creates an estimator for a cell when only the first `count` subframes of each frame are received.
     pub(crate) fn of_subframes(cell: &Cell, count: usize) -> Estimator {
         let per_slot = cell.cp.symbols_per_slot();
         let pilots = |number, symbol, port| {
@@ -189,14 +189,14 @@ impl Estimator {
         }
     }
 
-    /// Forgets the channel, but not how it behaves: after a jump in time.
+    /// Discards the channel after a jump in time. Keeps the statistics.
     pub fn forget(&mut self) {
         for comb in self.ports.iter_mut().flat_map(|port| &mut port.combs) {
             comb.residual = None;
         }
     }
 
-    /// Forgets everything that was learnt, because it came from something else.
+    /// Discards the channel and all statistics except `levels`, because they came from another source.
     pub fn restart(&mut self) {
         self.forget();
         self.statistics = Statistics { levels: self.statistics.levels, ..Statistics::default() };
@@ -204,26 +204,26 @@ impl Estimator {
         self.narrow.restart();
     }
 
-    /// What was learnt so far about how the channel behaves.
+    /// Long-term statistics of the channel.
     pub fn learnt(&self) -> Learnt {
         Learnt { statistics: self.statistics }
     }
 
-    /// Forgets the channel, and everything that was learnt from it since `before`.
+    /// Discards the channel, and restores the statistics to `before`.
     pub fn unlearn(&mut self, before: &Learnt) {
         self.forget();
         self.statistics = before.statistics;
     }
 
-    /// Forgets the channel and how far it moves. Carrier and timing have been corrected since it was received: most of
-    /// its motion came from them.
+    /// Discards the channel and the statistics of its variation. Call this after a correction of carrier or timing,
+    /// because most of the measured variation came from their error.
     pub(crate) fn forget_channel_and_motion(&mut self) {
         self.forget();
         self.statistics.motion = 0.0;
         (self.statistics.fast, self.statistics.fast_share) = (0.0, learn::FIRST_SHARE);
     }
 
-    /// A new subframe begins: the channel may have moved.
+    /// Starts a new subframe. The expected error of the gains grows by the channel variation.
     pub fn begin(&mut self) {
         self.hints = Hints { is_fast: self.is_fast(), ..Hints::default() };
         let (motion, noise) = (self.motion(), self.statistics.noise);
@@ -240,13 +240,14 @@ impl Estimator {
         self.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
     }
 
-    /// Takes the reference signals of one symbol of subframe `number` (0…9). Symbols without any are ignored.
+    /// Adds the reference signals of one symbol of subframe `number` (0…9). Ignores symbols without reference signals.
     pub fn add(&mut self, number: usize, symbol: usize, grid: &Grid) {
         let turn = self.measure(number, symbol, grid);
         self.take(number, symbol, turn);
     }
 
-    /// The first half of [`Estimator::add`]: takes what was received, and tells how far the carrier turned.
+    /// First part of [`Estimator::add`]: stores the received reference signals, and returns the carrier phase
+    /// measurement.
     pub(crate) fn measure(&mut self, number: usize, symbol: usize, grid: &Grid) -> Turn {
         let Some(of_ports) = self.pilots.get(number).and_then(|symbols| symbols.get(symbol)) else {
             return Turn::default();
@@ -282,14 +283,14 @@ impl Estimator {
         Turn { product: turn / noise, ratio: (all.0 / noise - all.1).max(0.0) }
     }
 
-    /// The second half: learns from what was measured in a symbol. `turn` is what all antennas tell together.
+    /// Second part of [`Estimator::add`]: updates the estimate. `turn` is the sum of the measurements of all antennas.
     pub(crate) fn take(&mut self, number: usize, symbol: usize, turn: Turn) {
         if self.pilots.get(number).is_none_or(|symbols| symbol >= symbols.len()) {
             return;
         }
         let noise = self.statistics.noise.unwrap_or_default();
-        // All ports share one oscillator, and all antennas do: a turn that all have in common is not fading. Noise limits
-        // how well it can be told.
+        // All ports and antennas share one oscillator, so a common phase rotation is a carrier error and not fading.
+        // Noise limits the accuracy of the measured rotation, so the correction is weighted.
         if turn.product != Complex32::default() && turn.product.is_finite() {
             let doubt = 1.0 / (2.0 * turn.ratio.max(f32::MIN_POSITIVE));
             let share = PHASE_WANDER * PHASE_WANDER / (PHASE_WANDER * PHASE_WANDER + doubt);
@@ -321,7 +322,7 @@ impl Estimator {
         }
     }
 
-    /// The channel of the control region, once all symbols are in.
+    /// Returns the channel of the control region, after all symbols of subframe `number` were added.
     pub fn finish(&mut self, number: usize) -> &Channel {
         for port in 0..self.ports.len() {
             let of_comb = |comb: usize| {
@@ -346,10 +347,10 @@ impl Estimator {
             if let Some(pilots) = &self.pilots[number][0][port] {
                 let own = (1.0 - combs[pilots.comb].older_weight) * weights.own(pilots.comb);
                 let others = (1.0 - own).max(LEAST_OTHERS);
-                // They say what disturbs them, not how well the channel is known.
+                // Disturbed reference signals measure the interference, not the error of the channel estimate.
                 let disturbed = self.narrow.disturbed(pilots.comb);
                 let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb, disturbed);
-                // The part that an estimate takes from its own measurement does not show in the difference.
+                // The part of an estimate that comes from its own measurement does not appear in the residual.
                 misfit.0 += sum / others;
                 misfit.1 += (self.work.raw[port].len() - disturbed.len()) as f32;
                 if port == 0 {
@@ -381,39 +382,39 @@ impl Estimator {
         &self.channel
     }
 
-    /// Learns from the control elements of the first symbol which subcarriers are disturbed, for the subframes to come.
-    /// `grid` is what [`Estimator::add`] was given, after [`Estimator::finish`].
+    /// Detects disturbed subcarriers from the control elements of the first symbol, for use in later subframes. `grid` is
+    /// the grid passed to [`Estimator::add`]; call this after [`Estimator::finish`].
     pub fn hear(&mut self, grid: &Grid) {
         self.narrow.hear(grid, &self.channel);
     }
 
-    /// The channel of the last subframe that was finished.
+    /// Channel of the last finished subframe.
     pub fn channel(&self) -> &Channel {
         &self.channel
     }
 
-    /// What the symbols of this subframe tell about synchronisation.
+    /// Measurements of timing and carrier from the symbols of this subframe.
     pub fn hints(&self) -> &Hints {
         &self.hints
     }
 
-    /// Root-mean-square delay spread as it is estimated.
+    /// Estimated root-mean-square delay spread (s).
     pub fn spread_s(&self) -> f64 {
         spread_s(self.spread.step)
     }
 
-    /// The symbol of the first slot, besides the first symbol, in which ports 0 and 1 have reference signals.
+    /// Second symbol of the first slot with reference signals of ports 0 and 1 (after symbol 0).
     fn late_symbol(&self) -> usize {
         self.pilots[0].len() / 2 - 3
     }
 
-    /// The first subcarrier of the lower comb.
+    /// First subcarrier of the lower comb.
     fn lowest(&self) -> usize {
         self.pilots[0][0][0].as_ref().map_or(0, |pilots| pilots.first % STEP)
     }
 
-    /// Turns what is known of the combs that a symbol measures. The other combs keep the phase of their own last
-    /// measurement, which the carrier loop keeps close.
+    /// Rotates the gains of the combs that a symbol measures. The other combs keep the phase of their own last
+    /// measurement; the carrier loop keeps that phase accurate.
     fn turn(&mut self, number: usize, symbol: usize, radians: f64) {
         let by = Complex32::new(libm::cos(radians) as f32, libm::sin(radians) as f32);
         for (port, pilots) in self.ports.iter_mut().zip(&self.pilots[number][symbol]) {
@@ -423,25 +424,25 @@ impl Estimator {
         }
     }
 
-    /// The channel of the second slot of subframe `number`, of which the first symbols were received in `grid`.
+    /// Channel of the second slot of subframe `number`. `grid` contains the received first symbols of that slot.
     pub(crate) fn of_second_slot(&self, number: usize, grid: &Grid) -> Channel {
         let mut estimator = self.clone();
         let slot = self.pilots[0].len() / 2;
         estimator.forget();
         estimator.begin();
-        // What is nearest to the PBCH comes last.
+        // The symbol nearest to the PBCH comes last.
         [self.late_symbol(), slot + 1, slot]
             .into_iter()
             .for_each(|symbol| estimator.add(number, symbol, grid));
-        // No symbol of the first slot lies between what was measured.
+        // No interpolation in `finish`: these were measured before, not after, the first symbol of the second slot.
         estimator.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
         estimator.finish(number);
         estimator.channel
     }
 
-    /// Takes a symbol's measurements into the average of its comb, weighted by how sure both are.
+    /// Averages a symbol's measurements into the gains of its comb, weighted by the expected errors of both.
     fn average(&mut self, port: usize, comb: usize, symbol: usize, smoothing: f32, noise: f32) {
-        // Control symbols lie around the second symbol of the subframe; a channel that moves is a different one later.
+        // Control symbols lie around symbol 1. If the channel moves fast, the first symbol is the reference.
         let middle = if self.is_fast() { 0 } else { 1 };
         let symbols_away = symbol.abs_diff(middle) as f32 / self.pilots[0].len() as f32;
         let motion = self.motion().max(LEAST_MOTION * noise * smoothing);
@@ -472,17 +473,18 @@ impl Estimator {
     }
 }
 
-/// The least motion, over the noise that is left after smoothing: an average then reaches back some 40 subframes.
+/// Minimum channel variation per subframe, over the residual noise after smoothing. The average then reaches back about
+/// 40 subframes.
 const LEAST_MOTION: f32 = 6e-4;
 
-/// Makes weights for `key`, unless they are for it.
+/// Recomputes the weights for `key` if they belong to another key.
 fn make(weights: &mut (Key, Weights), key: Key) {
     if weights.0 != key {
         *weights = (key, Weights::new(key));
     }
 }
 
-/// The mean power of values, summed in lanes.
+/// Mean power of values, summed in eight lanes.
 fn mean_power(of: &[Complex32]) -> f32 {
     let mut lanes = [0.0f32; 8];
     for eight in of.chunks_exact(8) {
@@ -494,7 +496,8 @@ fn mean_power(of: &[Complex32]) -> f32 {
     (lanes.iter().sum::<f32>() + rest) / of.len().max(1) as f32
 }
 
-/// Straight lines between estimates that lie three subcarriers apart, the first at subcarrier `lowest`.
+/// Interpolates linearly between estimates that lie three subcarriers apart. The first estimate is at subcarrier
+/// `lowest`.
 fn spread(estimates: &[Complex32], lowest: usize, row: &mut [Complex32]) {
     for (pair, three) in estimates.windows(2).zip(row[lowest..].chunks_exact_mut(STEP)) {
         let third = (pair[1] - pair[0]) / STEP as f32;

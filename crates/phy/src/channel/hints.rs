@@ -1,30 +1,30 @@
-//! What reference signals tell about timing and carrier.
+//! Timing and carrier measurements from reference signals.
 
 use num_complex::Complex32;
 
-/// What one subframe tells about synchronisation.
+/// Synchronisation measurements from one subframe, or the sum over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hints {
-    /// Sum of products of neighbouring reference signals of a port, the lower conjugated: its angle is that of a
-    /// delay over six subcarriers.
+    /// Sum of products of neighbouring reference signals of a port, the lower one conjugated. Its angle is the phase
+    /// rotation of a delay over six subcarriers.
     pub neighbours: Complex32,
     /// Sum of the powers of all reference signals.
     pub power: f32,
-    /// How many neighbours there were.
+    /// Number of pairs of neighbours.
     pub pairs: usize,
-    /// How many reference signals there were.
+    /// Number of reference signals.
     pub count: usize,
-    /// Sum of products of the reference signals of the first symbol, conjugated, with those of the last symbol but two
-    /// of the first slot: its angle is that of a carrier offset over the time between them.
+    /// Sum of products of the reference signals of the first symbol, conjugated, with those of the third symbol from the
+    /// end of the first slot. Its angle is the phase rotation of a carrier offset over the time between these symbols.
     pub turn: Complex32,
-    /// The largest possible amount of `turn`.
+    /// Maximum possible magnitude of `turn`.
     pub most_turn: f32,
-    /// Whether the channel is known to move so fast that those symbols need not be alike.
+    /// Whether the channel moves so fast that these two symbols may differ.
     pub is_fast: bool,
 }
 
 impl Hints {
-    /// Takes in what another subframe tells.
+    /// Adds the measurements of another subframe.
     pub(crate) fn add(&mut self, other: &Hints) {
         self.neighbours += other.neighbours;
         self.power += other.power;
@@ -35,7 +35,7 @@ impl Hints {
         self.is_fast |= other.is_fast;
     }
 
-    /// The same of signals whose power is `by` times as large.
+    /// The measurements scaled to signals with `by` times the power.
     pub(crate) fn times(&self, by: f32) -> Hints {
         Hints {
             neighbours: self.neighbours * by,
@@ -46,13 +46,14 @@ impl Hints {
         }
     }
 
-    /// How alike neighbours are: 1 without noise and echoes, around [`Hints::of_noise`] without a cell.
+    /// Coherence of neighbouring reference signals: 1 without noise and echoes, around [`Hints::of_noise`] without a
+    /// cell.
     pub fn coherence(&self) -> f32 {
         self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
     }
 
-    /// How alike neighbours are, both within a symbol and from the first symbol to a later one. If samples are missing
-    /// in between, the later one is not a symbol, and only the second part shows it.
+    /// Minimum of the coherence within a symbol and from the first symbol to a later one. If samples are missing between
+    /// them, the later samples are not a symbol, and only the second coherence drops.
     pub fn clarity(&self) -> f32 {
         let steadiness = self.turn.norm_sqr().sqrt() / self.most_turn.max(f32::MIN_POSITIVE);
         if self.most_turn > 0.0 && !self.is_fast {
@@ -62,7 +63,7 @@ impl Hints {
         }
     }
 
-    /// The coherence that noise alone reaches in about one of 8000 subframes.
+    /// Threshold of coherence that noise alone exceeds in about one of 8000 subframes.
     pub fn of_noise(&self) -> f32 {
         3.0 / (self.pairs.max(1) as f32).sqrt()
     }

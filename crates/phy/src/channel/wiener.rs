@@ -1,28 +1,28 @@
-//! The best linear combination of neighbouring reference signals.
+//! Wiener filter: the best linear combination of neighbouring reference signals.
 
 use num_complex::Complex32;
 
-/// Pairs of places that an estimate uses: one place of the lower comb, and one of the upper, three subcarriers above
-/// it.
+/// Number of pairs of places in an estimate. A pair is one place of the lower comb and one of the upper comb, three
+/// subcarriers above it.
 pub(super) const PAIRS: usize = 8;
 
-/// Places that an estimate uses.
+/// Number of places in an estimate.
 const PLACES: usize = 2 * PAIRS;
 
 /// Subcarriers between places.
 pub(super) const STEP: usize = 3;
 
-/// What weights depend on. Every number is a step of a coarse scale, so that weights are seldom made anew.
+/// Parameters of the weights, quantised on coarse scales so that the weights are seldom recomputed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// Noise over channel power of the lower and of the upper comb, in steps of 2 dB.
     noise: [i32; 2],
-    /// Root-mean-square delay spread, in steps of √2.
+    /// Root-mean-square delay spread, in steps of factor √2.
     spread: i32,
 }
 
 impl Key {
-    /// For noise relative to the channel's power and a step of the delay spread.
+    /// Creates a key from the noise relative to the channel power and a step of the delay spread.
     pub(super) fn new(noise: [f32; 2], spread: i32) -> Key {
         let step = |ratio: f32| {
             let clamped = ratio.clamp(LEAST_NOISE, MOST_NOISE);
@@ -32,28 +32,29 @@ impl Key {
     }
 }
 
-/// Steps of the delay spread: from hardly any echo, 0.1 µs, to 2.3 µs, more than the cyclic prefix bears.
+/// Steps of the delay spread: from 0.1 µs (almost no echo) to 2.3 µs (more than the cyclic prefix allows).
 pub(super) const SPREADS: std::ops::RangeInclusive<i32> = 0..=9;
 
-/// The root-mean-square delay spread of a step, in seconds.
+/// Root-mean-square delay spread of a step (s).
 pub(super) fn spread_s(step: i32) -> f64 {
     0.1e-6 * libm::exp2(f64::from(step) / 2.0)
 }
 
-/// Chosen: below this the inverse of the correlations would lose its digits.
+/// Chosen: with less noise the inverse of the correlation matrix would lose its precision.
 const LEAST_NOISE: f32 = 1e-5;
 
-/// Chosen: a comb this noisy is as good as none.
+/// Chosen: a comb with this much noise contributes nothing.
 const MOST_NOISE: f32 = 1e6;
 
-/// Weights that turn measurements at sixteen places into the best estimate at each of them.
+/// Weights that turn measurements at sixteen places into the best estimate at each of these places.
 ///
 /// Source: O. Edfors et al., "OFDM channel estimation by singular value decomposition", IEEE Trans. Commun. 46(7), 1998, Eq. 4
 ///
-/// Chosen: echoes of power falling exponentially to both sides of the mean delay, of which only the spread is measured.
+/// Chosen: the model has echoes with exponentially decaying power on both sides of the mean delay. Only the delay spread
+/// is measured.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
-    /// By place of the estimate, by pair: the weights of its lower and upper place.
+    /// Index: place of the estimate, then pair. Value: the weights of the pair's lower and upper place.
     rows: [[[f32; 2]; PAIRS]; PLACES],
 }
 
@@ -76,20 +77,20 @@ impl Weights {
         Weights { rows }
     }
 
-    /// How much of an estimate in the middle of the band comes from the measurement at its own place. This is also the
-    /// noise that is left.
+    /// Weight of a place's own measurement in an estimate in the middle of the band. It is also the share of the noise
+    /// that remains.
     pub(super) fn own(&self, comb: usize) -> f32 {
         let pair = Self::middle(comb);
         self.rows[2 * pair + comb][pair][comb]
     }
 
-    /// The own pair of an estimate in the middle of the band, among the pairs that the estimate uses.
+    /// Index of the estimate's own pair among the pairs of the filter, in the middle of the band.
     const fn middle(comb: usize) -> usize {
         PAIRS / 2 - comb
     }
 
-    /// Estimates on both combs, in the order of their subcarriers. The combs are equally long, and at least [`PAIRS`]
-    /// long.
+    /// Computes estimates on both combs, in the order of their subcarriers. Both combs have equal lengths of at least
+    /// [`PAIRS`].
     pub(super) fn apply(
         &self,
         combs: [&[Complex32]; 2],
@@ -101,7 +102,7 @@ impl Weights {
         out.resize(2 * count, Complex32::default());
         for comb in 0..2 {
             let before = Self::middle(comb);
-            // As long as all pairs lie within the band, a comb's estimates are one filter.
+            // While all pairs lie within the band, the estimates of a comb use one constant filter.
             let inside = count - PAIRS + 1;
             sums.clear();
             sums.resize(inside, Complex32::default());
@@ -133,7 +134,7 @@ impl Weights {
     }
 }
 
-/// The lower triangle L of a positive matrix L·Lᵀ.
+/// Lower triangle L of a positive matrix L·Lᵀ.
 fn cholesky(of: &[[f64; PLACES]; PLACES]) -> [[f64; PLACES]; PLACES] {
     let mut l = [[0.0; PLACES]; PLACES];
     for i in 0..PLACES {
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn a_comb_that_is_missing_is_made_from_the_other() {
         let count = 20;
-        // 0.5 µs late.
+        // A delay of 0.5 µs.
         let channel = |k: usize| {
             let turn = -std::f32::consts::TAU * 15e3 * 0.5e-6 * k as f32;
             Complex32::new(turn.cos(), turn.sin())

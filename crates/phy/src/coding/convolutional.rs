@@ -1,18 +1,18 @@
-//! The tail-biting convolutional code of rate 1/3: the encoder.
+//! Encoder of the tail-biting convolutional code of rate 1/3.
 
 use super::MAX_WORD_BITS;
 
-/// Generators, the newest bit highest, in octal.
+/// Generator polynomials in octal; the highest bit belongs to the newest input bit.
 ///
 /// Source: TS 36.212 §5.1.3.1
 pub const GENERATORS: [u8; 3] = [0o133, 0o171, 0o165];
 
-/// Bits that the encoder remembers.
+/// Memory of the encoder (bits).
 ///
 /// Source: TS 36.212 §5.1.3.1
 pub const MEMORY: usize = 6;
 
-/// A coded word: bit k of each of the three streams, the first bit of the word at index 0.
+/// A coded word: bit k of each of the three streams, with the first bit of the word at index 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codeword {
     steps: [[u8; 3]; MAX_WORD_BITS],
@@ -20,12 +20,12 @@ pub struct Codeword {
 }
 
 impl Codeword {
-    /// Codes the `len` lowest bits of `word`, highest first; `len` is 6…128 (more is cut).
+    /// Encodes the `len` lowest bits of `word`, highest bit first. `len` is 6…128; larger values are truncated to 128.
     ///
     /// Source: TS 36.212 §5.1.3.1
     pub fn encode(word: u128, len: usize) -> Codeword {
         let len = len.min(MAX_WORD_BITS);
-        // The encoder begins as it will end: with the last six bits in its memory, the very last newest.
+        // Tail biting: the initial register contains the last six bits of the word, with the last bit as the newest.
         let mut register = (word as u8 & 0x3F).reverse_bits() >> (8 - MEMORY);
         let mut steps = [[0; 3]; MAX_WORD_BITS];
         for (step, bit) in steps.iter_mut().zip(super::word_bits(word, len)) {
@@ -36,7 +36,7 @@ impl Codeword {
         Codeword { steps, len }
     }
 
-    /// The three coded bits of each bit of the word.
+    /// The three coded bits for each bit of the word.
     pub fn steps(&self) -> &[[u8; 3]] {
         &self.steps[..self.len]
     }
@@ -46,7 +46,7 @@ impl Codeword {
 mod tests {
     use super::*;
 
-    /// The clause's encoder, written out with its delay line.
+    /// Reference encoder: the specification's delay line, written out.
     fn by_the_book(bits: &[u8]) -> Vec<[u8; 3]> {
         let k = bits.len();
         (0..k)

@@ -1,6 +1,6 @@
-//! Cyclic redundancy checks, and the masks in them that tell for whom a word is.
+//! Cyclic redundancy checks, and the masks that mark the receiver of a word.
 
-/// A check of up to 24 bits, with a register that starts at zero.
+/// CRC of up to 24 bits, with an initial register of zero.
 ///
 /// Source: TS 36.212 §5.1.1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,38 +10,38 @@ pub struct Crc {
     width: u32,
 }
 
-/// D^16 + D^12 + D^5 + 1: control and broadcast.
+/// CRC-16, D^16 + D^12 + D^5 + 1: downlink control information and PBCH.
 ///
 /// Source: TS 36.212 §5.1.1
 pub const CRC16: Crc = Crc { poly: 0x1021, width: 16 };
 
-/// Transport blocks.
+/// CRC-24A: transport blocks.
 ///
 /// Source: TS 36.212 §5.1.1
 pub const CRC24A: Crc = Crc { poly: 0x86_4CFB, width: 24 };
 
-/// D^8 + D^7 + D^4 + D^3 + D + 1: uplink control.
+/// CRC-8, D^8 + D^7 + D^4 + D^3 + D + 1: uplink control information.
 ///
 /// Source: TS 36.212 §5.1.1
 pub const CRC8: Crc = Crc { poly: 0x9B, width: 8 };
 
-/// What is added to the CRC of format 0 when the device is to send on its second antenna.
+/// Mask on the CRC of format 0 if the device shall transmit on its second antenna port.
 ///
 /// Source: TS 36.212 §5.3.3.2 Table 5.3.3.2-1
 pub const SECOND_ANTENNA_MASK: u16 = 0x0001;
 
-/// What is added to the CRC of the PBCH for 1, 2 and 4 antenna ports.
+/// Masks on the CRC of the PBCH for 1, 2 and 4 antenna ports.
 ///
 /// Source: TS 36.212 §5.3.1.1 Table 5.3.1.1-1
 pub const PORT_MASKS: [u16; 3] = [0x0000, 0xFFFF, 0x5555];
 
 impl Crc {
-    /// Check bits.
+    /// Number of check bits.
     pub const fn width(self) -> u32 {
         self.width
     }
 
-    /// The check of a row of bits (0 or 1), right-aligned.
+    /// The right-aligned CRC of a sequence of bits (0 or 1).
     pub fn of(self, bits: impl IntoIterator<Item = u8>) -> u32 {
         let mask = (1u32 << self.width) - 1;
         bits.into_iter().fold(0, |register, bit| {
@@ -51,14 +51,14 @@ impl Crc {
     }
 }
 
-/// A word of `len` bits (at most 112) with its CRC-16, masked by `mask`: an RNTI on the PDCCH.
+/// Appends to a word of `len` bits (at most 112) its CRC-16, XORed with `mask`: an RNTI on the PDCCH.
 ///
 /// Source: TS 36.212 §5.3.3.2
 pub fn attach16(word: u128, len: usize, mask: u16) -> u128 {
     word << 16 | u128::from(crc16(word, len) ^ mask)
 }
 
-/// The mask that a word with CRC-16, `len` bits without it, was sent with if it was received without error.
+/// The mask of a received word with CRC-16, if the word has no bit errors. `len` excludes the CRC.
 ///
 /// Source: TS 36.212 §5.3.3.2
 pub fn mask16(with_crc: u128, len: usize) -> u16 {
@@ -66,7 +66,7 @@ pub fn mask16(with_crc: u128, len: usize) -> u16 {
 }
 
 fn crc16(word: u128, len: usize) -> u16 {
-    // The register starts at zero, so zeros ahead of the word change nothing.
+    // The initial register is zero, so leading zeros have no effect.
     let word = if len < 128 { word & ((1 << len) - 1) } else { word };
     let bytes = word.to_be_bytes();
     bytes[bytes.len() - len.div_ceil(8).min(bytes.len())..]
@@ -74,7 +74,7 @@ fn crc16(word: u128, len: usize) -> u16 {
         .fold(0, |register, byte| register << 8 ^ OF_BYTES[usize::from((register >> 8) as u8 ^ byte)])
 }
 
-/// The CRC-16 of each byte.
+/// CRC-16 of each byte value.
 static OF_BYTES: [u16; 256] = {
     let mut table = [0u16; 256];
     let mut byte = 0;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn checks_of_the_usual_nine_digits() {
-        // The check values of the catalogue's CRC-16/XMODEM, CRC-24/LTE-A and CRC-8/LTE.
+        // Check values of CRC-16/XMODEM, CRC-24/LTE-A and CRC-8/LTE in the CRC catalogue.
         assert_eq!(CRC16.of(bits_of(b"123456789")), 0x31C3);
         assert_eq!(CRC24A.of(bits_of(b"123456789")), 0xCD_E703);
         assert_eq!(CRC8.of(bits_of(b"123456789")), 0xEA);

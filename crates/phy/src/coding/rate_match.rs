@@ -1,14 +1,14 @@
-//! Rate matching of convolutionally coded bits: interleave the three streams, read round and round.
+//! Rate matching of convolutionally coded bits: interleaves the three streams, then reads from a circular buffer.
 
 use super::{Codeword, MAX_WORD_BITS};
 use crate::modulation::Soft;
 
-/// Columns of the sub-block interleaver.
+/// Number of columns of the sub-block interleaver.
 ///
 /// Source: TS 36.212 §5.1.4.2.1
 const COLUMNS: usize = 32;
 
-/// The order in which columns are read.
+/// Order in which the columns are read.
 ///
 /// Source: TS 36.212 §5.1.4.2.1 Table 5.1.4-2
 const COLUMN_ORDER: [u8; COLUMNS] = [
@@ -16,8 +16,8 @@ const COLUMN_ORDER: [u8; COLUMNS] = [
     22, 14, 30,
 ];
 
-/// Where the sub-block interleaver reads: the index of each of `len` inputs in the order in which they come out.
-/// Inputs are written row by row behind the padding, and read column by column.
+/// Read order of the sub-block interleaver: for each output, the index among the `len` inputs. Inputs are written row by
+/// row after the padding, and read column by column.
 ///
 /// Source: TS 36.212 §5.1.4.2.1
 pub fn interleaver(len: usize) -> impl Iterator<Item = usize> {
@@ -29,15 +29,15 @@ pub fn interleaver(len: usize) -> impl Iterator<Item = usize> {
         .filter_map(move |at| at.checked_sub(padding))
 }
 
-/// The order of the coded bits of words of one length.
+/// Bit order of the circular buffer, for words of one length.
 #[derive(Clone, Debug)]
 pub struct RateMatcher {
-    /// For each bit of the circular buffer: its place, 3 · bit + stream.
+    /// For each bit of the circular buffer: 3 · bit of the word + stream.
     places: Vec<u16>,
 }
 
 impl RateMatcher {
-    /// For words of `len` bits with their CRC (at most 128).
+    /// For words of `len` bits (at most 128), with their CRC.
     ///
     /// Source: TS 36.212 §5.1.4.2.2
     pub fn new(len: usize) -> RateMatcher {
@@ -51,19 +51,19 @@ impl RateMatcher {
         &self.places
     }
 
-    /// Bits of a word.
+    /// Number of bits in a word, with its CRC.
     pub fn word_bits(&self) -> usize {
         self.places.len() / 3
     }
 
-    /// The first `count` transmitted bits of a coded word, repeating from its start where it is shorter.
+    /// The first `count` transmitted bits of a coded word. After the end of the circular buffer, it starts again.
     pub fn select<'a>(&'a self, codeword: &'a Codeword, count: usize) -> impl Iterator<Item = u8> + 'a {
         let bit = |&place: &u16| codeword.steps()[usize::from(place) / 3][usize::from(place) % 3];
         self.places.iter().cycle().take(count).map(bit)
     }
 
-    /// Adds received soft bits up to three values per bit of the word. Bits that were not sent are zero. If the largest
-    /// value is more than a decoder takes, all values are scaled down alike.
+    /// Adds received soft bits up to three values per bit of the word. Bits that were not transmitted are zero. If the
+    /// largest magnitude exceeds the decoder's limit, all values are scaled down by the same factor.
     pub fn combine(&self, soft: &[Soft], steps: &mut Vec<[i16; 3]>) {
         steps.clear();
         steps.resize(self.word_bits(), [0; 3]);
@@ -77,7 +77,7 @@ impl RateMatcher {
         let largest = sums.iter().map(|soft| i32::from(soft.unsigned_abs())).max().unwrap_or(0);
         let limit = i32::from(super::viterbi::MAX_SOFT);
         if largest > limit {
-            // A product instead of a division; 2^15 · 2^16 · 255 / 256 stays below 2^31.
+            // A product instead of a division. No overflow: 2^15 · 2^16 · 255 / 256 is below 2^31.
             let factor = (limit << 16) / largest;
             let half = 1 << 15;
             sums.iter_mut().for_each(|soft| *soft = ((i32::from(*soft) * factor + half) >> 16) as i16);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn padding_comes_first_and_is_left_out() {
-        // 40 inputs: two rows, 24 empty places in front. Column 1 holds places 1 (empty) and 33 (input 9).
+        // 40 inputs: two rows with 24 padding places at the start. Column 1 contains places 1 (padding) and 33 (input 9).
         let order: Vec<usize> = interleaver(40).collect();
         assert_eq!(&order[..4], &[9, 25, 17, 1]);
         let mut sorted = order.clone();
@@ -108,7 +108,7 @@ mod tests {
         ) {
             let word = u128::from(word) & ((1 << len) - 1);
             let count = 72 << level;
-            // A rate above one half may not determine the word.
+            // With a code rate above one half, the received bits may not determine the word.
             prop_assume!(2 * len <= count);
             let matcher = RateMatcher::new(len);
             let soft: Vec<Soft> =

@@ -1,29 +1,29 @@
-//! The tail-biting convolutional code of rate 1/3: the decoder.
+//! Viterbi decoder of the tail-biting convolutional code of rate 1/3.
 
 use super::MAX_WORD_BITS;
 use super::convolutional::{GENERATORS, MEMORY};
 
 pub(crate) const STATES: usize = 1 << MEMORY;
 
-/// The largest soft value that a decoder takes: sums over a trellis then stay within 16 bits.
+/// Maximum soft value of a decoder. The sums over a trellis then stay within 16 bits.
 pub const MAX_SOFT: i16 = 255;
 
-/// Steps after which metrics are taken back to around zero. Two states differ by at most what six steps can add and
-/// take, 12 · 3 · 255 = 9180; sixteen steps add at most 16 · 3 · 255 = 12240; the sum is below 2^15.
+/// Number of steps between renormalisations of the metrics. Two states differ by at most 12 · 3 · 255 = 9180, the change
+/// over six steps in both directions. Sixteen steps add at most 16 · 3 · 255 = 12240. The sum is below 2^15.
 const RENORMALISE: usize = 16;
 
-/// Steps that the decoder takes before the word, to learn where the path may begin, and after the word, to learn where
-/// the path ended. They are about eight times the memory, for words of which a part was not sent.
+/// Number of steps before the word, to find the initial state, and after the word, to find the final state. It is eight
+/// times the memory, because words may be punctured.
 pub(crate) const RUNWAY: usize = 48;
 
-/// A maximum-likelihood decoder: it goes round the circular trellis for somewhat more than two turns of a short word, and
-/// takes the turn in the middle.
+/// Decodes with a fixed number of steps over the circular trellis: one pass over the word plus `RUNWAY` steps before
+/// and after. The result is the path in the middle.
 ///
-/// Chosen: a fixed number of steps instead of turning until the path bites its tail, so that many words of one length
-/// can be decoded side by side.
+/// Chosen: a fixed number of steps, instead of iterating until the path is tail-biting, so that many words of one length
+/// can be decoded in parallel.
 #[derive(Clone, Debug)]
 pub struct Viterbi {
-    /// Which predecessor each state took, one bit per state, per step.
+    /// Selected predecessor of each state: one bit per state, for each step.
     decisions: [u64; MAX_WORD_BITS + RUNWAY],
 }
 
@@ -36,16 +36,16 @@ impl Default for Viterbi {
 /// A decoded word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// Its bits, right-aligned, the first sent highest.
+    /// Bits of the word, right-aligned; the first transmitted bit is the highest.
     pub word: u128,
-    /// Whether the path ended in the state that it began with, as every true word does.
+    /// Whether the path is tail-biting: its final state equals its initial state, as in every valid codeword.
     pub bites: bool,
 }
 
-/// Signs of the three coded bits when the newest bit is 0, for even states: +1 for a 0, −1 for a 1.
+/// Signs of the three coded bits for even states and a newest bit of 0: +1 for a 0, −1 for a 1.
 ///
-/// All generators have both their highest and lowest tap. So if the newest or the oldest bit changes, all three signs
-/// turn around: one sum serves the four edges of a butterfly.
+/// All generators have both their highest and lowest tap. So a change of the newest or of the oldest bit inverts all
+/// three signs, and one branch metric serves the four edges of a butterfly.
 pub(crate) static SIGNS: [[i16; 3]; STATES / 2] = {
     let mut signs = [[0; 3]; STATES / 2];
     let mut half = 0;
@@ -62,8 +62,8 @@ pub(crate) static SIGNS: [[i16; 3]; STATES / 2] = {
 };
 
 impl Viterbi {
-    /// Decodes soft values (positive for 0), three per bit of the word, 7…128 bits; more are cut. Values beyond
-    /// ±[`MAX_SOFT`] are clipped.
+    /// Decodes soft values (positive for 0), three per bit of the word. The word has 7…128 bits; more are truncated.
+    /// Values beyond ±[`MAX_SOFT`] are clipped.
     pub fn decode(&mut self, steps: &[[i16; 3]]) -> Decoded {
         let steps = &steps[..steps.len().min(MAX_WORD_BITS)];
         let len = steps.len();
@@ -88,7 +88,7 @@ impl Viterbi {
         self.trace_back(len, end, last_of_max(&metrics))
     }
 
-    /// Follows the decisions from `state` after step `end`, behind the second runway, through the word.
+    /// Traces back from `state` after step `end`, through the steps after the word and then the word itself.
     fn trace_back(&self, len: usize, end: usize, state: usize) -> Decoded {
         let runway = self.decisions[len..end].iter().rev();
         let last = runway.fold(state, |state, &decision| before(state, decision >> state));
@@ -102,14 +102,15 @@ impl Viterbi {
     }
 }
 
-/// The state before `state`, by the lowest bit of `decision`: the newest bit of a state is its highest, the oldest bit
-/// of the one before its lowest.
+/// Predecessor of `state`, selected by the lowest bit of `decision`. The newest bit of a state is its highest; the oldest
+/// bit of the predecessor is its lowest.
 #[inline(always)]
 pub(crate) const fn before(state: usize, decision: u64) -> usize {
     state << 1 & (STATES - 1) | (decision & 1) as usize
 }
 
-/// One step of the trellis: new metrics of all states, and a bit for each that came from its odd predecessor.
+/// One step of the trellis: updates the metrics of all states. Returns a bit for each state, set if its odd predecessor
+/// won.
 #[inline]
 fn butterflies(step: &[i16; 3], metrics: &mut [i16; STATES]) -> u64 {
     let old = *metrics;
@@ -170,13 +171,13 @@ mod tests {
         assert_eq!(Viterbi::default().decode(&steps).word, word);
     }
 
-    /// The measure of a decoder: how much noise it takes. A union bound of the code (free distance 15) puts the word
-    /// error rate of 40 bits at 3 dB below 10^-4.
+    /// Noise tolerance of the decoder. With the union bound of the code (free distance 15), the word error rate of 40
+    /// bits at 3 dB is below 10^-4.
     #[test]
     fn noise_of_three_db_hardly_ever_wins() {
         let mut rng = Streams::new(7).stream("phy.viterbi");
         let mut viterbi = Viterbi::default();
-        // E_b/N_0 = 3 dB at rate 1/3: variance of a real symbol of unit power.
+        // Noise standard deviation for E_b/N_0 = 3 dB at rate 1/3, per real symbol of unit power.
         let sigma = (0.5 * 3.0 / libm::pow(10.0, 0.3)).sqrt();
         let mut wrong = 0;
         for _ in 0..2000 {

@@ -1,53 +1,53 @@
-//! Which PRBs a grant names: resource allocation types 0, 1 and 2.
+//! PRBs of a grant: resource allocation types 0, 1 and 2.
 
 use airpace_core::tables::lte;
 use airpace_radio::PrbSet;
 
-/// PRBs of a grant, as its field writes them.
+/// Resource allocation of a grant, as encoded in its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Allocation {
-    /// Type 0: whole resource block groups, group 0 in the highest bit of the map.
+    /// Type 0: whole resource block groups (RBGs); group 0 is the highest bit of the map.
     ///
     /// Source: TS 36.213 §7.1.6.1
     Groups {
-        /// One bit per group.
+        /// One bit per RBG.
         map: u32,
     },
-    /// Type 1: single PRBs of one subset.
+    /// Type 1: single PRBs of one RBG subset.
     ///
     /// Source: TS 36.213 §7.1.6.2
     Subset {
-        /// Which subset, below the group size.
+        /// Index of the subset, less than the RBG size.
         subset: u8,
-        /// Whether the map is aligned to the end of the subset.
+        /// Whether the map starts at an offset, so that it ends with the last PRB of the subset.
         shift: bool,
-        /// One bit per PRB, the lowest in the highest bit.
+        /// One bit per PRB; the lowest PRB is the highest bit.
         map: u32,
     },
-    /// Type 2, localised: a run of PRBs.
+    /// Type 2, localised: contiguous PRBs.
     ///
     /// Source: TS 36.213 §7.1.6.3
     Run {
         /// First PRB.
         start: u16,
-        /// How many.
+        /// Number of PRBs.
         len: u16,
     },
-    /// Type 2, distributed: a run of virtual resource blocks; their PRBs are scattered, and differ in the second slot.
+    /// Type 2, distributed: contiguous virtual resource blocks. Their PRBs are scattered, and differ between the slots.
     ///
     /// Source: TS 36.213 §7.1.6.3
     Distributed {
-        /// How far the halves of the carrier's virtual blocks lie apart.
+        /// Gap of the mapping from virtual to physical blocks.
         gap: Gap,
-        /// First virtual block.
+        /// First virtual resource block.
         start: u16,
-        /// How many.
+        /// Number of virtual resource blocks.
         len: u16,
     },
 }
 
 impl Allocation {
-    /// The PRBs of the two slots on a downlink of `prbs` PRB pairs.
+    /// PRBs in each of the two slots, on a downlink of `prbs` PRB pairs.
     pub fn prbs(self, prbs: u16) -> [PrbSet; 2] {
         match self {
             Allocation::Groups { map } => {
@@ -71,21 +71,21 @@ fn both(set: PrbSet) -> [PrbSet; 2] {
     [set, set]
 }
 
-/// Bits of a type 1 map.
+/// Number of bits in a type 1 map.
 ///
 /// Source: TS 36.213 §7.1.6.2
 pub fn subset_map_bits(prbs: u16) -> u32 {
     u32::from(lte::rbg_count(prbs)).saturating_sub(subset_bits(prbs) + 1)
 }
 
-/// Bits that name the subset of a type 1 allocation.
+/// Number of bits for the subset of a type 1 allocation.
 ///
 /// Source: TS 36.213 §7.1.6.2
 pub fn subset_bits(prbs: u16) -> u32 {
     u32::from(lte::rbg_size(prbs)).next_power_of_two().trailing_zeros()
 }
 
-/// PRBs of subset `subset`.
+/// Number of PRBs in subset `subset`.
 ///
 /// Source: TS 36.213 §7.1.6.2
 fn subset_len(prbs: u16, subset: u16) -> u16 {
@@ -112,7 +112,7 @@ fn subset_prbs(prbs: u16, subset: u8, shift: bool, map: u32) -> PrbSet {
     })
 }
 
-/// Bits of a resource indication value of runs among `blocks` blocks.
+/// Number of bits of a resource indication value (RIV) for runs among `blocks` blocks.
 ///
 /// Source: TS 36.212 §5.3.3.1.3
 pub fn riv_bits(blocks: u16) -> u32 {
@@ -120,7 +120,7 @@ pub fn riv_bits(blocks: u16) -> u32 {
     values.next_power_of_two().trailing_zeros()
 }
 
-/// The resource indication value of a run among `blocks` blocks. `len` is at least 1, the run within the blocks.
+/// RIV of a run among `blocks` blocks. `len` must be at least 1, and the run must lie within the blocks.
 ///
 /// Source: TS 36.213 §7.1.6.3
 pub fn riv(blocks: u16, start: u16, len: u16) -> u32 {
@@ -132,7 +132,7 @@ pub fn riv(blocks: u16, start: u16, len: u16) -> u32 {
     }
 }
 
-/// Start and length of the run of a resource indication value; `None` if no run has it.
+/// Start and length of the run with this RIV; `None` if no run has this value.
 ///
 /// Source: TS 36.213 §7.1.6.3
 pub fn run_of_riv(blocks: u16, value: u32) -> Option<(u16, u16)> {
@@ -145,12 +145,12 @@ pub fn run_of_riv(blocks: u16, value: u32) -> Option<(u16, u16)> {
     is_run.then_some((start, len))
 }
 
-/// How far apart a distributed block's neighbours lie.
+/// Gap between the two PRBs of a distributed virtual block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gap {
     /// N_gap,1: about half of the carrier.
     First,
-    /// N_gap,2: about a quarter; only on carriers of 50 PRB pairs and more.
+    /// N_gap,2: about a quarter of the carrier; only on carriers with at least 50 PRB pairs.
     Second,
 }
 
@@ -160,7 +160,7 @@ impl Gap {
         matches!(self, Gap::First) || prbs >= 50
     }
 
-    /// The gap in PRBs; the first gap on a carrier that has only that.
+    /// The gap in PRBs. On a carrier with only one gap, both variants return it.
     ///
     /// Source: TS 36.211 §6.2.3.2 Table 6.2.3.2-1
     pub const fn prbs(self, prbs: u16) -> u16 {
@@ -180,7 +180,7 @@ impl Gap {
         }
     }
 
-    /// Virtual resource blocks of a carrier.
+    /// Number of virtual resource blocks on a carrier.
     ///
     /// Source: TS 36.211 §6.2.3.2
     pub const fn virtual_blocks(self, prbs: u16) -> u16 {
@@ -194,7 +194,7 @@ impl Gap {
         }
     }
 
-    /// Virtual blocks that are interleaved together.
+    /// Number of virtual blocks in an interleaver unit.
     ///
     /// Source: TS 36.211 §6.2.3.2
     const fn unit(self, prbs: u16) -> u16 {
@@ -204,7 +204,7 @@ impl Gap {
         }
     }
 
-    /// The PRB of virtual block `block` in slot 0 or 1 of a subframe.
+    /// PRB of virtual block `block` in slot 0 or 1 of a subframe.
     ///
     /// Source: TS 36.211 §6.2.3.2
     pub fn physical_block(self, prbs: u16, block: u16, slot: usize) -> u16 {
@@ -213,7 +213,8 @@ impl Gap {
         let rows = unit.div_ceil(4 * group) * group;
         let nulls = 4 * rows - unit;
         let (n, base) = (block % unit, block / unit * unit);
-        // Written row by row into four columns, read column by column; the second and fourth end in empty places.
+        // The interleaver is written row by row into four columns and read column by column. The second and fourth
+        // columns end with nulls.
         let by_two = 2 * rows * (n % 2) + n / 2;
         let by_four = rows * (n % 4) + n / 4;
         let even_slot = if nulls != 0 && n >= unit - nulls {

@@ -1,4 +1,4 @@
-//! From a grant, as other crates describe it, to a message that a cell can send.
+//! Composes the DCI message of a grant that is given in the type of other crates.
 
 use airpace_core::tables::lte::{self, McsTable};
 use airpace_core::{Bits, Direction};
@@ -8,33 +8,33 @@ use super::allocation::Gap;
 use super::message::{Block, Compact, Downlink, Message, Spatial, Uplink};
 use super::{Allocation, Carrier, Format};
 
-/// Why no message can express a grant.
+/// Reason why no message can express a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// No field of its format names these PRBs.
+    /// The allocation field of the format cannot express these PRBs.
     #[error("format {} cannot name the PRBs {prbs:?}", format.name())]
     Prbs {
-        /// Its format.
+        /// DCI format.
         format: Format,
-        /// What it grants.
+        /// Granted PRBs.
         prbs: PrbSet,
     },
-    /// It grants no block.
+    /// The grant has no transport block.
     #[error("the grant has no transport block")]
     Empty,
-    /// An index is beyond its field.
+    /// The MCS index is larger than its field.
     #[error("MCS {mcs} is beyond 31")]
     Mcs {
-        /// The MCS of the grant.
+        /// MCS index of the grant.
         mcs: u8,
     },
 }
 
 impl Message {
-    /// The message for a grant, without fields that only some devices have.
+    /// Composes the message of a grant, without optional fields.
     ///
-    /// Chosen: no power is changed (TPC 1), no channel report is asked for, no hopping, the uplink's cyclic shift is 0,
-    /// no precoding matrix is preferred; a block that is not sent has the last NDI that the grant names.
+    /// Chosen: no power change (TPC 1), no CSI request, no hopping, uplink cyclic shift 0, no preferred precoding matrix.
+    /// A disabled block gets the NDI in the grant.
     ///
     /// # Errors
     /// If the format cannot express the grant.
@@ -111,8 +111,8 @@ impl Message {
     }
 }
 
-/// The MCS with which a block of `size` is sent again: on other PRBs than before, the block's own MCS names another
-/// size.
+/// MCS index for the retransmission of a block of `size`. With another number of PRBs than before, the block's own MCS
+/// index would mean another size; then a reserved MCS index with the same modulation is used.
 ///
 /// Source: TS 36.213 §7.1.7.2 (a reserved MCS leaves the size as it was)
 fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {
@@ -127,7 +127,7 @@ fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {
     (29..=31).find(same_modulation).unwrap_or(mcs)
 }
 
-/// The new-data indicator to send: zero if it is not known.
+/// New-data indicator to transmit: false if unknown.
 fn ndi(dci: &Dci, at: usize) -> bool {
     dci.ndi[at].unwrap_or(false)
 }
@@ -139,7 +139,7 @@ fn block(dci: &Dci, at: usize) -> Result<Option<Block>, EncodeError> {
     }
 }
 
-/// The only run of a set.
+/// The PRBs as one contiguous run; an error if they are not.
 fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), EncodeError> {
     let mut runs = prbs.runs();
     match (runs.next(), runs.next()) {
@@ -148,7 +148,7 @@ fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), EncodeError> {
     }
 }
 
-/// Type 0, if the set is of whole groups.
+/// Type 0 allocation, if the set consists of whole RBGs.
 fn groups(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
     let count = lte::rbg_count(carrier.prbs);
     let taken = |group: &u16| !PrbSet::of_rbg(carrier.prbs, *group).intersection(prbs).is_empty();
@@ -157,7 +157,7 @@ fn groups(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
     (!prbs.is_empty() && allocation.prbs(carrier.prbs)[0] == prbs).then_some(allocation)
 }
 
-/// Type 1, if the set lies in one subset. Carriers of 10 PRB pairs and fewer have only type 0.
+/// Type 1 allocation, if the set lies in one subset. Carriers with at most 10 PRB pairs have only type 0.
 ///
 /// Source: TS 36.213 §7.1.6.2
 fn subset(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
@@ -176,7 +176,7 @@ fn subset(carrier: &Carrier, prbs: PrbSet) -> Option<Allocation> {
     })
 }
 
-/// Format 1C, if a run of virtual blocks gives this set in the first slot.
+/// Format 1C message, if a run of virtual blocks maps to this set in the first slot.
 fn compact(carrier: &Carrier, dci: &Dci) -> Result<Message, EncodeError> {
     let refused = EncodeError::Prbs { format: Format::F1C, prbs: dci.prbs };
     let i_tbs = dci.mcs[0].ok_or(EncodeError::Empty)?;

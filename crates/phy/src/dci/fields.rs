@@ -1,4 +1,4 @@
-//! Messages to payloads and back. A payload that parses packs to the same bits.
+//! Converts messages to payloads and back. Packing a parsed message gives the same bits.
 
 use super::allocation::{Allocation, Gap, riv, riv_bits, run_of_riv, subset_bits, subset_map_bits};
 use super::message::{Block, Compact, Downlink, Message, Order, Power, Spatial, Uplink};
@@ -7,42 +7,42 @@ use super::size::{HARQ_BITS, MCS_BITS, TPC_BITS, compact_step};
 use super::{Audience, Carrier, Extras, Format};
 use airpace_core::tables::lte;
 
-/// Why a payload is not a message of the format: no base station would have sent it so.
+/// Reason why a payload is not a valid message of the format: no base station would send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Illegal {
-    /// It has another number of bits than the format.
+    /// The number of bits differs from the size of the format.
     #[error("the payload has another size than the format")]
     Size,
-    /// The bit that tells format 0 from 1A says the other.
+    /// The flag for format 0 / format 1A differentiation has the other value.
     #[error("the payload is of the other of formats 0 and 1A")]
     OtherFormat,
-    /// No run of PRBs has the resource indication value.
+    /// No run of PRBs has this resource indication value.
     #[error("no run of resource blocks has this value")]
     Run,
-    /// There is no such subset of resource block groups.
+    /// The index of the RBG subset does not exist.
     #[error("no such subset of resource block groups")]
     Subset,
-    /// A grant of no PRB at all.
+    /// The grant contains no PRB.
     #[error("no resource block is granted")]
     Nothing,
-    /// A device cannot transform that many resource blocks.
+    /// The number of PRBs is not valid for the uplink's DFT precoding.
     #[error("an uplink of this many resource blocks does not exist")]
     UplinkSize,
-    /// The precoding information is reserved for this number of blocks and ports.
+    /// The precoding information is reserved for this number of blocks and antenna ports.
     #[error("the precoding information is reserved")]
     Precoding,
-    /// An uplink of several clusters, which is not read.
+    /// Uplink allocation type 1 (several clusters), which is not supported.
     #[error("uplink allocation type 1 is not read")]
     Clusters,
-    /// A padding or reserved bit is set.
+    /// A padding bit or reserved bit is set.
     #[error("a padding bit is set")]
     Padding,
 }
 
-/// The message of a payload of `format`.
+/// Parses a payload of `format`.
 ///
 /// # Errors
-/// What makes the payload impossible. Most payloads that come from noise are.
+/// The reason why the payload is invalid. Most payloads from noise are.
 pub fn parse(
     carrier: &Carrier,
     extras: Extras,
@@ -65,7 +65,7 @@ pub fn parse(
     if fields.reader.rest_is_zero() { Ok(message) } else { Err(Illegal::Padding) }
 }
 
-/// Takes a message's fields from a payload, in the order of its clause.
+/// Reads the fields of a message from a payload, in the order of the specification.
 struct Fields<'a> {
     carrier: &'a Carrier,
     extras: Extras,
@@ -134,7 +134,7 @@ impl Fields<'_> {
         Ok(Message::Downlink(downlink))
     }
 
-    /// A PDCCH order, if everything that marks one is there; otherwise takes nothing.
+    /// Reads a PDCCH order if all of its fixed bits match; otherwise consumes nothing.
     ///
     /// Source: TS 36.212 §5.3.3.1.3
     fn order(&mut self, carrier: Option<u8>) -> Option<Order> {
@@ -240,7 +240,7 @@ impl Fields<'_> {
         Block { mcs: self.reader.small(MCS_BITS), ndi: self.reader.flag(), rv: self.reader.small(2) }
     }
 
-    /// MCS, HARQ process, new data, redundancy version, power: the order of formats with one block.
+    /// MCS, HARQ process, NDI, RV, TPC: the field order of formats with one block.
     fn block_and_harq(&mut self) -> (Block, u8, u8) {
         let mcs = self.reader.small(MCS_BITS);
         let harq = self.reader.small(HARQ_BITS);
@@ -249,7 +249,7 @@ impl Fields<'_> {
         (Block { mcs, ndi, rv }, harq, self.reader.small(TPC_BITS))
     }
 
-    /// Types 0 and 1.
+    /// Resource allocation types 0 and 1.
     fn groups(&mut self) -> Result<Allocation, Illegal> {
         let prbs = self.carrier.prbs;
         let allocation = if self.reader.take(self.carrier.header_bits()) == 0 {
@@ -265,8 +265,8 @@ impl Fields<'_> {
         if allocation.prbs(prbs)[0].is_empty() { Err(Illegal::Nothing) } else { Ok(allocation) }
     }
 
-    /// Type 2. Takes all of its bits, even if they are illegal. `with_gap`: a distributed one has the gap in its first
-    /// bit.
+    /// Resource allocation type 2. Consumes all of its bits, even if they are invalid. `with_gap`: the first bit of a
+    /// distributed allocation selects the gap.
     fn run(&mut self, distributed: bool, with_gap: bool) -> Result<Allocation, Illegal> {
         let prbs = self.carrier.prbs;
         let gap_bits = if distributed && with_gap { self.carrier.gap_bits() } else { 0 };
@@ -281,7 +281,7 @@ impl Fields<'_> {
     }
 }
 
-/// A message to everyone has no new-data indicator; that bit names the gap.
+/// A broadcast message has no new-data indicator; its bit selects the gap.
 ///
 /// Source: TS 36.212 §5.3.3.1.3
 fn gap_is_in_ndi(carrier: &Carrier, audience: Audience) -> bool {
@@ -293,7 +293,7 @@ fn check_virtual(carrier: &Carrier, gap: Gap, start: u16, len: u16) -> Result<()
     if start + len <= gap.virtual_blocks(carrier.prbs) { Ok(()) } else { Err(Illegal::Run) }
 }
 
-/// Bits of the hopping field of format 0, taken from the front of its run.
+/// Number of bits of the hopping field of format 0. They are the first bits of its allocation field.
 ///
 /// Source: TS 36.213 §8.4 Table 8.4-1
 const fn hopping_bits(uplink_prbs: u16) -> u32 {
@@ -310,7 +310,8 @@ fn power(format: Format, payload: Payload) -> Result<Message, Illegal> {
     Ok(Message::Power(Power { format, commands }))
 }
 
-/// The payload of a message. Fields beyond their width are cut; a message that [`parse`] gave comes back exactly.
+/// The payload of a message. Truncates values to the width of their fields. A message from [`parse`] gives the same
+/// payload again.
 pub fn pack(carrier: &Carrier, extras: Extras, audience: Audience, message: &Message) -> Payload {
     let mut writer = Writer::default();
     let format = message.format();

@@ -1,4 +1,4 @@
-//! Transport blocks of a grant, and the grant as other crates describe it.
+//! Transport blocks of a DCI message, and conversion to the grant type of other crates.
 
 use airpace_core::tables::lte::{self, McsTable};
 use airpace_core::{Bits, Direction};
@@ -9,8 +9,8 @@ use super::{Audience, Carrier, Format};
 use crate::cell::Ports;
 
 impl Message {
-    /// PRBs of the two slots. Those of an uplink grant are used four subframes later and are of the uplink carrier; if
-    /// they hop, they are those of the first slot. `None` for a message that grants nothing.
+    /// PRBs of the two slots. An uplink grant applies to the uplink carrier four subframes later; with hopping, both
+    /// entries are the PRBs of the first slot. `None` for a message without a grant.
     pub fn prbs(&self, carrier: &Carrier) -> Option<[PrbSet; 2]> {
         match self {
             Message::Uplink(uplink) => Some([PrbSet::run(uplink.start, uplink.len); 2]),
@@ -20,12 +20,14 @@ impl Message {
         }
     }
 
-    /// The grant as other crates describe it; `None` for a message that grants nothing, or that is for a reserved RNTI.
+    /// Converts the message to the grant type of other crates; `None` for a message without a grant, or with a reserved
+    /// RNTI.
     ///
-    /// `table` is the MCS table that the user is configured with. Whether a block was sent before is not known here:
-    /// that takes the history of its HARQ process. Blocks of a reserved MCS have no size here.
+    /// `table` is the MCS table configured for the user. `retransmission` is not set here, because it depends on the
+    /// history of the HARQ process. Blocks with a reserved MCS index get size 0.
     ///
-    /// Chosen: of distributed PRBs, those of the first slot, because the second has as many.
+    /// Chosen: for distributed allocations, `prbs` is the set of the first slot; the second slot has the same number of
+    /// PRBs.
     pub fn to_dci(&self, carrier: &Carrier, rnti: Rnti, table: McsTable) -> Option<Dci> {
         let audience = Audience::of(rnti)?;
         let prbs = self.prbs(carrier)?[0];
@@ -57,7 +59,7 @@ impl Message {
 }
 
 impl Downlink {
-    /// The blocks that are sent.
+    /// Enabled transport blocks.
     pub fn blocks(&self) -> [Option<Block>; 2] {
         match self.second {
             None => [Some(self.first), None],
@@ -65,7 +67,7 @@ impl Downlink {
         }
     }
 
-    /// Spatial layers of each block, 0 of one that is not sent; `None` if the precoding information is reserved.
+    /// Number of spatial layers of each block, 0 for a disabled block; `None` if the precoding information is reserved.
     pub fn layers(&self, ports: Ports) -> Option<[u8; 2]> {
         let sent = self.blocks().map(|block| block.is_some());
         let total = match self.spatial {
@@ -121,7 +123,7 @@ impl Downlink {
     }
 }
 
-/// Layers of format 2 with four ports.
+/// Number of layers in format 2 with four antenna ports.
 ///
 /// Source: TS 36.212 §5.3.3.1.5 Table 5.3.3.1.5-5
 const fn closed_loop_layers(precoding: u8, both: bool) -> Option<u8> {
@@ -135,7 +137,7 @@ const fn closed_loop_layers(precoding: u8, both: bool) -> Option<u8> {
     }
 }
 
-/// Layers of format 2A with four ports.
+/// Number of layers in format 2A with four antenna ports.
 ///
 /// Source: TS 36.212 §5.3.3.1.5A Table 5.3.3.1.5A-2
 const fn open_loop_layers(precoding: u8, both: bool) -> Option<u8> {

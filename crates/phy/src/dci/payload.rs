@@ -1,9 +1,9 @@
-//! A row of up to 64 bits.
+//! Payload of a DCI message: a sequence of up to 64 bits.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The bits of a message, without CRC, the first sent first.
+/// Bits of a message without CRC, in order of transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Payload {
     bits: u64,
@@ -11,17 +11,17 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The `len` lowest bits of `bits`, highest first; `None` if `len` is above 64 or higher bits are set.
+    /// The `len` lowest bits of `bits`, highest bit first; `None` if `len` exceeds 64 or higher bits are set.
     pub const fn new(bits: u64, len: u8) -> Option<Payload> {
         if len > 64 || len < 64 && bits >> len != 0 { None } else { Some(Payload { bits, len }) }
     }
 
-    /// How many bits.
+    /// Number of bits.
     pub const fn len(self) -> u8 {
         self.len
     }
 
-    /// Whether there is no bit.
+    /// Whether there are no bits.
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// A text is not a row of up to 64 zeros and ones.
+/// Error: a text is not a sequence of up to 64 zeros and ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a row of up to 64 zeros and ones")]
 pub struct NotBits;
@@ -61,7 +61,7 @@ impl FromStr for Payload {
     }
 }
 
-/// Takes fields from the front of a payload.
+/// Reads fields from the front of a payload.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     bits: u64,
@@ -73,7 +73,7 @@ impl Reader {
         Reader { bits: payload.bits, left: payload.len }
     }
 
-    /// The next `width` bits (at most 32); zeros beyond the end.
+    /// The next `width` bits (at most 32); zeros after the end of the payload.
     pub(crate) fn take(&mut self, width: u32) -> u32 {
         (0..width).fold(0, |value, _| {
             let bit = match self.left.checked_sub(1) {
@@ -97,13 +97,13 @@ impl Reader {
         self.take(width) as u8
     }
 
-    /// Whether all that is left is zero.
+    /// Whether all remaining bits are zero.
     pub(crate) fn rest_is_zero(&self) -> bool {
         self.left == 0 || self.bits << (64 - u32::from(self.left)) == 0
     }
 }
 
-/// Puts fields behind one another.
+/// Concatenates fields.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writer {
     bits: u64,
@@ -111,7 +111,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// The `width` lowest bits of `value`.
+    /// Appends the `width` lowest bits of `value`.
     pub(crate) fn put(&mut self, value: impl Into<u32>, width: u32) -> &mut Writer {
         let value = u64::from(value.into()) & ((1 << width) - 1);
         self.bits = self.bits << width | value;
@@ -119,7 +119,7 @@ impl Writer {
         self
     }
 
-    /// All so far, padded with zeros to `len` bits.
+    /// The payload so far, padded with zeros to `len` bits.
     pub(crate) fn padded_to(&self, len: u8) -> Payload {
         let padding = u32::from(len).saturating_sub(self.len);
         Payload { bits: self.bits << padding, len: (self.len + padding) as u8 }

@@ -1,4 +1,4 @@
-//! How many bits each format has.
+//! Number of bits of each DCI format.
 
 use airpace_core::tables::lte;
 
@@ -6,23 +6,23 @@ use super::Format;
 use super::allocation::{Gap, riv_bits};
 use crate::cell::Ports;
 
-/// What determines the sizes and fields of a carrier's messages (FDD).
+/// Carrier parameters that determine sizes and fields of its messages (FDD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Carrier {
     /// Downlink PRB pairs, 6…110.
     pub prbs: u16,
-    /// Uplink PRB pairs, 6…110; nearly always those of the downlink, but only the system information tells.
+    /// Uplink PRB pairs, 6…110. Nearly always equal to the downlink; only the system information reports the value.
     pub uplink_prbs: u16,
     /// Cell-specific antenna ports.
     pub ports: Ports,
 }
 
-/// Fields of Release 10 that one user may have been configured with; they are only in its own search space.
+/// Optional fields of Release 10. They are configured per user, and appear only in the user-specific search space.
 ///
 /// Source: TS 36.212 §5.3.3.1.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extras {
-    /// Carrier indicator of three bits, in front.
+    /// Carrier indicator of three bits, at the front.
     pub carrier_indicator: bool,
     /// CSI request of two bits instead of one, in format 0.
     pub long_csi_request: bool,
@@ -31,37 +31,37 @@ pub struct Extras {
 }
 
 impl Extras {
-    /// None of them: the common search space, and most users.
+    /// No optional field: the common search space, and most users.
     pub const NONE: Extras = Extras { carrier_indicator: false, long_csi_request: false, srs_request: false };
 
-    /// Bits of the carrier indicator.
+    /// Number of bits of the carrier indicator.
     pub const fn carrier_indicator_bits(self) -> u32 {
         if self.carrier_indicator { 3 } else { 0 }
     }
 
-    /// Bits of the CSI request.
+    /// Number of bits of the CSI request.
     pub const fn csi_request_bits(self) -> u32 {
         if self.long_csi_request { 2 } else { 1 }
     }
 
-    /// Bits of the SRS request.
+    /// Number of bits of the SRS request.
     pub const fn srs_request_bits(self) -> u32 {
         self.srs_request as u32
     }
 }
 
-/// Sizes that would be mistaken for another number of CCEs.
+/// Ambiguous payload sizes: they could be decoded with a wrong number of CCEs.
 ///
 /// Source: TS 36.212 §5.3.3.1.2 Table 5.3.3.1.2-1
 const AMBIGUOUS: [u32; 10] = [12, 14, 16, 20, 24, 26, 32, 40, 44, 56];
 
 impl Carrier {
-    /// A carrier whose uplink is as wide as its downlink.
+    /// A carrier with equal bandwidth in uplink and downlink.
     pub const fn symmetric(prbs: u16, ports: Ports) -> Carrier {
         Carrier { prbs, uplink_prbs: prbs, ports }
     }
 
-    /// Bits of the payload of a format, without CRC, with its padding.
+    /// Payload size of a format (bits), without CRC, with padding.
     pub fn size(&self, format: Format, extras: Extras) -> u8 {
         let bare = self.bare_size(format, extras);
         let size = match format {
@@ -81,7 +81,7 @@ impl Carrier {
         size as u8
     }
 
-    /// The size that formats 0, 1A, 3 and 3A share.
+    /// Common size of formats 0, 1A, 3 and 3A.
     ///
     /// Source: TS 36.212 §5.3.3.1.1 and §5.3.3.1.3
     fn compact_size(&self, extras: Extras) -> u32 {
@@ -89,7 +89,7 @@ impl Carrier {
         larger + u32::from(AMBIGUOUS.contains(&larger))
     }
 
-    /// Bits of the fields of a format, without padding.
+    /// Size of the fields of a format (bits), without padding.
     fn bare_size(&self, format: Format, extras: Extras) -> u32 {
         let carrier_indicator = extras.carrier_indicator_bits();
         let srs = extras.srs_request_bits();
@@ -122,42 +122,42 @@ impl Carrier {
         }
     }
 
-    /// The bit that tells resource allocation type 0 from type 1; there is no type 1 on narrow carriers.
+    /// Number of header bits that select resource allocation type 0 or 1: none on narrow carriers, which have no type 1.
     ///
     /// Source: TS 36.212 §5.3.3.1.2
     pub(crate) fn header_bits(&self) -> u32 {
         u32::from(self.prbs > 10)
     }
 
-    /// One bit per resource block group.
+    /// Number of bits of the RBG map: one bit per RBG.
     ///
     /// Source: TS 36.213 §7.1.6.1
     pub(crate) fn group_bits(&self) -> u32 {
         u32::from(lte::rbg_count(self.prbs))
     }
 
-    /// The bit that names one of two gaps, where there are two.
+    /// Number of bits that select the gap: 1 if the carrier has two gaps, otherwise 0.
     ///
     /// Source: TS 36.211 §6.2.3.2
     pub(crate) fn gap_bits(&self) -> u32 {
         u32::from(Gap::Second.exists(self.prbs))
     }
 
-    /// Steps of virtual resource blocks that format 1C allocates.
+    /// Number of allocation steps of virtual resource blocks in format 1C.
     ///
     /// Source: TS 36.212 §5.3.3.1.4
     pub(crate) fn compact_steps(&self) -> u16 {
         Gap::First.virtual_blocks(self.prbs) / compact_step(self.prbs)
     }
 
-    /// Bits that name a precoding matrix in formats 1B and 1D.
+    /// Number of bits of the precoding matrix index in formats 1B and 1D.
     ///
     /// Source: TS 36.212 §5.3.3.1.3A Table 5.3.3.1.3A-1
     pub(crate) fn tpmi_bits(&self) -> u32 {
         if self.ports == Ports::Four { 4 } else { 2 }
     }
 
-    /// Bits of the precoding information of formats 2, 2A; format 2B has none.
+    /// Number of bits of the precoding information in formats 2 and 2A; 0 in format 2B.
     ///
     /// Source: TS 36.212 §5.3.3.1.5 Table 5.3.3.1.5-3 and §5.3.3.1.5A Table 5.3.3.1.5A-1
     pub(crate) fn precoding_bits(&self, format: Format) -> u32 {
@@ -169,7 +169,7 @@ impl Carrier {
         }
     }
 
-    /// The bit of Release 10 that tells uplink resource allocation type 0 from type 1.
+    /// Number of bits that select uplink resource allocation type 0 or 1 (Release 10).
     ///
     /// Source: TS 36.212 §5.3.3.1.1
     pub(crate) fn uplink_type_bits(&self) -> u32 {
@@ -177,7 +177,7 @@ impl Carrier {
     }
 }
 
-/// Virtual resource blocks of a step of format 1C.
+/// Number of virtual resource blocks per allocation step of format 1C.
 ///
 /// Source: TS 36.213 §7.1.6.3 Table 7.1.6.3-1
 pub(crate) const fn compact_step(prbs: u16) -> u16 {
@@ -187,5 +187,5 @@ pub(crate) const fn compact_step(prbs: u16) -> u16 {
 pub(crate) const MCS_BITS: u32 = 5;
 pub(crate) const HARQ_BITS: u32 = 3;
 pub(crate) const TPC_BITS: u32 = 2;
-/// MCS, new-data indicator, redundancy version.
+/// Number of bits of MCS, NDI and RV of a block.
 const BLOCK_BITS: u32 = MCS_BITS + 1 + 2;

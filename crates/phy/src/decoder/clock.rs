@@ -1,15 +1,16 @@
-//! Numbers of subframes, from the frame numbers that the cell sends and from the time that passes.
+//! Subframe numbers from the cell's frame numbers and the elapsed time.
 
 use crate::observation::Observation;
 
-/// Numbers subframes without the wrap of frame numbers. When frame numbers leap, it counts on by time.
+/// Numbers subframes without the wrap of frame numbers. After a jump of frame numbers, it continues by elapsed time.
 #[derive(Clone, Debug)]
 pub struct Clock {
     samples_per_subframe: f64,
     last: Option<Last>,
-    /// The cells that were followed, and what is added to the own numbers of each; the last one last.
+    /// For each followed cell: PCI and offset from its own subframe numbers. The current cell is the last entry.
     shifts: Vec<(u16, i64)>,
-    /// What is added to the time that passed: another cell's subframes may begin at any time between those of the first.
+    /// Offset from the elapsed time in subframes. It is needed because subframes of another cell may start at any time
+    /// between those of the first cell.
     lead: i64,
 }
 
@@ -18,29 +19,29 @@ pub struct Clock {
 struct Last {
     number: i64,
     sample: i64,
-    /// Subframes that passed until then, counted as the first cell counts them. Between two of its subframes it is no whole
-    /// number, so that nothing is rounded more than once however often cells change.
+    /// Elapsed time in subframes of the first cell. It is fractional for other cells, so rounding errors do not
+    /// accumulate over changes of the cell.
     time: f64,
 }
 
-/// Subframes after which frame numbers begin again.
+/// Number of subframes after which frame numbers wrap.
 const WRAP: i64 = 10_240;
 
-/// Frame numbers are believed if they differ from the time that passed by no more than this many subframes: so many
-/// samples may be lost without notice. If they differ by more, somebody counts otherwise.
+/// Maximum difference between frame numbers and elapsed time (subframes) that counts as a loss of samples without a
+/// notification. A larger difference is a jump of frame numbers.
 ///
-/// Chosen: receivers lose buffers of tens of milliseconds. Another base station comes that close by chance in two of a
-/// hundred cases.
+/// Chosen: receivers lose buffers of tens of milliseconds. The numbers of another base station are this close by chance
+/// in two of a hundred cases.
 const MISSING: i64 = 100;
 
 impl Clock {
-    /// For samples at a rate.
+    /// For samples at a rate (Hz).
     pub fn new(rate_hz: u64) -> Clock {
         Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None, shifts: Vec::new(), lead: 0 }
     }
 
-    /// The number of a subframe of cell `pci`, higher than all before, and by how many subframes the cell's own numbers
-    /// leapt before it, forward or back.
+    /// Returns the number of a subframe of cell `pci`, larger than all previous ones, and the jump of the cell's own
+    /// numbers before it (subframes), forward or backward.
     ///
     /// The first number is the cell's own, 10 · SFN + subframe.
     pub fn number(&mut self, pci: u16, observation: &Observation) -> (u64, i64) {
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(clock.number(1, &heard(0, 0, 23)), (54, 3230), "no number comes twice");
     }
 
-    /// Two cells whose subframes begin 0.4 ms apart, followed in turns.
+    /// Two cells with subframes offset by 0.4 ms, followed alternately.
     #[test]
     fn however_often_cells_change_numbers_do_not_drift_away() {
         let mut clock = Clock::new(1_920_000);
@@ -125,7 +126,7 @@ mod tests {
         }
     }
 
-    /// The other cell's frames have nearly the same numbers: that is no loss of samples.
+    /// The frame numbers of the other cell are close to those of the first. This must not count as a loss of samples.
     #[test]
     fn another_cell_is_counted_by_time_and_the_first_by_its_own_numbers_again() {
         let mut clock = Clock::new(1_920_000);

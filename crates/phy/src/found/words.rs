@@ -1,4 +1,4 @@
-//! A message in the words of JSON, tables and people.
+//! Text representation of a decoded message for JSON and tables.
 
 use airpace_core::Direction;
 use airpace_core::tables::Modulation;
@@ -8,10 +8,10 @@ use airpace_radio::{DciFormat, PrbSet};
 use super::Found;
 use crate::dci::{Audience, Message};
 
-/// One transport block that is granted.
+/// One granted transport block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
-    /// Its MCS.
+    /// MCS index.
     pub mcs: u8,
     /// Redundancy version; `None` if the format does not contain it.
     pub rv: Option<u8>,
@@ -19,11 +19,11 @@ pub struct Block {
     pub ndi: Option<bool>,
     /// Modulation, if the grant or the first transmission gives it.
     pub modulation: Option<&'static str>,
-    /// Its size; `None` if only the first transmission gives it and was not received.
+    /// Transport block size, in bits; `None` if only the first transmission contains it and that was not received.
     pub tbs_bits: Option<u64>,
 }
 
-/// The blocks that are sent: none, one or two.
+/// Returns the transmitted blocks: none, one or two.
 pub fn blocks(found: &Found) -> Vec<Block> {
     let Some(dci) = &found.dci else { return vec![] };
     let modulations = found.modulations();
@@ -40,7 +40,7 @@ pub fn blocks(found: &Found) -> Vec<Block> {
     (0..2).filter_map(block).collect()
 }
 
-/// The HARQ process; `None` for messages to everyone.
+/// HARQ process; `None` for messages to everyone.
 pub fn harq(found: &Found) -> Option<u8> {
     found.dci.filter(|_| Audience::of(found.rnti) == Some(Audience::User)).and_then(|dci| dci.harq)
 }
@@ -54,7 +54,7 @@ fn modulation(modulation: Modulation) -> &'static str {
     }
 }
 
-/// The MCS table from which a grant's sizes are read: `64qam` or `256qam`; `None` where no table is used.
+/// MCS table of a grant: `64qam` or `256qam`; `None` if no table is used.
 pub fn mcs_table(found: &Found) -> Option<&'static str> {
     let has_one = matches!(found.message, Message::Downlink(_) | Message::Uplink(_));
     has_one.then_some(match found.table {
@@ -63,7 +63,7 @@ pub fn mcs_table(found: &Found) -> Option<&'static str> {
     })
 }
 
-/// `DL` or `UL`; `-` for commands to a group. An order has a direction too: it is written as a downlink grant.
+/// `DL` or `UL`; `-` for commands to a group. A PDCCH order is reported as `DL`.
 pub fn direction_of(found: &Found) -> &'static str {
     match found.message {
         Message::Order(_) => direction(Some(Direction::Downlink)),
@@ -71,7 +71,7 @@ pub fn direction_of(found: &Found) -> &'static str {
     }
 }
 
-/// `DL`, `UL`, or `-` where nothing is granted.
+/// `DL`, `UL`, or `-` if nothing is granted.
 pub fn direction(direction: Option<Direction>) -> &'static str {
     match direction {
         Some(Direction::Downlink) => "DL",

@@ -1,7 +1,8 @@
-//! A cell that is stronger than the one that is asked for: it is followed beside, and taken off the samples.
+//! Interference cancellation: tracks a cell stronger than the requested one and subtracts its reconstructed signal from the
+//! samples.
 //!
 //! ```text
-//! samples ─▶ the stronger cell's tracker ─▶ what it sent ─▶ as it was received
+//! samples ─▶ the stronger cell's tracker ─▶ transmitted grid ─▶ received signal
 //!    └────────────────────── minus ◀──────────────────────────────┘ ─▶ the listener
 //! ```
 
@@ -18,74 +19,76 @@ use crate::sync::Ring;
 use crate::sync::stream::Stream;
 use crate::sync::track::{DataReader, Rebuilder, Reception, Signal, Step};
 
-/// The stronger cell, and the samples that have not been given on.
+/// The stronger cell, and the samples not yet passed on.
 pub(super) struct Beside {
     following: Following,
-    /// Samples as they came, of each antenna.
+    /// Unprocessed samples, one ring per antenna.
     raw: Vec<Ring>,
     resender: Resender,
     rebuilder: Rebuilder,
-    /// The last subframe that was heard, and what it sent. Its end is known better once the next was heard.
+    /// The last subframe received, with the reconstructed transmission. Its end is estimated better once the next subframe
+    /// was received.
     last: Option<Said>,
     data: DataReader,
-    /// What each antenna received of the cell.
+    /// Reconstructed signal of the cell at each antenna.
     of_antennas: Vec<Received>,
-    /// Number of the next raw sample to give.
+    /// Number of the next raw sample to pass on.
     given: i64,
     difference: Vec<Complex32>,
-    /// Subframes since it was found.
+    /// Number of subframes since the cell was found.
     subframes: u64,
-    /// The cell, if it was lost, and how often it was looked for since.
+    /// State of the cell if it was lost, and the number of attempts to reacquire it since.
     lost: Option<LostCell>,
     tries: u32,
     options: Options,
 }
 
-/// Most tries to find a lost cell again where it would be by now, one for every frame.
+/// Maximum number of attempts to reacquire a lost cell at its extrapolated timing, one per frame.
 ///
-/// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. Samples are given on meanwhile.
+/// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. Samples are passed on in the
+/// meantime.
 const MOST_TRIES: u32 = 20;
 
-/// If more samples are lost than those of a second divided by this, the cell is looked for anew.
+/// Divisor for the maximum gap: if more samples are lost than one second divided by this number, the cell is given up.
 ///
-/// Chosen: 100 ms. Over a gap, silence is made at the rate of the cell, which must not take long.
+/// Chosen: 100 ms. A shorter gap is filled with zeros at the cell's sample rate, which must not take long.
 const LONGEST_GAP_PARTS: u64 = 10;
 
-/// After so many subframes, the tries count anew.
+/// Number of subframes after which the attempts are counted from zero again.
 const STEADY: u64 = 256;
 
-/// A subframe of the cell.
+/// One subframe of the cell.
 struct Said {
     reception: Reception,
-    /// What each port sent.
+    /// Transmitted resource grid of each port.
     grids: Vec<Grid>,
     number: usize,
     cfi: u8,
 }
 
-/// What an antenna received of the cell.
+/// Reconstructed signal of the cell at one antenna.
 struct Received {
-    /// At the rate of the cell's FFT.
+    /// Signal at the sample rate of the cell's FFT.
     own: Signal,
-    /// From there to the rate of the raw samples, if it is another.
+    /// Resampler from that rate to the raw sample rate; `None` if the rates are equal.
     to_raw: Option<Resampler>,
-    /// At that rate.
+    /// Signal at the raw sample rate.
     raw: Signal,
 }
 
-/// What became of a step.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// More samples are needed.
     Wait,
-    /// A subframe was read.
+    /// A subframe was processed.
     More,
-    /// The cell is gone, or no more samples will come. All samples were given on.
+    /// The cell is gone, or the input has ended. All samples have been passed on.
     Over,
 }
 
 impl Beside {
-    /// Follows a cell. `raw` are rings without samples yet, which begin where the cell was found.
+    /// Starts to cancel a cell. `raw` are empty rings that start at the position where the cell was found.
     pub(super) fn new(following: Following, raw: Vec<Ring>, options: &Options) -> Option<Beside> {
         let numerology = following.tracker.numerology();
         let (own_hz, rate_hz) = (u64::from(numerology.sample_rate_hz()), options.rate_hz);
@@ -95,7 +98,7 @@ impl Beside {
                 None => None,
                 Some(_) => Some(Resampler::new(own_hz, rate_hz, half_band_hz(numerology.bandwidth()))?),
             };
-            // A conversion begins with the first raw sample.
+            // Sample 0 of a conversion is the first raw sample.
             let first = if to_raw.is_some() { 0 } else { given };
             Some(Received { own: Signal::new(first), to_raw, raw: Signal::new(given) })
         };
@@ -116,23 +119,23 @@ impl Beside {
         })
     }
 
-    /// The samples of each antenna that wait.
+    /// Returns the rings of samples that wait for processing, one per antenna.
     pub(super) fn rings_mut(&mut self) -> &mut Vec<Ring> {
         &mut self.raw
     }
 
-    /// Samples that are held, of all antennas.
+    /// Number of samples held for all antennas.
     pub(super) fn samples_held(&self) -> usize {
         let of_antenna = |one: &Received| one.own.samples.len() + one.raw.samples.len();
         self.raw.iter().map(Ring::len).sum::<usize>() + self.of_antennas.iter().map(of_antenna).sum::<usize>()
     }
 
-    /// For how many subframes the cell was followed.
+    /// Number of subframes for which the cell was tracked.
     pub(super) fn subframes(&self) -> u64 {
         self.subframes
     }
 
-    /// Reads the cell's next subframe, and gives on the samples that are done without what the cell sent.
+    /// Decodes the cell's next subframe, and passes on the finished samples without the cell's signal.
     pub(super) fn step(&mut self, is_finished: bool, out: &mut [Ring]) -> Progress {
         if let Some(lost) = self.lost {
             return self.look_again(&lost, is_finished, out);
@@ -182,7 +185,7 @@ impl Beside {
         Progress::More
     }
 
-    /// While the cell is lost: gives a frame of samples on as they are, and looks whether the cell is there again.
+    /// While the cell is lost: passes on a frame of unchanged samples, and tries to reacquire the cell.
     fn look_again(&mut self, lost: &LostCell, is_finished: bool, out: &mut [Ring]) -> Progress {
         let (frame, end) = ((self.options.rate_hz / 100) as i64, self.raw[0].end());
         let is_whole = self.given + frame <= end;
@@ -210,7 +213,7 @@ impl Beside {
         Progress::More
     }
 
-    /// Makes what the antennas received of a subframe. `next` is how the one behind it was received.
+    /// Reconstructs the signal of a subframe at the antennas. `next` describes the reception of the following subframe.
     fn rebuild(&mut self, before: Said, next: Option<&Reception>, is_finished: bool) {
         let Said { reception: now, mut grids, number, cfi } = before;
         let Following { tracker, conversion, .. } = &mut self.following;
@@ -227,7 +230,7 @@ impl Beside {
         }
     }
 
-    /// Gives on the samples of which the cell's are known: those before its own sample number `done`.
+    /// Passes on the samples for which the cell's signal is reconstructed: those before sample `done` of the cell.
     fn give(&mut self, done: i64, out: &mut [Ring]) {
         for one in &mut self.of_antennas {
             let samples = one.own.take_before(done);
@@ -240,8 +243,8 @@ impl Beside {
         self.pass_on(end, out);
     }
 
-    /// Gives on the raw samples before number `end`, without those of the cell as far as they are known. A gap is given on
-    /// as a whole.
+    /// Passes on the raw samples before number `end`, minus the reconstructed signal of the cell where available. A gap is
+    /// passed on as a whole.
     fn pass_on(&mut self, end: i64, out: &mut [Ring]) {
         while self.given < end {
             let Some(run) = self.raw[0].run_from(self.given) else { break };
@@ -271,7 +274,7 @@ impl Beside {
         for one in &mut self.of_antennas {
             one.raw.forget_before(self.given);
         }
-        // The tracker may have to look back by half a subframe; a cell that was lost is looked for in a frame.
+        // The tracker may have to go back by half a subframe. The reacquisition of a lost cell needs one frame.
         let kept = self.options.rate_hz / if self.lost.is_some() { 100 } else { 1000 };
         forget_before(&mut self.raw, self.given - kept as i64);
     }

@@ -1,4 +1,4 @@
-//! A cell that is followed, subframe by subframe.
+//! Tracking state: decodes an acquired cell subframe by subframe.
 
 use super::lost::LostCell;
 use super::rates::{half_band_hz, numerology};
@@ -11,35 +11,37 @@ use crate::sync::Ring;
 use crate::sync::stream::{Conversion, Stream};
 use crate::sync::track::{Place, Step, Tracker};
 
-/// A cell that is followed.
+/// An acquired cell and its tracker.
 pub(super) struct Following {
     pub(super) tracker: Tracker,
-    /// The conversion, if the samples have a rate that no FFT can take.
+    /// Resampler to a rate with a supported FFT size; `None` if the samples already have such a rate.
     pub(super) conversion: Option<Conversion>,
     usual: Usual,
-    /// Subframes that were heard since it was found, and the loss before.
+    /// Number of subframes decoded since the cell was found, and the raw sample of the previous loss.
     followed: u32,
     lost_before: Option<f64>,
 }
 
-/// From this logarithm of the likelihood ratio on, a CFI counts as sure: one in 150 is wrong.
+/// Minimum log-likelihood ratio for which a CFI counts as certain: one in 150 is wrong.
 const SURE_CFI: f32 = 5.0;
 
 impl Listener {
-    /// Follows a cell that was found in the raw samples before `next`, if it is there.
+    /// Starts to track a cell found in the raw samples before `next`. Returns `None` if the cell is not confirmed.
     pub(super) fn try_to_follow(&mut self, lock: &Lock, next: i64) -> Option<Following> {
         let Some(numerology) = numerology(&lock.cell, self.options.rate_hz) else {
             self.ladder.too_wide = Some(lock.cell);
             return None;
         };
-        // Samples beyond a gap that is too long to follow a cell across are not read as this cell's.
+        // Drop the samples beyond a gap that is too long to track a cell across: they are not decoded as this cell's
+        // samples.
         let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
         self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
-        // A checksum of 16 bits sometimes fits by chance; reference signals all over the band do not.
+        // A 16-bit CRC sometimes matches by chance. Reference signals across the whole band do not, so they confirm the
+        // cell.
         Following::new(lock, numerology, &self.raw, next, &self.options)
     }
 
-    /// Reads the next subframe. `None` if its samples are not there yet.
+    /// Decodes the next subframe. Returns `None` if its samples have not arrived yet.
     pub(super) fn follow(&mut self) -> Option<Option<Heard>> {
         self.look_for_stronger();
         if let Some(moved) = self.look_for_louder() {
@@ -56,7 +58,7 @@ impl Listener {
         let next = raw_sample(tracker.place().start) as i64;
         self.reached = self.reached.max(next.min(self.raw[0].end()));
         let rate_hz = self.options.rate_hz;
-        // Where a cell was lost, samples are searched and read again.
+        // After a loss, samples are searched and decoded again. Do not return the same subframe twice.
         let is_put_out = |sample: f64| {
             self.put_out.is_some_and(|(pci, last)| {
                 let apart = if pci == tracker.cell().pci { APART } else { APART_FROM_ANOTHER };
@@ -113,25 +115,29 @@ impl Listener {
     }
 }
 
-/// For so many subframes after a cell was found, another one beside it is taken at once if it is this much louder in the mean.
+/// Number of subframes after acquisition during which the listener switches at once to another cell that is stronger by
+/// [`OUTSHINES_DB`] on average.
 ///
-/// Chosen: of two cells, the louder one is found first unless it fades just then. At walking pace that is over after a tenth of a
-/// second.
+/// Chosen: the stronger of two cells is found first, unless it fades at that moment. At walking pace such a fade is over
+/// after a tenth of a second. #+121 Minimum mean power of the other cell relative to the tracked one for that switch (dB).
 const NEW_SUBFRAMES: u32 = 300;
 const OUTSHINES_DB: f32 = 5.0;
 
-/// A subframe is another than the last one if it begins so many subframes later at least: of the same cell, and of another.
+/// Minimum distance between the starts of two different subframes of the same cell (subframes).
 ///
-/// Chosen: samples may be missing without notice, so that a subframe begins too early. Those of another cell begin at any
-/// time; the rest keeps its numbers apart from those of the cell before.
+/// Chosen: samples may be missing without notice, so that a subframe starts too early. The subframes of another cell may
+/// start at any time; the remaining distance keeps their numbers apart from those of the previous cell. #+128 Minimum
+/// distance between the start of a subframe and the start of the previous cell's last subframe (subframes).
 const APART: f64 = 0.5;
 const APART_FROM_ANOTHER: f64 = 0.9;
 
-/// Subframes before the next one that are kept while a cell is followed: they may turn out not to have been heard.
+/// Number of subframes before the next one whose samples are kept during tracking: they may turn out not to have been
+/// received.
 const KEPT_SUBFRAMES: i64 = 5;
 
 impl Following {
-    /// Learns the cell from the samples before number `searched`. `None` if the cell turns out not to be there.
+    /// Estimates timing and channel of the cell from the samples before number `searched`. Returns `None` if the cell is
+    /// not confirmed.
     pub(super) fn new(
         lock: &Lock,
         numerology: Numerology,
@@ -162,23 +168,23 @@ impl Following {
         })
     }
 
-    /// The number of the raw sample at the time of a sample of the tracker.
+    /// Converts a sample number of the tracker to a raw sample number.
     pub(super) fn raw_sample(&self, sample: f64) -> f64 {
         self.conversion.as_ref().map_or(sample, |conversion| conversion.raw_sample(sample))
     }
 
-    /// How well the cell is usually heard.
+    /// Returns the averages of the cell's signal quality.
     pub(super) fn usual(&self) -> &Usual {
         &self.usual
     }
 
-    /// The cell beside this one that is louder, and by how much in dB, if it is so since this one was found.
+    /// Returns the PCI and relative power (dB) of another cell that has been stronger since this cell was found.
     pub(super) fn outshone(&self) -> Option<(u16, f32)> {
         let is_new = self.usual.subframes < NEW_SUBFRAMES;
         self.tracker.louder_beside().filter(|(_, louder_db)| is_new && *louder_db >= OUTSHINES_DB)
     }
 
-    /// The cell was found again: how well it is usually heard is still known.
+    /// Restores the averages of a lost cell if this is the same cell.
     pub(super) fn remember(&mut self, lost: &LostCell) {
         if lost.pci() == self.tracker.cell().pci {
             self.usual = *lost.usual();
@@ -187,7 +193,7 @@ impl Following {
         }
     }
 
-    /// The cell, once it was lost.
+    /// Returns the state of the cell at its loss.
     pub(super) fn lost(&self, rate_hz: u64) -> LostCell {
         let place = self.tracker.place();
         let start = self.raw_sample(place.start);

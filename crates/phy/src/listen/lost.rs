@@ -1,7 +1,8 @@
-//! A cell that was followed and lost.
+//! State of a lost cell, used to reacquire it after a fade.
 //!
-//! A cell that fades is not gone. For a while the listener takes no other cell, unless that is louder than the lost one usually
-//! was, and looks for the lost one where it would be by now. At the end of the samples, it need not read the PBCH of the lost cell again.
+//! A fading cell is usually still present. For a limited time the listener therefore accepts no other cell, unless that
+//! cell is stronger than the lost one usually was, and tries to track the lost cell at its extrapolated timing. At the end
+//! of the samples, the listener accepts the lost cell without another PBCH.
 
 use super::usual::Usual;
 use super::{KEPT_S, LONGEST_GAP_S, Lock};
@@ -12,39 +13,40 @@ use crate::sync::lookout::Sight;
 use crate::sync::search::{Candidate, Duplex};
 use crate::sync::track::Place;
 
-/// The cell that was followed last, and a frame of it.
+/// The last tracked cell, with the timing of one of its frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostCell {
     cell: Cell,
     rate_hz: u64,
-    /// Number of the raw sample at which the frame began, and the frame's number.
+    /// Number of the raw sample at which the frame started, and the frame's SFN.
     frame_start: f64,
     sfn: u16,
-    /// Raw samples per subframe, by the drift of the clock.
+    /// Raw samples per subframe, including the clock drift.
     subframe: f64,
     cfo_hz: f64,
-    /// The raw sample at which it was lost, and at which it was first lost if it was hardly found again meanwhile.
+    /// Raw sample of the loss. `held_from` is the first of several losses if the cell was found only briefly in between.
     lost_at: f64,
     held_from: f64,
     usual: Usual,
-    /// A cell whose symbols begin together with its own.
+    /// Another cell whose symbols start at the same time.
     beside: Option<Sight>,
 }
 
-/// For so many seconds no other cell is taken that is not louder. A cell that is found again, but not for as long, is not held anew: otherwise
-/// a weak one that is lost again and again would keep its place for good. Nor is it held for longer than it was heard.
+/// Time during which only the lost cell, or a stronger cell, is accepted (seconds). If the cell is found again for less
+/// than this time, the period does not restart: otherwise a weak cell that is lost repeatedly would be held forever. A cell
+/// is not held for longer than it was received.
 ///
 /// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. The samples since the loss are
-/// still kept when the time is over, so that a handover costs no subframe.
+/// still buffered at the end of this time, so that a handover costs no subframe.
 const HELD_S: f64 = 0.15;
 
-/// A cell with less than this signal to noise ratio is not held: a stronger one is worth more.
+/// Minimum usual SNR of a cell that is held (dB). Below this value a stronger cell is preferred.
 ///
 /// Chosen: below 3 dB, half of the messages on one CCE are lost.
 const HELD_DB: f32 = 3.0;
 
 impl LostCell {
-    /// Lost at `place`, whose subframe of `subframe` raw samples begins with raw sample number `start`.
+    /// State of a cell lost at `place`: the subframe there starts at raw sample `start` and has `subframe` raw samples.
     pub(super) fn new(cell: Cell, place: &Place, start: f64, subframe: f64, rate_hz: u64) -> LostCell {
         let frame_start = start - place.number as f64 * subframe;
         LostCell {
@@ -61,44 +63,45 @@ impl LostCell {
         }
     }
 
-    /// With how well it was usually heard.
+    /// Sets the long-term averages of the cell.
     pub(super) fn with_usual(self, usual: Usual) -> LostCell {
         LostCell { usual, ..self }
     }
 
-    /// If it had been found again only `followed` subframes ago, it is held as of the loss `before`.
+    /// Dates the hold time from the previous loss `before` if the cell was tracked for only `followed` subframes since,
+    /// fewer than [`HELD_S`].
     pub(super) fn lost_again(self, before: Option<f64>, followed: u32) -> LostCell {
         let is_hardly_found = f64::from(followed) < HELD_S * 1e3;
         LostCell { held_from: before.filter(|_| is_hardly_found).unwrap_or(self.lost_at), ..self }
     }
 
-    /// The raw sample from which on it is held.
+    /// Returns the raw sample at which the hold time starts.
     pub(super) fn held_from(&self) -> f64 {
         self.held_from
     }
 
-    /// How well it was usually heard.
+    /// Returns the long-term averages of the cell.
     pub(super) fn usual(&self) -> &Usual {
         &self.usual
     }
 
-    /// With a cell whose symbols begin together with its own.
+    /// Sets another cell whose symbols start at the same time.
     pub(super) fn with_beside(self, beside: Option<Sight>) -> LostCell {
         LostCell { beside, ..self }
     }
 
-    /// A cell whose symbols begin together with its own.
+    /// Returns another cell whose symbols start at the same time.
     pub(super) fn beside(&self) -> Option<Sight> {
         self.beside
     }
 
-    /// Its identity.
+    /// Returns the PCI of the cell.
     pub(super) fn pci(&self) -> u16 {
         self.cell.pci
     }
 
-    /// Whether only this cell is taken, once all raw samples before `next` were searched. A cell that is `asked` for has
-    /// no other beside it, however weak it is.
+    /// Returns whether only this cell is accepted after all raw samples before `next` were searched. A cell whose PCI was
+    /// requested (`asked`) is held for [`KEPT_S`], whatever its SNR, because no other cell can replace it.
     pub(super) fn is_held(&self, next: i64, asked: Option<u16>) -> bool {
         let is_asked_for = asked == Some(self.cell.pci);
         let since = |from: f64| (next as f64 - from) / self.rate_hz as f64;
@@ -110,8 +113,8 @@ impl LostCell {
         }
     }
 
-    /// Where the cell is if it went on as before and no samples are missing: the last frame that began before raw
-    /// sample `next`.
+    /// Extrapolates the timing of the cell, without missing samples, to the last frame that started before raw sample
+    /// `next`.
     pub(super) fn expected(&self, next: i64) -> Lock {
         let frame = 10.0 * self.subframe;
         let frames = libm::floor((next as f64 - self.frame_start) / frame);
@@ -124,9 +127,9 @@ impl LostCell {
         }
     }
 
-    /// The broadcast of a candidate that is this cell again; a frame of the candidate begins at raw sample
-    /// `frame_start`. `None` if the candidate is another cell or comes too late. Frame numbers go on with time, as if
-    /// less than half a frame were missing.
+    /// Returns the broadcast of a candidate that is this cell found again; a frame of the candidate starts at raw sample
+    /// `frame_start`. Returns `None` if the candidate is another cell or comes too late. The SFN is extrapolated from the
+    /// elapsed time, rounded to whole frames, which tolerates less than half a frame of missing samples.
     pub(super) fn broadcast(&self, candidate: &Candidate, frame_start: f64) -> Option<Broadcast> {
         let frames = libm::round((frame_start - self.frame_start) * 100.0 / self.rate_hz as f64) as i64;
         let is_again = (candidate.pci, candidate.cp, candidate.duplex)
@@ -169,7 +172,7 @@ mod tests {
             assert_eq!((broadcast.mib.bandwidth, broadcast.ports), (cell.bandwidth, cell.ports));
             Some(broadcast.sfn)
         };
-        // The frame of the place began at sample 1,000,000; another begins every 19,200 samples.
+        // The frame at `place` started at sample 1,000,000. A frame has 19,200 samples.
         let (frame, ten_seconds) = (19_200.0, 19_200_000.0);
         assert_eq!(sfn(&again, 1_000_000.0), Some(1022));
         assert_eq!(sfn(&again, 1_000_000.0 + 3.0 * frame - 5_000.0), Some(1), "some samples are missing");
@@ -190,7 +193,8 @@ mod tests {
             [false, false, true]
         );
         assert_eq!([1_190_000, 1_210_000].map(|next| new.is_held(next, None)), [true, false]);
-        // Lost again 0.1 s after it was first lost: it is not held anew, unless it was followed for long meanwhile.
+        // The cell is lost again 0.1 s after its first loss. The hold time restarts only if the cell was tracked for long
+        // enough in between.
         let first = lost.held_from() - 192_000.0;
         let again_at = |followed| lost.lost_again(Some(first), followed).is_held(1_110_000, None);
         assert_eq!([10, 149, 150].map(again_at), [false, false, true]);

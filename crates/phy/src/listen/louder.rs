@@ -1,54 +1,56 @@
-//! Whether another cell is louder than the one that is followed, for longer than a fade lasts.
+//! Comparison with other cells: detects a cell that is stronger than the tracked one for longer than a fade lasts.
 //!
-//! A listener that takes any cell takes the one that it hears first. If that is the weaker of two, because the stronger one
-//! faded just then, it would stay with it: its reference signals are still there. So the listener looks for other cells
-//! from time to time. Beside one that is as loud as its own it looks more often, and compares their means.
+//! Without a requested PCI, the listener tracks the first cell it finds. This may be the weaker of two cells if the
+//! stronger one faded at that moment. The weaker cell's reference signals stay detectable, so the listener would never
+//! leave it. Therefore it checks for other cells from time to time. If another cell is as strong as the tracked one, it
+//! checks more often and compares the mean powers.
 
 use super::Moved;
 use super::following::Following;
 
-/// What was heard of another cell, and of the followed one meanwhile.
+/// Power of another cell, and power of the tracked cell in the same period.
 pub(super) struct Louder {
     other: Option<Other>,
-    /// Cells that were left, each for a louder one. None of them is taken again before the listener searches.
+    /// PCIs of the cells left for a stronger one. The listener takes none of them again before its next search.
     left: Vec<u16>,
 }
 
-/// Another cell since it was as loud for the first time.
+/// Another cell, observed since it was first as strong as the tracked one.
 struct Other {
     pci: u16,
     looks: u32,
-    /// Its loudness in the mean of the last looks; it is 0 in those in which it was not found.
+    /// Mean power of the cell over the last checks. Checks that did not find the cell count as 0.
     mean: f32,
-    /// Mean loudness of the followed cell in the subframes since, and how many they are.
+    /// Mean power of the tracked cell in the subframes since then, and the number of these subframes.
     own: f32,
     subframes: u32,
 }
 
-/// What a look leads to.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// No other cell is as loud.
+    /// No other cell is as strong.
     Alone,
-    /// Another may be: the next look should come soon.
+    /// Another cell may be stronger: the next check should follow soon.
     Unsure,
-    /// Another is louder: this one.
+    /// Another cell is stronger: switch to it.
     Louder(Moved),
 }
 
-/// Another cell is taken from this ratio of the means on.
+/// Minimum ratio of the mean powers for which the listener switches to another cell.
 ///
-/// Chosen: 3 dB. Cells that are equally loud are not exchanged: nothing is gained, and their users would have to be learnt
-/// again.
+/// Chosen: 3 dB. Switching between equally strong cells gains nothing, and the users of the new cell would have to be
+/// learnt from the start.
 const LOUDER: f32 = 2.0;
 
-/// As loud: if another has less than this share of the loudness of the followed cell, it is not compared any longer.
+/// Minimum power relative to the tracked cell: the comparison stops if the other cell is weaker.
 const AS_LOUD: f32 = 1.0;
 
-/// So many looks decide, at least and at most; and so many are taken before the other may turn out to be weaker.
+/// Minimum number of checks before a switch.
 ///
-/// Chosen: looks are 100 ms apart. At walking pace a fade takes some tens of milliseconds, so that six looks see several
-/// states of both channels.
+/// Chosen: checks are 100 ms apart. At walking pace a fade takes some tens of milliseconds, so that six checks sample
+/// several states of both channels. #+53 Maximum number of checks after which the comparison stops. #+54 Number of checks
+/// before the comparison may stop because the other cell is weaker.
 const LEAST_LOOKS: u32 = 6;
 const MOST_LOOKS: u32 = 12;
 const FIRST_LOOKS: u32 = 3;
@@ -58,7 +60,8 @@ impl Louder {
         Louder { other: None, left: Vec::new() }
     }
 
-    /// The search found cell `pci` after it had lost cell `before`. A cell that is found again is still compared.
+    /// Reports that the search found cell `pci` after the loss of cell `before`. If both are the same cell, the comparison
+    /// continues.
     pub(super) fn begin(&mut self, pci: u16, before: Option<u16>) {
         if before != Some(pci) {
             self.other = None;
@@ -66,12 +69,12 @@ impl Louder {
         }
     }
 
-    /// Whether cell `pci` was left for a louder one.
+    /// Returns whether cell `pci` was left for a stronger one.
     pub(super) fn was_left(&self, pci: u16) -> bool {
         self.left.contains(&pci)
     }
 
-    /// The followed cell was heard in a subframe this loud.
+    /// Adds the power of the tracked cell in one subframe.
     pub(super) fn hear(&mut self, loudness: f32) {
         if let Some(other) = &mut self.other {
             other.subframes += 1;
@@ -79,8 +82,8 @@ impl Louder {
         }
     }
 
-    /// Takes the loudest other cell that a look found, and how loud it is; and how loud the followed cell is now and in the
-    /// mean since it was found.
+    /// Takes the strongest other cell that a check found (PCI and power), and compares its mean power with that of the
+    /// tracked cell since the first check. The tracker's mean since acquisition is used if it is higher.
     pub(super) fn look(&mut self, loudest: Option<(u16, f32)>, followed: &Following) -> Verdict {
         let (now, usual) = (followed.tracker.loudness(), followed.usual().loudness);
         let Some(other) = &mut self.other else {
@@ -109,7 +112,7 @@ impl Louder {
         Verdict::Unsure
     }
 
-    /// The listener moves: the cell that it leaves is not taken again.
+    /// Reports a switch: cell `pci`, which the listener leaves, is not taken again.
     pub(super) fn leave(&mut self, pci: u16) {
         self.other = None;
         self.left.push(pci);

@@ -1,4 +1,4 @@
-//! At which rate a cell is read.
+//! Choice of the sample rate at which a cell is decoded.
 
 use crate::cell::Cell;
 use crate::ladder::least_rate_hz;
@@ -6,9 +6,9 @@ use crate::numerology::{Bandwidth, Numerology, SUBCARRIER_HZ};
 use crate::resample::Resampler;
 use crate::sync::VIEW_HZ;
 
-/// The numerology for a cell when samples come at `rate_hz`. If an FFT can take this rate, the samples stay as they
-/// are. Otherwise it is the rate, lower or higher, to which resampling takes the least work. `None` if the rate is too
-/// low.
+/// Returns the numerology for a cell when samples arrive at `rate_hz`. If `rate_hz` is a multiple of [`VIEW_HZ`] with a
+/// supported FFT size, the samples are not resampled. Otherwise the sample rate, lower or higher, with the lowest cost of
+/// resampling and FFT is chosen. Returns `None` if `rate_hz` is too low for the cell.
 pub(super) fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     let of_rate = |rate_hz: u64| {
         let size = usize::try_from(rate_hz / u64::from(SUBCARRIER_HZ)).ok()?;
@@ -23,7 +23,7 @@ pub(super) fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     {
         return Some(numerology);
     }
-    // Wider filters have fewer taps, wider transforms more points: somewhere below twice the least rate is the best.
+    // A wider transition band needs fewer filter taps but a larger FFT. The optimum lies below twice the minimum rate.
     let rates = (least..=2 * least).step_by(VIEW_HZ as usize);
     let work = |to_hz: u64| {
         let taps = Resampler::taps(rate_hz, to_hz, half_band_hz(cell.bandwidth))?;
@@ -33,13 +33,13 @@ pub(super) fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     possible.min_by_key(|(work, _)| *work).map(|(_, numerology)| numerology)
 }
 
-/// The cost of a transform per point, in taps of a filter.
+/// Cost of an FFT per point, in filter taps.
 const OF_TRANSFORM: usize = 16;
 
-/// How far a cell extends from its centre frequency.
+/// Half of a cell's occupied bandwidth, plus one subcarrier (Hz).
 pub(super) fn half_band_hz(bandwidth: Bandwidth) -> u64 {
     (bandwidth.subcarriers() as u64 / 2 + 1) * u64::from(SUBCARRIER_HZ)
 }
 
-/// The narrowest cell fits any rate at which the listener works.
+/// The narrowest cell fits any sample rate that the listener accepts.
 const _: () = assert!(least_rate_hz(Bandwidth::ALL[0]) <= VIEW_HZ);

@@ -1,4 +1,4 @@
-//! The search for a cell, stretch by stretch.
+//! Cell search during acquisition: examines the samples in windows ("views") until a cell is found.
 
 use num_complex::Complex32;
 
@@ -12,73 +12,78 @@ use crate::sync::broadcast::{Broadcast, BroadcastReader};
 use crate::sync::search::{Candidate, Duplex, Search};
 use crate::sync::{Ring, VIEW_HZ, VIEW_PASSBAND_HZ};
 
-/// A stretch of samples that the listener searches.
+/// The window of samples that the listener searches.
 pub(super) struct Searching {
-    /// What each antenna hears.
+    /// Samples of each antenna at the search rate.
     pub(super) views: Vec<View>,
-    /// Number of the raw sample at the time of the view's first sample.
+    /// Number of the raw sample that coincides with the first sample of the view. It may be fractional.
     pub(super) origin: f64,
-    /// Number of the next raw sample to look at.
+    /// Number of the next raw sample to examine.
     pub(super) next: i64,
-    /// Length of the view at the last search.
+    /// Length of the view at the last search, in samples of the view.
     searched: usize,
 }
 
-/// Samples of an antenna at [`VIEW_HZ`].
+/// Samples of one antenna, resampled to [`VIEW_HZ`].
 pub(super) struct View {
     resampler: Option<Resampler>,
     pub(super) samples: Vec<Complex32>,
-    /// The same without tones, if there are any, as of the last search.
+    /// The samples with narrow-band tones removed, as of the last search; `None` if there were no tones.
     clean: Option<Vec<Complex32>>,
 }
 
-/// Most samples of the view in one search; how many the first search takes; and after how many more the listener
-/// searches again, early and later.
+/// Maximum length of the view in one search (samples of the view).
 ///
-/// Chosen: 40 ms hold a whole block of the PBCH. The first 10 ms hold a frame, and enough subframes for the loops to
-/// settle: after 5 ms the search finds many cells, but badly where noise is loud. A cell of medium strength needs the
-/// first 20 ms: until then the listener searches every 5 ms, afterwards every 20 ms. That takes half of the time that
-/// passes.
+/// Chosen: 40 ms contain a whole PBCH block. The first 10 ms contain a frame, and enough subframes for the loops to settle:
+/// after 5 ms the search finds many cells, but unreliably in strong noise. A cell of medium strength needs the first 20 ms.
+/// So the listener searches every 5 ms until then, and every 20 ms afterwards. The searches take half of real time. #+43
+/// Minimum length of the view for the first search (samples of the view): 10 ms. #+44 Interval between searches in the
+/// first 20 ms (samples of the view): 5 ms. #+45 Interval between searches after the first 20 ms (samples of the view): 20
+/// ms.
 const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
 const FIRST_VIEW: usize = VIEW_HZ as usize / 100;
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
 const LATER_STEP: usize = VIEW_HZ as usize / 50;
 
-/// Samples of the view in a frame.
+/// Length of a frame, in samples of the view.
 const FRAME_SAMPLES: f64 = (VIEW_HZ / 100) as f64;
 
-/// Samples of the view that may still be inside the filter.
+/// Maximum number of samples of the view still held inside the resampling filter.
 const IN_FILTER: usize = 64;
 
-/// Samples are kept for one second divided by this while no cell is found.
+/// Divisor for the length of the sample buffer while no cell is found: one second divided by this number.
 ///
-/// Chosen: 200 ms, 50 MB at 30.72 Msps. A weak cell may be found late, and is then read from the beginning.
+/// Chosen: 200 ms, 50 MB at 30.72 Msps. A weak cell may be found late; its samples are then decoded from the start of the
+/// buffer.
 const KEPT: u64 = 5;
 
-/// Number of cells of a search whose PBCH the listener reads.
+/// Maximum number of cells per search whose PBCH the listener decodes.
 const BEST: usize = 3;
 
-/// A cell is taken off another if it has at least this share of its power.
+/// Minimum power of another cell, relative to the requested cell, for which the other cell is subtracted.
 ///
-/// Chosen: 3 dB below. In fades the stronger of two cells is the weaker at times, and a cell that is nearly as strong is worth
-/// taking off too.
+/// Chosen: 3 dB below. Fading makes the stronger of two cells temporarily the weaker one, and subtracting a cell that is
+/// nearly as strong helps too.
 const AS_LOUD: f32 = 0.5;
 
-/// Beside a cell of at least this share of its power, the listener looks again soon: 6 dB below.
+/// Minimum relative power of a neighbour for which the listener checks again soon: 6 dB below the tracked cell.
 const NEAR: f32 = 0.25;
 
-/// In place of a cell that was lost a moment ago another is taken if it is so many times as loud as that one usually was.
+/// Minimum power of another cell, relative to the usual power of a cell lost a moment ago, for which the other cell
+/// replaces it.
 ///
-/// Chosen: 1.8 dB. Twenty drawings of two cells that are equally loud for half a second before one is 8 dB louder for 0.7 s,
-/// each full of data: 0.53 of the messages of the louder one are read, 0.41 without the rule, and as many with 0 dB or 3 dB.
-/// Forty in which one is 8 dB louder all along are as without it.
+/// Chosen: 1.8 dB. Evaluation with twenty random draws of two fully loaded cells that are equally strong for half a second
+/// before one is 8 dB stronger for 0.7 s: this rule decodes a share of 0.53 of the stronger cell's messages; without the
+/// rule, and with 0 dB or 3 dB, the share is 0.41. The rule makes no difference in forty draws in which one cell is 8 dB
+/// stronger throughout.
 const AS_LOUD_AS_LOST: f32 = 1.5;
 
-/// In noise, the correlation with a PSS hardly ever reaches this share of the power.
+/// Minimum correlation with a PSS, as a share of the power, for which the PSS counts as detected. Noise rarely exceeds this
+/// value.
 const HEARD_PRIMARY: f32 = 0.1;
 
 impl Listener {
-    /// Looks at some more samples. `None` if there are none; otherwise whether a cell was found.
+    /// Examines the next samples. Returns `None` if there are no samples; otherwise the event of a found cell, if any.
     pub(super) fn find(&mut self) -> Option<Option<Heard>> {
         let is_finished = self.is_at_end();
         let State::Searching(searching) = &mut self.state else { return Some(None) };
@@ -87,7 +92,7 @@ impl Listener {
         if searching.next < run.start {
             let lost = run.start - searching.next;
             if lost as u64 / LONGEST_VIEW as u64 <= rate_hz / VIEW_HZ {
-                // Time goes on: the samples before and after the gap are searched together.
+                // Fill a short gap with zeros, so that the samples before and after the gap are searched together.
                 searching.look_at_nothing(lost as usize);
                 return Some(None);
             }
@@ -100,7 +105,7 @@ impl Listener {
         let there = (run.end - searching.next) as usize;
         let end = self.raw[0].end();
         let goes_on = run.end == end && !is_finished;
-        // Whole steps only: so the time at which a cell is found does not depend on the pieces in which samples come.
+        // Use whole steps only, so that the time at which a cell is found does not depend on how the input is divided.
         let step = (rate_hz / 200) as usize;
         if there < step && goes_on {
             return None;
@@ -109,7 +114,7 @@ impl Listener {
         searching.look(&self.raw, count);
         self.watch.pass(count as u64 * 1000 / rate_hz);
         self.reached = self.reached.max(searching.next);
-        // At the very end, the rest is searched as well.
+        // At the end of the input, search the remaining samples too.
         let is_last = is_finished && searching.next == end;
         if is_last && !searching.has_fresh() {
             return None;
@@ -132,7 +137,7 @@ impl Listener {
         let found = self.try_candidates();
         let State::Searching(searching) = &mut self.state else { return found };
         let rate_hz = self.options.rate_hz;
-        // Half of the view is kept: a signal across its end is then whole in the next search.
+        // Keep half of the view, so that the next search contains a signal across the end of this view in full.
         if searching.len() >= LONGEST_VIEW {
             let gone = searching.len() - LONGEST_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
@@ -142,9 +147,10 @@ impl Listener {
         found
     }
 
-    /// Reads the PBCH of the best cells of the view, and follows the first that can be followed. At the end of the
-    /// samples, a cell that was followed before needs no PBCH. A cell that was lost a moment ago is the only one that
-    /// counts, unless another is louder than that one was. If a cell that is asked for has stronger ones beside it, the first of them is taken off the samples.
+    /// Decodes the PBCH of the best cells of the view and starts to track the first cell that can be tracked. At the end of
+    /// the samples, a cell that was tracked before needs no PBCH. If a cell was lost a moment ago, only that cell is
+    /// accepted, unless another is stronger than the lost one usually was. If other cells are stronger than a requested
+    /// cell, the first of them is subtracted from the samples.
     fn try_candidates(&mut self) -> Option<Heard> {
         let State::Searching(searching) = &mut self.state else { return None };
         let (candidates, primary) = searching.candidates(&mut self.search);
@@ -172,7 +178,7 @@ impl Listener {
             let loudness = found.as_ref().map(|(_, following)| following.tracker.found_loudness());
             let State::Searching(searching) = &self.state else { return None };
             let (stronger, is_near) = self.stronger(searching, &candidates, next, loudness);
-            // Of two cells, the one that is found first may be the weaker.
+            // The cell that is found first may be the weaker of two cells.
             let is_other = |other: &&Candidate| {
                 asked.is_none() && found.as_ref().is_some_and(|(lock, _)| lock.cell.pci != other.pci)
             };
@@ -183,20 +189,20 @@ impl Listener {
             if stronger.is_some_and(|stronger| self.take_off(stronger)) {
                 return None;
             }
-            // Where no cell is asked for, one that is lost in its fades and found again is still compared with others.
+            // If no PCI is requested, keep comparing a cell that was lost in a fade and found again with other cells.
             let found = found.as_ref().map(|(lock, _)| lock.cell.pci);
             let is_again = found.is_some() && found == self.lost.as_ref().map(LostCell::pci);
             if asked.is_some() || !is_again {
                 self.watch.begin(is_near || is_other_there);
             }
         }
-        // A cell in a fade is not found by its synchronisation signals, but still by its reference signals.
+        // In a fade, the synchronisation signals of a cell cannot be detected, but its reference signals still can.
         let after = self.reached.max(0) as u64;
         let expected = held.filter(|lost| is_asked_for(lost.pci()));
         let expected = expected.map(|lost| Lock { after, ..lost.expected(next) });
         let found =
             found.or_else(|| expected.and_then(|lock| Some((lock, self.try_to_follow(&lock, next)?))));
-        // At the end of the samples, nothing is gained by waiting for a cell that was lost.
+        // At the end of the samples, waiting for a lost cell gains nothing.
         let mut others = candidates.iter().filter(|other| is_last && is_asked_for(other.pci));
         let found = found.or_else(|| {
             held?;
@@ -213,7 +219,7 @@ impl Listener {
             return Some(Heard::Locked(lock));
         }
         let State::Searching(searching) = &self.state else { return None };
-        // A user who asks for a cell that is not there should learn which cells are.
+        // Record which other cells are present, for a user who requests a cell that is absent.
         for other in &candidates {
             if !is_asked_for(other.pci)
                 && !self.ladder.others.contains(&Some(other.pci))
@@ -226,7 +232,7 @@ impl Listener {
         None
     }
 
-    /// Reads the PBCH of a candidate.
+    /// Decodes the PBCH of a candidate and returns the lock it allows.
     fn read_lock(&mut self, candidate: &Candidate, is_last: bool) -> Option<Lock> {
         let State::Searching(searching) = &self.state else { return None };
         let read = read_broadcast(&searching.views, candidate);
@@ -235,7 +241,7 @@ impl Listener {
         let raw_sample = |of_view: f64| searching.origin + of_view * rate_hz as f64 / VIEW_HZ as f64;
         let known = || {
             let lost = self.lost.filter(|_| is_last)?;
-            // The last frame: the samples before it may hold only the disturbance by which the cell was lost.
+            // Use the last frame: the samples before it may contain only the interference that caused the loss of the cell.
             let frames = (searching.len() as f64 - candidate.frame_start) / FRAME_SAMPLES;
             let frame = candidate.frame_start + libm::floor(frames) * FRAME_SAMPLES;
             Some((lost.broadcast(candidate, raw_sample(frame))?, frame))
@@ -251,8 +257,8 @@ impl Listener {
         Some(Lock { cell, cfo_hz: candidate.cfo_hz, frame_start, sfn: broadcast.sfn, after })
     }
 
-    /// The first other cell that is heard now louder than the lost one usually was. A fade of the one does not make another
-    /// that loud: the lost one was the weaker of both.
+    /// Returns the first other cell whose present power exceeds the usual power of the lost cell by [`AS_LOUD_AS_LOST`]. A
+    /// fade of the lost cell does not make another cell that strong, so the lost cell was the weaker of the two.
     fn louder_than(&self, lost: &LostCell, candidates: &[Candidate], next: i64) -> Option<(Lock, Following)> {
         let State::Searching(searching) = &self.state else { return None };
         let others: Vec<Candidate> =
@@ -261,8 +267,9 @@ impl Listener {
         others.find(|(_, other)| other.tracker.found_loudness() >= AS_LOUD_AS_LOST * lost.usual().loudness)
     }
 
-    /// The first cell beside the one that is asked for that is heard as loud as that one, which has a `loudness` unless it
-    /// was not found; and that can be followed in the raw samples before `next`. And whether another is nearly as loud.
+    /// Returns the first cell other than the requested one that has at least [`AS_LOUD`] times the power of the requested
+    /// cell and that can be tracked in the raw samples before `next`. `loudness` is the power of the requested cell, `None`
+    /// if it was not found. The flag reports whether another cell has at least [`NEAR`] times that power.
     pub(super) fn stronger(
         &self,
         searching: &Searching,
@@ -284,7 +291,7 @@ impl Listener {
         (None, is_near)
     }
 
-    /// The cells among `candidates` that can be followed in the raw samples before `next`.
+    /// Returns the cells among `candidates` that can be tracked in the raw samples before `next`.
     pub(super) fn others(
         &self,
         searching: &Searching,
@@ -306,7 +313,7 @@ impl Listener {
 impl Searching {
     pub(super) fn new(rate_hz: u64, antennas: usize, next: i64) -> Searching {
         let view = |_| View {
-            // At the view's own rate there is nothing to do.
+            // At the view's own sample rate no resampling is needed.
             resampler: Resampler::new(rate_hz, VIEW_HZ, VIEW_PASSBAND_HZ).filter(|_| rate_hz != VIEW_HZ),
             samples: Vec::new(),
             clean: None,
@@ -315,7 +322,7 @@ impl Searching {
         Searching { views, origin: next as f64, next, searched: 0 }
     }
 
-    /// Begins again with raw sample number `next`.
+    /// Restarts the view at raw sample number `next`.
     pub(super) fn restart(&mut self, next: i64) {
         for view in &mut self.views {
             view.samples.clear();
@@ -325,7 +332,7 @@ impl Searching {
         (self.origin, self.next, self.searched) = (next as f64, next, 0);
     }
 
-    /// Looks at the next `count` raw samples, which are there.
+    /// Appends the next `count` raw samples to the view. The samples must be in `raw`.
     pub(super) fn look(&mut self, raw: &[Ring], count: usize) {
         for (raw, view) in raw.iter().zip(&mut self.views) {
             raw.pieces(self.next, count).into_iter().flatten().for_each(|samples| view.look(samples));
@@ -333,7 +340,7 @@ impl Searching {
         self.next += count as i64;
     }
 
-    /// Samples of the view of each antenna.
+    /// Number of samples in the view of each antenna.
     pub(super) fn len(&self) -> usize {
         self.views[0].samples.len()
     }
@@ -342,7 +349,7 @@ impl Searching {
         self.len() > self.searched
     }
 
-    /// `count` samples were lost.
+    /// Appends zeros to the view for `count` lost samples.
     fn look_at_nothing(&mut self, count: usize) {
         let nothing = [Complex32::default(); 4096];
         for done in (0..count).step_by(nothing.len()) {
@@ -358,8 +365,8 @@ impl Searching {
         self.origin += count as f64 * rate_hz as f64 / VIEW_HZ as f64;
     }
 
-    /// The cells that the antennas hear, each by the antenna that hears it best, the best cell first; and how well the
-    /// best PSS correlated.
+    /// Returns the cells detected, each as received by the antenna with the best signal, best cell first, and the highest
+    /// PSS correlation.
     pub(super) fn candidates(&mut self, search: &mut Search) -> (Vec<Candidate>, f32) {
         let (mut all, mut primary): (Vec<Candidate>, f32) = (Vec::new(), 0.0);
         for view in &mut self.views {
@@ -383,7 +390,7 @@ impl Searching {
 }
 
 impl View {
-    /// The samples as they were searched last.
+    /// Returns the samples as last searched.
     fn clean(&self) -> &[Complex32] {
         self.clean.as_ref().unwrap_or(&self.samples)
     }
@@ -394,7 +401,7 @@ impl View {
             Some(resampler) => resampler.push(samples, &mut self.samples),
             None => self.samples.extend_from_slice(samples),
         }
-        // Infinite values and NaN would spread over all correlations.
+        // Replace infinite and NaN samples by zero: they would spread over all correlations.
         for sample in &mut self.samples[first..] {
             if !(sample.re.is_finite() && sample.im.is_finite()) {
                 *sample = Complex32::default();
@@ -403,7 +410,8 @@ impl View {
     }
 }
 
-/// What the first frames of a candidate that can be read tell, and where in the view the last of them begins.
+/// Decodes the PBCH of a candidate from its first readable frames. Returns the content and the start of the last of these
+/// frames in the view.
 fn read_broadcast(views: &[View], candidate: &Candidate) -> Option<(Broadcast, f64)> {
     let mut reader = BroadcastReader::new(candidate.pci, candidate.cp);
     let mut start = candidate.frame_start;
@@ -419,7 +427,7 @@ fn read_broadcast(views: &[View], candidate: &Candidate) -> Option<(Broadcast, f
     None
 }
 
-/// The cell of a candidate, with what it broadcasts.
+/// Combines a candidate and its broadcast into a cell configuration.
 fn cell_of(candidate: &Candidate, broadcast: &Broadcast) -> Cell {
     Cell {
         pci: candidate.pci,

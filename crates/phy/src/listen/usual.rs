@@ -1,22 +1,24 @@
-//! How well a cell is usually heard: averages over subframes, which outlast its fades.
+//! Long-term averages of a cell's signal quality, over more subframes than a fade lasts.
 
-/// The means of all subframes in which a cell was heard, and of about [`MOST`] once there are more.
+/// Means over all subframes in which the cell was received, or over about [`MOST`] once there are more.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usual {
-    /// Signal to noise ratio, in dB.
+    /// Signal-to-noise ratio, in dB.
     pub(super) snr_db: f32,
-    /// The power with which a port is received.
+    /// Received power of one antenna port.
     pub(super) loudness: f32,
-    /// How many subframes it was heard in, up to [`MOST`].
+    /// Number of subframes averaged, up to [`MOST`].
     pub(super) subframes: u32,
 }
 
-/// Chosen: a fade at walking pace and the way into it take up to 200 ms. Averaged over 50 subframes, the ratio is that of
-/// the fade when a cell is lost in it, and the cell was not held.
+/// Maximum number of subframes in the averages.
+///
+/// Chosen: a fade at walking pace, including its onset, takes up to 200 ms. An average over only 50 subframes shows the low
+/// SNR of the fade when the cell is lost in it, and the cell would not be held.
 const MOST: u32 = 1000;
 
 impl Usual {
-    /// Takes a subframe in which the cell was heard.
+    /// Adds a subframe in which the cell was received.
     pub(super) fn hear(&mut self, snr_db: f32, loudness: f32) {
         self.subframes = (self.subframes + 1).min(MOST);
         let share = 1.0 / self.subframes as f32;

@@ -1,37 +1,40 @@
-//! Whether the followed cell has a stronger one beside it: a look from time to time.
+//! Scheduling of periodic checks for a cell stronger than the tracked one.
 
 use super::searching::Searching;
 use crate::sync::{Ring, VIEW_HZ};
 
-/// When to look, and what was seen so far.
+/// Schedule of the checks, and the samples of the last one.
 pub(super) struct Watch {
-    /// What the look sees. It is kept, because its filters take long to make.
+    /// Samples of the check. The view is reused because its filters take long to design.
     view: Option<Box<Searching>>,
     is_looking: bool,
-    /// Milliseconds of samples since the last look, and how many there must be.
+    /// Milliseconds of samples since the last check, and the interval until the next one.
     passed_ms: u64,
     wait_ms: u64,
-    /// Whether the next look comes soon, whatever else the wait is.
+    /// Whether the next check follows after [`SHORT_WAIT_MS`] whatever `wait_ms` is.
     hurries: bool,
-    /// How many there must be between two times that a stronger cell is followed.
+    /// Minimum time between two periods in which a stronger cell is tracked (milliseconds of samples), and the time passed
+    /// since the last one.
     rest_ms: u64,
     rested_ms: u64,
 }
 
-/// Samples of the view that a look takes: two frames, so that at least one whole part of the PBCH is among them.
+/// Length of a check, in samples of the view: two frames, so that they contain at least one whole part of the PBCH.
 pub(super) const LOOK: usize = VIEW_HZ as usize / 50;
 
-/// The shortest wait between two looks, where another cell is known to be there; the first, where none is; and the longest,
-/// to which each look doubles it.
+/// Minimum interval between checks (milliseconds of samples). Used if a neighbour cell is known to be present.
 ///
-/// Chosen: a look at 20 ms of samples takes some 5 ms of a core. So looks take a thousandth of the time, and soon after
-/// another cell was heard a twentieth. What waits is counted in samples that came, at least 20 ms of which make a look: no
-/// input makes looks more frequent.
+/// Chosen: a check of 20 ms of samples takes about 5 ms on one core. So checks take a thousandth of real time, and a
+/// twentieth soon after another cell was detected. Intervals are counted in received samples, and a check needs at least 20
+/// ms of samples. So no input can make checks more frequent. #+31 Initial interval between checks if no neighbour is known
+/// (milliseconds of samples). Each check doubles the interval. #+32 Maximum interval between checks (milliseconds of
+/// samples).
 const SHORT_WAIT_MS: u64 = 100;
 const FIRST_WAIT_MS: u64 = 500;
 const LONG_WAIT_MS: u64 = 5000;
 
-/// A stronger cell that was followed for less than this was hardly one: the next is taken later.
+/// A stronger cell that is tracked for less than this time (milliseconds) was probably not stronger. The next switch is
+/// then delayed.
 const SHORT_LIFE_MS: u64 = 1000;
 
 impl Watch {
@@ -47,13 +50,13 @@ impl Watch {
         }
     }
 
-    /// Some milliseconds of samples passed.
+    /// Advances the time by `ms` milliseconds of samples.
     pub(super) fn pass(&mut self, ms: u64) {
         self.passed_ms += ms;
         self.rested_ms += ms;
     }
 
-    /// The cell that is followed from now on was found, and another beside it or none.
+    /// Restarts the schedule after a cell was acquired. `is_other_there`: another cell is present too.
     pub(super) fn begin(&mut self, is_other_there: bool) {
         self.is_looking = false;
         self.passed_ms = 0;
@@ -61,17 +64,17 @@ impl Watch {
         self.wait_ms = if is_other_there { SHORT_WAIT_MS } else { FIRST_WAIT_MS };
     }
 
-    /// Whether the next look should come soon.
+    /// Sets whether the next check follows after [`SHORT_WAIT_MS`].
     pub(super) fn hurry(&mut self, hurries: bool) {
         self.hurries = hurries;
     }
 
-    /// The next look should begin at once.
+    /// Makes the next check due at once.
     pub(super) fn rush(&mut self) {
         self.passed_ms = self.passed_ms.max(self.wait_ms);
     }
 
-    /// A stronger cell that was followed is gone.
+    /// Reports that a stronger cell was lost after it was tracked for `after_ms`.
     pub(super) fn lose(&mut self, after_ms: u64) {
         self.rest_ms =
             if after_ms < SHORT_LIFE_MS { (2 * self.rest_ms).min(LONG_WAIT_MS) } else { SHORT_WAIT_MS };
@@ -79,12 +82,12 @@ impl Watch {
         self.begin(true);
     }
 
-    /// Whether a stronger cell may be followed if one is found.
+    /// Returns whether a stronger cell may be tracked if one is found.
     pub(super) fn is_rested(&self) -> bool {
         self.rested_ms >= self.rest_ms
     }
 
-    /// Looks at the raw samples before number `end`. Gives the view once it is full.
+    /// Adds the raw samples before number `end` to the check. Returns the view once it is full.
     pub(super) fn look(&mut self, raw: &[Ring], end: i64, rate_hz: u64) -> Option<&mut Searching> {
         if !self.is_looking {
             let wait_ms = if self.hurries { SHORT_WAIT_MS } else { self.wait_ms };
@@ -99,7 +102,7 @@ impl Watch {
         let view = self.view.as_mut()?;
         let run = raw[0].run_from(view.next)?;
         if run.start > view.next {
-            // Samples were lost: another time.
+            // Samples were lost: drop this check and wait for the next one.
             self.is_looking = false;
             self.passed_ms = 0;
             return None;
@@ -117,18 +120,18 @@ impl Watch {
         self.view.as_deref_mut()
     }
 
-    /// What the last look saw.
+    /// Returns the view of the last check.
     pub(super) fn view(&self) -> Option<&Searching> {
         self.view.as_deref()
     }
 
-    /// Number of the first raw sample that the present look needs.
+    /// Returns the number of the first raw sample that the running check needs.
     pub(super) fn needed_from(&self) -> Option<i64> {
         let view = self.view.as_ref().filter(|_| self.is_looking)?;
         Some(view.origin as i64)
     }
 
-    /// Samples of views that are held.
+    /// Number of samples held by the views.
     pub(super) fn samples_held(&self) -> usize {
         self.view.as_ref().map_or(0, |view| view.views.iter().map(|view| view.samples.len()).sum())
     }

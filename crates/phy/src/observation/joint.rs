@@ -1,10 +1,11 @@
-//! Soft bits of a cell beside another cell whose channel is known: what each may have sent is told apart.
+//! Joint detection: soft bits of a cell under interference from another cell with a known channel.
 //!
-//! Control elements are QPSK. Where the symbols of two cells begin together, an element received is one of four points of
-//! the one cell, or none, plus one of a few points of the other. Noise is only what is off all of these sums.
+//! Control elements carry QPSK. If the symbols of two cells are aligned in time, a received element is the sum of two
+//! points plus noise. The first is one of four QPSK points of the cell or zero, the second one of a few points of the
+//! other cell. Noise is then only the distance from these sums.
 //!
 //! ```text
-//! P(own | received) = sum over all that the other may send of P(own, other | received)
+//! P(own | received) = sum over all possible symbols of the other cell of P(own, other | received)
 //! ```
 
 mod sums;
@@ -18,40 +19,41 @@ use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, REGS_PER_CCE, Reg};
 use crate::sequence::crs;
 use sums::{Sums, points_of};
 
-/// What an antenna received of two cells.
+/// Received signal of an antenna, with the channels of two cells.
 #[derive(Clone, Copy)]
 pub struct Both<'a> {
-    /// The elements.
+    /// Received resource elements.
     pub grid: &'a Grid,
-    /// The channel of the cell that is read; its noise counts all that disturbs.
+    /// Channel of the decoded cell. Its noise power includes all interference.
     pub own: &'a Channel,
-    /// The gains of the other cell's ports, one or two, on every subcarrier.
+    /// Gains of the other cell's ports, one or two, on every subcarrier.
     pub other: &'a [Vec<Complex32>],
 }
 
-/// Most symbols of a control region.
+/// Maximum number of symbols in a control region.
 pub const SYMBOLS: usize = 4;
 
-/// Most antennas that are read beside another cell; more are not.
+/// Maximum number of antennas in joint detection; further antennas are ignored.
 pub const MOST_ANTENNAS: usize = 4;
 
-/// What the other cell sends on an element of its control region.
+/// Content of an element in the other cell's control region.
 #[derive(Clone, Copy, Debug)]
 enum Element {
-    /// A control symbol or nothing.
+    /// A control symbol or silence.
     Control,
     /// A reference signal of a port.
     Pilot(u8, Complex32),
 }
 
-/// What the other cell sends where.
+/// Contents of the other cell's control region.
 pub struct Layout {
-    /// By subframe and symbol: on every subcarrier.
+    /// By subframe and symbol: content of every subcarrier.
     elements: Vec<[Vec<Element>; SYMBOLS]>,
 }
 
 impl Layout {
-    /// Of a cell. Reference signals of two ports are expected; if it has one only, the other port's places are free.
+    /// Creates the layout of a cell with the reference signals of two ports. If the cell has only one port, the elements
+    /// of the second port's reference signals are empty.
     pub fn new(cell: &Cell) -> Layout {
         let count = cell.bandwidth.subcarriers();
         let of_symbol = |number: usize, symbol: usize| {
@@ -71,7 +73,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// The sum of products of neighbouring reference signals of a port in the first symbol of subframe `number`.
+    /// Sum of products of neighbouring reference signals of a port in the first symbol of subframe `number`.
     pub fn neighbours(&self, number: usize, port: usize, row: &[Complex32]) -> Complex32 {
         let elements = self.elements[number % 10][0].iter().zip(row);
         let mut before: Option<Complex32> = None;
@@ -91,28 +93,28 @@ impl Layout {
 
 const BITS_PER_REG: usize = BITS_PER_CCE / REGS_PER_CCE;
 
-/// Something is sent on an element by either cell with this probability.
+/// Prior probability that a cell transmits on an element.
 const SENT: f32 = 0.5;
 
-/// The least share of the noise that is left without the other cell.
+/// Minimum share of the noise that remains without the other cell.
 const LEAST_SHARE: f32 = 1e-3;
 
-/// How often the noise is learnt anew from a subframe.
+/// Number of iterations of the noise estimate in a subframe.
 ///
-/// Chosen: it starts from what the last subframes told. A third time changes nothing.
+/// Chosen: the iteration starts from the estimate of the last subframes. A third iteration changes nothing.
 const ROUNDS: usize = 2;
 
-/// The noise of a symbol is learnt from about so many groups of it, over the number of hypotheses of a unit.
+/// Number of REGs behind the noise estimate of a symbol, times the number of hypotheses of a unit.
 ///
-/// Chosen: 24 groups of a cell with one port and 7 of one with two.
+/// Chosen: 24 REGs of a cell with one port, and 7 of a cell with two ports.
 const LEARNT_FROM: usize = 120;
 
-/// e^−x for x of 0 to 80, to a part in a thousand; beyond, next to nothing.
+/// e^−x for x from 0 to 80, with a relative error below 0.001; close to zero for larger x.
 #[inline(always)]
 fn exp_of_minus(x: f32) -> f32 {
-    /// Added to a small number, it leaves the nearest whole number in the lowest bits.
+    /// Adding this number to a small number leaves the nearest integer in the lowest bits.
     const WHOLE: f32 = 1.5 * (1 << 23) as f32;
-    // Not a number becomes the least.
+    // NaN becomes the minimum.
     let turns = (x * -std::f32::consts::LOG2_E).max(-120.0);
     let whole = turns + WHOLE;
     let part = turns - (whole - WHOLE);
@@ -121,8 +123,8 @@ fn exp_of_minus(x: f32) -> f32 {
 }
 
 impl Observer {
-    /// The likeliest CFI as [`Observer::cfi`] tells it, beside another cell. The first of `shares` counts. Returns by how many
-    /// nats it is likelier that a PCFICH was sent than that it was not.
+    /// Sets the most likely CFI as [`Observer::cfi`] does, with joint detection of another cell. Uses only the first
+    /// entry of `shares`. Returns the log-likelihood ratio between a transmitted PCFICH and silence (nats).
     pub fn cfi_beside(
         &self,
         both: &[Both<'_>],
@@ -142,8 +144,9 @@ impl Observer {
         presence
     }
 
-    /// Reads the bits of all CCEs as [`Observer::bits`] does, beside another cell: `number` is that of the other cell's
-    /// subframe. `shares` are what the noise is without the other cell over what it is with it, by symbol; they are learnt.
+    /// Demodulates the bits of all CCEs as [`Observer::bits`] does, with joint detection of another cell. `other`
+    /// contains that cell's layout and its subframe number. `shares` is, by symbol, the noise power without the other
+    /// cell over the noise power with it; the function updates it.
     pub fn bits_beside(
         &self,
         both: &[Both<'_>],
@@ -175,7 +178,7 @@ impl Observer {
                 if !is_joint[usize::from(reg.symbol)] {
                     let mean = both.iter().map(|one| expected_of(one.own, reg)).sum::<f32>();
                     expected += mean;
-                    // Of values with mean m and variance 2m if something is sent, and mean 0 if not.
+                    // These bits have mean ±m and variance 2m if something was transmitted, otherwise mean 0.
                     presence += bits.iter().map(|llr| log_cosh(llr / 2.0)).sum::<f32>() - 2.0 * mean;
                     continue;
                 }
@@ -184,7 +187,7 @@ impl Observer {
                     unit.bits(bits);
                 }
                 for (llr, sign) in bits.iter_mut().zip(&scrambling[first..]) {
-                    // What is expected of a bit that is as sure as this one: |L| · tanh |L| / 2.
+                    // Expected magnitude of a bit with this confidence: |L| · tanh |L| / 2.
                     let error = exp_of_minus(llr.abs());
                     expected += llr.abs() * (1.0 - error) / (1.0 + error) / BITS_PER_REG as f32;
                     *llr *= sign;
@@ -194,15 +197,16 @@ impl Observer {
             out.expected[cce] = mean;
             out.powers[cce] = if presence > 0.0 { 1.0 + mean / 2.0 } else { 1.0 };
             if presence < 0.0 {
-                // Nothing was sent: what the bits tell is which of all wrong sums is the nearest.
+                // Nothing was transmitted, so the soft bits only reflect which wrong sum is the nearest. Scale them down.
                 let factor = exp_of_minus(-presence / 4.0);
                 out.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE].iter_mut().for_each(|llr| *llr *= factor);
             }
         }
     }
 
-    /// Learns the share of the noise of a symbol. Returns whether what was received is likelier beside the other cell than if
-    /// all that disturbs is noise: otherwise the other cell sends something else there, or its channel is not known.
+    /// Updates the noise share of a symbol. Returns whether joint detection explains the received signal better than the
+    /// assumption that all interference is noise. Otherwise the other cell transmits something else there, or its channel
+    /// is unknown.
     fn learn_share(
         &self,
         both: &[Both<'_>],

@@ -1,4 +1,4 @@
-//! Cell-specific reference signals, from which a receiver learns the channel.
+//! Cell-specific reference signals, for channel estimation.
 
 use num_complex::Complex32;
 
@@ -7,26 +7,26 @@ use crate::cell::Cell;
 use crate::modulation::qpsk;
 use crate::numerology::CyclicPrefix;
 
-/// The widest downlink that sequences are centred on, in PRB pairs.
+/// Maximum downlink bandwidth in PRB pairs, for which the sequences are defined.
 ///
 /// Source: TS 36.211 §6.2.1
 const MAX_PRBS: usize = 110;
 
-/// Reference symbols of one port in one OFDM symbol.
+/// Reference signals of one port in one OFDM symbol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pilots {
-    /// The first subcarrier that has one; the others follow at a distance of six.
+    /// First subcarrier with a reference signal; the others follow at a spacing of six.
     pub first: usize,
-    /// Their values, lowest subcarrier first; two per PRB.
+    /// Reference symbols in order of subcarriers; two per PRB.
     pub values: Vec<Complex32>,
 }
 
 impl Pilots {
-    /// Subcarriers between neighbours.
+    /// Subcarriers between neighbouring reference signals.
     pub const SPACING: usize = 6;
 }
 
-/// Reference symbols of `port` (0…3) in OFDM symbol `symbol` of `subframe` (0…9); `None` where it has none.
+/// Reference signals of `port` (0…3) in OFDM symbol `symbol` of `subframe` (0…9); `None` if it has none.
 ///
 /// Source: TS 36.211 §6.10.1.2
 pub fn pilots(cell: &Cell, port: usize, subframe: usize, symbol: usize) -> Option<Pilots> {
@@ -39,13 +39,13 @@ pub fn pilots(cell: &Cell, port: usize, subframe: usize, symbol: usize) -> Optio
     Some(Pilots { first: (v + cell.v_shift()) % Pilots::SPACING, values })
 }
 
-/// OFDM symbols of a subframe that have reference symbols of `port`, in order.
+/// OFDM symbols of a subframe with reference signals of `port`, in order.
 pub fn pilot_symbols(cp: CyclicPrefix, port: usize) -> impl Iterator<Item = usize> {
     let per_slot = cp.symbols_per_slot();
     (0..2 * per_slot).filter(move |symbol| offset(cp, port, symbol / per_slot, symbol % per_slot).is_some())
 }
 
-/// Where the reference symbols of a port begin in frequency, before the cell's own shift: v.
+/// Frequency offset v of the reference signals of a port, without the cell's own shift (subcarriers).
 ///
 /// Source: TS 36.211 §6.10.1.2
 const fn offset(cp: CyclicPrefix, port: usize, slot: usize, l: usize) -> Option<usize> {
@@ -66,7 +66,7 @@ fn bits_as_symbols(bits: &mut Gold) -> impl Iterator<Item = Complex32> {
     std::iter::from_fn(move || Some(qpsk(bits.next_bit(), bits.next_bit())))
 }
 
-/// Whether resource element (`symbol` of the subframe, subcarrier `k`) is kept free for reference signals of any of
+/// Whether the resource element (`symbol` of the subframe, subcarrier `k`) is reserved for reference signals of any of
 /// the first `ports` ports.
 ///
 /// Source: TS 36.211 §6.10.1.2

@@ -1,29 +1,29 @@
-//! The pseudo-random bits of LTE, and the seeds of each channel.
+//! Pseudo-random (Gold) sequences of LTE, and their seeds for each channel.
 
-/// Pseudo-random bits, from a seed of 31 bits; endless.
+/// Endless pseudo-random bits from a seed of 31 bits.
 ///
 /// Source: TS 36.211 §7.2
 #[derive(Clone, Debug)]
 pub struct Gold {
     /// Bits n … n+30 of the first m-sequence, bit n lowest.
     x1: u32,
-    /// The same of the second, which the seed starts.
+    /// Bits n … n+30 of the second m-sequence, which the seed initialises.
     x2: u32,
-    /// Bits not given out yet, lowest first.
+    /// Remaining bits of the last block, lowest first.
     word: u32,
     left: u32,
 }
 
-/// Steps before the first bit is used.
+/// Number of discarded steps before the first bit.
 ///
 /// Source: TS 36.211 §7.2
 const N_C: u32 = 1600;
 
-/// Steps that a register of 31 bits can be moved at once: its highest tap is 3.
+/// Maximum number of steps in one update of a 31-bit register: its highest tap is 3.
 const STRIDE: u32 = 28;
 
 impl Gold {
-    /// The sequence of seed `c_init`, of which 31 bits count.
+    /// The sequence of seed `c_init`; only its lowest 31 bits are used.
     pub const fn new(c_init: u32) -> Gold {
         let mut gold = Gold { x1: 1, x2: c_init & 0x7FFF_FFFF, word: 0, left: 0 };
         let mut steps = 0;
@@ -35,7 +35,7 @@ impl Gold {
         gold
     }
 
-    /// Moves both registers by `steps`, at most [`STRIDE`].
+    /// Advances both registers by `steps`, at most [`STRIDE`].
     const fn step(&mut self, steps: u32) {
         let mask = (1 << steps) - 1;
         let new1 = (self.x1 ^ self.x1 >> 3) & mask;
@@ -82,7 +82,7 @@ pub const fn crs_seed(pci: u16, slot: usize, symbol: usize, n_cp: u32) -> u32 {
     (7 * (slot as u32 + 1) + symbol as u32 + 1) * (2 * pci + 1) * (1 << 10) + 2 * pci + n_cp
 }
 
-/// Seed of the PBCH; starts anew in every fourth frame.
+/// Seed of the PBCH. The sequence restarts in every fourth frame.
 ///
 /// Source: TS 36.211 §6.6.1
 pub const fn pbch_seed(pci: u16) -> u32 {
@@ -121,7 +121,7 @@ pub const fn pdsch_seed(pci: u16, subframe: usize, rnti: u16) -> u32 {
 mod tests {
     use super::*;
 
-    /// The recurrences as the clause writes them, one step at a time.
+    /// Reference generator: the recurrences as in the specification, one step at a time.
     fn by_the_book(c_init: u32, len: usize) -> Vec<u8> {
         let total = N_C as usize + len + 31;
         let mut x1 = vec![0u8; total];

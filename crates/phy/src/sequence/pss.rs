@@ -1,25 +1,25 @@
-//! The primary synchronisation signal: tells the third of the identities, and where five milliseconds begin.
+//! Primary synchronisation signal (PSS): identity within the group, N_ID^(2), and timing within five milliseconds.
 
 use num_complex::Complex32;
 
-/// Subcarriers that a synchronisation signal fills, around the centre; five more on each side stay empty.
+/// Number of subcarriers of a synchronisation signal, around the centre. Five more on each side are empty.
 ///
 /// Source: TS 36.211 §6.11.1.2
 pub const LEN: usize = 62;
 
-/// Root of the Zadoff-Chu sequence of each N_ID^(2).
+/// Roots of the Zadoff-Chu sequences, by N_ID^(2).
 ///
 /// Source: TS 36.211 §6.11.1.1 Table 6.11.1.1-1
 pub const ROOTS: [u32; 3] = [25, 29, 34];
 
-/// The signal of N_ID^(2) `n_id_2` (0…2), lowest subcarrier first.
+/// PSS of N_ID^(2) `n_id_2` (0…2), lowest subcarrier first.
 ///
 /// Source: TS 36.211 §6.11.1.1
 pub fn pss(n_id_2: u16) -> [Complex32; LEN] {
     let root = ROOTS[usize::from(n_id_2 % 3)];
     std::array::from_fn(|n| {
         let n = n as u32;
-        // The sample at the centre (n = 31 of a sequence of 63) is left out. Angles are whole 63rds of a half turn.
+        // The sample at the centre (n = 31 of a sequence of 63) is omitted. Angles are multiples of π/63.
         let half_turns = root * if n <= 30 { n * (n + 1) } else { (n + 1) * (n + 2) } % 126;
         let angle = -std::f64::consts::PI * f64::from(half_turns) / 63.0;
         Complex32::new(libm::cos(angle) as f32, libm::sin(angle) as f32)

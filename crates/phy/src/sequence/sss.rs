@@ -1,8 +1,8 @@
-//! The secondary synchronisation signal: tells the group of identities, and the half of the frame.
+//! Secondary synchronisation signal (SSS): group of cell identities, N_ID^(1), and half of the frame.
 
 use super::pss::LEN;
 
-/// The signal of a cell in subframe 0 (`half` 0) or 5 (`half` 1), ±1, lowest subcarrier first.
+/// SSS of a cell in subframe 0 (`half` 0) or 5 (`half` 1), ±1, lowest subcarrier first.
 ///
 /// `n_id_1` is 0…167, `n_id_2` 0…2.
 ///
@@ -24,7 +24,7 @@ pub fn sss(n_id_1: u16, n_id_2: u16, half: usize) -> [f32; LEN] {
     })
 }
 
-/// The shifts m_0 and m_1 of a group of identities.
+/// Cyclic shifts m_0 and m_1 for a group of cell identities.
 ///
 /// Source: TS 36.211 §6.11.2.1 Table 6.11.2.1-1
 pub const fn shifts(n_id_1: u16) -> (usize, usize) {
@@ -36,7 +36,7 @@ pub const fn shifts(n_id_1: u16) -> (usize, usize) {
     (m0, (m0 + m_prime / 31 + 1) % 31)
 }
 
-/// The m-sequence of length 31 of a recurrence for x(i+5), as ±1.
+/// The m-sequence of length 31, as ±1. `next` is the recurrence for x(i+5).
 fn m_sequence(next: impl Fn(&[u8; 36], usize) -> u8) -> [f32; 31] {
     let mut x = [0u8; 36];
     x[4] = 1;

@@ -1,7 +1,8 @@
-//! The antennas of one receiver. They share its clock and oscillator; each has its own channel and its own noise.
+//! Receive antennas of one receiver. They share its clock and oscillator; each antenna has its own channel and its own
+//! noise.
 //!
-//! What antennas hear is added up behind the matched filters, each with the weight that its noise leaves it:
-//! maximum-ratio combining, subcarrier by subcarrier.
+//! The matched-filter outputs of the antennas are added per subcarrier, each weighted by the inverse of its noise power:
+//! maximum-ratio combining.
 //!
 //! Source: D. G. Brennan, "Linear Diversity Combining Techniques", Proc. IRE 47, 1959, §VI
 
@@ -24,43 +25,43 @@ pub struct Antennas {
 pub struct Antenna {
     pub grid: Grid,
     pub window: Window,
-    /// The mean of its samples, which is the receiver's own.
+    /// Mean of the samples: the receiver's DC offset, because a cell transmits nothing at its centre.
     pub dc: Complex32,
-    /// The share by which the next mean of a symbol changes it.
+    /// Weight of the next symbol's mean in the estimate of the DC offset.
     dc_share: f32,
     estimator: Estimator,
-    /// What the estimator knew before the subframe.
+    /// State of the estimator before the current subframe.
     before: Learnt,
-    /// Averages of products of neighbours, of their squares, and of powers, as in [`Hints`].
+    /// Averages of the products of neighbouring reference signals, of their squares, and of the powers, as in [`Hints`].
     neighbours: Complex32,
     squares: f32,
     power: f32,
-    /// Subframes behind the averages, up to [`WATCHED`].
+    /// Number of subframes in the averages, up to [`WATCHED`].
     watched: f32,
-    /// What its power counts beside that of the best antenna; 0 if it does not hear the cell.
+    /// Combining weight of this antenna, relative to the best one; 0 if the antenna does not receive the cell.
     weight: f32,
 }
 
-/// An antenna whose signal to noise ratio is less than this share of the best antenna's is left out.
+/// Minimum SNR of an antenna, relative to the best antenna's. An antenna below it is left out.
 ///
-/// Chosen: it would add 0.1 dB, and more noise than that if its channel is not known well.
+/// Chosen: such an antenna would add 0.1 dB of signal, and more noise than that if its channel estimate is poor.
 const LEAST_SHARE: f32 = 0.03;
 
-/// The share by which the mean of a symbol changes the estimate of DC.
+/// Weight of the mean of one symbol in the estimate of the DC offset.
 const DC_SHARE: f32 = 0.1;
 
-/// By this factor, the square of an average must exceed that of an average of independent values.
+/// Minimum ratio of an average's squared magnitude to the value expected for independent values.
 ///
-/// Chosen: once averages run over all their subframes, chance reaches it once in 2000.
+/// Chosen: once the averages cover all their subframes, chance reaches this ratio once in 2000.
 const STEADY: f32 = 4.0;
 
-/// Subframes over which averages run.
+/// Number of subframes in the averages.
 ///
-/// Chosen: noise adds up to a third of its coherence in one subframe, and a fade is seldom shorter.
+/// Chosen: noise contributes a third of its single-subframe coherence to the average, and few fades are shorter.
 const WATCHED: f32 = 9.0;
 
 impl Antennas {
-    /// `count` antennas (at least one) that listen to a cell.
+    /// Creates `count` antennas (at least one) for a cell.
     pub fn new(cell: &Cell, count: usize) -> Antennas {
         let antenna = |_| {
             let estimator = Estimator::new(cell);
@@ -68,7 +69,8 @@ impl Antennas {
                 grid: Grid::new(cell),
                 window: Window::default(),
                 dc: Complex32::default(),
-                // What a dead antenna gives is mostly DC: beside others, none of it may pass for a cell.
+                // A disconnected antenna delivers mostly DC. None of this DC may be mistaken for a cell if there are
+                // several antennas.
                 dc_share: if count > 1 { 1.0 } else { DC_SHARE },
                 before: estimator.learnt(),
                 estimator,
@@ -82,59 +84,60 @@ impl Antennas {
         Antennas { all: (0..count.max(1)).map(antenna).collect(), hints: Hints::default() }
     }
 
-    /// Each antenna, with its number.
+    /// Iterates over the antennas with their indices.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Antenna)> {
         self.all.iter_mut().enumerate()
     }
 
-    /// The number of the antenna that hears the cell best.
+    /// Returns the index of the antenna with the highest SNR.
     pub fn best(&self) -> usize {
         let ratios = self.all.iter().map(Antenna::ratio).enumerate();
         ratios.reduce(|best, next| if next.1 > best.1 { next } else { best }).map_or(0, |(at, _)| at)
     }
 
-    /// The estimator of the antenna that hears the cell best.
+    /// Returns the estimator of the antenna with the highest SNR.
     pub fn estimator(&self) -> &Estimator {
         &self.all[self.best()].estimator
     }
 
-    /// What each antenna that hears the cell received, and through which channel.
+    /// Returns the received grid and the channel of each antenna that receives the cell.
     pub fn heard(&self) -> impl Iterator<Item = (&Grid, &Channel)> + Clone {
         let heard = self.all.iter().filter(|antenna| antenna.weight > 0.0);
         heard.map(|antenna| (&antenna.grid, antenna.estimator.channel()))
     }
 
-    /// What each antenna received, and through which channel; `None` if it does not hear the cell.
+    /// Returns the received grid and the channel of each antenna; `None` for an antenna that does not receive the cell.
     pub fn each(&self) -> impl Iterator<Item = Option<(&Grid, &Channel)>> {
         self.all.iter().map(|one| (one.weight > 0.0).then(|| (&one.grid, one.estimator.channel())))
     }
 
-    /// The same of all antennas, whether they hear the cell or not.
+    /// Returns the received grid and the channel of all antennas, whether or not they receive the cell.
     pub fn every(&self) -> impl Iterator<Item = (&Grid, &Channel)> {
         self.all.iter().map(|one| (&one.grid, one.estimator.channel()))
     }
 
-    /// Of each antenna: the gain of each port on every subcarrier; `None` if the antenna does not hear the cell.
+    /// Returns, per antenna, the gain of each port on every subcarrier; `None` for an antenna that does not receive the
+    /// cell.
     pub fn gains(&self) -> impl Iterator<Item = Option<&[Vec<Complex32>]>> {
         self.all.iter().map(|one| (one.weight > 0.0).then(|| one.estimator.channel().gains()))
     }
 
-    /// Of each antenna: the power of the noise on a resource element.
+    /// Returns, per antenna, the noise power on a resource element.
     pub fn noises(&self) -> impl Iterator<Item = f32> {
         self.all.iter().map(|one| one.estimator.channel().noise())
     }
 
-    /// The symbols that each antenna received last.
+    /// Returns, per antenna, the symbols received last.
     pub fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.all.iter().map(|one| &one.grid)
     }
 
-    /// What the symbols of this subframe tell about synchronisation, on all antennas.
+    /// Returns the synchronisation measurements of this subframe, combined over all antennas.
     pub fn hints(&self) -> &Hints {
         &self.hints
     }
 
-    /// Power of what all ports send on a resource element over that of the noise, after combining.
+    /// SNR after combining: power of all ports on a resource element over the noise power, in dB.
     pub fn snr_db(&self) -> f32 {
         match &self.all[..] {
             [only] => only.estimator.channel().snr_db(),
@@ -144,7 +147,7 @@ impl Antennas {
         }
     }
 
-    /// The same before this subframe.
+    /// SNR after combining before this subframe, in dB.
     pub fn snr_db_before(&self) -> f32 {
         match &self.all[..] {
             [only] => only.before.snr_db(),
@@ -152,25 +155,25 @@ impl Antennas {
         }
     }
 
-    /// A subframe begins of which it is not known yet whether it is one of the cell: [`Antennas::unlearn`] goes back to
-    /// what was known before it.
+    /// Saves the state of the estimators before a subframe that may not belong to the cell. [`Antennas::unlearn`] restores
+    /// it.
     pub fn remember(&mut self) {
         self.all.iter_mut().for_each(|one| one.before = one.estimator.learnt());
     }
 
-    /// Forgets the channels, and everything that was learnt since [`Antennas::remember`].
+    /// Drops the channels, and all estimates learnt since [`Antennas::remember`].
     pub fn unlearn(&mut self) {
         self.all.iter_mut().for_each(|one| one.estimator.unlearn(&one.before));
     }
 
-    /// Changes every estimator.
+    /// Applies `change` to the estimator of each antenna.
     pub fn each_estimator(&mut self, change: impl FnMut(&mut Estimator)) {
         self.all.iter_mut().map(|one| &mut one.estimator).for_each(change);
     }
 
-    /// Takes the reference signals of a symbol that all antennas received.
+    /// Adds the reference signals of a symbol that all antennas received.
     pub fn add(&mut self, number: usize, symbol: usize) {
-        // One oscillator turns all of them.
+        // One oscillator rotates the phase of all antennas, so their phase measurements are combined.
         let mut turn = Turn::default();
         for one in &mut self.all {
             let of_one = one.estimator.measure(number, symbol, &one.grid);
@@ -181,7 +184,8 @@ impl Antennas {
         self.all.iter_mut().for_each(|one| one.estimator.take(number, symbol, turn));
     }
 
-    /// Once all symbols of a subframe are in: the channels of its control region, and who hears the cell how well.
+    /// After the last symbol of a subframe: estimates the channels of its control region and sets the combining weight of
+    /// each antenna.
     pub fn finish(&mut self, number: usize) {
         for one in &mut self.all {
             one.estimator.finish(number);
@@ -209,14 +213,15 @@ impl Antennas {
         }
     }
 
-    /// The sums of products of neighbours, and of powers, of a signal that is known, from subcarrier `first` of a symbol
-    /// on.
+    /// Multiplies a known signal, which starts at subcarrier `first` of a symbol, with the received symbol. Returns the sum
+    /// of products of neighbouring gains, and the sum of their powers.
     pub fn neighbours(&self, symbol: usize, first: usize, sent: &[Complex32]) -> (Complex32, f32) {
         let mut sums = (Complex32::default(), 0.0);
         for one in self.all.iter().filter(|one| one.weight > 0.0) {
             let row = &one.grid.symbol(symbol)[first..];
             let mut gains: Vec<_> = row.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
-            // A tone on one of them may be louder than all others.
+            // Reduce the weight of interfered subcarriers: a tone on one subcarrier may be stronger than all others
+            // together.
             let weights = one.estimator.channel().all_weights();
             for (gain, weight) in gains.iter_mut().zip(weights.get(first..).unwrap_or_default()) {
                 *gain *= weight.sqrt();
@@ -227,8 +232,8 @@ impl Antennas {
         sums
     }
 
-    /// The symbols on groups of resource elements in the second slot of subframe `number`, each times the power of its
-    /// channels.
+    /// Returns the combined symbols on groups of resource elements in the second slot of subframe `number`. Each symbol is
+    /// multiplied by the power of its channels.
     pub fn symbols(&self, cell: &Cell, number: usize, regs: &[Reg]) -> Vec<Quad> {
         let mut sums = vec![Quad::default(); regs.len()];
         for one in self.all.iter().filter(|one| one.weight > 0.0) {
@@ -246,7 +251,7 @@ impl Antennas {
 }
 
 impl Antenna {
-    /// Takes the mean of a symbol's samples, in which the cell has no part.
+    /// Updates the DC offset with the mean of a symbol's samples, to which the cell contributes nothing.
     pub fn learn_dc(&mut self, mean: Complex32) {
         if mean.re.is_finite() && mean.im.is_finite() {
             self.dc += (mean - self.dc) * self.dc_share;
@@ -254,12 +259,12 @@ impl Antenna {
         }
     }
 
-    /// The power of the channel over that of the noise; 0 if nothing is heard at all.
+    /// SNR as a power ratio; 0 if nothing is received.
     fn ratio(&self) -> f32 {
         self.estimator.channel().ratio()
     }
 
-    /// Takes what the subframe told into the averages.
+    /// Adds the measurements of the subframe to the averages.
     fn watch(&mut self) {
         let hints = self.estimator.hints();
         if !hints.power.is_finite() {
@@ -272,8 +277,9 @@ impl Antenna {
         self.power += (hints.power - self.power) * share;
     }
 
-    /// Whether its reference signals are more than noise: neighbours are alike, and in the same way in all subframes. What a
-    /// dead antenna gives may lie on a few subcarriers, of which chance makes more than of many.
+    /// Returns whether the reference signals exceed noise: neighbouring gains are correlated, with the same phase in all
+    /// subframes. The output of a disconnected antenna may be concentrated on few subcarriers, where chance correlations
+    /// are larger.
     fn hears(&self) -> bool {
         let coherence = self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE);
         let is_steady = self.neighbours.norm_sqr() * self.watched > STEADY * self.squares;
@@ -281,7 +287,7 @@ impl Antenna {
     }
 }
 
-/// The sum of ratios in dB.
+/// Sum of power ratios, given and returned in dB.
 fn sum_db(all: impl Iterator<Item = f32>) -> f32 {
     10.0 * libm::log10f(all.map(|db| libm::powf(10.0, db / 10.0)).sum::<f32>().max(f32::MIN_POSITIVE))
 }

@@ -1,4 +1,4 @@
-//! Reads the PBCH of a cell of which only synchronisation is known.
+//! PBCH decoding for a cell with known synchronisation but unknown configuration.
 
 use num_complex::Complex32;
 
@@ -12,37 +12,37 @@ use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
 use crate::ofdm::{Demodulator, Transform};
 use crate::pbch::{self, FRAMES, Mib};
 
-/// What the PBCH of a frame told.
+/// Content of the PBCH of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broadcast {
     /// The master information block.
     pub mib: Mib,
     /// Antenna ports.
     pub ports: Ports,
-    /// Number of the frame.
+    /// System frame number.
     pub sfn: u16,
 }
 
-/// Reads the PBCH frame by frame, from the six PRBs in the middle. If one frame alone is not enough, up to four in a
-/// row may be.
+/// Decodes the PBCH frame by frame from the six centre PRBs. If one frame is not enough, up to four consecutive frames are
+/// combined.
 pub struct BroadcastReader {
     demodulator: Demodulator,
     viterbi: Viterbi,
     guesses: [Guess; 3],
 }
 
-/// The cell, on the assumption that it has a certain number of ports.
+/// Hypothesis for the number of antenna ports of the cell.
 struct Guess {
     cell: Cell,
-    /// Of each antenna.
+    /// One estimator per antenna.
     estimators: Vec<Estimator>,
     elements: Vec<Reg>,
-    /// Soft bits of the last frames, the newest last.
+    /// Soft bits of the last frames, the newest frame last.
     frames: Vec<Vec<Soft>>,
 }
 
 impl BroadcastReader {
-    /// For a cell.
+    /// Creates a reader for a cell.
     pub fn new(pci: u16, cp: CyclicPrefix) -> BroadcastReader {
         let guess = |ports| {
             let cell = Cell {
@@ -56,15 +56,15 @@ impl BroadcastReader {
             Guess { cell, estimators: Vec::new(), elements: pbch::elements(&cell), frames: Vec::new() }
         };
         BroadcastReader {
-            // A search needs few transforms, so their speed does not matter.
+            // A search needs few transforms, so their speed is irrelevant.
             demodulator: Demodulator::by(Transform::Reproducible, Numerology::nominal(Bandwidth::ALL[0], cp)),
             viterbi: Viterbi::default(),
             guesses: Ports::ALL.map(guess),
         }
     }
 
-    /// Reads the next frame; `subframes` hold its subframe 0 as each antenna heard it, at [`VIEW_HZ`]. `None` if the PBCH
-    /// cannot be read, or if samples are missing.
+    /// Decodes the next frame. `subframes` contains its subframe 0 as received by each antenna, at [`VIEW_HZ`]. Returns
+    /// `None` if the PBCH cannot be decoded, or if samples are missing.
     pub fn read<'s>(
         &mut self,
         subframes: impl IntoIterator<Item = &'s [Complex32]>,
@@ -93,13 +93,13 @@ impl BroadcastReader {
 }
 
 impl Guess {
-    /// The soft bits of the PBCH in the grids of six PRBs that antennas heard. What they tell adds up, each with the weight
-    /// that its noise leaves it.
+    /// Returns the soft bits of the PBCH in the grids of six PRBs received by the antennas, combined with weights inverse
+    /// to the noise power.
     fn soft(&mut self, grids: &[Grid]) -> Vec<Soft> {
         let Guess { cell, estimators, elements, .. } = self;
         estimators.resize_with(grids.len(), || Estimator::of_subframes(cell, 1));
         let slot = cell.cp.symbols_per_slot();
-        // The first symbol of the PBCH comes last, so that the estimate has the carrier phase of the PBCH.
+        // Process the first symbol of the PBCH last, so that the estimate has the carrier phase of the PBCH.
         let symbols = [slot - 3, 2 * slot - 3, slot + 1, slot];
         let mut levels = vec![0.0; 8 * elements.len()];
         for (grid, estimator) in grids.iter().zip(estimators) {
@@ -107,7 +107,7 @@ impl Guess {
             estimator.begin();
             symbols.into_iter().for_each(|symbol| estimator.add(0, symbol, grid));
             let channel = estimator.finish(0);
-            // Of one antenna, the size of levels does not matter.
+            // The scale of the levels is irrelevant if there is a single antenna.
             let weight = if grids.len() == 1 { 1.0 } else { 1.0 / channel.noise().max(f32::MIN_POSITIVE) };
             let symbols = channel.symbols(cell, grid, elements);
             let parts = symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]);

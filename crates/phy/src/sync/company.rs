@@ -1,9 +1,9 @@
-//! Another cell whose symbols begin together with those of the cell that is followed: its channel, by its reference signals.
+//! Interfering cell with symbol timing aligned to the tracked cell: channel estimation from its reference signals.
 //!
-//! It is found by its synchronisation signals in what is received anyway ([`super::lookout`]).
+//! The cell is detected by its synchronisation signals in symbols that are received anyway ([`super::lookout`]).
 //!
-//! Where the followed cell fades, the other may be the louder. It is no noise: what it may send is known, so that the bits
-//! of both can be told apart ([`crate::observation`]).
+//! When the tracked cell fades, the interferer may be the stronger cell. It is not noise: its possible symbols are known,
+//! so that the bits of both cells can be detected jointly ([`crate::observation`]).
 
 use num_complex::Complex32;
 
@@ -18,74 +18,76 @@ use crate::numerology::Numerology;
 use crate::observation::{Both, Layout, SYMBOLS};
 use crate::sequence::crs;
 
-/// The other cell, as it is received.
+/// The interfering cell and its channel.
 pub struct Company {
-    /// With two ports, of which it may use one.
+    /// Configuration of the cell. Two ports are assumed; the cell may use only one of them.
     cell: Cell,
-    /// Whether the followed cell has two ports.
+    /// Whether the tracked cell has two ports.
     is_beside_two: bool,
     layout: Layout,
-    /// By how many subframes its numbers are ahead: 0 or 5.
+    /// Number of subframes by which its subframe numbers are ahead of the tracked cell's: 0 or 5.
     ahead: usize,
     antennas: Vec<Heard>,
-    /// By subframe, symbol: the reference signals of the followed cell, with subcarrier and port.
+    /// Reference signals of the tracked cell by subframe and symbol: subcarrier, port, value.
     own: Vec<Vec<Vec<(usize, usize, Complex32)>>>,
     work: Grid,
-    /// By how many samples it is later than the followed cell, and how far its carrier is above, in turns per subframe.
+    /// Delay relative to the tracked cell (samples), and carrier offset relative to the tracked cell (cycles per subframe).
     delay: f64,
     turns_per_subframe: f64,
     turns: f64,
-    /// Mean products of neighbours among the reference signals of the first symbol: of its ports, and of the followed cell.
-    /// Their size is the power, to which noise adds nothing.
+    /// Mean products of neighbouring reference signals of the first symbol: for each port of this cell, and for the tracked
+    /// cell. Their magnitude is the received power without a contribution of noise.
     told: [Complex32; 2],
     own_told: Complex32,
-    /// The noise without this cell, over that with it, by control symbol.
+    /// Noise power without this cell over noise power with it, by control symbol.
     shares: [f32; SYMBOLS],
-    /// Subframes since it was found, and since it was last loud enough to matter.
+    /// Number of subframes since the cell was found, and since it was last strong enough to matter.
     age: u32,
     absent: u32,
 }
 
-/// What an antenna receives of it.
+/// Channel of the interfering cell at one antenna.
 struct Heard {
     estimator: Estimator,
-    /// By port, on every subcarrier.
+    /// Gain by port and subcarrier.
     gains: Vec<Vec<Complex32>>,
 }
 
-/// The other cell matters if its power is at least this over all that disturbs, and over that of the followed cell.
+/// Minimum power of the interfering cell that matters, relative to all noise and interference.
 ///
-/// Chosen: 7 dB below all that disturbs, and 13 dB below the followed cell, it costs hardly a message.
+/// Chosen: an interferer 7 dB below the noise and interference, or 13 dB below the tracked cell, costs few messages. #+60
+/// Minimum power of the interfering cell that matters, relative to the tracked cell.
 const LEAST_POWER: f32 = 0.2;
 const LEAST_RATIO: f32 = 0.05;
 
-/// The same over a followed cell of two ports, of which far more sums have to be made.
+/// Minimum power of the interfering cell that matters, relative to a tracked cell with two ports. Two ports need far more
+/// sums.
 ///
-/// Chosen: 7 dB. Two ports seldom fade together, and what is below costs little; so that time is spent on fades alone.
+/// Chosen: 7 dB. Two ports rarely fade together, and weaker interference costs little. So time is spent only during fades.
 const LEAST_RATIO_OF_TWO: f32 = 0.2;
 
-/// After so many subframes in which it did not matter, it is forgotten.
+/// Maximum number of subframes in which the interferer does not matter before it is dropped.
 ///
-/// Chosen: a second. It is looked for again.
+/// Chosen: one second. The lookout then searches for it again.
 const MOST_ABSENT: u32 = 1000;
 
-/// So many subframes are taken to learn it before it is made use of.
+/// Number of subframes for which the channel is learnt before it is used.
 ///
-/// Chosen: its channel is then known as well as one that holds still for these.
+/// Chosen: after these subframes, the estimate is as good as that of a channel that is constant over them.
 const FIRST_SUBFRAMES: u32 = 3;
 
-/// Subframes over which powers are averaged.
+/// Number of subframes over which powers are averaged.
 ///
 /// Chosen: a fade at walking pace is over by then.
 const MEAN_OF: u32 = 100;
 
-/// A port with less than this share of the power of the first is none.
+/// Minimum power of a second port relative to the first. A weaker second port does not exist.
 ///
-/// Chosen: 5 dB. Ports of one cell fade apart, but not in the mean.
+/// Chosen: 5 dB below. The ports of one cell fade independently, but have the same mean power.
 const LEAST_PORT: f32 = 0.3;
 
 impl Company {
-    /// A cell that was seen beside `own`, on `antennas` antennas.
+    /// Creates the interfering cell of a sighting next to the tracked cell `own`, received by `antennas` antennas.
     pub fn new(own: &Cell, sight: Sight, antennas: usize) -> Company {
         let cell = Cell { pci: sight.pci, ports: Ports::Two, ..*own };
         let symbols = cell.cp.symbols_per_subframe();
@@ -129,18 +131,19 @@ impl Company {
         }
     }
 
-    /// The cell as a look would see it now.
+    /// Returns identity and present timing of the cell, in the form that the lookout reports.
     pub fn sight(&self) -> Sight {
         Sight { pci: self.cell.pci, ahead: self.ahead, delay: self.delay }
     }
 
-    /// What it sends where, and the number of its subframe while that of the followed cell is `number`.
+    /// Returns the layout of the cell's transmissions, and the number of its subframe while the tracked cell's subframe is
+    /// `number`.
     pub fn layout(&self, number: usize) -> (&Layout, usize) {
         (&self.layout, (number + self.ahead) % 10)
     }
 
-    /// Learns its channel from the reference signals in `symbols` of subframe `number`, which the antennas received, the
-    /// first symbol last.
+    /// Estimates the channel from the reference signals in `symbols` of subframe `number`, received by the antennas. The
+    /// first symbol must come last.
     pub fn receive(&mut self, number: usize, symbols: &[usize], antennas: &Antennas, numerology: Numerology) {
         self.turns += self.turns_per_subframe;
         self.turns -= libm::floor(self.turns);
@@ -173,7 +176,7 @@ impl Company {
                 }
             }
             let channel = heard.estimator.finish(its);
-            // In the middle of the control region.
+            // Phase in the middle of the control region.
             let turns = self.turns + self.turns_per_subframe * numerology.symbol_start(1) as f64 / subframe;
             let forth = narrow(phasor(turns));
             for (out, gains) in heard.gains.iter_mut().zip(channel.gains()) {
@@ -209,7 +212,8 @@ impl Company {
         self.age = self.age.saturating_add(1);
     }
 
-    /// What each antenna received of both cells, if it matters that the other is there; empty if not.
+    /// Returns, for each antenna, the received grid and the channels of both cells. Returns an empty list if the interferer
+    /// is too weak to matter.
     pub fn both<'a>(&'a self, antennas: &'a Antennas) -> Vec<Both<'a>> {
         let ports = self.ports();
         let all = self.antennas.iter().zip(antennas.each());
@@ -234,25 +238,26 @@ impl Company {
         }
     }
 
-    /// How much louder than the followed cell it was in the mean of the last subframes, in dB; `None` before it is known.
+    /// Mean power relative to the tracked cell over the last subframes, in dB; `None` until [`MEAN_OF`] subframes were
+    /// averaged.
     pub fn louder_db(&self) -> Option<f32> {
         let [its, own] =
             [self.told[0], self.own_told].map(|told| told.norm_sqr().sqrt().max(f32::MIN_POSITIVE));
         (self.age >= MEAN_OF).then(|| 10.0 * libm::log10f(its / own))
     }
 
-    /// How many ports it has.
+    /// Number of ports of the cell, 1 or 2.
     fn ports(&self) -> usize {
         let [first, second] = self.told.map(|told| told.norm_sqr().sqrt());
         if second > LEAST_PORT * first { 2 } else { 1 }
     }
 
-    /// The shares of the noise that are left without it, by control symbol.
+    /// Returns the shares of the noise that remain without this cell, by control symbol.
     pub fn shares(&self) -> [f32; SYMBOLS] {
         self.shares
     }
 
-    /// Takes what a subframe told of them.
+    /// Updates these shares with those measured in a subframe.
     pub fn learn(&mut self, shares: [f32; SYMBOLS]) {
         self.absent = 0;
         for (mean, share) in self.shares.iter_mut().zip(shares) {
@@ -262,28 +267,29 @@ impl Company {
         }
     }
 
-    /// Forgets its channel: samples were lost.
+    /// Drops the channel estimate after a loss of samples.
     pub fn forget(&mut self) {
         self.antennas.iter_mut().for_each(|one| one.estimator.forget());
     }
 
-    /// Counts a subframe in which it did not matter.
+    /// Counts a subframe in which the cell did not matter.
     pub fn is_absent(&mut self) {
         self.absent = self.absent.saturating_add(1);
     }
 
-    /// Whether it is gone.
+    /// Returns whether the cell is gone.
     pub fn is_gone(&self) -> bool {
         self.absent > MOST_ABSENT
     }
 }
 
-/// The noise without the other cell is taken for this share of that with it, until it is known.
+/// Initial ratio of the noise without the interfering cell to the noise with it.
 ///
-/// Chosen: it is learnt within ten subframes from both sides.
+/// Chosen: the estimate converges within ten subframes from above and from below.
 const FIRST_SHARE: f32 = 0.1;
 
-/// The shares of errors of timing and of the carrier that are corrected at once.
+/// Loop gain for timing errors: the share corrected per subframe. #+288 Loop gain for carrier errors: the share corrected
+/// per subframe.
 const LOOP_SHARE: f64 = 0.05;
 const TURN_SHARE: f64 = 0.01;
 

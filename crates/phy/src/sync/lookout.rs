@@ -1,7 +1,7 @@
-//! The look for another cell on the same carrier whose symbols begin together with those of the cell that is followed: by its
+//! Detection of an interfering cell on the same carrier whose symbol timing is aligned with the tracked cell: by its
 //! synchronisation signals, in subframes that are received anyway.
 //!
-//! The synchronisation signals of the followed cell are known, and are taken off first.
+//! The known synchronisation signals of the tracked cell are subtracted first.
 
 use num_complex::Complex32;
 
@@ -11,43 +11,44 @@ use crate::grid::Grid;
 use crate::sequence::pss::{LEN, pss};
 use crate::sequence::sss::sss;
 
-/// A cell that [`Lookout::look`] found.
+/// A cell detected by [`Lookout::look`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sight {
-    /// Its identity.
+    /// Physical cell identity.
     pub pci: u16,
-    /// By how many subframes its numbers are ahead.
+    /// Number of subframes by which its subframe numbers are ahead of the tracked cell's.
     pub ahead: usize,
-    /// By how many samples it is later.
+    /// Delay relative to the tracked cell, in samples.
     pub delay: f64,
 }
 
-/// Looks for the synchronisation signals of another cell.
+/// Detects the synchronisation signals of another cell.
 pub struct Lookout {
     halves: u32,
     last: Option<(Sight, u32)>,
-    /// By N_ID^(2), half and N_ID^(1); made when it looks for the first time.
+    /// SSS by N_ID^(2), half frame and N_ID^(1); computed at the first check.
     secondaries: Vec<[f32; LEN]>,
 }
 
-/// A look is taken in one of so many half frames.
+/// Interval between checks, in half frames.
 ///
-/// Chosen: 30 ms. A look costs as much as a subframe, so that it costs a thirtieth of that.
+/// Chosen: 30 ms. A check costs as much as decoding a subframe, so checks add a thirtieth of the decoding cost.
 const LOOK_PERIOD: u32 = 6;
 
-/// At first looks are taken so often, in so many half frames.
+/// Interval between the first checks, in half frames. #+40 Number of half frames in which [`FIRST_PERIOD`] applies.
 const FIRST_PERIOD: u32 = 2;
 const FIRST_HALVES: u32 = 60;
 
-/// The least share of what is left without the followed cell that must fit an SSS.
+/// Minimum normalised correlation of an SSS with the signal that remains without the tracked cell.
 ///
-/// Chosen: the best of 1008 SSS fits noise by 0.45; two looks must tell the same cell.
+/// Chosen: the best of 1008 SSS correlates with noise by 0.45. Two checks must find the same cell.
 const LEAST_FIT: f32 = 0.6;
 
-/// Two looks that tell the same lie at most so many half frames apart.
+/// Maximum interval between two checks that find the same cell, in half frames.
 const MOST_HALVES_APART: u32 = 96;
 
-/// Subcarriers over which channels of synchronisation signals are averaged: of the followed cell, and of the other.
+/// Number of subcarriers over which the channel of the tracked cell's synchronisation signals is averaged. #+52 Number of
+/// subcarriers over which the channel of the other cell's synchronisation signals is averaged.
 const OWN_WIDTH: usize = 9;
 const OTHER_WIDTH: usize = 5;
 
@@ -56,14 +57,14 @@ impl Lookout {
         Lookout { halves: 0, last: None, secondaries: Vec::new() }
     }
 
-    /// Whether this half frame is one in which to look.
+    /// Counts a half frame and returns whether a check is due in it.
     pub fn is_due(&mut self) -> bool {
         self.halves = self.halves.wrapping_add(1);
         self.halves.is_multiple_of(if self.halves < FIRST_HALVES { FIRST_PERIOD } else { LOOK_PERIOD })
     }
 
-    /// Looks into subframe `number` (0 or 5), of which the SSS and the PSS were received, for another cell than `own`.
-    /// Returns it if it was seen before.
+    /// Searches subframe `number` (0 or 5), whose SSS and PSS were received, for a cell other than `own`. Returns the cell
+    /// if the previous check found it too.
     pub fn look(&mut self, own: &Cell, number: usize, grid: &Grid, fft_size: usize) -> Option<Sight> {
         if self.secondaries.is_empty() {
             let all =
@@ -85,7 +86,7 @@ impl Lookout {
         let primary = &grid.symbol(symbol)[first..][..LEN];
         let secondary = &grid.symbol(symbol - 1)[first..][..LEN];
         let half = number / 5;
-        // The channel of the cell itself, by its SSS: the PSS may be that of both.
+        // Estimate the tracked cell's channel from its SSS, because both cells may share the PSS.
         let its: Vec<Complex32> =
             sss(own.n_id_1(), own.n_id_2(), half).map(|sign| Complex32::new(sign, 0.0)).to_vec();
         let gains = smooth(secondary, &its, OWN_WIDTH);
@@ -121,7 +122,7 @@ impl Lookout {
     }
 }
 
-/// The channel of a known signal, averaged over `width` subcarriers.
+/// Channel estimate from a known signal, averaged over `width` subcarriers.
 fn smooth(row: &[Complex32], sent: &[Complex32], width: usize) -> Vec<Complex32> {
     let raw: Vec<Complex32> = row.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
     let mean = |at: usize| {

@@ -1,7 +1,7 @@
-//! Takes tones and other narrow bands that are far louder than a cell off samples, before a cell is searched in them.
+//! Removal of tones and other narrow-band interference that is far stronger than a cell, before the cell search.
 //!
-//! A cell's synchronisation signals are known over six PRBs, and a tenth of a wide cell's power is more than all of them. What
-//! lies in a few kilohertz only, and is there all the time, is not a cell.
+//! The search knows a cell's signal only in the six centre PRBs. A tone with a tenth of a wide cell's power is stronger
+//! than the whole signal there. Constant power within a few kilohertz does not come from a cell.
 
 use std::sync::Arc;
 
@@ -11,24 +11,25 @@ use rustfft::{Fft, FftDirection};
 use super::VIEW_HZ;
 use crate::ofdm::Transform;
 
-/// Samples of a block: 0.5 ms, so that a bin is 1.9 kHz wide.
+/// Length of a block (samples): 0.5 ms, so that a bin is 1.9 kHz wide.
 const BLOCK: usize = 1024;
 const HALF: usize = BLOCK / 2;
 
-/// Bins on each side of the carrier that six PRBs fill.
+/// Number of bins on each side of the carrier that six PRBs occupy.
 const CELL: usize = BLOCK * 540 / (VIEW_HZ as usize / 1000);
 
-/// A bin this many times as loud as a typical one is none of a cell.
+/// Minimum power of a bin, relative to a typical bin, that cannot come from a cell.
 ///
-/// Chosen: 12 dB, without trying others. By reckoning, reference signals of a cell without data are 5 dB above what lies between
-/// them, and an echo adds 6 dB.
+/// Chosen: 12 dB, calculated and not tuned: the reference signals of a cell without data are 5 dB stronger than the
+/// resource elements between them, and an echo adds 6 dB.
 const LOUD: f32 = 16.0;
 
-/// Finds and takes off narrow bands.
+/// Detects and removes narrow-band interference.
 pub struct Notch {
     forward: Arc<dyn Fft<f32>>,
     backward: Arc<dyn Fft<f32>>,
-    /// What blocks that overlap by half are multiplied with, both before and after: squares of neighbours add up to one.
+    /// Window applied to half-overlapping blocks before and after the transform. The squares of overlapping values add up
+    /// to one.
     window: Vec<f32>,
     /// Spectra of all blocks.
     spectra: Vec<Complex32>,
@@ -52,7 +53,8 @@ impl Notch {
         }
     }
 
-    /// `samples`, at [`VIEW_HZ`], without what is too loud in a narrow band. `None` if nothing is.
+    /// Returns `samples` (at [`VIEW_HZ`]) with too strong narrow bands attenuated to the typical level. Returns `None` if
+    /// there are none.
     pub fn clean(&mut self, samples: &[Complex32]) -> Option<Vec<Complex32>> {
         self.measure(samples);
         let typical = self.typical();
@@ -70,7 +72,7 @@ impl Notch {
         for (at, block) in self.spectra.chunks_exact_mut(BLOCK).enumerate() {
             block.iter_mut().zip(&factors).for_each(|(value, factor)| *value *= factor);
             self.backward.process_with_scratch(block, &mut self.scratch);
-            // The first block begins half a block before the first sample.
+            // The first block starts half a block before the first sample.
             let skipped = HALF.saturating_sub(HALF * at);
             let first = (HALF * at).saturating_sub(HALF);
             let values = block.iter().zip(&self.window).skip(skipped);
@@ -79,7 +81,7 @@ impl Notch {
         Some(out)
     }
 
-    /// The spectra of all blocks, and the sum of their powers in each bin.
+    /// Computes the spectra of all blocks, and the power per bin summed over the blocks.
     fn measure(&mut self, samples: &[Complex32]) {
         let blocks = samples.len().div_ceil(HALF) + 1;
         self.spectra.clear();
@@ -101,7 +103,7 @@ impl Notch {
         }
     }
 
-    /// The power of a typical bin where a cell may be.
+    /// Returns the median power of the bins that a cell may occupy.
     fn typical(&self) -> f32 {
         let mut bins = [&self.powers[1..=CELL], &self.powers[BLOCK - CELL..]].concat();
         let middle = bins.len() / 2;

@@ -1,27 +1,27 @@
-//! Where symbols begin, found by their cyclic prefixes. This works even if timing is off by more than reference signals
-//! can show.
+//! Symbol timing from cyclic prefixes. The range exceeds the timing error that reference signals can resolve.
 
 use num_complex::Complex32;
 
 use crate::numerology::Numerology;
 
-/// The least share of the prefixes' power that must come again at the ends of their symbols, times the root of their
-/// samples, and the share that is always enough; and how many times the share at the expected place it must be.
+/// Minimum normalised correlation of the prefixes with the ends of their symbols, times the square root of the number of
+/// prefix samples.
 ///
-/// Chosen: without noise, a symbol's prefix comes again in full; in a cell that is idle and noisy, a fifth of it. Anything
-/// else comes again only by chance. In a wide cell, whose prefixes have a thousand samples, chance reaches hardly a
-/// twelfth in any place; in a narrow one, over three symbols, a fifth.
+/// Chosen: without noise, the correlation is 1; in an idle cell with strong noise, it is a fifth. At any other position it
+/// is due to chance. In a wide cell, whose prefixes have a thousand samples, chance barely reaches a twelfth at any
+/// position; in a narrow cell, over three symbols, it reaches a fifth. #+15 Correlation that is always sufficient: upper
+/// limit of the threshold above. #+16 Minimum ratio of the best correlation to the correlation at the expected position.
 const LEAST_LIKENESS: f32 = 5.0;
 const ALWAYS_ENOUGH: f32 = 0.3;
 const LEAST_RATIO: f32 = 1.5;
 
-/// By how many samples the symbols of a subframe begin later than expected, up to half a symbol either way; `None` if
-/// their prefixes do not show it. `samples` begin half a symbol and a prefix before the subframe, and reach half a
-/// symbol beyond the end of its first `symbols` symbols.
+/// Returns by how many samples the symbols of a subframe start later than expected, up to half a symbol in either
+/// direction; `None` if the prefixes do not show it. `samples` start half a symbol and a prefix before the subframe, and
+/// end half a symbol after the end of the subframe's first `symbols` symbols.
 pub fn displacement(numerology: Numerology, samples: &[Complex32], symbols: usize) -> Option<i64> {
     let size = numerology.fft_size();
     let prefix = numerology.prefix_samples(1);
-    // Running sums of products of samples that should be alike, and of their powers.
+    // Running sums: products of samples that repeat within a symbol, and their powers.
     let (mut product, mut power) = (Complex32::default(), 0.0f32);
     let mut sums = vec![(product, power)];
     for (early, late) in samples.iter().zip(samples.get(size..)?) {

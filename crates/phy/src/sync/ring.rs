@@ -1,75 +1,75 @@
-//! The samples that are still needed, each by its number since the first.
+//! Buffer of the samples still needed, addressed by sample number.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use num_complex::Complex32;
 
-/// Samples without a gap form a run. A run holds its samples in blocks, so that none is ever moved.
+/// Sample buffer. Contiguous samples form a run. A run stores its samples in blocks, so that no sample is ever moved.
 #[derive(Clone, Debug)]
 pub struct Ring {
-    /// At least one run. New samples go to the last.
+    /// At least one run. New samples are appended to the last run.
     runs: VecDeque<Run>,
-    /// Blocks that are not needed at the moment.
+    /// Unused blocks, kept for reuse.
     spare: Vec<Vec<Complex32>>,
 }
 
-/// Samples without a gap.
+/// Contiguous samples without a gap.
 #[derive(Clone, Debug)]
 struct Run {
-    /// Every block but the last is full.
+    /// Blocks of samples. All blocks except the last are full.
     blocks: VecDeque<Vec<Complex32>>,
-    /// Samples of the first block that are not needed any more.
+    /// Number of samples in the first block that are no longer needed.
     done: usize,
-    /// Number of the first sample that is left.
+    /// Number of the first sample still stored.
     start: i64,
-    /// How many there are.
+    /// Number of samples stored.
     len: usize,
 }
 
-/// Samples of a block: half a subframe of the widest cell.
+/// Length of a block (samples): half a subframe of the widest cell.
 const BLOCK: usize = 1 << 14;
 
-/// Most unused blocks that are kept for later samples.
+/// Maximum number of unused blocks kept for reuse.
 const SPARES: usize = 8;
 
-/// Most runs that are kept.
+/// Maximum number of runs.
 ///
-/// Chosen: a receiver that loses samples more often while a cell is being found is of no use.
+/// Chosen: a receiver that loses samples more often than this during one cell search is unusable.
 const MOST_RUNS: usize = 16;
 
-/// A larger loss than this, a day's worth, counts as this many samples: so floating-point numbers hold sample numbers
-/// with fractions.
+/// Maximum length of a gap (samples), about a day. Longer gaps are shortened to it, so that floating-point numbers can
+/// represent fractional sample numbers.
 const MOST_LOST: u64 = 1 << 42;
 
 impl Ring {
-    /// Empty; the next sample has number `start`.
+    /// Creates an empty buffer whose next sample has number `start`.
     pub fn new(start: i64) -> Ring {
         Ring { runs: VecDeque::from([Run::new(start)]), spare: Vec::new() }
     }
 
-    /// Number of the first sample that is there.
+    /// Number of the first sample stored.
     pub fn start(&self) -> i64 {
         self.runs.front().map_or(0, |run| run.start)
     }
 
-    /// Number of the next sample to come.
+    /// Number of the next sample to be pushed.
     pub fn end(&self) -> i64 {
         self.runs.back().map_or(0, Run::end)
     }
 
-    /// How many samples are there.
+    /// Number of samples stored.
     pub fn len(&self) -> usize {
         self.runs.iter().map(|run| run.len).sum()
     }
 
-    /// Whether no sample is there.
+    /// Returns whether no sample is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The sample numbers of the run that holds `number`, or else of the next run after it. The last run is still
-    /// growing and may be empty. `None` only if `number` lies after the end.
+    /// Returns the sample numbers of the run that contains `number`, or else of the next run after it. The last run is
+    /// still growing and may be empty. Returns `None` only if `number` lies after the end.
     pub fn run_from(&self, number: i64) -> Option<Range<i64>> {
         let mut runs = self.runs.iter().map(|run| run.start..run.end());
         let last = self.end();
@@ -93,7 +93,7 @@ impl Ring {
         }
     }
 
-    /// `count` samples were lost: those before the gap cannot be joined with those after it.
+    /// Inserts a gap of `count` lost samples. Samples before and after the gap belong to different runs.
     pub fn skip(&mut self, count: u64) {
         if count == 0 {
             return;
@@ -109,7 +109,7 @@ impl Ring {
         }
     }
 
-    /// Forgets samples before number `first`.
+    /// Drops the samples before number `first`.
     pub fn forget_before(&mut self, first: i64) {
         while self.runs.len() > 1 && self.runs[0].end() <= first {
             self.drop_first();
@@ -122,12 +122,12 @@ impl Ring {
         while run.done >= BLOCK {
             run.done -= BLOCK;
             let block = run.blocks.pop_front();
-            // A few spare blocks are enough: the memory of a long search is given back.
+            // Keep only a few spare blocks, and release the memory of a long search.
             self.spare.extend(block.filter(|_| self.spare.len() < SPARES));
         }
     }
 
-    /// Forgets the samples before the last gap that is longer than `longest` samples and ends before `number`.
+    /// Drops the samples before the last gap that is longer than `longest` samples and ends before `number`.
     pub fn forget_beyond_gap(&mut self, number: i64, longest: i64) {
         let mut gaps = self.runs.iter().zip(self.runs.iter().skip(1));
         let is_long =
@@ -137,7 +137,7 @@ impl Ring {
         }
     }
 
-    /// Forgets all but the last `count` samples.
+    /// Drops all but the last `count` samples.
     pub fn keep(&mut self, count: usize) {
         let mut gone = self.len().saturating_sub(count);
         while let Some(run) = self.runs.front().filter(|_| gone > 0) {
@@ -147,7 +147,8 @@ impl Ring {
         }
     }
 
-    /// `count` samples from number `first` on, in pieces; `None` if some are not there, or a gap lies between them.
+    /// Returns `count` samples from number `first` on, in pieces. Returns `None` if some are not stored, or if there is a
+    /// gap between them.
     pub fn pieces(&self, first: i64, count: usize) -> Option<impl Iterator<Item = &[Complex32]> + Clone> {
         let run =
             self.runs.iter().find(|run| run.start <= first && first < run.end() || run.start == first)?;
@@ -257,7 +258,7 @@ mod tests {
             ring.skip(gap);
         }
         ring.push(&[Complex32::default(); 100]);
-        // Runs begin at 0, 1100, 1210, 2310 and 2420.
+        // The runs start at 0, 1100, 1210, 2310 and 2420.
         for (number, longest, start) in
             [(2420, 2000, 0), (2310, 500, 1100), (2311, 500, 2310), (2500, 5, 2420)]
         {

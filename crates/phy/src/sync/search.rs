@@ -1,4 +1,4 @@
-//! Cell search: finds every cell in a stretch of samples, the strongest first.
+//! Cell search: finds every cell in a window of samples, the strongest first.
 //!
 //! ```text
 //! correlation with three PSS at many carrier offsets, folded to 5 ms ─▶ peaks
@@ -18,71 +18,73 @@ use crate::ofdm::Transform;
 use crate::sequence::pss::{LEN, pss};
 use crate::sequence::sss::sss;
 
-/// Points of an FFT, samples of half a frame and of a subframe, at [`VIEW_HZ`].
+/// FFT size of a symbol at [`VIEW_HZ`]. #+23 Samples of half a frame at [`VIEW_HZ`]. #+24 Samples of a subframe at
+/// [`VIEW_HZ`].
 const SYMBOL: usize = 128;
 const HALF_FRAME: usize = VIEW_HZ as usize / 200;
 const SUBFRAME: usize = VIEW_HZ as usize / 1000;
 
-/// Samples that are correlated at once.
+/// FFT size of the block-wise correlation. #+28 Number of correlation values per block that are not affected by circular
+/// wrap-around.
 const BLOCK: usize = 1024;
 const FRESH: usize = BLOCK - SYMBOL + 1;
 
-/// Bins of [`BLOCK`] between carrier offsets that are tried: 7.5 kHz, so that at most 1 dB is lost in between.
+/// Interval between the tested carrier offsets, in bins of [`BLOCK`]: 7.5 kHz, so that the loss in between is at most 1 dB.
 const OFFSET_STEP: i64 = 4;
 
-/// With a larger carrier offset, a part of the PBCH would lie outside the view's passband.
+/// Maximum carrier offset (Hz). Beyond it, a part of the PBCH would lie outside the view's passband.
 const MOST_CFO_HZ: f64 = VIEW_PASSBAND_HZ as f64 - 540_000.0;
 
-/// How the cell separates its sending from its receiving.
+/// Duplex mode of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Duplex {
-    /// By frequency.
+    /// Frequency-division duplex.
     Fdd,
-    /// By time. Recognised, not decoded.
+    /// Time-division duplex. It is recognised, but not decoded.
     Tdd,
 }
 
-/// A cell that the search found.
+/// A cell found by the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// Physical cell identity.
     pub pci: u16,
     /// Cyclic prefix.
     pub cp: CyclicPrefix,
-    /// How the cell separates its sending from its receiving.
+    /// Duplex mode.
     pub duplex: Duplex,
-    /// Where a frame begins, in samples of the view: the first frame that does not end before the view begins.
+    /// Start of a frame, in samples of the view: the first frame that does not end before the view starts.
     pub frame_start: f64,
-    /// How far the cell's carrier lies above the receiver's.
+    /// Carrier offset: the cell's carrier frequency minus the receiver's, in Hz.
     pub cfo_hz: f64,
-    /// How well the PSS correlates: its share of the power within ±0.96 MHz while it lasts, 0…1.
+    /// Correlation with the PSS: its share of the power within ±0.96 MHz for the duration of the PSS, 0…1.
     pub primary: f32,
-    /// How well the SSS fits, 0…1. Noise alone stays below [`Search::least_secondary`].
+    /// Normalised correlation with the SSS, 0…1. Noise alone stays below [`Search::least_secondary`].
     pub secondary: f32,
 }
 
-/// A peak of the correlation.
+/// A peak of the PSS correlation.
 #[derive(Clone, Copy, Debug)]
 struct Peak {
     n_id_2: u16,
     offset_bins: i64,
-    /// Place within half a frame.
+    /// Position within half a frame, in samples.
     at: usize,
-    /// Distance of the true peak from `at`, in samples.
+    /// Distance of the interpolated peak from `at`, in samples.
     fraction: f64,
     fit: f32,
 }
 
-/// Searches stretches of samples for cells.
+/// Searches windows of samples for cells.
 pub struct Search {
     forward: Arc<dyn Fft<f32>>,
     backward: Arc<dyn Fft<f32>>,
     of_symbol: Arc<dyn Fft<f32>>,
-    /// Spectrum of each PSS, at [`BLOCK`] points, conjugated.
+    /// Conjugated spectrum of each PSS with [`BLOCK`] points.
     templates: [Vec<Complex32>; 3],
-    /// Each PSS in time, of unit energy.
+    /// Each PSS in the time domain, with unit energy.
     signals: [Vec<Complex32>; 3],
-    /// By N_ID^(2), half and N_ID^(1).
+    /// SSS by N_ID^(2), half frame and N_ID^(1).
     secondaries: Vec<[[[f32; LEN]; 168]; 2]>,
     offsets: Vec<i64>,
     strongest_primary: f32,
@@ -96,17 +98,17 @@ struct Work {
     product: Vec<Complex32>,
     scratch: Vec<Complex32>,
     energy: Vec<f32>,
-    /// For each PSS and offset: the folded correlation.
+    /// Correlation for each PSS and carrier offset, folded to half a frame.
     folded: Vec<Vec<f32>>,
 }
 
 impl Search {
-    /// For carrier offsets up to `max_cfo_hz` either way, by the fastest transforms that the machine has.
+    /// Creates a search for carrier offsets up to ±`max_cfo_hz`, with the fastest transforms for the machine.
     pub fn new(max_cfo_hz: f64) -> Search {
         Search::by(Transform::Fastest, max_cfo_hz)
     }
 
-    /// For carrier offsets up to `max_cfo_hz` either way, 60 kHz at most.
+    /// Creates a search for carrier offsets up to ±`max_cfo_hz`, at most ±60 kHz.
     pub fn by(transform: Transform, max_cfo_hz: f64) -> Search {
         let of_symbol = transform.plan(SYMBOL, FftDirection::Forward);
         let forward = transform.plan(BLOCK, FftDirection::Forward);
@@ -146,27 +148,28 @@ impl Search {
         }
     }
 
-    /// How well the best PSS of the last view correlated, 0…1.
+    /// Returns the correlation of the strongest PSS in the last view, 0…1.
     pub fn strongest_primary(&self) -> f32 {
         self.strongest_primary
     }
 
-    /// The best fit that noise alone reaches now and then, among 336 SSS, both prefixes and both duplex modes, when a
-    /// view holds `halves` SSS.
+    /// Returns the correlation that noise alone occasionally reaches as the best of 336 SSS, both prefixes and both duplex
+    /// modes, in a view with `halves` SSS.
     ///
-    /// Chosen: products of two Gaussians have a mean size of π/4 of their deviation. The best of 1344 tries is 2.9
-    /// times the deviation of their sum.
+    /// Chosen: the mean magnitude of a product of two Gaussians is π/4 of its standard deviation. The maximum of 1344
+    /// trials is 2.9 times the standard deviation of their sum.
     pub fn least_secondary(halves: usize) -> f32 {
         2.9 * 1.27 / ((LEN * halves.max(1)) as f32).sqrt()
     }
 
-    /// `view`, at [`VIEW_HZ`], without tones and the like that are far louder than a cell. `None` if there are none.
+    /// Returns `view`, at [`VIEW_HZ`], without narrow-band interference that is far stronger than a cell. Returns `None` if
+    /// there is none.
     pub fn clean(&mut self, view: &[Complex32]) -> Option<Vec<Complex32>> {
         self.notch.clean(view)
     }
 
-    /// All cells that `view`, at [`VIEW_HZ`], holds: at most `count`, the best first. Several peaks of one cell count
-    /// once. Five milliseconds are enough for a strong cell; with twice as many, the half frame is sure.
+    /// Returns the cells in `view`, at [`VIEW_HZ`]: at most `count`, the best first. Several peaks of one cell count as one
+    /// cell. A view of 5 ms is enough for a strong cell; 10 ms determine the half frame reliably.
     pub fn find(&mut self, view: &[Complex32], count: usize) -> Vec<Candidate> {
         if view.len() < SYMBOL {
             return Vec::new();
@@ -188,7 +191,8 @@ impl Search {
         found
     }
 
-    /// Correlates the view with every PSS at every offset, relative to the energy around, and adds up the half frames.
+    /// Correlates the view with every PSS at every carrier offset, normalised by the energy of the window, and averages
+    /// over the half frames.
     fn correlate(&mut self, view: &[Complex32]) {
         let work = &mut self.work;
         let scratch_len = self.forward.get_inplace_scratch_len().max(self.backward.get_inplace_scratch_len());
@@ -209,7 +213,7 @@ impl Search {
             let fresh = FRESH.min(places - start);
             for (at, folded) in work.folded.iter_mut().enumerate() {
                 let template = &self.templates[at / self.offsets.len()];
-                // The signal of a cell whose carrier is some bins higher lies there.
+                // The signal of a cell with a higher carrier is shifted up by that number of bins.
                 let shift = self.offsets[at % self.offsets.len()].rem_euclid(BLOCK as i64) as usize;
                 work.product.clear();
                 let shifted = template[BLOCK - shift..].iter().chain(&template[..BLOCK - shift]);
@@ -220,7 +224,7 @@ impl Search {
                 }
             }
         }
-        // In how many half frames each place was.
+        // Number of half frames that contain each position.
         let (whole, rest) = (places / HALF_FRAME, places % HALF_FRAME);
         for folded in &mut work.folded {
             for (at, value) in folded.iter_mut().enumerate() {
@@ -229,7 +233,7 @@ impl Search {
         }
     }
 
-    /// The highest places of all correlations; neighbours in time of the same PSS count once.
+    /// Returns the highest peaks of all correlations. Peaks of the same PSS that are close in time count as one.
     fn peaks(&self, count: usize) -> Vec<Peak> {
         let mut peaks: Vec<Peak> = Vec::new();
         for n_id_2 in 0..3 {
@@ -265,7 +269,7 @@ impl Search {
         peaks
     }
 
-    /// The cell behind a peak.
+    /// Identifies the cell of a peak.
     fn identify(&mut self, view: &[Complex32], peak: &Peak) -> Option<Candidate> {
         let starts: Vec<usize> =
             (peak.at..=view.len() - SYMBOL).step_by(HALF_FRAME).take(MAX_HALVES).collect();
@@ -321,7 +325,7 @@ impl Search {
         })
     }
 
-    /// The carrier offset, from how the phase turns between the two halves of every PSS.
+    /// Estimates the carrier offset from the phase rotation between the two halves of every PSS.
     fn carrier_offset(&self, view: &[Complex32], peak: &Peak, starts: &[usize]) -> f64 {
         let known_hz = (peak.offset_bins * VIEW_HZ as i64) as f64 / BLOCK as f64;
         let signal = &self.signals[usize::from(peak.n_id_2)];
@@ -337,7 +341,7 @@ impl Search {
         known_hz + angle(sum) / std::f64::consts::TAU * (VIEW_HZ as usize / (SYMBOL / 2)) as f64
     }
 
-    /// The SSS that belongs to the PSS at `start`, corrected by the channel that the PSS shows.
+    /// Returns the SSS that belongs to the PSS at `start`, equalised with the channel estimated from the PSS.
     fn aligned(
         &mut self,
         view: &[Complex32],
@@ -350,7 +354,7 @@ impl Search {
         let secondary = self.subcarriers(view, start.checked_sub(layout.distance())?, cfo_hz)?;
         let sent = pss(peak.n_id_2);
         let gains: [Complex32; LEN] = std::array::from_fn(|n| primary[n] * sent[n].conj());
-        // Neighbours have nearly the same channel.
+        // Smooth over adjacent subcarriers: their channels are nearly equal.
         let smooth = |n: usize| {
             let (from, to) = (n.saturating_sub(1), (n + 2).min(LEN));
             gains[from..to].iter().sum::<Complex32>() / (to - from) as f32
@@ -358,7 +362,7 @@ impl Search {
         Some(std::array::from_fn(|n| secondary[n] * smooth(n).conj()))
     }
 
-    /// The 62 subcarriers in the middle of the symbol at `start`.
+    /// Returns the 62 centre subcarriers of the symbol at `start`.
     fn subcarriers(&mut self, view: &[Complex32], start: usize, cfo_hz: f64) -> Option<[Complex32; LEN]> {
         let mut symbol = view.get(start..start + SYMBOL)?.to_vec();
         let turns = cfo_hz / VIEW_HZ as f64;
@@ -368,21 +372,21 @@ impl Search {
     }
 }
 
-/// The smallest share of a PSS that the search looks at. Below it, more peaks come from noise than from cells.
+/// Minimum correlation of a PSS peak that the search examines. Below it, more peaks come from noise than from cells.
 const LEAST_PRIMARY: f32 = 0.02;
 
-/// Other peaks within this many samples of a peak are its slopes and echoes.
+/// Distance from a peak (samples) within which other peaks count as its slopes and echoes.
 const NEIGHBOURS: usize = 6;
 
-/// Most half frames that the search looks at for one cell.
+/// Maximum number of half frames that the search examines per cell.
 const MAX_HALVES: usize = 8;
 
-/// The FFT bin of place `n` of a synchronisation signal.
+/// FFT bin of element `n` of a synchronisation signal.
 const fn bin(n: usize) -> usize {
     if n < LEN / 2 { SYMBOL - LEN / 2 + n } else { n - LEN / 2 + 1 }
 }
 
-/// Energy of every window of a symbol's length, never zero.
+/// Energy of every window of one symbol's length, never zero.
 fn energies(view: &[Complex32], out: &mut Vec<f32>) {
     out.clear();
     let mut sum: f64 = view[..SYMBOL].iter().map(|sample| f64::from(sample.norm_sqr())).sum();
@@ -392,12 +396,12 @@ fn energies(view: &[Complex32], out: &mut Vec<f32>) {
             sum += f64::from(next.norm_sqr()) - f64::from(view[at].norm_sqr());
         }
     }
-    // Windows of hardly any energy, beside a gap, say nothing.
+    // Limit the weight of windows with little energy, next to a gap: they carry no information.
     let mean = out.iter().sum::<f32>() / out.len() as f32;
     out.iter_mut().for_each(|energy| *energy = energy.max(0.01 * mean));
 }
 
-/// Where the synchronisation signals lie.
+/// Positions of the synchronisation signals in a frame.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     duplex: Duplex,
@@ -416,7 +420,7 @@ impl Layout {
         Numerology::nominal(Bandwidth::ALL[0], self.cp)
     }
 
-    /// The first sample behind the prefix of the first PSS of a frame.
+    /// First sample after the prefix of the first PSS of a frame.
     ///
     /// Source: TS 36.211 §6.11.1.2
     const fn primary_start(self) -> usize {
@@ -439,8 +443,8 @@ impl Layout {
     }
 }
 
-/// A more precise carrier offset: every prefix repeats the end of its symbol. Multiples of the subcarrier spacing are
-/// taken from `near_hz`.
+/// Refines the carrier offset: every prefix repeats the end of its symbol. Multiples of the subcarrier spacing are taken
+/// from `near_hz`.
 fn prefix_offset_hz(view: &[Complex32], frame_start: f64, cp: CyclicPrefix, near_hz: f64) -> f64 {
     let numerology = Numerology::nominal(Bandwidth::ALL[0], cp);
     let first = libm::round(frame_start) as i64;
@@ -448,7 +452,8 @@ fn prefix_offset_hz(view: &[Complex32], frame_start: f64, cp: CyclicPrefix, near
     for start in (first..view.len() as i64).step_by(SUBFRAME) {
         for symbol in 0..cp.symbols_per_subframe() {
             let end = start + numerology.symbol_start(symbol) as i64;
-            // The first samples still echo the previous symbol; the last may lie too late.
+            // Skip the first samples, which contain echoes of the previous symbol, and the last sample, which may be too
+            // late.
             let begin = end - numerology.prefix_samples(symbol % cp.symbols_per_slot()) as i64 + 2;
             let Ok(begin) = usize::try_from(begin) else { continue };
             let Some(here) = view.get(begin..end as usize - 1 + SYMBOL) else { continue };

@@ -1,41 +1,41 @@
-//! Samples at the rate of a cell's FFT: as they came, or resampled where they are needed.
+//! Samples at the rate of a cell's FFT: unchanged, or resampled on demand.
 
 use num_complex::Complex32;
 
 use super::Ring;
 use crate::resample::{Parts, Resampler};
 
-/// How samples of one rate are read at another.
+/// Conversion from the raw sample rate to the rate of a cell's FFT.
 #[derive(Clone, Debug)]
 pub struct Conversion {
     resampler: Resampler,
-    /// Number of the raw sample at the time of sample 0.
+    /// Number of the raw sample that coincides with sample 0.
     origin: i64,
 }
 
 /// Samples as a [`Tracker`](super::track::Tracker) reads them.
 ///
-/// The tracker takes only the samples of some symbols of a subframe: the others are never resampled.
+/// The tracker requests only the samples of some symbols of a subframe. The others are never resampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
-    /// The samples of each antenna, all with the same gaps.
+    /// Rings of all antennas, with the same gaps.
     rings: &'a [Ring],
-    /// The antenna whose samples are read.
+    /// Ring of the antenna that is read.
     ring: &'a Ring,
     conversion: Option<&'a Conversion>,
-    /// Raw samples from this number on are not looked at.
+    /// Limit of the raw samples used: samples from this number on are ignored.
     end: i64,
     is_finished: bool,
 }
 
-/// Whether samples are there.
+/// Availability of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// They are.
+    /// All samples are available.
     There,
-    /// Not all have come yet.
+    /// Some samples have not arrived yet.
     NotYet,
-    /// Some will never come.
+    /// Some samples were lost and will never arrive.
     Lost,
 }
 
@@ -47,62 +47,62 @@ pub struct Window {
 }
 
 impl Conversion {
-    /// Converts by `resampler`. Sample 0 is at the time of raw sample `origin`.
+    /// Creates a conversion by `resampler`. Sample 0 coincides with raw sample `origin`.
     pub fn new(resampler: Resampler, origin: i64) -> Conversion {
         Conversion { resampler, origin }
     }
 
-    /// The number of the raw sample at the time of `sample`.
+    /// Number of the raw sample that coincides with `sample`.
     pub fn raw_sample(&self, sample: f64) -> f64 {
         self.origin as f64 + sample * self.resampler.ratio()
     }
 
-    /// The sample at the time of raw sample number `raw`.
+    /// Sample that coincides with raw sample number `raw`.
     pub fn sample(&self, raw: f64) -> f64 {
         (raw - self.origin as f64) / self.resampler.ratio()
     }
 }
 
 impl<'a> Stream<'a> {
-    /// All samples of each antenna's ring; those of the first are read. The rings have the same gaps. When `is_finished`,
-    /// no more will come.
+    /// Creates a stream of all samples in the antennas' rings, which have the same gaps. The first antenna is selected.
+    /// With `is_finished`, no more samples will arrive.
     ///
     /// # Panics
-    /// If there is no ring.
+    /// Panics if `rings` is empty.
     pub fn new(rings: &'a [Ring], conversion: Option<&'a Conversion>, is_finished: bool) -> Stream<'a> {
         Stream { rings, ring: &rings[0], conversion, end: rings[0].end(), is_finished }
     }
 
-    /// The same, with the samples of the antenna with this number.
+    /// Selects the samples of the antenna with this index.
     ///
     /// # Panics
-    /// If there is no such antenna.
+    /// Panics if there is no such antenna.
     pub fn of(self, antenna: usize) -> Stream<'a> {
         Stream { ring: &self.rings[antenna], ..self }
     }
 
-    /// Only the samples before raw sample number `end`.
+    /// Limits the stream to the samples before raw sample number `end`.
     pub fn until(self, end: i64) -> Stream<'a> {
         Stream { end: self.end.min(end), is_finished: self.is_finished && end >= self.end, ..self }
     }
 
-    /// The first sample.
+    /// Number of the first sample.
     pub fn start(&self) -> i64 {
         let start = self.ring.start();
         self.conversion.map_or(start, |conversion| libm::ceil(conversion.sample(start as f64)) as i64)
     }
 
-    /// The number of the sample after the last, approximately.
+    /// Approximate number of the sample after the last one.
     pub fn end(&self) -> i64 {
         self.conversion.map_or(self.end, |conversion| libm::floor(conversion.sample(self.end as f64)) as i64)
     }
 
-    /// Whether no more samples will come.
+    /// Returns whether no more samples will arrive.
     pub fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// Whether the samples from `first` to before `end` are there, without a gap.
+    /// Returns whether the samples `first..end` are available without a gap.
     pub fn reach(&self, first: i64, end: i64) -> Reach {
         let (first, end, ahead) = match self.conversion {
             None => (first, end, 0),
@@ -112,7 +112,7 @@ impl<'a> Stream<'a> {
             }
         };
         match self.ring.run_from(first) {
-            // A gap behind the end is not looked at either.
+            // Ignore a gap after the end, too.
             _ if first >= self.end => Reach::NotYet,
             Some(run) if first >= run.start => {
                 let is_last = run.end >= self.end;
@@ -128,7 +128,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// `count` samples from number `first` on, in pieces; `None` unless they are there.
+    /// Returns `count` samples from number `first` on, in pieces; `None` unless all are available.
     pub fn pieces<'b>(
         &'b self,
         first: i64,
@@ -148,7 +148,7 @@ impl<'a> Stream<'a> {
         Some(whole.into_iter().flatten().chain(resampled))
     }
 
-    /// Fills a window. The filter takes samples before the first and after the last as zero.
+    /// Resamples into a window. The filter uses zeros for samples before the first and after the last one of the run.
     fn resample(&self, conversion: &Conversion, first: i64, count: usize, window: &mut Window) {
         let Conversion { resampler, origin } = conversion;
         let wanted = resampler.inputs(first, count);
@@ -170,7 +170,7 @@ impl<'a> Stream<'a> {
 mod tests {
     use super::*;
 
-    /// Some arbitrary samples: a sum of two tones, in runs with gaps.
+    /// Test samples: a sum of two tones, in runs with gaps.
     fn ring(runs: &[(usize, u64)]) -> Ring {
         let mut ring = Ring::new(0);
         let mut at = 0;
@@ -204,7 +204,7 @@ mod tests {
                 .collect();
             assert_eq!(read, whole[first as usize..][..count], "{count} from {first}");
         }
-        // An output waits for the inputs behind it, as long as any may come.
+        // An output waits for the inputs after it as long as more may arrive.
         let last = whole.len() as i64;
         assert_eq!(stream.reach(last - 9, last), Reach::There);
         assert_eq!(stream.reach(last - 9, last + 1), Reach::NotYet);

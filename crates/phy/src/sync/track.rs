@@ -1,4 +1,4 @@
-//! Follows a cell: timing, carrier and channel from subframe to subframe.
+//! Cell tracking: timing, carrier and channel from subframe to subframe.
 
 mod around;
 mod beside;
@@ -29,18 +29,18 @@ use crate::pbch;
 use crate::sequence::crs;
 use crate::sequence::pss::pss;
 
-/// Where a cell is in time and frequency.
+/// Position of a cell in time and frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// System frame number of the next subframe.
     pub sfn: u16,
     /// Number of that subframe within the frame, 0…9.
     pub number: usize,
-    /// First sample of that subframe.
+    /// First sample of that subframe. It may be fractional.
     pub start: f64,
-    /// How far the cell's carrier lies above the receiver's, in Hz.
+    /// Carrier offset: the cell's carrier frequency minus the receiver's, in Hz.
     pub cfo_hz: f64,
-    /// By how many samples a subframe is too long, counted by the receiver's clock.
+    /// Clock drift: number of samples by which a subframe is longer than nominal, measured by the receiver's clock.
     pub drift: f64,
 }
 
@@ -50,32 +50,32 @@ impl Place {
         self.start += samples as f64 + self.drift;
     }
 
-    /// The same samples as a subframe with a number higher by `subframes`, up to 10.
+    /// Renumbers the same samples: returns the place with a subframe number higher by `subframes`, up to 10.
     fn later(&self, subframes: usize) -> Place {
         let number = self.number + subframes;
         Place { sfn: (self.sfn + (number / 10) as u16) % 1024, number: number % 10, ..*self }
     }
 }
 
-/// The result for the next subframe.
+/// Result of [`Tracker::step`] for the next subframe.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Its samples are not all there yet.
+    /// Some samples of the subframe have not arrived yet.
     Wait,
-    /// Its samples were lost.
+    /// Samples of the subframe were lost.
     Gap,
-    /// It was heard.
+    /// The subframe was received.
     Heard(Observation),
-    /// The cell can hardly be heard in the subframe; maybe the cell is gone.
+    /// The cell is barely detectable in the subframe; it may be gone.
     Faint,
-    /// The cell is gone: nothing was heard for certain from this sample on.
+    /// The cell is gone.
     Lost {
-        /// The first sample from which nothing was heard for certain.
+        /// First sample from which reception was uncertain.
         since: i64,
     },
 }
 
-/// Follows one cell.
+/// Tracks one cell.
 pub struct Tracker {
     numerology: Numerology,
     demodulator: Demodulator,
@@ -84,53 +84,56 @@ pub struct Tracker {
     lookout: Lookout,
     company: Option<Box<Company>>,
     place: Place,
-    /// Turns of the carrier until `place.start`.
+    /// Carrier phase at `place.start`, in cycles.
     turns: f64,
     ramp: Ramp,
     tuning: Tuning,
     health: Health,
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
-    /// The last place at which the PSS was where it was expected.
+    /// Last place at which the PSS was at its expected position.
     last_sure: Place,
-    /// The place where the loops settled, and how many subframes before it the next subframe lies.
+    /// Place where the loops settled, and the number of subframes from the next subframe to that place.
     settled: Place,
     early: usize,
-    /// Whether a subframe before that place was in doubt.
+    /// Whether a subframe before the settled place was doubtful.
     strayed: bool,
-    /// The power of reference signals at that place, with all that disturbs them, and without.
+    /// Mean received power on the reference signals at the settled place, including noise and interference (`found_level`),
+    /// and the power of one port without them (`found_loudness`).
     found_level: f32,
     found_loudness: f32,
-    /// By how many sixths of a symbol the cell seemed to be elsewhere the last time.
+    /// Displacement of the cell that the previous PSS showed, in sixths of a symbol.
     suspected: f64,
-    /// Where the last subframe was received, and the turns of the carrier until there.
+    /// Place of the last subframe received, and the carrier phase there, in cycles.
     received: (Place, f64),
-    /// Whether its reference signals were clear enough for other symbols to be told.
+    /// Whether the reference signals of the last subframe were clear enough to estimate other symbols.
     is_clear: bool,
 }
 
-/// Subframes from one PSS to the next.
+/// Number of subframes from one PSS to the next.
 const PRIMARY_PERIOD: usize = 5;
 
-/// How alike neighbours in a PSS must be to tell where the cell is: in one PSS, or in two that tell the same. Noise
-/// alone reaches 0.4 now and then, a cell at 0 dB 0.5.
+/// Minimum coherence of neighbouring PSS subcarriers for which a single PSS determines the displacement. Noise alone
+/// reaches 0.4 occasionally; a cell at 0 dB reaches 0.5. #+118 Minimum coherence of neighbouring PSS subcarriers for which
+/// two consecutive PSS that agree determine the displacement.
 const CLEAR_PRIMARY: f32 = 0.6;
 const FAINT_PRIMARY: f32 = 0.3;
 
-/// With this coherence, a jump is sure even in a narrow cell with few reference signals.
+/// Coherence that confirms a jump in timing even in a narrow cell with few reference signals.
 const CLEAR_BESIDE: f32 = 0.8;
 
-/// From this coherence on, symbols of a subframe can be told at all, whatever else is in doubt.
+/// Minimum coherence of the reference signals for which the symbols of a subframe can be estimated, even if the subframe is
+/// doubtful otherwise.
 ///
-/// Chosen: it is 0.4 if what disturbs the cell is 2 dB stronger.
+/// Chosen: the coherence is 0.4 if noise and interference are 2 dB stronger than the cell.
 const LEAST_CLEAR: f32 = 0.4;
 
-/// Below this signal to noise ratio, all reference signals of a subframe are worth their Fourier transforms.
+/// SNR below which all reference signals of a subframe are demodulated (dB). Above it, fewer symbols suffice.
 const CLEAN_DB: f32 = 18.0;
 
 impl Tracker {
-    /// For a cell that `antennas` antennas of a receiver found at `place`, in samples at the rate of an FFT of
-    /// `numerology`.
+    /// Creates a tracker for a cell that `antennas` antennas of a receiver found at `place`. `place` counts samples at the
+    /// FFT rate of `numerology`.
     pub fn new(
         cell: Cell,
         numerology: Numerology,
@@ -164,42 +167,42 @@ impl Tracker {
         }
     }
 
-    /// The cell.
+    /// Returns the configuration of the cell.
     pub fn cell(&self) -> &Cell {
         self.observer.cell()
     }
 
-    /// Where the next subframe is.
+    /// Returns the place of the next subframe.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Samples of a subframe, by the clock as it drifts.
+    /// Length of a subframe including clock drift, in samples.
     pub fn subframe_samples(&self) -> f64 {
         self.numerology.subframe_samples() as f64 + self.place.drift
     }
 
-    /// What the channel estimate knows, on the antenna that hears the cell best.
+    /// Returns the channel estimator of the antenna with the highest SNR.
     pub fn estimator(&self) -> &Estimator {
         self.antennas.estimator()
     }
 
-    /// The power with which a port of the cell was received when the cell was found.
+    /// Received power of one port when the cell was found.
     pub fn found_loudness(&self) -> f32 {
         self.found_loudness
     }
 
-    /// The power with which a port of the cell is received now.
+    /// Present received power of one port.
     pub fn loudness(&self) -> f32 {
         self.estimator().channel().power_of_port()
     }
 
-    /// Reads the next subframe.
+    /// Decodes the next subframe.
     pub fn step(&mut self, stream: &Stream<'_>) -> Step {
         let all = self.antennas.snr_db() < CLEAN_DB;
         let mut symbols = self.pilot_symbols(all);
         let mut last = self.last_control_symbol(&symbols);
-        // Some subframes must wait for a synchronisation signal or the PBCH, unless its samples will never come.
+        // Subframes with a PSS or PBCH must wait for these symbols, unless the samples will never arrive.
         let has_more = match self.last_of_more() {
             None => false,
             Some(more) => match self.reach(stream, last.max(more)) {
@@ -242,7 +245,7 @@ impl Tracker {
             && !self.health.is_doubtful_for_long()
             && self.health.is_doubtful(self.antennas.hints(), &heard)
         {
-            // If whole subframes are missing, symbols begin where they are expected, and are those of a later one.
+            // If whole subframes are missing, symbols start at the expected times but belong to a later subframe.
             let is_absent = self.antennas.hints().coherence() < self.antennas.hints().of_noise();
             let there = self.displacement(stream, last).or((is_absent && self.early == 0).then_some(0));
             if let Some(there) = there {
@@ -251,7 +254,7 @@ impl Tracker {
         }
         let hints = *self.antennas.hints();
         let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
-        // Of a later subframe, not all may have come.
+        // If the subframe turned out to be a later one, its PSS or PBCH symbols may not have arrived.
         let has_more = has_more && heard.number == number;
         heard.is_doubtful = !is_beside && (is_spoilt || self.health.is_doubtful(&hints, &heard));
         self.is_clear = hints.coherence() > LEAST_CLEAR;
@@ -284,7 +287,7 @@ impl Tracker {
         } else if self.health.is_doubtful_for_long() {
             self.antennas.each_estimator(Estimator::restart);
         } else {
-            // The estimator learns nothing from this subframe.
+            // Do not update the estimator with this subframe.
             self.antennas.unlearn();
             self.strayed |= self.early > 0;
         }
@@ -299,8 +302,8 @@ impl Tracker {
         }
     }
 
-    /// Goes on to the next subframe. If a subframe before the place where the loops settled was in doubt, the tracker
-    /// returns to the settled values when it reaches that place.
+    /// Advances to the next subframe. If a subframe before the settled place was doubtful, the tracker returns to the
+    /// settled values when it reaches that place.
     fn advance(&mut self) {
         self.place.advance(self.numerology.subframe_samples());
         if self.early > 0 {
@@ -312,7 +315,7 @@ impl Tracker {
         }
     }
 
-    /// Receives the next subframe, as far as its CFI.
+    /// Receives the next subframe up to its CFI.
     fn receive_subframe(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         self.receive(stream, symbols);
         self.received = (self.place, self.turns);
@@ -326,8 +329,8 @@ impl Tracker {
         heard
     }
 
-    /// Receives the subframe again, at another place. What the estimator learnt at the old place is dropped. What it
-    /// learnt before that is kept, unless it was in doubt as well.
+    /// Receives the subframe again, at another place. The estimates from the old place are dropped. Earlier estimates are
+    /// kept, unless the previous subframe was doubtful too.
     fn receive_anew(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         if self.health.was_sure() && self.early == 0 {
             self.antennas.unlearn();
@@ -338,7 +341,7 @@ impl Tracker {
         self.receive_subframe(stream, symbols)
     }
 
-    /// Whether the cell is somewhat off its expected place because samples were lost or doubled. If so, goes there.
+    /// Returns whether the cell is displaced because samples were lost or duplicated. If so, moves to the new timing.
     fn jumps(&mut self) -> bool {
         let hints = self.antennas.hints();
         let delay = self.delay(hints);
@@ -350,8 +353,8 @@ impl Tracker {
         is_beside
     }
 
-    /// Whether the PSS shows that the cell is elsewhere than its reference signals tell, which repeat every sixth of a
-    /// symbol. If so, goes there.
+    /// Returns whether the PSS shows another timing than the reference signals, which repeat every sixth of a symbol. If
+    /// so, moves to that timing.
     fn is_elsewhere(&mut self, stream: &Stream<'_>) -> bool {
         let symbol = self.numerology.cp().symbols_per_slot() - 1;
         self.demodulate(stream, symbol);
@@ -360,12 +363,12 @@ impl Tracker {
         let (neighbours, power) = self.antennas.neighbours(symbol, first, &sent);
         let size = self.numerology.fft_size() as f64;
         let delay = -angle(neighbours) / std::f64::consts::TAU * size;
-        // Both tell the delay, but reference signals only up to multiples of a sixth of a symbol.
+        // Both measure the delay, but reference signals only modulo a sixth of a symbol.
         let (within, sixth) = (self.delay(self.antennas.hints()), size / crs::Pilots::SPACING as f64);
         let sixths = libm::round((delay - within) / sixth);
         let (apart, coherence) = (delay - within - sixths * sixth, neighbours.norm_sqr().sqrt() / power);
         let is_there = coherence >= FAINT_PRIMARY && apart.abs() <= sixth / 4.0;
-        // Beyond half a symbol both are blurred, and neither tells where the cell is.
+        // Beyond half a symbol both measurements are blurred, and neither gives the timing.
         self.health.observe_primary(is_there && sixths == 0.0, self.antennas.hints().clarity());
         if !is_there {
             return false;
@@ -378,14 +381,14 @@ impl Tracker {
         if sixths == 0.0 || !is_sure {
             return false;
         }
-        // The loops followed a false place.
+        // The loops tracked a false timing, so restore carrier offset and drift of the last reliable place.
         let Place { cfo_hz, drift, .. } = self.last_sure;
         self.place = Place { start: self.place.start + within + sixths * sixth, cfo_hz, drift, ..self.place };
         self.suspected = 0.0;
         true
     }
 
-    /// The last symbol of the next subframe's PSS or PBCH, if it has one.
+    /// Last symbol of the next subframe's PSS or PBCH; `None` if the subframe has neither.
     fn last_of_more(&self) -> Option<usize> {
         match self.place.number {
             0 => Some(self.last_broadcast_symbol()),
@@ -394,35 +397,37 @@ impl Tracker {
         }
     }
 
-    /// Symbols with reference signals that are received, the first symbol last: all, or those of the first slot.
+    /// Symbols with reference signals to demodulate, in descending order: all of them, or those of the first slot.
     fn pilot_symbols(&self, all: bool) -> Vec<usize> {
         let cell = self.cell();
         let per_slot = cell.cp.symbols_per_slot();
         let of_port = |port| crs::pilot_symbols(cell.cp, port);
         let symbols = (0..2 * per_slot).filter(|&symbol| {
             let has_any = (0..cell.ports.count()).any(|port| of_port(port).any(|other| other == symbol));
-            // Ports 2 and 3 have one symbol per slot, at half of their subcarriers each.
+            // Ports 2 and 3 have one such symbol per slot, and each port uses half of its subcarriers, so the second slot's
+            // is included.
             has_any && (all || symbol < per_slot || symbol == per_slot + 1)
         });
         symbols.rev().collect()
     }
 
-    /// The last symbol that control channels or some reference signals lie in.
+    /// Last symbol that contains control channels or reference signals of `pilots`.
     fn last_control_symbol(&self, pilots: &[usize]) -> usize {
         pilots.iter().copied().max().unwrap_or(0).max(self.cell().control_symbols(3))
     }
 
-    /// The last symbol of the PBCH.
+    /// Last symbol of the PBCH.
     fn last_broadcast_symbol(&self) -> usize {
         self.numerology.cp().symbols_per_slot() + 3
     }
 
-    /// Whether the next subframe is there up to its symbol `last`, even if it turns out to begin half a symbol later.
+    /// Returns whether the samples of the next subframe have arrived up to symbol `last`, including a margin of half a
+    /// symbol for a late start.
     fn reach(&self, stream: &Stream<'_>, last: usize) -> Reach {
         let size = self.numerology.fft_size() as i64;
         let later = size / 2;
         match stream.reach(self.first_sample(0), self.first_sample(last) + size + later) {
-            // At the end of the samples, nothing later comes.
+            // At the end of the input, drop the margin.
             Reach::NotYet if stream.is_finished() => {
                 stream.reach(self.first_sample(0), self.first_sample(last) + size)
             }
@@ -430,8 +435,8 @@ impl Tracker {
         }
     }
 
-    /// The last symbol, up to `last`, before samples that were lost. `None` unless even the longest control region lies
-    /// before them.
+    /// Last symbol, up to `last`, before lost samples. Returns `None` unless the longest possible control region is
+    /// complete.
     fn last_before_gap(&self, stream: &Stream<'_>, last: usize) -> Option<usize> {
         let size = self.numerology.fft_size() as i64;
         let is_whole =
@@ -439,7 +444,7 @@ impl Tracker {
         (self.cell().control_symbols(3) - 1..=last).rev().find(|symbol| is_whole(*symbol))
     }
 
-    /// Demodulates symbols and learns the channel from them.
+    /// Demodulates symbols and estimates the channel from them.
     fn receive(&mut self, stream: &Stream<'_>, symbols: &[usize]) {
         self.antennas.each_estimator(Estimator::begin);
         for &symbol in symbols {
@@ -449,13 +454,13 @@ impl Tracker {
         self.antennas.finish(self.place.number);
     }
 
-    /// How many samples before its symbol an FFT begins. Echoes before the mean delay then lie within the symbol, and
-    /// so do late ones as long as the prefix covers them.
+    /// Number of samples by which the FFT window starts before its symbol. Echoes before the mean delay then lie within the
+    /// window, as do late echoes covered by the prefix.
     fn lead(&self) -> f64 {
         (self.numerology.prefix_samples(1) / 4) as f64
     }
 
-    /// The first sample of the FFT of a symbol.
+    /// First sample of the FFT window of a symbol.
     fn first_sample(&self, symbol: usize) -> i64 {
         libm::floor(self.place.start - self.lead()) as i64 + self.numerology.symbol_start(symbol) as i64
     }
@@ -477,7 +482,7 @@ impl Tracker {
                 row.fill(Complex32::default());
                 continue;
             };
-            // The mean of the samples is the receiver's own: the cell sends nothing at its centre.
+            // The mean of the samples is the receiver's DC offset: the cell transmits nothing at its centre.
             let mean = (symbol == 0).then(|| samples.clone().map(sum).sum::<Complex32>() / size as f32);
             let (phasors, ramp) = (&self.tuning.phasors[..], &self.ramp.values[..]);
             let correction = Correction { dc: antenna.dc, phasors, ramp, turn };
@@ -488,7 +493,7 @@ impl Tracker {
         }
     }
 
-    /// Corrects timing and carrier by what the reference signals told.
+    /// Updates timing, drift and carrier offset with the measurements of the reference signals.
     fn correct(&mut self, hints: &Hints, snr_db: f32) {
         let samples = self.numerology.subframe_samples() as f64;
         self.turns +=
@@ -506,7 +511,7 @@ impl Tracker {
         }
     }
 
-    /// By how many samples the cell is later than expected.
+    /// Delay of the cell relative to the expected timing, in samples.
     fn delay(&self, hints: &Hints) -> f64 {
         let per_sample =
             std::f64::consts::TAU * crs::Pilots::SPACING as f64 / self.numerology.fft_size() as f64;
@@ -521,19 +526,19 @@ impl Tracker {
     }
 }
 
-/// The mean power of reference signals.
+/// Mean received power of reference signals.
 fn level(hints: &Hints) -> f32 {
     hints.power / hints.count.max(1) as f32
 }
 
-/// Before the cell was found, less than this share of its power is silence: no fade is as deep.
+/// Power relative to the level at the settled place below which an earlier subframe counts as silence: no fade is as deep.
 const SILENT: f32 = 1e-3;
 
-/// If the signal to noise ratio falls by this much at once, something else than a subframe of the cell was heard.
+/// Drop in SNR within one subframe that indicates something other than a subframe of the cell (dB).
 const SPOILT_DB: f32 = 8.0;
 
-/// The largest share of an error that is corrected at once.
+/// Maximum loop gain: the share of an error that is corrected per subframe.
 const LOOP_SHARE: f64 = 0.15;
 
-/// Clocks are not worse than this.
+/// Maximum clock drift, relative.
 const MOST_DRIFT: f64 = 50e-6;

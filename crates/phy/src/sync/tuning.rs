@@ -1,21 +1,21 @@
-//! The factors that turn samples and subcarriers to where they belong.
+//! Correction factors for carrier offset (per sample) and timing offset (per subcarrier).
 
 use num_complex::{Complex32, Complex64};
 
 use super::{phasor, phasors_back};
 use crate::numerology::Numerology;
 
-/// The factors that turn the samples of a symbol back by the carrier offset.
+/// Phasors that remove the carrier offset from the samples of a symbol.
 #[derive(Clone, Debug, Default)]
 pub struct Tuning {
     cfo_hz: f64,
-    /// One for each sample.
+    /// One phasor per sample.
     pub phasors: Vec<Complex32>,
 }
 
 impl Tuning {
-    /// Sets the carrier offset. Smaller changes than two hertz are ignored: they turn the samples of a symbol by less
-    /// than 0.05°.
+    /// Sets the carrier offset. Changes of up to two hertz are ignored: they rotate the samples of a symbol by less than
+    /// 0.05°.
     pub fn tune(&mut self, cfo_hz: f64, numerology: Numerology) {
         if self.phasors.is_empty() || (cfo_hz - self.cfo_hz).abs() > 2.0 {
             self.cfo_hz = cfo_hz;
@@ -25,7 +25,7 @@ impl Tuning {
     }
 }
 
-/// The sum of samples, in lanes.
+/// Sum of samples, accumulated in eight independent lanes.
 pub fn sum(samples: &[Complex32]) -> Complex32 {
     let mut lanes = [Complex32::default(); 8];
     let eights = samples.chunks_exact(8);
@@ -38,18 +38,19 @@ pub fn sum(samples: &[Complex32]) -> Complex32 {
     rest + lanes.iter().sum::<Complex32>()
 }
 
-/// The correction for an FFT that begins before its symbol.
+/// Phase correction per subcarrier for an FFT window that starts before its symbol.
 #[derive(Clone, Debug, Default)]
 pub struct Ramp {
     late: f64,
-    /// One for each subcarrier.
+    /// One factor per subcarrier.
     pub values: Vec<Complex32>,
 }
 
 impl Ramp {
-    /// For a symbol that begins `late` samples after its FFT. A tone of amplitude 1 becomes a resource element of 1.
+    /// Computes the factors for a symbol that starts `late` samples after its FFT window. The factors also scale a tone of
+    /// amplitude 1 to a resource element of 1.
     pub fn make(&mut self, numerology: Numerology, late: f64) {
-        // A 64th of a sample turns the outermost subcarriers by less than 2°.
+        // A 64th of a sample rotates the outermost subcarriers by less than 2°.
         if !self.values.is_empty() && (late - self.late).abs() < 1.0 / 64.0 {
             return;
         }
@@ -57,7 +58,7 @@ impl Ramp {
         let size = numerology.fft_size() as f64;
         let count = numerology.bandwidth().subcarriers();
         let half = count / 2;
-        // Nothing is sent at the centre.
+        // Skip the centre subcarrier: nothing is transmitted there.
         let (below, above) = (-(half as f64), 1.0);
         self.values.clear();
         for (first, count) in [(below, half), (above, count - half)] {
@@ -65,8 +66,8 @@ impl Ramp {
         }
     }
 
-    /// Adds the factors of `count` subcarriers, the first of them `first` above the centre. Several chains of products run
-    /// side by side, so that not every product waits for the one before.
+    /// Appends the factors of `count` subcarriers; the first of them is `first` subcarriers above the centre. Four
+    /// independent chains of products run in parallel, so that a product does not wait for the previous one.
     fn turned(&mut self, turns: f64, first: f64, count: usize, size: f64) {
         const CHAINS: usize = 4;
         let mut chains: [Complex64; CHAINS] =

@@ -1,4 +1,4 @@
-//! Cells on the air for tests. They keep a record of what they sent.
+//! Transmitting cells for tests, with a record of their messages.
 #![allow(dead_code)] // each test uses its part
 
 use std::collections::BTreeMap;
@@ -30,10 +30,10 @@ pub fn cell(pci: u16, prbs: u16, ports: Ports) -> Cell {
     }
 }
 
-/// What a cell sent in a subframe: its CFI and messages.
+/// Transmitted content of a subframe: CFI and messages.
 pub type Subframes = BTreeMap<(u16, usize), (u8, Vec<Sent>)>;
 
-/// A cell that sends subframe after subframe, each with messages at random places.
+/// A cell that transmits one subframe after the other, each with messages at random places.
 pub struct Air {
     transmitter: Transmitter,
     path: Impair,
@@ -44,7 +44,7 @@ pub struct Air {
 }
 
 impl Air {
-    /// Sends with an FFT of `fft_size` points; the samples go through `conditions`.
+    /// Creates a cell with an FFT of `fft_size` points; the samples pass through `conditions`.
     pub fn new(cell: Cell, fft_size: usize, conditions: Conditions, seed: u64) -> Air {
         let streams = Streams::new(seed);
         Air {
@@ -61,7 +61,7 @@ impl Air {
         self.transmitter.encoder().cell()
     }
 
-    /// Sends some subframes and appends what is received.
+    /// Transmits some subframes, and appends the received samples.
     pub fn send(&mut self, subframes: usize, out: &mut Vec<Complex32>) {
         let cell = *self.cell();
         for _ in 0..subframes {
@@ -88,7 +88,7 @@ impl Air {
     }
 }
 
-/// Messages at random places of all levels; the longest messages do not go on a single CCE.
+/// Messages at random places of all aggregation levels; the longest messages do not use a single CCE.
 pub fn messages(rng: &mut Rng, cces: usize) -> Vec<Sent> {
     let mut sent: Vec<Sent> = Vec::new();
     for _ in 0..12 {
@@ -107,7 +107,7 @@ pub fn messages(rng: &mut Rng, cces: usize) -> Vec<Sent> {
     sent
 }
 
-/// Whether a message comes out of the soft bits of its place.
+/// Whether a message is decoded from the soft bits of its place.
 pub fn is_found(observation: &Observation, message: &Sent) -> bool {
     let Some(llrs) = observation.llrs.get(message.place.bits()) else { return false };
     let mut soft = Vec::new();
@@ -119,7 +119,7 @@ pub fn is_found(observation: &Observation, message: &Sent) -> bool {
     crc::mask16(word, len) == message.rnti.0 && (word >> 16) as u64 == message.payload.bits()
 }
 
-/// The result of listening to samples.
+/// Result of a listener run.
 pub struct Outcome {
     pub listener: Listener,
     pub locks: Vec<Lock>,
@@ -127,7 +127,7 @@ pub struct Outcome {
     pub losses: usize,
 }
 
-/// Listens to samples that come in pieces.
+/// Runs the listener on samples in blocks.
 pub fn listen(options: Options, samples: &[Complex32]) -> Outcome {
     let listener = Listener::new(options).expect("a rate that is enough");
     let mut outcome = Outcome { listener, locks: Vec::new(), observations: Vec::new(), losses: 0 };
@@ -151,7 +151,7 @@ impl Outcome {
         }
     }
 
-    /// How many of the sent subframes were heard with the right CFI, and the share of their messages that came out.
+    /// Number of transmitted subframes received with the correct CFI, and share of their messages that were decoded.
     pub fn score(&self, sent: &Subframes) -> Score {
         let mut score = Score { sent: sent.len(), ..Score::default() };
         let (mut messages, mut found) = (0, 0);
@@ -172,13 +172,13 @@ impl Outcome {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Score {
-    /// Subframes that were sent.
+    /// Number of transmitted subframes.
     pub sent: usize,
-    /// Sent subframes that were heard.
+    /// Number of transmitted subframes that were received.
     pub heard: usize,
-    /// Observations of subframes that were never sent.
+    /// Number of observations of subframes that were not transmitted.
     pub invented: usize,
     pub wrong_cfi: usize,
-    /// Share of the messages in subframes that were heard.
+    /// Share of decoded messages in received subframes.
     pub recall: f64,
 }

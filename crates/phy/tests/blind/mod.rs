@@ -1,11 +1,11 @@
-//! What a decoder without any knowledge makes of samples.
+//! Decoding without prior knowledge.
 #![allow(dead_code)] // each test uses its part
 
 use airpace_phy::Complex32;
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::found::Found;
 
-/// Everything that comes out of samples that come millisecond by millisecond, and the decoder at their end.
+/// All outputs for samples in blocks of a millisecond, and the decoder at their end.
 pub fn decode(rate_hz: u64, samples: &[Complex32]) -> (Vec<Output>, Decoder) {
     let mut decoder = Decoder::new(Options::new(rate_hz)).expect("a rate for a cell");
     let mut outputs = Vec::new();
@@ -18,7 +18,7 @@ pub fn decode(rate_hz: u64, samples: &[Complex32]) -> (Vec<Output>, Decoder) {
     (outputs, decoder)
 }
 
-/// The messages that come out with one output: those of its subframe and of earlier ones.
+/// Messages of one output: those of its subframe and of earlier ones.
 pub fn messages(output: Output) -> Vec<Found> {
     match output {
         Output::Subframe(reading) => [reading.found, reading.late].concat(),
@@ -27,7 +27,7 @@ pub fn messages(output: Output) -> Vec<Found> {
     }
 }
 
-/// All messages that are believed.
+/// All accepted messages.
 pub fn believed(rate_hz: u64, samples: &[Complex32]) -> Vec<Found> {
     decode(rate_hz, samples).0.into_iter().flat_map(messages).collect()
 }

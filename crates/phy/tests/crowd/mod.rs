@@ -1,4 +1,4 @@
-//! Busy cells of our own sender: users of many modes, granted at random.
+//! Busy cells of our own transmitter: users in many modes with random grants.
 #![allow(dead_code)] // each test uses its part
 
 use airpace_core::tables::lte;
@@ -12,17 +12,17 @@ use airpace_phy::pdcch::{Place, Sent, in_common_space, in_search_space};
 use airpace_phy::{Cell, Complex32};
 use airpace_radio::{PrbSet, Rnti};
 
-/// A crowd of users, each with one mode of transmission. It chooses who is granted something in a subframe.
+/// Several users, each with one transmission mode. Selects random users and grants for a subframe.
 pub struct Crowd {
     carrier: Carrier,
     users: Vec<(Rnti, Format)>,
     rng: Rng,
-    /// Fields of Release 10 that every user has.
+    /// Optional fields of Release 10 that every user has.
     pub extras: Extras,
 }
 
 impl Crowd {
-    /// `users` users with random RNTIs and modes.
+    /// Creates `users` users with random RNTIs and modes.
     pub fn new(carrier: Carrier, users: usize, seed: u64) -> Crowd {
         let mut rng = Streams::new(seed).stream("phy.crowd");
         let modes = [Format::F1, Format::F1, Format::F2, Format::F2A, Format::F1D];
@@ -50,7 +50,7 @@ impl Crowd {
                 srs_request: self.extras.srs_request.then_some(false),
             }));
         }
-        // A group that no user has yet.
+        // An RBG that no user has yet.
         let groups = u32::from(lte::rbg_count(self.carrier.prbs));
         let group = free.trailing_ones();
         if group >= groups {
@@ -83,7 +83,8 @@ impl Crowd {
         }))
     }
 
-    /// Messages of one subframe: tries a random user `tries` times, and grants something if its search space has room.
+    /// Messages of one subframe. Selects `tries` times a random user, and creates a grant if its search space has a free
+    /// place.
     pub fn subframe(&mut self, number: usize, cces: usize, tries: usize) -> Vec<Sent> {
         let mut sent: Vec<Sent> = Vec::new();
         let mut free = 0;
@@ -98,7 +99,7 @@ impl Crowd {
             let places: Vec<Place> = Place::all(cces)
                 .filter(|place| 4 * bits <= 3 * place.bits().len())
                 .filter(|place| in_search_space(rnti, number, cces, *place))
-                // Messages of the common search space have no fields of one user.
+                // Messages of the common search space have no user-specific fields.
                 .filter(|place| self.extras == Extras::NONE || !in_common_space(*place, cces))
                 .filter(|place| !sent.iter().any(|other| other.place.overlaps(*place)))
                 .collect();
@@ -112,7 +113,7 @@ impl Crowd {
     }
 }
 
-/// How the ports of a cell reach the receive antenna.
+/// Channels from the ports of a cell to the receive antenna.
 const GAINS: [Complex32; 4] = [
     Complex32::new(0.8, 0.3),
     Complex32::new(-0.2, 0.7),
@@ -120,25 +121,25 @@ const GAINS: [Complex32; 4] = [
     Complex32::new(-0.9, -0.1),
 ];
 
-/// A cell with a crowd, and how it is heard.
+/// A cell with several users, and its reception conditions.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene {
     pub cell: Cell,
     pub fft_size: usize,
     pub users: usize,
-    /// Grants that are tried per subframe.
+    /// Number of attempted grants per subframe.
     pub tries: usize,
-    /// Fields of Release 10 that every user has.
+    /// Optional fields of Release 10 that every user has.
     pub extras: Extras,
     pub snr_db: f64,
-    /// How ports fade, and how fast in Hz; `None` for paths that hold still.
+    /// Fading profile of the ports, and Doppler shift (Hz); `None` for static paths.
     pub fading: Option<(DelayProfile, f64)>,
     pub subframes: u64,
     pub seed: u64,
 }
 
 impl Scene {
-    /// The samples that are received, and which messages were sent in which subframe.
+    /// Received samples, and transmitted messages by subframe.
     pub fn play(&self) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
         let carrier = Carrier::symmetric(self.cell.bandwidth.prbs(), self.cell.ports);
         let mut crowd = Crowd::new(carrier, self.users, self.seed);

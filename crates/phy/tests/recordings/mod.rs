@@ -1,4 +1,4 @@
-//! The recordings in `$AIRPACE_DATA/radio` whose truth is known, as the tests read them.
+//! Recordings in `$AIRPACE_DATA/radio` with a known reference.
 #![allow(dead_code)] // each test uses its part
 
 use std::collections::BTreeMap;
@@ -9,24 +9,24 @@ use airpace_phy::dci::Format;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::PrbSet;
 
-/// A folder of the recordings.
+/// Folder of the recordings.
 pub use airpace_testing::recordings as data;
 
-/// All recordings.
+/// All recordings with a reference.
 pub const NAMES: [&str; 6] =
     ["pub_g06_1p", "pub_g100_2p", "pub_g25_2p_clean", "pub_g50_2p", "pub_n25", "pub_p15_tm1"];
 
-/// What the metadata of a recording says.
+/// Metadata of a recording.
 pub struct Description {
     pub cell: Cell,
     pub fft_size: usize,
     pub data_type: String,
     pub cfo_hz: f64,
-    /// Sample at which subframe index 0 begins.
+    /// First sample of subframe index 0.
     pub start: i64,
     pub sfn: u16,
     pub subframe: usize,
-    /// Amplitude of a resource element of unit power, if the metadata says it.
+    /// Amplitude of a resource element of unit power, if the metadata contains it.
     pub amplitude: Option<f64>,
 }
 
@@ -64,12 +64,12 @@ impl Description {
         }
     }
 
-    /// Samples per second.
+    /// Sample rate (samples per second).
     pub fn rate_hz(&self) -> u64 {
         self.fft_size as u64 * 15_000
     }
 
-    /// All samples, turned back by the CFO that the metadata names.
+    /// All samples, corrected by the CFO in the metadata.
     pub fn samples(&self, folder: &Path, name: &str) -> Vec<Complex32> {
         let turn = -std::f64::consts::TAU * self.cfo_hz / self.rate_hz() as f64;
         let back = |(at, sample): (usize, Complex32)| {
@@ -79,7 +79,7 @@ impl Description {
         self.raw_samples(folder, name).into_iter().enumerate().map(back).collect()
     }
 
-    /// All samples, as they were recorded.
+    /// All samples, as recorded.
     pub fn raw_samples(&self, folder: &Path, name: &str) -> Vec<Complex32> {
         let packed = std::fs::read(folder.join(format!("{name}.sigmf-data.zst"))).expect("samples");
         let bytes = zstd::decode_all(&packed[..]).expect("zstd");
@@ -95,7 +95,7 @@ impl Description {
     }
 }
 
-/// One row of a table of truth.
+/// One row of a reference table.
 #[derive(Debug)]
 pub struct Row(BTreeMap<String, String>);
 
@@ -117,7 +117,7 @@ impl Row {
         self.number_or_zero::<u8>(column) == 1
     }
 
-    /// `0-3 8` as a set.
+    /// Parses a set such as `0-3 8`.
     pub fn prbs(&self, column: &str) -> PrbSet {
         let run = |text: &str| {
             let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -128,12 +128,12 @@ impl Row {
     }
 }
 
-/// The messages that a recording holds.
+/// Messages of a recording.
 pub fn truth(folder: &Path, name: &str) -> Vec<Row> {
     table(folder, &format!("{name}.truth.csv"))
 }
 
-/// The rows of a table.
+/// Rows of a table.
 pub fn table(folder: &Path, file: &str) -> Vec<Row> {
     let text = std::fs::read_to_string(folder.join(file)).expect("a table");
     let mut lines = text.lines();

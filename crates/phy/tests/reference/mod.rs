@@ -1,7 +1,6 @@
-//! From the grid of a known cell back to messages: every place, every size.
+//! Reference search: decodes all messages of a known cell from its grid, at every place and in every size.
 //!
-//! This is the plain reference for the search. It takes no shortcut and knows no history. A faster search must find
-//! what this one finds.
+//! It takes no shortcut and uses no history. A faster search must find the same messages.
 #![allow(dead_code)] // each test uses its part
 
 use airpace_phy::coding::{RateMatcher, Viterbi, crc};
@@ -14,40 +13,40 @@ use airpace_phy::sequence::crs;
 use airpace_phy::{Cell, Channel, Complex32, Ports, pbch, pcfich};
 use airpace_radio::Rnti;
 
-/// A message that was found.
+/// A decoded message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// What was sent, if the find is true.
+    /// The transmitted message, if the candidate is correct.
     pub message: Sent,
-    /// How well its worst CCE agrees with the message coded again: 1 without noise.
+    /// Agreement of the worst CCE with the re-encoded message: 1 without noise.
     pub agreement: f32,
 }
 
-/// One subframe of control channels.
+/// Control channels of one subframe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// Control format indicator.
     pub cfi: u8,
-    /// CCEs.
+    /// Number of CCEs.
     pub cces: usize,
-    /// Messages, by their first CCE; none share a CCE.
+    /// Messages by their first CCE, without overlaps.
     pub found: Vec<Found>,
 }
 
-/// Reads the control channels of one cell.
+/// Decodes the control channels of one cell.
 pub struct Receiver {
     cell: Cell,
     carrier: Carrier,
     regions: Vec<ControlRegion>,
-    /// Each distinct size of payloads, with the order of its coded bits.
+    /// Each distinct payload size, with the order of its coded bits.
     sizes: Vec<(u8, RateMatcher)>,
     viterbi: Viterbi,
     least_agreement: f32,
 }
 
 impl Receiver {
-    /// For a cell whose uplink is as wide as its downlink. Candidates whose agreement with their own coded bits is less
-    /// than `least_agreement` (0…1) are dropped.
+    /// Creates a reference search for a cell with equal bandwidth in uplink and downlink. Candidates with an agreement
+    /// below `least_agreement` (0…1) are dropped.
     pub fn new(cell: Cell, least_agreement: f32) -> Receiver {
         let carrier = Carrier::symmetric(cell.bandwidth.prbs(), cell.ports);
         let sizes: std::collections::BTreeSet<u8> =
@@ -62,7 +61,7 @@ impl Receiver {
         }
     }
 
-    /// The master information block, ports and number of the frame whose subframe 0 this is.
+    /// Master information block, number of ports and SFN of the frame, from its subframe 0.
     pub fn broadcast(&mut self, grid: &Grid) -> Option<(pbch::Mib, Ports, u16)> {
         let channel = estimate(&self.cell, 0, self.cell.cp.symbols_per_slot(), grid);
         let symbols = channel.symbols(&self.cell, grid, &pbch::elements(&self.cell));
@@ -84,14 +83,14 @@ impl Receiver {
         Reading { cfi, cces, found: self.search(subframe, cces, &levels) }
     }
 
-    /// All messages among the levels of the bits of all CCEs (positive for 0, without scrambling) of subframe `subframe`.
+    /// All messages of subframe `subframe` in the descrambled soft bits of all CCEs (positive for 0).
     pub fn search(&mut self, subframe: usize, cces: usize, levels: &[f32]) -> Vec<Found> {
         let mut soft = Vec::new();
         soft_bits(levels, &mut soft);
         without_shadows(self.candidates(subframe, cces, &soft))
     }
 
-    /// Every place and size that holds a possible message for someone.
+    /// All combinations of place and size with a possible message for some user.
     fn candidates(&mut self, subframe: usize, cces: usize, soft: &[Soft]) -> Vec<Found> {
         let mut found = Vec::new();
         let mut steps = Vec::new();
@@ -116,7 +115,7 @@ impl Receiver {
         found
     }
 
-    /// Whether any format of this size could say this to this RNTI.
+    /// Whether any format of this size is valid with this payload and RNTI.
     fn is_legal(&self, message: &Sent) -> bool {
         let Some(audience) = Audience::of(message.rnti) else { return false };
         let says = |format| parse(&self.carrier, Extras::NONE, audience, format, message.payload).is_ok();
@@ -127,8 +126,8 @@ impl Receiver {
     }
 }
 
-/// The channel from the reference signals of a port's first symbol from `from` on: divided by what was sent, with a
-/// straight line between neighbours. Noise is what bends the line.
+/// Channel from the reference signals in a port's first symbol from `from` on: divided by the known symbols, with linear
+/// interpolation between neighbours. Noise is estimated from their curvature.
 pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Channel {
     let mut bends = (0.0, 0);
     let mut of_port = |port| {
@@ -141,11 +140,11 @@ pub fn estimate(cell: &Cell, subframe: usize, from: usize, grid: &Grid) -> Chann
         Some((0..grid.symbol(symbol).len()).map(|k| line(&gains, pilots.first, k)).collect())
     };
     let ports = (0..cell.ports.count()).map(|port| of_port(port).unwrap_or_default()).collect();
-    // A bend is n₋₁ + n₁ − 2·n₀, of six times the noise.
+    // The curvature is n₋₁ + n₁ − 2·n₀, with six times the noise power.
     Channel::known(ports, bends.0 / (6 * bends.1.max(1)) as f32)
 }
 
-/// The value at subcarrier `k` of a line through the two nearest of `gains`, which begin at `first`.
+/// Value at subcarrier `k` of a line through the two nearest of `gains`; the first gain is at `first`.
 fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
     let spacing = crs::Pilots::SPACING;
     let left = (k.saturating_sub(first) / spacing).min(gains.len().saturating_sub(2));
@@ -154,12 +153,12 @@ fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
     a + (b - a).scale(share)
 }
 
-/// Real and imaginary parts in turn: the levels of the bits.
+/// Soft bits: real and imaginary parts alternately.
 fn levels(symbols: &[Quad]) -> Vec<f32> {
     symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect()
 }
 
-/// How well soft bits agree with bits, in the worst CCE: the sum of those that agree less the sum of those that do not,
+/// Agreement of soft bits with bits, in the worst CCE: the sum of the agreeing magnitudes minus the sum of the others,
 /// over the sum of all.
 pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
     let cces = soft.chunks(BITS_PER_CCE).zip(bits.chunks(BITS_PER_CCE));
@@ -175,9 +174,8 @@ pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
     of_cce.fold(1.0, f32::min)
 }
 
-/// Of candidates that share CCEs, keeps the likeliest. The same message in a part of its place is only a shadow of the
-/// whole. Otherwise the candidate that agrees best is kept; of equals, the shorter one, which noise is less likely to
-/// make.
+/// Resolves overlaps of candidates. The same message in a part of its place is a shadow of the whole message. Otherwise
+/// the candidate with the best agreement is kept; among equals the shorter one, because noise is less likely to cause it.
 fn without_shadows(mut candidates: Vec<Found>) -> Vec<Found> {
     let whole = candidates.clone();
     candidates.retain(|part| {

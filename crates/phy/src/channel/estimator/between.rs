@@ -1,24 +1,24 @@
-//! The channel between two symbols with reference signals, where it moves too fast to be one.
+//! Channel between two symbols with reference signals, for channels that change within a slot.
 //!
-//! Ports 0 and 1 have reference signals in the first symbol and in a later one of the same slot. In the control symbols
-//! between them, the channel lies between what both tell.
+//! Ports 0 and 1 have reference signals in the first symbol and in a later symbol of the same slot. In the control
+//! symbols between them, the channel is interpolated linearly.
 
 use super::{Estimator, make, spread};
 use crate::channel::MOST_CONTROL_SYMBOLS;
 use crate::channel::wiener::Key;
 
-/// How far a channel bends away from the line between two symbols, as a power: this times the square of how far it moves
-/// from one to the other, over its power.
+/// Curvature of the channel between two symbols: power of the deviation from the line, in units of the squared channel
+/// variation between the symbols over the channel power.
 ///
-/// Chosen: of a channel with the spectrum of Jakes, whose correlation is J0, it is 0.028 in the middle of both symbols at
-/// 1 kHz, and 0.023 where it moves little.
+/// Chosen: a channel with the Jakes spectrum (correlation J0) deviates by 0.028 in the middle between both symbols at 1
+/// kHz, and by 0.023 if it moves little.
 const BEND: f32 = 0.03;
 
-/// The motion from one symbol to another is at most so many times the channel's power.
+/// Maximum channel variation from one symbol to another, in units of the channel power.
 const MOST_MOVED: f32 = 2.0;
 
 impl Estimator {
-    /// Makes the channel of later control symbols, if it is not that of the first.
+    /// Computes the channel of later control symbols if it differs from that of the first symbol.
     pub(super) fn interpolate(&mut self) {
         self.channel.later.clear();
         if !self.lies_between() {
@@ -31,7 +31,7 @@ impl Estimator {
         let mut late = self.channel.ports.clone();
         for (port, row) in late.iter_mut().enumerate() {
             let (comb, raw) = &self.work.late[port];
-            // The other comb was measured in the first symbol.
+            // The first symbol measured the other comb.
             let other = &self.ports[port].combs[1 - comb];
             let mut noises = [(other.residual.map_or(noise, |residual| residual.noise) + moved) / power; 2];
             noises[*comb] = noise / power;
@@ -57,10 +57,10 @@ impl Estimator {
             && late.iter().all(|(_, raw)| raw.len() == self.work.raw[0].len())
     }
 
-    /// How far the channel of a control symbol may be off because it moves, as a power on a resource element.
+    /// Error power per resource element in a control symbol due to channel variation.
     pub(super) fn moved_by(&self, symbol: usize) -> f32 {
         let late = self.late_symbol();
-        // The first symbol, from which most is known where the channel moves fast, is known best.
+        // The first symbol has the smallest error: with fast channels, most measurements come from it.
         if self.channel.later.is_empty() || symbol > late {
             // Ports 2 and 3 have their reference signals in the second symbol.
             let all = self.ports.len() as f32;
@@ -72,7 +72,7 @@ impl Estimator {
         place * BEND * away * away / self.channel.power.max(f32::MIN_POSITIVE)
     }
 
-    /// How far the channel moves from the first symbol to a later one.
+    /// Channel variation from the first symbol to a later one.
     fn moved_until(&self, symbol: usize) -> f32 {
         let symbols = self.pilots[0].len() as f32;
         let motion = self.motion().max(0.0);
@@ -87,7 +87,8 @@ mod tests {
     use crate::sequence::crs;
     use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
 
-    /// Ports 2 and 3 are measured in the second symbol: in the first, a channel that moves has not come so far.
+    /// Ports 2 and 3 are measured in the second symbol, so their channel in the first symbol has an additional error if
+    /// it varies.
     #[test]
     fn the_first_symbol_of_four_ports_is_not_known_as_well_as_that_of_two() {
         for ports in [Ports::Two, Ports::Four] {

@@ -1,62 +1,67 @@
-//! What reference signals tell about the noise, and about how far the channel moves.
+//! Estimates noise power and channel variation from reference signals.
 //!
-//! Noise is what reference signals are off the estimated channel. Where the channel moves fast, they are off it because it
-//! moved. But within a symbol it stands still: there, only noise and echoes bend the lines between neighbours.
+//! The noise power is estimated from the residual between reference signals and channel estimate. In fast fading the
+//! residual also contains channel variation. Within one symbol the channel is constant: there, only noise and echoes
+//! cause curvature between neighbours.
 
 use super::{Estimator, LEAST_NOISE, Statistics, correlate};
 
-/// The share by which averages of motion take a new value.
+/// Weight of a new value in averages of the channel variation.
 ///
-/// Chosen: some twenty milliseconds, because noise hides the motion.
+/// Chosen: an average over about twenty milliseconds, because noise masks the variation.
 const SLOW: f32 = 0.05;
 
-/// If the power of a symbol's reference signals differs from that of the last by more than this factor, it is not
-/// fading.
+/// Threshold: a larger power ratio between the reference signals of two successive symbols is not fading.
 const STEP_OF_LEVEL: f32 = 10.0;
 
-/// A measurement of the noise that differs by more than this factor is odd.
+/// Threshold: a noise measurement that differs by more than this factor counts as an outlier.
 const ODD_NOISE: f32 = 10.0;
 
-/// Most measurements that count for the noise: the average reaches back that far.
+/// Maximum number of reference signals in the noise average.
 const MOST_BEHIND: f32 = 1200.0;
 
-/// Motion is told from noise up to so many times the power of the channel within a millisecond.
+/// Maximum channel variation per millisecond that is distinguished from noise, in units of the channel power.
 ///
-/// Chosen: that of a Doppler shift of 1 kHz, above which nothing is read. Half of the slot is then a sixth of the wave.
+/// Chosen: the variation at a Doppler shift of 1 kHz; above it no message is decoded. At 1 kHz half a slot is a sixth of
+/// the fading period.
 const MOST_MOTION: f32 = 20.0;
 
-/// The share with which the first value counts for the motion within a slot.
+/// Weight of the first value of the channel variation within a slot.
 ///
-/// Chosen: after three subframes a receiver at 1 kHz is known as one, and one that stands still is hardly ever taken for it.
+/// Chosen: three subframes suffice to detect a Doppler shift of 1 kHz, and a static receiver is almost never mistaken for
+/// a fast one.
 pub(super) const FIRST_SHARE: f32 = 0.25;
 
-/// From this motion on, over the power of the channel, the channel of one slot is not that of the other, whatever the noise.
+/// Threshold of variation over channel power, at any noise level: above it, the channel differs between the two slots.
 ///
-/// Chosen: that of a Doppler shift of 350 Hz. A burst of noise in one subframe, however loud, is not taken for it.
+/// Chosen: the variation at a Doppler shift of 350 Hz. A burst of noise in one subframe, even a strong one, does not
+/// reach it.
 const LEAST_FAST: f32 = 2.5;
 
-/// From this motion on, over the power of the noise, the same holds: an average over a subframe costs more by motion than it
-/// gains from noise.
+/// Threshold of variation over noise power: above it, averaging over a subframe loses more to channel variation than it
+/// gains against noise. The channel then also counts as different between the slots.
 ///
-/// Chosen: at 100 PRB pairs, EVA, 300 Hz and 25 dB, 0.99 of the messages are read where 0.87 were with [`LEAST_FAST`] alone.
-/// With ten times the noise it is as many, but at 200 Hz and 10 dB 0.53 in place of 0.58. Nothing tried was worse than before.
+/// Chosen: at 100 PRB pairs, EVA, 300 Hz and 25 dB SNR this decodes 0.99 of the messages, and [`LEAST_FAST`] alone
+/// decodes 0.87. Ten times the noise power as threshold gives the same there, but only 0.53 instead of 0.58 at 200 Hz and
+/// 10 dB.
 const LEAST_OVER_NOISE: f32 = 4.0;
 
-/// But less motion than this, over the power of the channel, is not: what is left of a carrier's offset looks the same.
+/// Minimum variation over channel power for [`LEAST_OVER_NOISE`]: a residual carrier offset looks like a smaller
+/// variation.
 ///
-/// Chosen: that of a carrier that is 110 Hz off.
+/// Chosen: the apparent variation of a carrier offset of 110 Hz.
 const LEAST_TOLD: f32 = 0.5;
 
-/// What is measured as noise is at most so many times the noise that bends show.
+/// Maximum noise measurement, in units of the noise estimated from curvature.
 ///
-/// Chosen: chance hardly reaches it in an average over twenty subframes.
+/// Chosen: an average over twenty subframes exceeds it by chance only rarely.
 const MOST_BENDS: f32 = 1.25;
 
 impl Estimator {
-    /// If everything becomes louder or softer at once, the cause is the receiver's gain, a burst of noise, or silence.
-    /// What was learnt of the channel is then of no use, and the noise is measured anew.
-    /// Ports 0 and 1 fade apart from ports 2 and 3, which have reference signals in other symbols: each two are compared with
-    /// themselves.
+    /// Detects a sudden change of the level of all reference signals. Its cause is the receiver's gain, a burst of noise,
+    /// or silence. The estimate is then invalid, and the noise is measured again.
+    /// Ports 0 and 1 fade independently of ports 2 and 3, which have reference signals in other symbols. So each pair of
+    /// ports is compared with its own previous level.
     pub(super) fn follow_level(&mut self, level: f32, is_of_first_ports: bool) {
         if !level.is_finite() {
             return;
@@ -69,7 +74,7 @@ impl Estimator {
         }
     }
 
-    /// Estimates the noise from the very first symbol: noise bends the lines between neighbours.
+    /// Estimates the noise from the very first symbol by the curvature between neighbours.
     pub(super) fn start_statistics(&mut self) {
         if self.statistics.noise.is_some() {
             return;
@@ -87,7 +92,7 @@ impl Estimator {
         }
     }
 
-    /// The power of the noise, as the bends of the lines between neighbours in the current symbol tell it.
+    /// Noise power estimated from the curvature between neighbours in the current symbol.
     pub(super) fn bends(&self) -> f32 {
         let (mut bends, mut count) = (0.0, 0);
         for raw in self.work.raw.iter().filter(|raw| raw.len() > 2) {
@@ -97,7 +102,7 @@ impl Estimator {
         bends / count.max(1) as f32
     }
 
-    /// Learns the motion from what neighbours moved by together: their noise is independent.
+    /// Updates the channel variation from the common change of neighbouring subcarriers: their noise is independent.
     pub(super) fn learn_motion(&mut self, port: usize, comb: usize) {
         let comb = &self.ports[port].combs[comb];
         let raw = &self.work.raw[port];
@@ -108,8 +113,9 @@ impl Estimator {
         moves.clear();
         moves.extend(raw.iter().zip(&comb.gains).map(|(new, old)| new - old));
         let moved = correlate(&moves[..moves.len() - 1], &moves[1..]).re / (moves.len() - 1) as f32;
-        // An average with this weight for new values lags behind a wandering channel by this much. What was measured in this
-        // subframe is half a millisecond old, and what moves as far in half of the time moves four times as far in all of it.
+        // An exponential average with this weight lags behind a drifting channel by this much. The measurements of this
+        // subframe are half a millisecond old. A change in half of the time corresponds to four times that power in the
+        // full time.
         let measured = 1.0 - comb.older_weight;
         let weight = if measured > 0.0 { measured } else { self.typical_weight(port) };
         let lag = 1.0 - 0.5 * measured;
@@ -117,26 +123,27 @@ impl Estimator {
         self.statistics.motion += SLOW * (motion - self.statistics.motion);
     }
 
-    /// How much the channel moves within a millisecond, as far as it matters.
+    /// Channel variation within a millisecond, as used for the expected errors.
     pub(super) fn motion(&self) -> f32 {
         let Statistics { motion, fast, .. } = self.statistics;
         if self.is_fast() { motion.max(fast) } else { motion }
     }
 
-    /// Whether the channel of one slot is not that of the other.
+    /// Whether the channel differs between the two slots.
     pub(crate) fn is_fast(&self) -> bool {
         let Statistics { fast, power, bends, .. } = self.statistics;
         fast > LEAST_FAST * power || fast > LEAST_TOLD * power && fast > LEAST_OVER_NOISE * bends
     }
 
-    /// The weight that the next measurement would get.
+    /// Weight of the next measurement.
     fn typical_weight(&self, port: usize) -> f32 {
         let noise = self.statistics.noise.unwrap_or_default() * self.weights[port].1.own(0);
         let comb = &self.ports[port].combs[0];
         comb.residual.map_or(1.0, |residual| residual.error / (residual.error + noise).max(f32::MIN_POSITIVE))
     }
 
-    /// How far the carrier turned, and how far the channel moved, between the first symbol and a later one.
+    /// Measures the carrier phase rotation and the channel variation between the first symbol and the later one of the
+    /// slot.
     pub(super) fn compare_late(&mut self, number: usize) {
         let mut moved = (0.0, 0.0);
         for port in 0..self.ports.len().min(2) {
@@ -146,7 +153,7 @@ impl Estimator {
             if late.len() != first.len() || *late_comb == pilots.comb {
                 continue;
             }
-            // Each place of the upper comb lies between two of the lower.
+            // Each place of the upper comb lies between two places of the lower comb.
             let (lower, upper) = if pilots.comb == 0 { (first, late) } else { (late, first) };
             let between = &upper[..upper.len() - 1];
             let sum = correlate(&lower[..between.len()], between) + correlate(&lower[1..], between);
@@ -157,7 +164,7 @@ impl Estimator {
             moves.extend(
                 lower.windows(2).zip(between).map(|(pair, between)| (pair[0] + pair[1]) * 0.5 - between),
             );
-            // Those next to each other have noise in common.
+            // Adjacent differences share a noise term, so use those two apart.
             let others = moves.get(2..).unwrap_or_default();
             moved.0 += correlate(&moves[..others.len()], others).re;
             moved.1 += others.len() as f32;
@@ -168,7 +175,7 @@ impl Estimator {
         }
     }
 
-    /// Takes how far the channel moved within a slot, extrapolated to a millisecond. The first values count more.
+    /// Averages the channel variation within a slot, extrapolated to a millisecond. The first values get larger weights.
     fn learn_fast(&mut self, moved: f32) {
         let Statistics { power, fast, fast_share, .. } = &mut self.statistics;
         if moved.is_finite() {
@@ -177,8 +184,8 @@ impl Estimator {
         }
     }
 
-    /// Takes a measurement of the noise by `count` reference signals: by how much they are off the channel. What they are
-    /// off because the channel moves does not count, so far as [`Estimator::bends`] shows it.
+    /// Averages a noise measurement: the mean squared residual of `count` reference signals. If the channel is fast, the
+    /// noise from [`Estimator::bends`] limits the measurement, because the residual then contains channel variation.
     pub(super) fn learn_noise(&mut self, measured: f32, count: f32) {
         let bends = self.bends();
         if count == 0.0 || !measured.is_finite() || !bends.is_finite() {
@@ -192,7 +199,7 @@ impl Estimator {
         };
         let Statistics { noise, behind, is_odd, power, .. } = &mut self.statistics;
         let noise = noise.get_or_insert(measured);
-        // One burst says nothing about what comes next; a second odd measurement does.
+        // A single outlier may be a burst and is ignored; a second one in a row restarts the average.
         let ratio = measured / noise.max(f32::MIN_POSITIVE);
         if *behind > 0.0 && !(1.0 / ODD_NOISE..=ODD_NOISE).contains(&ratio) {
             if !std::mem::replace(is_odd, true) {
@@ -216,7 +223,7 @@ mod tests {
     use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
     use num_complex::Complex32;
 
-    /// Two ports in a fade beside two that are not are no sign that the receiver's gain was changed.
+    /// A fade of two ports is not a change of the receiver's gain if the other two ports do not fade.
     #[test]
     fn ports_in_a_fade_do_not_spoil_the_others() {
         let cell = Cell {

@@ -1,8 +1,8 @@
-//! Interference in a narrow band: a tone, or a leak of the receiver.
+//! Narrowband interference: a continuous-wave tone, or leakage of the receiver's oscillator.
 //!
-//! It disturbs the same few subcarriers in every symbol. There, what was received differs from what the channel let
-//! expect by much more than elsewhere. Reference signals on such subcarriers are replaced by what their neighbours
-//! tell, and control elements on them count less.
+//! It disturbs the same few subcarriers in every symbol. There, the received signal differs from the expected one by much
+//! more than elsewhere. Reference signals on such subcarriers are replaced by an interpolation of their neighbours, and
+//! control elements there get lower weights.
 
 mod elements;
 mod excess;
@@ -17,48 +17,49 @@ use crate::channel::Channel;
 use crate::channel::wiener::STEP;
 use crate::grid::Grid;
 
-/// Which subcarriers are disturbed.
+/// Detected interference by subcarrier.
 #[derive(Clone, Debug)]
 pub struct Narrow {
-    /// At every third subcarrier, by the reference signals.
+    /// Excess at every third subcarrier, measured by reference signals.
     references: Excess,
-    /// At the others.
+    /// Excess at the other subcarriers, measured by control elements.
     elements: Elements,
     measured: Vec<Measured>,
-    /// For each comb: which of its reference signals are disturbed.
+    /// For each comb: indices of its disturbed reference signals.
     disturbed: [Vec<usize>; 2],
-    /// The mean power of what was expected, over the squared deviation of a typical place.
+    /// Mean expected signal power over the typical squared deviation.
     signal: f32,
 }
 
-/// The share by which the mean takes a new value.
+/// Weight of a new value in the mean.
 ///
-/// Chosen: some thirty measurements, which are five subframes of a cell of two ports. The mean of so many of pure noise
-/// is hardly ever off by half.
+/// Chosen: about thirty measurements, which are five subframes of a cell with two ports. The mean of thirty values of
+/// pure noise is almost never off by half.
 const SHARE: f32 = 0.03;
 
-/// A channel that moves deviates in proportion to its power. Where its power is above this share of the mean, more
-/// deviation is allowed in proportion.
+/// Threshold of channel power over its mean. The deviation of a varying channel is proportional to its power. Above this
+/// threshold, the allowed deviation grows with the power.
 ///
-/// Chosen: the median of a fading channel's power.
+/// Chosen: the median power of a fading channel.
 const USUAL_POWER: f32 = 0.7;
 
-/// So many subcarriers away, nothing of the channel is known; nearer, the line is off by the square of the distance over this,
-/// as a part of the signal's power.
+/// Coherence distance in subcarriers. Beyond it, nothing is known of the channel. Within it, the interpolation error is
+/// the squared ratio of distance and this constant, times the signal power.
 ///
-/// Chosen: between EVA and ETU. With 5 and 40, wide cells of four ports lose as little, others a little more.
+/// Chosen: between EVA and ETU. With 5 or 40 subcarriers, wide cells with four ports lose as few messages, others lose
+/// slightly more.
 const SPAN: f32 = 20.0;
 
-/// The signal counts as at most so many times a typical deviation.
+/// Maximum signal power, in units of the typical deviation.
 ///
-/// Chosen: without trying others; far above what any receiver hears.
+/// Chosen: not tuned; far above the SNR of any receiver.
 const MOST_SIGNAL: f32 = 1e7;
 
-/// From this excess of a reference signal on, its neighbours that are not measured count as disturbed too.
+/// Threshold of excess of a reference signal: above it, unmeasured subcarriers up to two away count as disturbed too.
 const LOUD: f32 = 10.0;
 
 impl Narrow {
-    /// For a cell with reference signals at `places` places, three subcarriers apart.
+    /// Creates the state for a cell with reference signals at `places` places, three subcarriers apart.
     pub fn new(cell: &Cell, places: usize) -> Narrow {
         Narrow {
             references: Excess::new(places),
@@ -69,14 +70,14 @@ impl Narrow {
         }
     }
 
-    /// Begins anew.
+    /// Resets all measurements.
     pub fn restart(&mut self) {
         self.references.restart();
         self.elements.restart();
         self.disturbed.iter_mut().for_each(Vec::clear);
     }
 
-    /// Takes the reference signals `raw` of a comb, and what was expected of them but for noise of this power.
+    /// Compares the reference signals `raw` of a comb with the expected ones, given the noise power.
     pub fn observe(&mut self, comb: usize, raw: &[Complex32], expected: &[Complex32], noise: f32) {
         let powers = expected.iter().map(Complex32::norm_sqr);
         let usual = USUAL_POWER * powers.clone().sum::<f32>() / expected.len().max(1) as f32;
@@ -99,18 +100,18 @@ impl Narrow {
         }
     }
 
-    /// Which reference signals of a comb are disturbed.
+    /// Indices of the disturbed reference signals of a comb.
     pub fn disturbed(&self, comb: usize) -> &[usize] {
         &self.disturbed[comb]
     }
 
-    /// Takes the first symbol of a subframe that came through this channel.
+    /// Measures the control elements in the first symbol of a subframe, given its channel.
     pub fn hear(&mut self, grid: &Grid, channel: &Channel) {
         self.elements.observe(grid, channel);
     }
 
-    /// Moves disturbed reference signals towards the line between the nearest of their comb that are not: the more, the louder
-    /// the disturbance and the nearer those are.
+    /// Moves disturbed reference signals towards the line between the nearest undisturbed ones of their comb. The shift
+    /// grows with the interference power and shrinks with the distance of the undisturbed ones.
     pub fn mend(&self, comb: usize, raw: &mut [Complex32]) {
         if !self.references.is_any() {
             return;
@@ -139,8 +140,8 @@ impl Narrow {
         }
     }
 
-    /// How much each subcarrier counts: 1, or less where it is disturbed. Empty if none is. The first place is that of
-    /// subcarrier `lowest`.
+    /// Computes the weight of each subcarrier: 1, or less if it is disturbed. Leaves `out` empty if none is disturbed.
+    /// The first reference place is at subcarrier `lowest`.
     pub fn weigh(&self, lowest: usize, out: &mut Vec<f32>) {
         out.clear();
         let (references, elements) = (&self.references, self.elements.excess());
@@ -161,7 +162,7 @@ impl Narrow {
             let (middle, excess) = (lowest + STEP * at, references.all()[at]);
             let reach = if excess > LOUD { STEP - 1 } else { STEP / 2 };
             lower(middle.saturating_sub(reach)..middle + reach + 1, references.weight(at), middle);
-            // Between two loud places it is louder than at either.
+            // Between two strongly disturbed places, the interference is stronger than at either.
             if let Some(next) = references.all().get(at + 1).filter(|next| excess.min(**next) > LOUD) {
                 lower(middle + 1..middle + STEP, references.weight_of(10.0 * excess.max(*next)), usize::MAX);
             }
@@ -176,7 +177,7 @@ mod tests {
 
     use crate::{Bandwidth, CyclicPrefix, PhichDuration, PhichResource, Ports};
 
-    /// Either part of a symbol of QPSK as a port sends it: two share its power.
+    /// Real or imaginary part of a QPSK symbol as one port transmits it: two ports share the power.
     fn part_of_symbol(ports: Ports) -> f32 {
         if ports == Ports::One { std::f32::consts::FRAC_1_SQRT_2 } else { 0.5 }
     }
@@ -228,7 +229,7 @@ mod tests {
         for ports in [Ports::One, Ports::Two] {
             let cell = Cell { ports, ..cell(25) };
             let gain = vec![Complex32::new(0.6, -0.8); cell.bandwidth.subcarriers()];
-            // The second port is silent, so that an element carries a symbol of the first.
+            // The second port is silent, so each element carries a symbol of the first port only.
             let silent = vec![Complex32::default(); gain.len()];
             let gains = [gain.clone(), silent][..ports.count()].to_vec();
             let channel = Channel::known(gains, 0.01);
@@ -258,8 +259,9 @@ mod tests {
         }
     }
 
-    /// A tone between two subcarriers leaks above the little noise of a clear cell over a hundred of them. The channel turns
-    /// several times there, so that a line tells nothing of it, and the reference signals, 17 dB above the leak, tell much.
+    /// A tone between two subcarriers leaks above the low noise of a clear cell over a hundred subcarriers. The channel
+    /// phase rotates several times within this span, so a line is a poor estimate. The reference signals, 17 dB above the
+    /// leakage, are a better one.
     #[test]
     fn reference_signals_that_are_a_little_disturbed_still_tell_of_the_channel() {
         let mut rng = Streams::new(3).stream("phy.leak");
@@ -289,7 +291,8 @@ mod tests {
         assert!(mended < 1.2 * disturbed, "{mended} of {disturbed}");
     }
 
-    /// A channel that moves fast is known to a tenth. In a clear cell, what was sent is then off by much more than silence.
+    /// The estimate of a fast channel is off by a tenth. With a high SNR, transmitted elements then deviate much more
+    /// than silent ones.
     #[test]
     fn elements_are_not_disturbed_by_what_was_sent_on_them() {
         let mut rng = Streams::new(4).stream("phy.sent");
@@ -304,7 +307,7 @@ mod tests {
             let mut grid = Grid::new(&cell);
             for (subframes, amplitude) in [(100, 0.0), (100, 2.0)] {
                 for _ in 0..subframes {
-                    // Few elements are sent, so that a typical one is silent.
+                    // Few elements are transmitted, so the typical element is silent.
                     let sent = rng.below(20) as usize * 12;
                     for (k, value) in grid.symbol_mut(0).iter_mut().enumerate() {
                         let mut part = |size: f32| size * rng.normal() as f32;

@@ -1,31 +1,31 @@
-//! How long echoes are, found by trial.
+//! Delay spread of the channel, estimated by trial.
 
 use num_complex::Complex32;
 
 use super::Comb;
 use crate::channel::wiener::{Key, SPREADS, Weights};
 
-/// The delay spread, found by trial: of a spread and its neighbours, the one with which the other reference signals
-/// around a reference signal predict it best.
+/// Estimate of the delay spread by trial. Among a spread and its two neighbours on the scale, it selects the one that
+/// predicts each reference signal best from the other reference signals around it.
 #[derive(Clone, Debug)]
 pub struct Spread {
     /// The spread, as a step of [`SPREADS`].
     pub step: i32,
-    /// Whether the next trial is of more spread; otherwise it is of less.
+    /// Whether the next trial uses a larger spread; otherwise it uses a smaller one.
     is_up: bool,
-    /// How much worse less spread and more spread predict: logarithms of ratios, averaged.
+    /// How much worse a smaller and a larger spread predict: averaged logarithm of the error ratio.
     worse: [f32; 2],
-    /// Weights of less spread and of more: trials take turns, and weights take long to make.
+    /// Weights of the smaller and the larger spread. Trials alternate, and weights take long to compute.
     trials: [(Key, Weights); 2],
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
 }
 
-/// Where trials begin: 0.8 µs. Too much spread only costs some noise, too little costs the channel.
+/// Initial step: 0.8 µs. Too large a spread only costs some noise; too small a spread distorts the channel.
 pub const FIRST_SPREAD: i32 = 6;
 
 impl Spread {
-    /// Where trials begin, with these weights.
+    /// Creates the state at the initial step, with these weights.
     pub fn new(trial: (Key, Weights)) -> Spread {
         Spread {
             step: FIRST_SPREAD,
@@ -37,24 +37,24 @@ impl Spread {
         }
     }
 
-    /// Begins anew.
+    /// Resets the spread to the initial step.
     pub fn restart(&mut self) {
         (self.step, self.worse) = (FIRST_SPREAD, [0.0; 2]);
     }
 
-    /// The weights of the trial that is next.
+    /// Weights of the next trial.
     pub fn trial_mut(&mut self) -> &mut (Key, Weights) {
         &mut self.trials[usize::from(self.is_up)]
     }
 
-    /// The spread that is tried next.
+    /// Step of the next trial.
     pub fn trial_step(&self) -> i32 {
         let step = if self.is_up { self.step + 1 } else { self.step - 1 };
         step.clamp(*SPREADS.start(), *SPREADS.end())
     }
 
-    /// Compares the trial with `error`, the squared error of what is used now, by reference signals `raw` of a comb. Those of
-    /// `disturbed` do not count.
+    /// Compares the trial with `error`, the squared error of the current spread, on reference signals `raw` of a comb.
+    /// Places in `disturbed` are excluded.
     pub fn compare(
         &mut self,
         raw: &[Complex32],
@@ -70,7 +70,7 @@ impl Spread {
             return;
         }
         weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
-        // The part that a measurement has in its own estimate does not count.
+        // Exclude the part of an estimate that comes from its own measurement.
         let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(LEAST_OTHERS);
         let trial = distance(raw, &self.smooth, comb, disturbed) / (others * others);
         let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
@@ -84,17 +84,17 @@ impl Spread {
     }
 }
 
-/// How much better another delay spread must predict, in nepers, to be taken.
+/// Minimum improvement of the prediction error for a change of the delay spread (nepers).
 const CLEARLY: f32 = 0.01;
 
-/// The least part of an estimate that counts as of other measurements than the one that it is compared with.
+/// Minimum share of an estimate that counts as coming from other measurements.
 ///
-/// Chosen: a thousandth; rounding leaves a tenth of that. Where a twentieth was the least, a clear cell's own
-/// measurements passed for a delay spread that fits, and what was left for all of its noise.
+/// Chosen: a thousandth; rounding errors are a tenth of that. A minimum of 0.05 is too large for a clear cell: its own
+/// measurements then look like a fitting delay spread, and the residual looks like all of its noise.
 pub const LEAST_OTHERS: f32 = 1e-3;
 
-/// The sum of the squared distances of `raw` from every second of `smooth`, from number `first` on, but for the places in
-/// `disturbed`; in lanes.
+/// Sum of the squared distances between `raw` and every second value of `smooth`, starting at index `first`. Places in
+/// `disturbed` are excluded. Summed in four lanes.
 pub fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize, disturbed: &[usize]) -> f32 {
     let mut lanes = [0.0f32; 4];
     for (four, eight) in raw.chunks_exact(4).zip(smooth.chunks_exact(8)) {
@@ -105,7 +105,7 @@ pub fn distance(raw: &[Complex32], smooth: &[Complex32], first: usize, disturbed
     let of = |at: usize| (raw[at] - smooth[2 * at + first]).norm_sqr();
     let all = lanes.iter().sum::<f32>() + (raw.len() / 4 * 4..raw.len()).map(of).sum::<f32>();
     let left_out: f32 = disturbed.iter().map(|at| of(*at)).sum();
-    // What is left is not negative but for rounding. (`max` would hide what is not a number.)
+    // The difference can be negative only by rounding. (`max` would hide NaN.)
     let left = all - left_out;
     if left < 0.0 { 0.0 } else { left }
 }
@@ -120,11 +120,11 @@ mod tests {
     use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
     use airpace_core::Streams;
 
-    /// Of the paths of ETU, as timing finds it.
+    /// Mean delay of the ETU paths, which the timing estimate converges to.
     const MEAN_DELAY_S: f64 = 0.98e-6;
 
-    /// Where the channel is clear and its echoes are long, an estimate is almost its own measurement, and what is left is
-    /// little. It must neither pass for little noise nor for a delay spread that fits.
+    /// With a high SNR and long echoes, an estimate consists almost only of its own measurement, and the residual is
+    /// small. This residual must pass neither for low noise nor for a fitting delay spread.
     #[test]
     fn a_clear_cell_with_long_echoes_keeps_its_noise() {
         let cell = Cell {

@@ -1,6 +1,7 @@
-//! The sums over all that two cells may send, for the elements of a CCE side by side.
+//! Sums over all symbols that two cells may transmit, for the elements of a CCE in parallel.
 //!
-//! A unit is what is told at once: an element, or a pair of elements on which two ports send a pair of symbols.
+//! A unit is detected at once: one element, or a pair of elements on which two ports transmit an Alamouti pair of
+//! symbols.
 
 use num_complex::Complex32;
 use pulp::{Arch, Simd, WithSimd};
@@ -11,35 +12,35 @@ use crate::diversity::Quad;
 use crate::grid::{REGS_PER_CCE, Reg};
 use crate::modulation::qpsk;
 
-/// Elements that are summed side by side: those of a CCE, in whole vectors of eight.
+/// Number of elements that are summed in parallel: those of a CCE, rounded up to vectors of eight.
 const LANES: usize = (4 * REGS_PER_CCE).next_multiple_of(8);
 
-/// A number of each element.
+/// One number per element.
 type Lane = [f32; LANES];
 
-/// Most points of a cell on an element: of two symbols, and none.
+/// Maximum number of points of a cell on an element: 16 for two symbols, and silence.
 const MOST_POINTS: usize = 17;
 
-/// The bits of the symbols that a cell may send.
+/// Bits of the QPSK symbols.
 const POINTS: [(u8, u8); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
 
-/// The likelihood that is left to what is none of the sums, beside that of the right one.
+/// Likelihood of a signal that is none of the sums, relative to that of the right sum.
 ///
-/// Chosen: a bit is worth at most five nats then, so that a wrong channel of the other cell does not make bits sure.
+/// Chosen: it limits a bit to at most five nats, so a wrong channel of the other cell does not cause high confidence.
 const SURPRISE: f32 = 0.005;
 
-/// Below this, nothing is likely.
+/// Threshold of likelihood: below it, no hypothesis is likely.
 const LEAST_LIKELY: f32 = 1e-30;
 
-/// How far off what fits nowhere is, over the noise.
+/// Squared distance over noise power of a signal that no hypothesis explains.
 const FAR: f32 = 40.0;
 
-/// How many pairs of bits, or fours of them, the ports of the cell that is read send together.
+/// Number of hypotheses for the symbols that the decoded cell's ports transmit together.
 pub(super) fn points_of(ports: Ports) -> usize {
     if ports == Ports::One { 4 } else { 16 }
 }
 
-/// Complex numbers of each element.
+/// One complex number per element.
 #[derive(Clone, Copy)]
 struct Points {
     re: Lane,
@@ -60,47 +61,48 @@ impl Points {
     }
 }
 
-/// What an antenna received on the elements, and what it may have received.
+/// Received signal of an antenna on the elements, and the hypotheses for it.
 #[derive(Clone)]
 struct OfAntenna {
     got: Points,
-    /// One over the noise.
+    /// Inverse noise power.
     scales: Lane,
-    /// By what is sent.
+    /// By hypothesis.
     own: Vec<Points>,
     others: Vec<Points>,
 }
 
-/// The elements of up to [`REGS_PER_CCE`] groups.
+/// Detector for the elements of up to [`REGS_PER_CCE`] REGs.
 pub(super) struct Sums<'a> {
     ports: Ports,
     both: &'a [Both<'a>],
-    /// What the other cell sends where, and its subframe. Without it, all that disturbs is noise.
+    /// The other cell's layout, and its subframe number. If `None`, all interference counts as noise.
     other: Option<(&'a Layout, usize)>,
     antennas: Vec<OfAntenna>,
-    /// The probability of each point of the other cell.
+    /// Prior probability of each point of the other cell.
     chances: Vec<Lane>,
-    /// By what the cell that is read sends: how likely the element is, and how far off.
+    /// By hypothesis on the decoded cell: likelihood of each element, and its mean squared distance.
     likely: Vec<Lane>,
     far: Vec<Lane>,
-    /// Elements.
+    /// Number of elements.
     count: usize,
 }
 
-/// What is told of a unit.
+/// Likelihoods of a unit.
 pub(super) struct Unit {
-    /// How likely what was received is with each that may have been sent, up to a factor common to all; the last is silence.
+    /// Likelihood of the received signal for each hypothesis, up to a common factor; the last is silence.
     own: [f32; MOST_POINTS],
-    /// How far off it is with each, in the mean over what the other cell may have sent, over the noise that was assumed.
+    /// Mean squared distance for each hypothesis over the assumed noise power, averaged over the symbols of the other
+    /// cell.
     far: [f32; MOST_POINTS],
-    /// How many points there are beside silence.
+    /// Number of hypotheses other than silence.
     silent: usize,
-    /// The likelihood that is left to what is none of the sums.
+    /// Likelihood of a signal that is none of the sums.
     surprise: f32,
 }
 
 impl Unit {
-    /// Log-likelihood ratios of the bits of its symbols, two of each.
+    /// Log-likelihood ratios of the bits of the unit's symbols, two bits per symbol.
     pub(super) fn bits(&self, out: &mut [f32]) {
         let count = out.len();
         for (bit, llr) in out.iter_mut().enumerate() {
@@ -112,20 +114,20 @@ impl Unit {
         }
     }
 
-    /// The logarithm of how likely what was received is, whatever was sent.
+    /// Logarithm of the likelihood of the received signal, over all hypotheses.
     pub(super) fn likelihood(&self) -> f32 {
         let likely = self.own[..=self.silent].iter().enumerate();
         let all: f32 = likely.map(|(at, likely)| self.chance(at) * likely).sum();
         libm::logf(all.max(LEAST_LIKELY))
     }
 
-    /// The logarithm of how much likelier something was sent than nothing.
+    /// Log-likelihood ratio between a transmission and silence.
     pub(super) fn presence(&self) -> f32 {
         let sent = self.own[..self.silent].iter().sum::<f32>() / self.silent as f32;
         libm::logf((sent + self.surprise) / (self.own[self.silent] + self.surprise))
     }
 
-    /// How far off what was received is in the mean, over the noise that was assumed.
+    /// Mean squared distance over all hypotheses, over the assumed noise power.
     pub(super) fn distance(&self) -> f32 {
         let (mut all, mut mean) = (0.0, 0.0);
         for at in 0..=self.silent {
@@ -142,7 +144,7 @@ impl Unit {
 }
 
 impl<'a> Sums<'a> {
-    /// For a cell with these ports, and what at most [`MOST_ANTENNAS`] antennas received.
+    /// Creates a detector for a cell with these ports, and the signals of at most [`MOST_ANTENNAS`] antennas.
     pub(super) fn new(ports: Ports, both: &'a [Both<'a>], other: Option<(&'a Layout, usize)>) -> Sums<'a> {
         let both = &both[..both.len().min(MOST_ANTENNAS)];
         let of_other = match (other, both.first().map_or(0, |one| one.other.len())) {
@@ -168,27 +170,27 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// Elements of a unit.
+    /// Number of elements per unit.
     fn width(&self) -> usize {
         if self.ports == Ports::One { 1 } else { 2 }
     }
 
-    /// Bits that a unit tells.
+    /// Number of bits per unit.
     pub(super) fn bits_per_unit(&self) -> usize {
         2 * self.width()
     }
 
-    /// Numbers that were received for a unit.
+    /// Number of received values per unit.
     pub(super) fn values_per_unit(&self) -> f32 {
         (self.width() * self.both.len()) as f32
     }
 
-    /// Forgets all elements.
+    /// Removes all elements.
     pub(super) fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Adds the four elements of a group, where the noise is this share of what disturbs.
+    /// Adds the four elements of a REG. `share` is the noise power without the other cell over the noise power with it.
     pub(super) fn add(&mut self, reg: &Reg, share: f32) {
         let (symbol, lanes) = (usize::from(reg.symbol), self.count..(self.count + 4).min(LANES));
         self.count = lanes.end;
@@ -220,7 +222,7 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// All units, in the order in which their elements were added.
+    /// Computes all units, in the order in which their elements were added.
     pub(super) fn units(&mut self) -> impl Iterator<Item = Unit> {
         Arch::new().dispatch(Add {
             antennas: &self.antennas,
@@ -251,7 +253,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// What the ports of the cell that is read send together on a group, by what is sent. Silence stays zero.
+/// Fills the hypotheses for the sum of the decoded cell's ports on a REG. The hypothesis of silence stays zero.
 fn put_own(ports: Ports, h: &[Quad; 4], lanes: std::ops::Range<usize>, out: &mut [Points]) {
     if ports == Ports::One {
         for (to, (i, q)) in out.iter_mut().zip(POINTS) {
@@ -272,8 +274,8 @@ fn put_own(ports: Ports, h: &[Quad; 4], lanes: std::ops::Range<usize>, out: &mut
     }
 }
 
-/// What the other cell may send on an element: on a reference signal's place that alone, elsewhere nothing or a symbol of
-/// each port.
+/// Fills the hypotheses for the other cell on an element: only its value on a reference signal, otherwise silence or a
+/// symbol from each port.
 fn put_other(
     element: Option<Element>,
     gains: &[Vec<Complex32>],
@@ -302,7 +304,7 @@ fn put_other(
     }
 }
 
-/// The work, apart from the processor that does it.
+/// The computation, generic over the processor's SIMD instructions.
 struct Add<'a> {
     antennas: &'a [OfAntenna],
     chances: &'a [Lane],

@@ -1,4 +1,4 @@
-//! The look for a subframe that is not where it is expected: samples, or whole subframes, may be missing without notice.
+//! Search for a displaced subframe: samples, or whole subframes, may be missing without notice.
 
 use num_complex::Complex32;
 
@@ -7,27 +7,29 @@ use crate::observation::Observation;
 use crate::sync::prefix;
 use crate::sync::stream::Stream;
 
-/// So many whole subframes may be missing without notice and are skipped; if more are, the cell is searched anew.
+/// Maximum number of whole subframes missing without notice that the tracker skips. If more are missing, the listener
+/// searches for the cell again.
 ///
-/// Chosen: 4. A fifth and the next PSS are found by the search as soon, and each number costs some tries.
+/// Chosen: 4. The cell search finds a fifth and the next PSS as soon, and each number costs several attempts.
 const MOST_MISSING: usize = 4;
 
-/// With so many times the coherence that noise reaches, a subframe is one of the cell, wherever and of whatever number it is.
+/// Accept a subframe at an unexpected offset or index if its coherence exceeds the noise level by this factor.
 ///
-/// Chosen: noise is that coherent in one of four million tries. Of a narrow cell below 0 dB, whose coherence is never far from
-/// that of noise, subframes were taken for later ones.
+/// Chosen: noise reaches this coherence once in four million attempts. Without the factor, a narrow cell below 0 dB, whose
+/// coherence is always close to that of noise, is mistaken for a later subframe.
 const SURE_ELSEWHERE: f32 = 1.3;
 
 impl Tracker {
-    /// Receives the subframe where the cyclic prefixes show that symbols begin, at the same symbol or another. Stays at
-    /// the first place where there is no doubt. If more than a subframe is missing, a later one is there.
+    /// Receives the subframe at an offset where the cyclic prefixes show that symbols start, which may be that of another
+    /// symbol. Accepts the first offset without doubt. If whole subframes are missing, the subframe received is a later
+    /// one.
     pub(super) fn look_around(&mut self, there: i64, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         let here = self.place;
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
         let subframe = self.numerology.subframe_samples() as i64;
         let half = self.numerology.fft_size() as i64 / 2;
-        // Samples for later places are all there only if the cell was found with them. If it was, subframes before are
-        // searched for: those that are missing lie behind them.
+        // Samples for later offsets are complete only if they belong to those in which the cell was found. In that case,
+        // search among the earlier subframes, because the missing samples follow them.
         let is_early = self.early > 0;
         let (earliest, latest) = if is_early { (-subframe / 2, subframe / 2) } else { (-subframe, half) };
         let first = earliest + (there - earliest).rem_euclid(symbol);
@@ -37,7 +39,7 @@ impl Tracker {
         }
         places.sort_by_key(|later| later.abs());
         let Place { cfo_hz, drift, .. } = self.last_sure;
-        // Other numbers take many tries: only in the subframe in which something happened, and in the next.
+        // Other subframe numbers need many attempts: try them only in the first doubtful subframe and the next one.
         let is_time = !is_early && (there == 0 || self.health.is_new_doubt());
         for missing in 0..=if is_time { MOST_MISSING } else { 0 } {
             for &later in &places {
@@ -46,7 +48,7 @@ impl Tracker {
                 let hints = self.antennas.hints();
                 let is_sure = hints.coherence() > (SURE_ELSEWHERE * hints.of_noise()).min(CLEAR_BESIDE);
                 if is_sure && !self.health.is_doubtful(hints, &there) {
-                    // Reference signals tell the place to a fraction of a sample.
+                    // Reference signals give the timing to a fraction of a sample.
                     self.place.start += self.delay(self.antennas.hints());
                     return self.receive_anew(stream, symbols);
                 }
@@ -56,8 +58,8 @@ impl Tracker {
         self.receive_anew(stream, symbols)
     }
 
-    /// By how many samples the next subframe is later than expected, if the cyclic prefixes of its symbols up to `last`
-    /// show it.
+    /// Returns by how many samples the next subframe is later than expected, if the cyclic prefixes of its symbols up to
+    /// `last` show it.
     pub(super) fn displacement(&mut self, stream: &Stream<'_>, last: usize) -> Option<i64> {
         let size = self.numerology.fft_size();
         let before = size / 2 + self.numerology.prefix_samples(1);

@@ -1,28 +1,29 @@
-//! Another cell whose symbols begin together with those of the cell that is followed: both are read for what they are.
+//! Tracking of an interfering cell with aligned symbol timing: joint detection of both cells.
 
 use super::{Health, Observation, Stream, Tracker};
 use crate::observation::MOST_ANTENNAS;
 use crate::sync::company::Company;
 use crate::sync::lookout::Sight;
 
-/// By so many nats it must be likelier that a PCFICH was sent than that it was not.
+/// Minimum log-likelihood ratio (nats) between a transmitted PCFICH and no PCFICH.
 ///
-/// Chosen: where the cell is gone, chance leaves some two.
+/// Chosen: if the cell is gone, chance yields about two.
 const LEAST_PRESENCE: f32 = 5.0;
 
 impl Tracker {
-    /// The cell beside this one whose symbols begin together with those of this one, if one was seen.
+    /// Returns the interfering cell with aligned symbol timing, if one was detected.
     pub(crate) fn beside(&self) -> Option<Sight> {
         self.company.as_ref().map(|company| company.sight())
     }
 
-    /// The identity of that cell, and how much louder it is in the mean of the last subframes, in dB.
+    /// Returns the PCI of the interfering cell, and its mean power relative to the tracked cell over the last subframes, in
+    /// dB.
     pub(crate) fn louder_beside(&self) -> Option<(u16, f32)> {
         let company = self.company.as_ref()?;
         Some((company.sight().pci, company.louder_db()?))
     }
 
-    /// There was such a cell when this one was lost.
+    /// Restores the interfering cell that was present when this cell was lost.
     pub(crate) fn expect_beside(&mut self, sight: Sight) {
         let antennas = self.antennas.grids().count();
         if antennas <= MOST_ANTENNAS {
@@ -30,8 +31,8 @@ impl Tracker {
         }
     }
 
-    /// Receives another cell whose symbols begin together with those of this one, if there is one; and if it matters, reads
-    /// the CFI beside it. Returns whether that shows that this cell was heard.
+    /// Receives the interfering cell, if there is one. If its power matters, decodes the CFI of the tracked cell jointly
+    /// with it. Returns whether the joint detection confirms the tracked cell.
     pub(super) fn hear_beside(&mut self, symbols: &[usize], heard: &mut Observation) -> bool {
         let Some(company) = &mut self.company else { return false };
         company.receive(heard.number, symbols, &self.antennas, self.numerology);
@@ -50,7 +51,7 @@ impl Tracker {
             && self.health.may_be_beside(self.antennas.hints())
     }
 
-    /// Reads the control region beside the other cell, if it matters.
+    /// Demodulates the control region jointly with the interfering cell, if its power matters. Returns whether it did.
     pub(super) fn read_beside(&mut self, heard: &mut Observation) -> bool {
         let Some(company) = &mut self.company else { return false };
         let both = company.both(&self.antennas);
@@ -65,7 +66,7 @@ impl Tracker {
         true
     }
 
-    /// Looks for another cell whose symbols begin together with those of this one.
+    /// Searches for an interfering cell with aligned symbol timing.
     pub(super) fn look_beside(&mut self, stream: &Stream<'_>, number: usize) {
         let cell = *self.cell();
         if self.company.is_some() || cell.ports.count() > 2 || !self.lookout.is_due() {

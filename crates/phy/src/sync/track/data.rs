@@ -1,8 +1,9 @@
-//! The data that a cell sends beside what its receivers know: symbols of the PDSCH, guessed one by one.
+//! Estimation of PDSCH data symbols that the receiver does not know, symbol by symbol.
 //!
-//! Nobody tells a stranger how a user's data is coded. But where it is QPSK, sent as control channels are, what is heard
-//! lies around four points, and the nearest is mostly the right one. Of 16 or 64 points of one layer, this finds the
-//! quarter in which they lie. Data of several layers, or precoded for its user, looks like noise and is left alone.
+//! The coding of a user's data is unknown to other receivers. But QPSK data with the same transmit diversity as the control
+//! channels clusters around four points, and the nearest point is mostly correct. For single-layer 16-QAM and 64-QAM, this
+//! module finds the quadrant of the symbol. Data with several layers, or precoded for its user, looks like noise and is
+//! ignored.
 
 use num_complex::Complex32;
 
@@ -15,21 +16,21 @@ use crate::numerology::SUBCARRIERS_PER_PRB;
 use crate::sequence::crs;
 use crate::sync::stream::Stream;
 
-/// Guesses the data of one cell.
+/// Estimates the data symbols of one cell.
 pub struct DataReader {
     cell: Cell,
-    /// Of subframe 0, subframe 5 and any other: the elements that may carry data, by symbol.
+    /// Resource elements that may carry data, by symbol: for subframe 0, subframe 5 and any other.
     groups: [Vec<Group>; 3],
-    /// Whether a symbol has reference signals: data may then be sent with another power.
+    /// Whether a symbol has reference signals: data may then be transmitted with another power.
     has_pilots: Vec<bool>,
     heard: Vec<Heard>,
-    /// By slot, PRB and whether the symbol has reference signals.
+    /// Statistics by slot, PRB and whether the symbol has reference signals.
     blocks: Vec<Block>,
-    /// By antenna and port.
+    /// Channel gains by antenna and port.
     gains: Vec<Vec<Vec<Complex32>>>,
 }
 
-/// Four elements of a symbol, or two if `count` is 2.
+/// Four resource elements of a symbol, or two if `count` is 2.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     symbol: u8,
@@ -38,39 +39,39 @@ struct Group {
     subcarriers: [u16; 4],
 }
 
-/// What was heard of a group.
+/// Received symbols of a group.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
-    /// The symbols, each times the power of its channel over the noise …
+    /// Symbols, each multiplied by the power of its channel over the noise.
     symbols: Quad,
-    /// … and that power.
+    /// Power of the channel over the noise.
     powers: [f32; 4],
 }
 
-/// What was heard of a PRB in a slot: sums over the parts of its symbols.
+/// Statistics of a PRB in a slot: sums over the real and imaginary parts of its symbols.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     sizes: f32,
     squares: f32,
     powers: f32,
-    /// The size of a part, once it is known; 0 if there is no data that can be guessed.
+    /// Estimated amplitude of a part; 0 if there is no data that can be estimated.
     level: f32,
 }
 
-/// The square of the mean size of a part, over the mean of its square: from this on, the parts have mostly the same size.
+/// Minimum ratio of the squared mean magnitude of a part to its mean square. Above it, most parts have the same magnitude.
 ///
-/// Chosen: it is 0.64 for noise, and for sums of many layers; 0.86 for QPSK, 8 dB above what disturbs it; and 0.69 for
-/// 16 points.
+/// Chosen: the ratio is 0.64 for noise and for sums of many layers, 0.86 for QPSK 8 dB above noise and interference, and
+/// 0.69 for 16-QAM.
 const LEAST_SAMENESS: f32 = 0.69;
 
-/// Data is at least this loud, relative to reference signals.
+/// Minimum power of data relative to reference signals.
 const LEAST_POWER: f32 = 0.3;
 
-/// What disturbs a part has at least this share of its own power.
+/// Minimum noise power of a part relative to the part's own power.
 const LEAST_NOISE: f32 = 1e-3;
 
 impl DataReader {
-    /// For a cell.
+    /// Creates a reader for a cell.
     pub fn new(cell: Cell) -> DataReader {
         let symbols = cell.cp.symbols_per_subframe();
         let width = if cell.ports == Ports::Four { 4 } else { 2 };
@@ -103,8 +104,8 @@ impl DataReader {
         }
     }
 
-    /// Adds the data of subframe `number`, behind a control region of `cfi`, to what its ports sent. `now` and `next` are
-    /// how the subframe and the one behind it were received.
+    /// Adds the data of subframe `number`, after a control region of `cfi`, to the grids that its ports transmitted. `now`
+    /// and `next` describe the reception of this subframe and of the following one.
     pub fn read(
         &mut self,
         (number, cfi): (usize, u8),
@@ -173,7 +174,8 @@ impl DataReader {
         }
     }
 
-    /// The block of a group; those of one PRB and slot lie side by side, the one without reference signals first.
+    /// Index of a group's block. The two blocks of one PRB and slot are adjacent; the block without reference signals comes
+    /// first.
     fn block(&self, group: &Group) -> usize {
         let symbol = usize::from(group.symbol);
         let slot = symbol / self.cell.cp.symbols_per_slot();
@@ -181,7 +183,7 @@ impl DataReader {
         2 * (slot * prbs + usize::from(group.prb)) + usize::from(self.has_pilots[symbol])
     }
 
-    /// Finds the blocks that carry data which can be guessed. Returns whether there are any.
+    /// Finds the blocks whose data can be estimated. Returns whether there are any.
     fn judge(&mut self, groups: &[Group]) -> bool {
         self.blocks.fill(Block::default());
         for (group, heard) in groups.iter().zip(&self.heard) {
@@ -199,7 +201,7 @@ impl DataReader {
         for pair in self.blocks.chunks_exact_mut(2) {
             let Block { sizes, squares, powers, .. } = pair[0];
             let sameness = sizes * sizes / (squares * powers).max(f32::MIN_POSITIVE);
-            // A part of a symbol of unit power has half of its power.
+            // A part of a symbol with unit power has half of that power.
             let level = sizes / powers.max(f32::MIN_POSITIVE);
             if sameness >= LEAST_SAMENESS && 2.0 * level * level >= LEAST_POWER {
                 is_any = true;
@@ -211,7 +213,7 @@ impl DataReader {
         is_any
     }
 
-    /// Adds the likeliest symbols.
+    /// Adds the expected values of the symbols.
     fn fill(&self, groups: &[Group], grids: &mut [Grid]) {
         let mut at = 0;
         for groups in groups.chunk_by(|a, b| a.symbol == b.symbol) {
@@ -219,7 +221,7 @@ impl DataReader {
             at += groups.len();
             let symbol = usize::from(groups[0].symbol);
             let level = |group: &Group| self.blocks[self.block(group)].level;
-            // How far the parts of this symbol lie from their levels.
+            // Estimate the noise from the distances between the parts of this symbol and their amplitudes.
             let (mut distances, mut loudness, mut count) = (0.0f32, 0.0f32, 0.0f32);
             for (group, heard) in groups.iter().zip(heard) {
                 let level = level(group);
@@ -255,7 +257,7 @@ impl DataReader {
     }
 }
 
-/// The hyperbolic tangent, within 0.03.
+/// Hyperbolic tangent with an error below 0.03.
 fn fast_tanh(of: f32) -> f32 {
     let x = of.clamp(-3.0, 3.0);
     x * (27.0 + x * x) / (27.0 + 9.0 * x * x)

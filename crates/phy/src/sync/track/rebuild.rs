@@ -1,4 +1,4 @@
-//! What a cell that is followed sent, as each antenna received it: to be taken off the samples.
+//! Reconstruction of a tracked cell's signal at each antenna, for subtraction from the samples.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::sync::stream::Stream;
 use crate::sync::tuning::Ramp;
 use crate::sync::{correlate, phasor, phasors_back};
 
-/// How a subframe was received.
+/// Reception state of a subframe: timing, carrier, channel and noise.
 #[derive(Clone, Debug)]
 pub struct Reception {
     place: Place,
-    /// Turns of the carrier until `place.start`.
+    /// Carrier phase at `place.start`, in cycles.
     turns: f64,
-    /// By antenna: the gain of each port on every subcarrier of the control region. `None` for an antenna that does not
-    /// hear the cell.
+    /// Gain of each port on every subcarrier of the control region, by antenna. `None` for an antenna that does not receive
+    /// the cell.
     gains: Vec<Option<Vec<Vec<Complex32>>>>,
-    /// By antenna: the power of the noise on a resource element.
+    /// Noise power on a resource element, by antenna.
     noises: Vec<f32>,
     is_clear: bool,
 }
@@ -31,13 +31,13 @@ pub struct Reception {
 /// Samples of one antenna, by number.
 #[derive(Clone, Debug, Default)]
 pub struct Signal {
-    /// Number of the first.
+    /// Number of the first sample.
     pub first: i64,
-    /// The samples from there on.
+    /// Samples from `first` on.
     pub samples: Vec<Complex32>,
 }
 
-/// Makes samples of grids, through the channel by which they were received.
+/// Converts transmitted grids to received samples, using the estimated channel.
 pub struct Rebuilder {
     numerology: Numerology,
     fft: Arc<dyn Fft<f32>>,
@@ -46,24 +46,24 @@ pub struct Rebuilder {
     row: Vec<Complex32>,
     gains: Vec<Vec<Vec<Complex32>>>,
     ramp: Ramp,
-    /// The factors that turn the samples of a symbol by the carrier offset, and for which offset.
+    /// Phasors that apply the carrier offset to the samples of a symbol, and the offset in Hz for which they were computed.
     phasors: Vec<Complex32>,
     cfo_hz: f64,
 }
 
-/// If the channels of two subframes correlate less than this, one does not lead to the other: the cell was lost in
-/// between, or moved.
+/// Minimum correlation of the channels of two subframes for interpolation between them. Below it, the cell was lost or
+/// displaced in between.
 const ALIKE: f32 = 0.7;
 
 impl Tracker {
-    /// How the last subframe was received.
+    /// Returns the reception state of the last subframe.
     pub fn reception(&self) -> Reception {
         let (place, turns) = self.received;
         let gains = self.antennas.gains().map(|gains| gains.map(<[_]>::to_vec)).collect();
         Reception { place, turns, gains, noises: self.antennas.noises().collect(), is_clear: self.is_clear }
     }
 
-    /// Receives a symbol of an earlier subframe, as that subframe was received.
+    /// Demodulates a symbol of an earlier subframe with the timing and carrier of that subframe.
     pub fn receive_again(&mut self, stream: &Stream<'_>, reception: &Reception, symbol: usize) {
         let now = (self.place, self.turns);
         (self.place, self.turns) = (reception.place, reception.turns);
@@ -71,35 +71,35 @@ impl Tracker {
         (self.place, self.turns) = now;
     }
 
-    /// The symbols that each antenna received last.
+    /// Returns, per antenna, the symbols received last.
     pub fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.antennas.grids()
     }
 
-    /// The numerology by which the cell is received.
+    /// Returns the numerology used to receive the cell.
     pub fn numerology(&self) -> Numerology {
         self.numerology
     }
 }
 
 impl Reception {
-    /// The first sample of the subframe.
+    /// First sample of the subframe.
     pub fn start(&self) -> f64 {
         self.place.start
     }
 
-    /// Whether the reference signals are clear enough for other symbols to be told.
+    /// Returns whether the reference signals are clear enough to estimate other symbols.
     pub fn is_clear(&self) -> bool {
         self.is_clear
     }
 
-    /// Of each antenna: the power of the noise on a resource element.
+    /// Noise power on a resource element, by antenna.
     pub fn noises(&self) -> &[f32] {
         &self.noises
     }
 
-    /// The gain of each antenna and port on every subcarrier of a symbol, while the channel moves to that of `next`. There
-    /// are no ports for an antenna that does not hear the cell.
+    /// Computes the gain of each antenna and port on every subcarrier of a symbol, by linear interpolation to the channel
+    /// of `next`. The list of ports is empty for an antenna that does not receive the cell.
     pub fn gains_at(
         &self,
         symbol: usize,
@@ -108,7 +108,7 @@ impl Reception {
         out: &mut Vec<Vec<Vec<Complex32>>>,
     ) {
         out.resize(self.gains.len(), Vec::new());
-        // The channel was learnt for the middle of the control region.
+        // The channel estimate applies to the middle of the control region.
         let share = symbol.saturating_sub(1) as f32 / symbols as f32;
         for (antenna, (out, gains)) in out.iter_mut().zip(&self.gains).enumerate() {
             let gains = gains.as_deref().unwrap_or_default();
@@ -127,12 +127,12 @@ impl Reception {
         }
     }
 
-    /// The next subframe, if the channel moves steadily from this one to it.
+    /// Returns `next` if the channel changes steadily from this subframe to it.
     pub fn steady<'r>(&self, next: Option<&'r Reception>, samples: usize) -> Option<&'r Reception> {
         next.filter(|next| self.leads_to(next, samples))
     }
 
-    /// Whether the channel moves steadily from this subframe to `next`.
+    /// Returns whether the channel changes steadily from this subframe to `next`.
     fn leads_to(&self, next: &Reception, samples: usize) -> bool {
         let expected = self.place.start + samples as f64;
         if (next.place.start - expected).abs() > 0.5 {
@@ -149,30 +149,31 @@ impl Reception {
 }
 
 impl Signal {
-    /// Without samples yet.
+    /// Creates an empty signal.
     pub fn new(first: i64) -> Signal {
         Signal { first, samples: Vec::new() }
     }
 
-    /// The number of the sample after the last.
+    /// Number of the sample after the last one.
     pub fn end(&self) -> i64 {
         self.first + self.samples.len() as i64
     }
 
-    /// The samples from a number on.
+    /// Samples from `number` on.
     pub fn samples_from(&self, number: i64) -> &[Complex32] {
         let at = usize::try_from(number - self.first).unwrap_or(0);
         self.samples.get(at..).unwrap_or_default()
     }
 
-    /// Forgets the samples before a number.
+    /// Drops the samples before `number`.
     pub fn forget_before(&mut self, number: i64) {
         let count = ((number - self.first).max(0) as usize).min(self.samples.len());
         self.samples.drain(..count);
         self.first += count as i64;
     }
 
-    /// The samples of a range of numbers. The signal becomes longer if it must. Numbers before the first are left out.
+    /// Returns the samples of a range of numbers and how many of them lie before the first sample and are omitted. The
+    /// signal is extended if necessary.
     fn range_mut(&mut self, range: Range<i64>) -> (usize, &mut [Complex32]) {
         let from = range.start.max(self.first);
         let end = range.end.max(from);
@@ -184,7 +185,7 @@ impl Signal {
         (skipped, &mut self.samples[at..len])
     }
 
-    /// Takes the samples before number `end` off, silence where nothing was written.
+    /// Removes and returns the samples before number `end`; samples that were not written are zero.
     pub fn take_before(&mut self, end: i64) -> Vec<Complex32> {
         let count = (end - self.first).max(0) as usize;
         if self.samples.len() < count {
@@ -196,7 +197,7 @@ impl Signal {
 }
 
 impl Rebuilder {
-    /// For the samples of `numerology`.
+    /// Creates a rebuilder for samples at the rate of `numerology`.
     pub fn new(transform: Transform, numerology: Numerology) -> Rebuilder {
         let fft = transform.plan(numerology.fft_size(), FftDirection::Inverse);
         Rebuilder {
@@ -212,8 +213,8 @@ impl Rebuilder {
         }
     }
 
-    /// Writes what the antennas received of a subframe whose ports sent `grids`. Until the next subframe was received as
-    /// `next`, the channel moved steadily from the one to the other.
+    /// Adds to `signals` the samples that the antennas received of a subframe whose ports transmitted `grids`. The channel
+    /// is interpolated to that of `next` if it is given.
     pub fn rebuild(
         &mut self,
         grids: &[Grid],
@@ -244,7 +245,7 @@ impl Rebuilder {
         self.gains = gains;
     }
 
-    /// Makes the phasors for a carrier offset.
+    /// Computes the phasors for a carrier offset.
     fn tune(&mut self, cfo_hz: f64) {
         let count = self.numerology.fft_size() + self.numerology.prefix_samples(0) + 1;
         if self.phasors.len() != count || (cfo_hz - self.cfo_hz).abs() > 2.0 {
@@ -257,7 +258,7 @@ impl Rebuilder {
         self.cfo_hz / f64::from(self.numerology.sample_rate_hz())
     }
 
-    /// Writes the samples of one symbol, whose subcarriers are in `row`: prefix and body.
+    /// Writes the samples of one symbol, prefix and body, from the subcarriers in `row`.
     fn symbol(&mut self, symbol: usize, now: &Reception, signal: &mut Signal) {
         let size = self.numerology.fft_size();
         let per_slot = self.numerology.cp().symbols_per_slot();
@@ -265,7 +266,7 @@ impl Rebuilder {
         let prefix = self.numerology.prefix_samples(symbol % per_slot);
         let from = libm::round(body - prefix as f64) as i64;
         let end = libm::round(body + size as f64) as i64;
-        // The transform gives the samples from `first` on, before the symbol's own beginning by less than a sample.
+        // The IFFT yields the samples from `first` on, which precedes the start of the symbol by less than a sample.
         let first = libm::floor(body) as i64;
         self.ramp.make(self.numerology, body - first as f64);
         let turn = now.turns + self.turns_per_sample() * (from as f64 - now.place.start);

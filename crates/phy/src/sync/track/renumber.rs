@@ -1,11 +1,11 @@
-//! The frame number, as the PBCH tells it.
+//! Frame number update from the PBCH.
 
 use super::{Stream, Tracker};
 use crate::modulation::soft_bits;
 use crate::pbch::{self, Mib};
 
 impl Tracker {
-    /// Reads the PBCH. If the PBCH tells another frame number than expected, takes that one.
+    /// Decodes the PBCH. If it contains another frame number than expected, that frame number is used.
     pub(super) fn renumber(&mut self, stream: &Stream<'_>) {
         let last = self.last_broadcast_symbol();
         (last - 3..=last).for_each(|symbol| self.demodulate(stream, symbol));

@@ -1,16 +1,16 @@
-//! How the loops settle on the samples with which a cell was found.
+//! Convergence of the tracking loops on the samples in which a cell was found.
 
 use super::{Place, Tracker, level};
 use crate::channel::{Estimator, Hints};
 use crate::sync::health::Health;
 use crate::sync::stream::{Reach, Stream};
 
-/// Subframes on which the loops settle before the first is read.
+/// Number of subframes on which the loops converge before the first subframe is decoded.
 const SETTLING: usize = 8;
 
 impl Tracker {
-    /// Lets the loops settle on the samples of `stream`, then goes back to its first subframe: the samples with which
-    /// the cell was found are read too. Returns whether the cell's reference signals are there at all.
+    /// Lets the loops converge on the samples of `stream`, then returns to its first subframe, so that the samples in which
+    /// the cell was found are decoded too. Returns whether the reference signals of the cell are present.
     pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples();
         while self.first_sample(0) < stream.start() {
@@ -18,12 +18,12 @@ impl Tracker {
         }
         let enough = (SETTLING * samples) as f64;
         while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
-        // The prefixes may be those of a stronger, unwanted cell. Then they say nothing about this cell.
+        // The prefixes may be those of a stronger, unwanted cell. Then they give no information about this cell.
         let by_prefix = self.rehearse(stream, true, true).count > 0;
         if !by_prefix {
             self.rehearse(stream, true, false);
         }
-        // One subframe tells little where noise is loud: all of them together decide.
+        // A single subframe gives little information in strong noise, so the decision uses all of them.
         let all = self.rehearse(stream, false, by_prefix);
         let is_there = all.coherence() > all.of_noise();
         if is_there {
@@ -42,9 +42,9 @@ impl Tracker {
         is_there
     }
 
-    /// Receives the next subframes and goes back to the first. With `follows`, each of them corrects timing and
-    /// carrier. Returns what all of them told together. With `by_prefix`, subframes that begin elsewhere are left out:
-    /// samples were lost between them and those with which the cell was found.
+    /// Receives the next subframes and returns to the first one. With `follows`, each subframe corrects timing and carrier.
+    /// With `by_prefix`, subframes that start elsewhere are skipped: samples were lost between these subframes and the
+    /// position where the cell was found. Returns the sum of all measurements.
     fn rehearse(&mut self, stream: &Stream<'_>, follows: bool, by_prefix: bool) -> Hints {
         let samples = self.numerology.subframe_samples();
         let first = self.place;
@@ -66,7 +66,7 @@ impl Tracker {
                         self.place.start += self.delay(&hints);
                         self.place.cfo_hz += 0.5 * self.carrier_error_hz(&hints);
                     }
-                    // What was learnt with another timing does not fit any more.
+                    // Drop the channel estimate, because it was made with another timing.
                     self.antennas.each_estimator(Estimator::forget);
                 }
             }
@@ -78,7 +78,7 @@ impl Tracker {
         all
     }
 
-    /// One subframe back, if its samples may be there.
+    /// Moves one subframe back, if its samples may be available.
     fn go_back(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples() as i64;
         if self.first_sample(0) - samples < stream.start() {

@@ -1,32 +1,33 @@
-//! By how much more some places deviate than a typical one.
+//! Ratio of the deviation at each place to the typical deviation.
 
 use super::median::Median;
 
-/// From this excess on, a place counts as disturbed.
+/// Threshold of excess: above it, a place counts as disturbed.
 pub const DISTURBED: f32 = 3.0;
 
-/// A single measurement counts for at most this many times what was known before: a burst is not a tone.
+/// Maximum value of a single measurement, in units of the previous mean, so that a burst does not pass for a tone.
 const MOST: f32 = 100.0;
 
-/// A typical place counts for at most this many times the noise.
+/// Maximum typical deviation, in units of the noise power.
 ///
-/// Chosen: without trying others. It keeps one odd subframe from lowering the weight of every disturbed place for long.
+/// Chosen: not tuned. It keeps one abnormal subframe from lowering the weight of every disturbed place for a long time.
 const MOST_TYPICAL: f32 = 100.0;
 
-/// What was measured at a place.
+/// Measurement at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// The squared deviation from what was expected.
+    /// Squared deviation from the expected value.
     pub deviation: f32,
-    /// How many times the typical deviation is still usual there: 1 or more.
+    /// Allowed deviation at this place, in units of the typical deviation; at least 1.
     pub allowed: f32,
 }
 
-/// The mean squared deviation at each place, over that of a typical one.
+/// Mean squared deviation at each place over that of a typical place.
 #[derive(Clone, Debug)]
 pub struct Excess {
     excess: Vec<f32>,
-    /// The squared deviation of a typical place over the noise, 1 or more: where channels bend or move, no place fits.
+    /// Squared deviation of a typical place over the noise power, at least 1. It exceeds 1 if the channel is curved over
+    /// frequency or varies.
     typical: f32,
     is_any: bool,
     deviations: Vec<f32>,
@@ -34,7 +35,7 @@ pub struct Excess {
 }
 
 impl Excess {
-    /// For so many places.
+    /// Creates the state for this many places.
     pub fn new(places: usize) -> Excess {
         Excess {
             excess: vec![1.0; places],
@@ -45,14 +46,14 @@ impl Excess {
         }
     }
 
-    /// Begins anew.
+    /// Resets all measurements.
     pub fn restart(&mut self) {
         self.excess.fill(1.0);
         (self.typical, self.is_any) = (1.0, false);
     }
 
-    /// Takes what was measured at some places into the means, with this share. Most of them must be undisturbed. `noise` is
-    /// its power as the channel's estimate knows it; 0 if it is not known. Returns the squared deviation of a typical place.
+    /// Averages measurements at some places with weight `share`. Most of these places must be undisturbed. `noise` is the
+    /// noise power of the channel estimate; 0 if unknown. Returns the typical squared deviation.
     pub fn take(
         &mut self,
         share: f32,
@@ -71,23 +72,23 @@ impl Excess {
         if over.is_finite() {
             self.typical += share * (over.clamp(1.0, MOST_TYPICAL) - self.typical);
         }
-        // In a pass of its own: so the compiler divides several at once.
+        // In a pass of its own, so that the compiler vectorises the divisions.
         let new = measured.iter().map(|measured| measured.deviation / (typical * measured.allowed));
         self.deviations.clear();
         self.deviations.extend(new);
         for (place, new) in places.zip(&self.deviations) {
             let excess = &mut self.excess[place];
-            // What is not a number says nothing.
+            // Skip NaN and infinity.
             if new.is_finite() {
                 *excess += share * (new.min(MOST * excess.max(1.0)) - *excess);
             }
         }
-        // Without an early end: so the compiler compares several at once.
+        // Without an early exit, so that the compiler vectorises the comparisons.
         self.is_any = self.excess.iter().fold(false, |is_any, excess| is_any | (*excess > DISTURBED));
         Some(typical)
     }
 
-    /// By place.
+    /// Excess by place.
     pub fn all(&self) -> &[f32] {
         &self.excess
     }
@@ -97,23 +98,24 @@ impl Excess {
         self.excess[place] > DISTURBED
     }
 
-    /// Whether some are.
+    /// Whether any place is disturbed.
     pub fn is_any(&self) -> bool {
         self.is_any
     }
 
-    /// How much a disturbed place counts: the noise over what disturbs it. An undisturbed one counts 1.
+    /// Weight of a place: noise power over interference power if it is disturbed, otherwise 1.
     pub fn weight(&self, place: usize) -> f32 {
         if self.is_disturbed(place) { self.weight_of(self.excess[place]) } else { 1.0 }
     }
 
-    /// How much a place of this excess counts.
+    /// Weight of a place with this excess.
     pub fn weight_of(&self, excess: f32) -> f32 {
         (1.0 / (excess * self.typical)).max(LEAST_WEIGHT)
     }
 }
 
-/// The least weight.
+/// Minimum weight.
 ///
-/// Chosen: a tone at a tenth of a cell's power is up to 21 dB above a subcarrier, and a clear cell 40 dB above the noise.
+/// Chosen: a tone with a tenth of a cell's power is up to 21 dB above a subcarrier, and a clear cell is 40 dB above the
+/// noise.
 const LEAST_WEIGHT: f32 = 1e-6;

@@ -1,13 +1,12 @@
-//! The median of values, found fast where it hardly moves from one call to the next.
+//! Median of values, fast if it changes little between calls.
 
-/// The new median is searched within this factor of the previous one first.
+/// Factor of the range around the previous median that is searched first.
 ///
-/// Chosen: 1.25. Of an exponential distribution, 15 % of the values lie there, and the median of a hundred values nearly
-/// always does.
+/// Chosen: 1.25. For an exponential distribution, this range has 15 % of the values, and nearly always the median of a
+/// hundred values.
 const NEAR: f32 = 1.25;
 
-/// Finds medians of values that are not negative. Remembers the previous median only to save work: a median does not
-/// depend on it.
+/// Computes medians of non-negative values. The previous median only saves work: the result does not depend on it.
 #[derive(Clone, Debug, Default)]
 pub struct Median {
     previous: f32,
@@ -15,8 +14,8 @@ pub struct Median {
 }
 
 impl Median {
-    /// The value at half of the values' number if they were sorted by [`f32::total_cmp`]; `None` if there are none. Changes
-    /// the order of the values.
+    /// The value at index `values.len() / 2` in the order of [`f32::total_cmp`]; `None` if there are none. Reorders the
+    /// values.
     pub fn of(&mut self, values: &mut [f32]) -> Option<f32> {
         if values.is_empty() {
             return None;
@@ -27,7 +26,7 @@ impl Median {
         Some(median)
     }
 
-    /// The value of this rank, if it lies near the previous median.
+    /// The value of this rank if it lies near the previous median, otherwise `None`.
     fn near_previous(&mut self, values: &[f32], rank: usize) -> Option<f32> {
         let (low, high) = (self.previous / NEAR, self.previous * NEAR);
         let (mut ordered, mut below_low, mut below_high) = (0, 0, 0);
@@ -36,7 +35,7 @@ impl Median {
             below_low += u32::from(*value < low);
             below_high += u32::from(*value < high);
         }
-        // What is not a number has no place between these bounds.
+        // With a NaN among the values, counting by comparison is invalid.
         let is_near = ordered as usize == values.len() && (below_low..below_high).contains(&(rank as u32));
         if !is_near {
             return None;
@@ -45,7 +44,7 @@ impl Median {
         let mut count = 0;
         for value in values {
             self.near[count] = *value;
-            // The last value may lie outside: there is always room for the next.
+            // The last value may lie outside the range, so the index stays within the buffer.
             count = (count + usize::from(low <= *value && *value < high)).min(values.len() - 1);
         }
         let count = (below_high - below_low) as usize;
