@@ -1,106 +1,107 @@
-//! Finds the subframes of several recordings that were on the air at the same time.
+//! Aligns the subframe numbers of several recordings, so that simultaneous subframes have equal numbers.
 //!
-//! Every recording numbers its own subframes. Cells may count frames differently, and recordings may begin at
-//! different times. [`Alignment`] finds what must be added to the numbers of each recording, so that subframes that
-//! were on the air at the same time have the same number. [`Fusion`](crate::fusion::Fusion) then brings their reports
-//! together.
+//! Every recording has its own subframe numbers. Cells may have different frame numbers at the same time, and recordings
+//! may start at different times. [`Alignment`] determines an offset for the numbers of each recording, so that
+//! simultaneous subframes have the same number. [`Fusion`](crate::fusion::Fusion) then merges their reports.
 
-/// How subframes of different recordings are matched.
+/// Method for the alignment of recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// By their numbers, if recordings that began at once agree on them; otherwise by their time.
+    /// By subframe numbers, if they agree at recordings with the same start; otherwise by time.
     #[default]
     Auto,
-    /// By their frame and subframe numbers, whenever the recordings began.
+    /// By frame and subframe numbers, independently of the start of the recordings.
     Sfn,
-    /// By their time since the recordings' beginnings, as if all had begun at once.
+    /// By the time since the start of each recording, as if all had started at once.
     Time,
 }
 
-/// Frame numbers of two recordings that began at once differ by no more than this many subframes if both cells count
-/// frames alike.
+/// Maximum difference of frame numbers (subframes) between two recordings with the same start, if the cells have equal
+/// frame numbers.
 ///
-/// Chosen: people do not start two receivers by hand within a tenth of a second, but programs do.
+/// Chosen: people cannot start two receivers by hand within a tenth of a second, but programs can.
 const ALIKE: i64 = 100;
 
-/// After silence, a recording's subframes may be late, because they waited in a pipe. Their frame numbers tell how late
-/// they are, up to this many subframes. If the numbers tell more, they are not trusted: the recording is placed next to the
-/// others.
+/// Maximum delay (subframes) that frame numbers may indicate after silence. Subframes of a recording may be late then,
+/// because they waited in a pipe. If the numbers indicate a longer delay, they are ignored, and the recording is aligned
+/// with the newest subframe of the others.
 ///
-/// Chosen: half of a cycle of frame numbers. No pipe holds that many of a radio's samples.
+/// Chosen: half a cycle of frame numbers. No pipe buffers this many samples of a radio.
 const MOST_LAIN: i64 = WRAP / 2;
 
-/// After this many subframes, frame numbers begin again.
+/// Number of subframes after which frame numbers wrap.
 const WRAP: i64 = 10_240;
 
-/// How a recording's subframes are related to those of the first recording.
+/// Offset of a recording's subframe numbers from those of the first recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// What must be added to their numbers.
+    /// Offset to add to the recording's subframe numbers.
     pub subframes: i64,
-    /// When the recording began, in milliseconds since the first one did.
+    /// Start of the recording relative to the start of the first one (ms).
     pub begin_ms: f64,
-    /// What the user should know about it.
+    /// Possible error of the alignment, for a warning to the user.
     pub doubt: Option<Doubt>,
 }
 
-/// [`Align::Auto`] aligned a recording by time, and that may be wrong: its frame numbers do not match those of the
-/// first recording. Either the cells count frames differently, or the recordings did not begin at once.
+/// [`Align::Auto`] aligned a recording by time, but its frame numbers do not match those of the first recording, so the
+/// alignment may be wrong. Either the cells have different frame numbers, or the recordings did not start at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// Subframes by which the frame numbers differ, −5,120…5,119. If the cells count alike, the recording began this
-    /// many milliseconds before the first one, or after it if the number is negative.
+    /// Difference of the frame numbers in subframes, −5,120…5,119. If the cells have equal frame numbers, the recording
+    /// started this many milliseconds before the first one, or after it if the number is negative.
     pub apart: i64,
 }
 
-/// A leap in a recording's frame numbers.
+/// A jump in a recording's frame numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Leap {
-    /// The subframe after the leap.
+    /// Number of the subframe after the jump.
     pub index: u64,
-    /// When that subframe began, in milliseconds after the recording's first sample.
+    /// Start of that subframe, relative to the recording's first sample (ms).
     pub at_ms: f64,
-    /// The size of the leap in subframes, beyond the time that passed.
+    /// Size of the jump in subframes, in addition to the elapsed time.
     pub by: i64,
-    /// Whether the cell is still the same as before.
+    /// Whether the cell is the same as before.
     pub is_same_cell: bool,
 }
 
-/// Finds how recordings are related: by the first subframe of each, and again when it may have changed.
+/// Determines the offsets of recordings from the first subframe of each, and again after possible changes.
 ///
-/// Recordings are identified by their index, from 0. The subframes of one recording must come in order, with numbers
-/// that do not wrap with the frame numbers. All methods panic if `recording` is not below the number of recordings.
+/// Recordings are identified by their index, from 0. The subframes of a recording must be added in order, with numbers
+/// that do not wrap. All methods panic if `recording` is not below the number of recordings.
 #[derive(Debug)]
 pub struct Alignment {
     align: Align,
-    /// The first subframe of the first recording: its number and its time.
+    /// First subframe of the first recording: its number and its time (ms).
     reference: Option<(u64, f64)>,
     all: Vec<Known>,
 }
 
-/// What is known about a recording.
+/// State of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// What is added to its numbers.
+    /// Offset added to its subframe numbers.
     shift: Option<i64>,
-    /// The last of its subframes, in the shared numbering.
+    /// Number of its last subframe in the shared numbering.
     last: i64,
-    /// It was silent for a while, and its subframes are not yet within [`ALIKE`] of the newest of the others.
+    /// Whether it was silent for a while, and its subframes are not yet within [`ALIKE`] of the newest subframe of the
+    /// others.
     is_behind: bool,
-    /// The newest subframe of the other recordings when, after silence, this recording was placed next to it by assumption.
-    /// Subframes of this recording that come in one burst had waited, so none of them is newer than that.
+    /// Newest subframe of the other recordings at the time when, after silence, this recording was assumed to be
+    /// simultaneous with it. Subframes of this recording that arrive in one burst were buffered, so none of them is
+    /// newer.
     placed: Option<i64>,
 }
 
 impl Alignment {
-    /// Aligns `recordings` recordings.
+    /// Creates the state for `recordings` recordings.
     pub fn new(align: Align, recordings: usize) -> Alignment {
         Alignment { align, reference: None, all: vec![Known::default(); recordings] }
     }
 
-    /// Subframe `index` of a recording began `at_ms` milliseconds after its first sample. Returns the recording's
-    /// shift from this subframe on, if it is new or changes: at the first subframe, and while the recording catches
-    /// up after silence.
+    /// Adds subframe `index` of a recording, which started `at_ms` milliseconds after its first sample. Returns the
+    /// recording's offset from this subframe on, if it is new or changes: at the first subframe, and while the recording
+    /// catches up after silence.
     ///
     /// Source: TS 36.300 §5.5 (cells that can be aggregated count frames alike)
     pub fn hear(&mut self, recording: usize, index: u64, at_ms: f64) -> Option<Shift> {
@@ -110,7 +111,8 @@ impl Alignment {
             known.last = index as i64 + shift;
             known.is_behind &= known.last + ALIKE < newest;
             known.placed = known.placed.filter(|placed| newest <= placed + ALIKE);
-            // The last of the subframes that had waited is placed next to the others' newest one, not the first.
+            // The last of the buffered subframes is simultaneous with the newest subframe of the others, not the first of
+            // them.
             let ahead = known.last - newest;
             return (known.placed.is_some() && ahead > 0).then(|| {
                 let shift = self.set(recording, index, at_ms, shift - ahead);
@@ -131,18 +133,17 @@ impl Alignment {
         Some(Shift { doubt, ..self.set(recording, index, at_ms, subframes) })
     }
 
-    /// A recording is silent, and the others do not wait for it. Its next leap may change its shift.
+    /// Reports that a recording is silent and the others do not wait for it. Its next jump may change its offset.
     pub fn stall(&mut self, recording: usize) {
         self.all[recording].is_behind = true;
     }
 
-    /// The frame numbers of a recording leap, while its subframe numbers continue with the time of its samples.
-    /// Returns its shift from then on, if that changes. The subframe after the leap was given to [`Alignment::hear`]
-    /// before.
+    /// Reports a jump of a recording's frame numbers, while its subframe numbers continue by the time of its samples.
+    /// Returns the offset from then on, if it changes. Call [`Alignment::hear`] with the subframe after the jump first.
     ///
-    /// The shift changes only if samples may be missing without notice: with [`Align::Sfn`], or after silence. The
-    /// recording is then placed where its numbers say, if that is not later than the others are now. Otherwise its
-    /// newest subframe is placed next to theirs.
+    /// The offset changes only if samples may be missing without a notification: with [`Align::Sfn`], or after silence.
+    /// The recording is then aligned by its frame numbers, if the result is not later than the newest subframe of the
+    /// others. Otherwise its newest subframe is aligned with theirs.
     pub fn leap(&mut self, recording: usize, leap: Leap) -> Option<Shift> {
         let Known { shift, is_behind, .. } = self.all[recording];
         let shift = shift?;
@@ -175,7 +176,7 @@ impl Alignment {
         Shift { subframes, begin_ms: first_ms + (last - first as i64) as f64 - at_ms, doubt: None }
     }
 
-    /// The newest subframe of the others.
+    /// Newest subframe of the other recordings.
     fn newest_beside(&self, recording: usize) -> i64 {
         let others =
             self.all.iter().enumerate().filter(|(at, known)| *at != recording && known.shift.is_some());
@@ -187,7 +188,7 @@ impl Alignment {
 mod tests {
     use super::*;
 
-    /// The shift of a second recording whose frames are at `index` when the first one's are at 100, both after 10 ms.
+    /// Offset of a second recording with subframe `index` when the first one has subframe 100, both after 10 ms.
     fn second(align: Align, index: u64) -> Shift {
         let mut alignment = Alignment::new(align, 2);
         let first = alignment.hear(0, 100, 10.0).expect("the first time");

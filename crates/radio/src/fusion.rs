@@ -1,61 +1,60 @@
-//! Brings reports of several cells together by subframe.
+//! Merges the reports of several cells by subframe.
 //!
-//! Every cell is decoded on its own, and each may be late by a different amount. A subframe is returned when all
-//! cells have reported it. The fusion does not wait for a cell that falls too far behind: the others continue, and
-//! the output says so. It also does not wait for a cell that is known to send nothing, for now or for good. When such
-//! a cell comes back, its reports may be from any time. Until it has kept up with the others for a while, no cell
-//! counts as behind it.
+//! Every cell is decoded separately, with its own delay. A subframe is returned when all cells have reported it. The
+//! fusion does not wait for a cell that falls too far behind: the others continue, and [`Fused::Stalled`] reports the
+//! cell. It also does not wait for a cell that is known to be silent or to have ended. When such a cell comes back, its
+//! reports may have a wrong time. Until it has kept up with the others for a while, no cell counts as behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::report::{CarrierId, RadioReport};
 use crate::slot::Slot;
 
-/// The output.
+/// Output of the fusion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused {
-    /// One subframe of all cells: their reports in the order of the carriers. A cell that lost the subframe, or for
-    /// which the fusion does not wait, has none.
+    /// One subframe of all cells, with the reports in the order of the carriers. There is no report from a cell that lost
+    /// the subframe, or for which the fusion does not wait.
     Subframe {
-        /// Its number.
+        /// Subframe number in the shared numbering.
         index: u64,
-        /// The reports, at least one.
+        /// Reports, at least one.
         reports: Vec<RadioReport>,
     },
-    /// The fusion does not wait for this cell any more.
+    /// The fusion stops waiting for this cell.
     Stalled(CarrierId),
     /// A cell for which the fusion did not wait has caught up with the others.
     Back(CarrierId),
 }
 
-/// Brings reports together.
+/// Merges reports of several cells.
 #[derive(Clone, Debug)]
 pub struct Fusion {
     cells: BTreeMap<CarrierId, Source>,
-    /// The most subframes that a cell may be behind the fastest cell.
+    /// Maximum delay of a cell behind the fastest cell (subframes).
     patience: u64,
     waiting: BTreeMap<u64, Vec<RadioReport>>,
-    /// The last subframe that was returned. Reports up to it are too late.
+    /// Last returned subframe. Reports up to this subframe are too late.
     done: Option<u64>,
     stalls: Vec<Fused>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Source {
-    /// What is added to the cell's own numbers of subframes.
+    /// Offset added to the cell's own subframe numbers.
     offset: i64,
-    /// Later offsets, and the cell's own subframe from which on each applies.
+    /// Future offsets, each with the cell's own subframe number from which it applies.
     offsets: VecDeque<(u64, i64)>,
-    /// Its last slot, in the shared numbering.
+    /// Last slot of the cell, in the shared numbering.
     last: Option<Slot>,
-    /// The fusion does not wait for the cell until it has caught up.
+    /// Whether the fusion does not wait for the cell until it has caught up.
     is_stalled: bool,
-    /// The cell came back after the fusion had not waited for it: where the others were when the cell was last away
-    /// from them.
+    /// For a cell that came back: newest subframe of the others when the cell was last away from them. `None` for a cell
+    /// in its normal state.
     last_apart: Option<u64>,
-    /// What still comes from the cell comes at once.
+    /// Whether the cell's remaining reports arrive at once.
     is_leaving: bool,
-    /// Nothing more comes from the cell.
+    /// Whether the cell sends no more reports.
     has_ended: bool,
     too_late: u64,
 }
@@ -66,7 +65,7 @@ impl Source {
         self.is_stalled || self.has_ended
     }
 
-    /// The shared number of one of the cell's own slots. The own numbers must grow.
+    /// Converts one of the cell's own slots to the shared numbering. The own numbers must increase.
     fn shared(&mut self, own: Slot) -> Slot {
         while let Some(&(_, offset)) = self.offsets.front().filter(|(from, _)| *from <= own.subframe()) {
             self.offset = offset;
@@ -75,12 +74,12 @@ impl Source {
         own.later_by(self.offset)
     }
 
-    /// Its last subframe.
+    /// Last subframe of the cell.
     fn newest(&self) -> Option<u64> {
         self.last.map(Slot::subframe)
     }
 
-    /// Whether everything of a subframe has come from the cell.
+    /// Whether all reports of a subframe have arrived from the cell.
     fn has_reported(&self, subframe: u64) -> bool {
         self.last.is_some_and(|last| {
             last.subframe() > subframe || last.subframe() == subframe && last.ends_subframe()
@@ -89,16 +88,16 @@ impl Source {
 }
 
 impl Fusion {
-    /// The patience that always waits for the slowest cell, for complete recordings.
+    /// Unlimited patience, for complete recordings: always waits for the slowest cell.
     pub const WITHOUT_END: u64 = u64::MAX;
 
-    /// The patience with live cells, in subframes.
+    /// Patience with live cells (subframes).
     ///
-    /// Chosen: receivers' buffers differ by tens of milliseconds, and a rate controller needs reports soon.
+    /// Chosen: receiver buffers differ by tens of milliseconds, and a rate controller needs reports soon.
     pub const LIVE_PATIENCE: u64 = 100;
 
-    /// Fuses these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`] if waiting
-    /// costs nothing, [`Fusion::LIVE_PATIENCE`] for live cells.
+    /// Creates a fusion of these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`]
+    /// if waiting costs nothing, [`Fusion::LIVE_PATIENCE`] for live cells.
     pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
         Fusion {
             cells: carriers.into_iter().map(|carrier| (carrier, Source::default())).collect(),
@@ -109,38 +108,37 @@ impl Fusion {
         }
     }
 
-    /// Cells may count frames differently. This adds `offset` to the numbers of one cell, from its own number `from`
-    /// on; the report of that number may come later.
+    /// Adds `offset` to the subframe numbers of one cell, starting at its own number `from`, because cells may have
+    /// different frame numbers. Call this before the report of that number is pushed.
     pub fn align(&mut self, carrier: CarrierId, from: u64, offset: i64) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.offsets.push_back((from, offset));
         }
     }
 
-    /// A timer has found that a cell is silent. The fusion does not wait for it until it has caught up.
+    /// Reports that a timer detected silence of a cell. The fusion does not wait for it until it has caught up.
     pub fn stall(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_stalled = true;
         }
     }
 
-    /// All that a cell still has comes at once: no other cell counts as behind it.
+    /// Reports that the remaining reports of a cell arrive at once, so that no other cell counts as behind it.
     pub fn leave(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_leaving = true;
         }
     }
 
-    /// Nothing more comes from a cell. The fusion does not wait for it.
+    /// Reports that a cell sends no more reports. The fusion does not wait for it.
     pub fn end(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.has_ended = true;
         }
     }
 
-    /// Takes a report. Reports of one carrier must come in order. Some reports are dropped: those of carriers that
-    /// were not named at first, those that come after their subframe was returned, and those with a number that the
-    /// carrier already had.
+    /// Adds a report. Reports of a carrier must be in order. The fusion drops reports of unknown carriers, reports of
+    /// subframes that were already returned, and reports with a number that the carrier already had.
     pub fn push(&mut self, mut report: RadioReport) {
         let Some(source) = self.cells.get_mut(&report.carrier) else { return };
         report.slot = source.shared(report.slot);
@@ -157,7 +155,7 @@ impl Fusion {
         self.mark();
     }
 
-    /// Finds cells that have fallen behind, and cells that have caught up.
+    /// Detects cells that have fallen behind, and cells that have caught up.
     fn mark(&mut self) {
         let all = || self.cells.values().filter(|source| !source.is_leaving && !source.has_ended);
         let steady = all().filter(|source| !source.is_stalled && source.last_apart.is_none());
@@ -165,7 +163,7 @@ impl Fusion {
         let Some(newest) = newest.or_else(|| all().filter_map(Source::newest).max()) else { return };
         let oldest = self.waiting.keys().next().copied().unwrap_or(newest);
         for (&carrier, source) in self.cells.iter_mut().filter(|(_, source)| !source.has_ended) {
-            // A cell that never reported is as late as the oldest report that waits for it.
+            // A cell without any report is as late as the oldest report that waits for it.
             let last = source.newest().unwrap_or(oldest);
             let is_beside = source.last.is_some() && newest.abs_diff(last) <= self.patience / 2;
             if !source.is_stalled && newest.saturating_sub(last) > self.patience {
@@ -181,7 +179,7 @@ impl Fusion {
         }
     }
 
-    /// The next output; `None` if a cell has to report first.
+    /// Returns the next output; `None` if a cell must report first.
     pub fn pop(&mut self) -> Option<Fused> {
         if !self.stalls.is_empty() {
             return Some(self.stalls.remove(0));
@@ -191,7 +189,7 @@ impl Fusion {
         if is_complete { self.take() } else { None }
     }
 
-    /// No more reports will come. Returns the next output, complete or not.
+    /// Returns the next output, complete or not, if no more reports arrive.
     pub fn flush(&mut self) -> Option<Fused> {
         self.pop().or_else(|| self.take())
     }
@@ -203,8 +201,8 @@ impl Fusion {
         Some(Fused::Subframe { index, reports })
     }
 
-    /// Reports of a carrier that came after their subframe was returned, or with a number that the carrier already
-    /// had.
+    /// Number of reports of a carrier that arrived after their subframe was returned, or with a number that the carrier
+    /// already had.
     pub fn too_late(&self, carrier: CarrierId) -> u64 {
         self.cells.get(&carrier).map_or(0, |source| source.too_late)
     }
@@ -231,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The numbers of the subframes and their carriers, without the messages about stalls.
+    /// Numbers of the returned subframes and their carriers, without [`Fused::Stalled`] and [`Fused::Back`].
     fn drain(fusion: &mut Fusion) -> Vec<(u64, Vec<u8>)> {
         std::iter::from_fn(|| fusion.pop())
             .filter_map(|fused| match fused {
@@ -315,7 +313,7 @@ mod tests {
         fusion.stall(CarrierId(1));
         (1..=1000).for_each(|index| fusion.push(report(0, index)));
         assert_eq!(drain(&mut fusion).len(), 1001);
-        // Three hundred subframes come at once, with numbers that are too high.
+        // Three hundred subframes arrive at once, with numbers that are too high.
         (1001..=1300).for_each(|index| fusion.push(report(1, index)));
         assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
         for index in 1001..=2000 {

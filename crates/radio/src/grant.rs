@@ -1,10 +1,10 @@
-//! Grants: downlink control information, and the user that it is for.
+//! Grants: downlink control information, and the user that receives it.
 
 use airpace_core::{Bits, Direction};
 
 use crate::prb::PrbSet;
 
-/// A radio network temporary identifier: the user that a DCI is for.
+/// Radio network temporary identifier: the user of a DCI.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ impl Rnti {
     pub const SYSTEM_INFORMATION: Rnti = Rnti(0xFFFF);
 }
 
-/// The DCI formats that carry a grant or assignment of LTE.
+/// DCI formats of LTE that carry a grant or assignment.
 ///
 /// Source: TS 36.212 §5.3.3.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,53 +38,53 @@ pub enum DciFormat {
 /// Downlink control information: one user's grant in one subframe of one carrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dci {
-    /// The user that it is for.
+    /// User of the grant.
     pub rnti: Rnti,
-    /// The direction of the granted data.
+    /// Direction of the granted data.
     pub direction: Direction,
-    /// Its format.
+    /// DCI format.
     pub format: DciFormat,
-    /// The PRB pairs granted.
+    /// Granted PRB pairs.
     pub prbs: PrbSet,
-    /// MCS index per codeword. `None` for a codeword that is not sent ([`Dci::is_sent`]), or whose MCS is not known:
+    /// MCS index per codeword. `None` for a codeword that is not transmitted ([`Dci::is_sent`]), or with an unknown MCS:
     /// a modem may report only the size. 29…31 are retransmissions (TBS unknown here).
     pub mcs: [Option<u8>; 2],
-    /// Transport block size per codeword in bits; zero if it is not sent or unknown (reserved MCS).
+    /// Transport block size per codeword (bits); zero if not transmitted or unknown (reserved MCS).
     pub tbs: [Bits; 2],
-    /// Redundancy version per codeword; `None` if it is not known, or for a codeword that is not sent.
+    /// Redundancy version per codeword; `None` if unknown, or for a codeword that is not transmitted.
     pub rv: [Option<u8>; 2],
-    /// New-data indicator per codeword: toggles when the HARQ process takes new data. `None` if it is not known,
-    /// or for a codeword that is not sent.
+    /// New-data indicator per codeword: toggles when the HARQ process takes new data. `None` if unknown, or for a
+    /// codeword that is not transmitted.
     pub ndi: [Option<bool>; 2],
-    /// HARQ process number; `None` if it is not known.
+    /// HARQ process number; `None` if unknown.
     pub harq: Option<u8>,
-    /// Spatial layers.
+    /// Number of spatial layers.
     pub layers: u8,
-    /// Whether the block of each codeword was sent before in this HARQ process. Whoever made the grant or followed
-    /// the NDI knows this. One codeword may send a block again while the other sends a new one.
+    /// Whether the block of each codeword is a retransmission in this HARQ process. The component that made the grant or
+    /// tracked the NDI sets this. One codeword may be a retransmission while the other is new.
     pub retransmission: [bool; 2],
 }
 
 impl Dci {
-    /// Whether codeword 0 or 1 is sent, which means that its MCS or its size is known.
+    /// Whether codeword 0 or 1 is transmitted, that is, whether its MCS or its size is known.
     #[inline]
     pub fn is_sent(&self, codeword: usize) -> bool {
         self.mcs[codeword].is_some() || self.tbs[codeword] > Bits::ZERO
     }
 
-    /// Whether any of its blocks was sent before.
+    /// Whether any block is a retransmission.
     #[inline]
     pub fn is_retransmission(&self) -> bool {
         self.retransmission[0] || self.retransmission[1]
     }
 
-    /// Bits of all transport blocks granted; zero if unknown.
+    /// Size of all granted transport blocks (bits); zero if unknown.
     #[inline]
     pub fn bits(&self) -> Bits {
         self.tbs[0] + self.tbs[1]
     }
 
-    /// Bits of the transport blocks that are sent for the first time; zero if unknown.
+    /// Size of the transport blocks with new data (bits); zero if unknown.
     #[inline]
     pub fn new_bits(&self) -> Bits {
         let of =

@@ -1,17 +1,16 @@
-//! The vocabulary of radio: the grants of each user, per carrier and slot.
+//! Types for radio reports: the grants of each user, per carrier and slot.
 //!
 //! The simulated cell, a decoder of IQ samples and a modem's log all use these types.
 //!
-//! | module | names |
+//! | module | contents |
 //! | --- | --- |
-//! | [`grant`] | [`Dci`], one user's grant; [`Rnti`], the user that it is for; [`DciFormat`] |
+//! | [`grant`] | [`Dci`], one user's grant; [`Rnti`], its user; [`DciFormat`] |
 //! | [`prb`] | [`PrbSet`], the PRB pairs of a grant |
-//! | [`report`] | [`RadioReport`], what a radio reports about one slot of one carrier; [`Scope`], whose grants it
-//! holds, and [`Missed`], how much it lacks; [`OwnRadio`] |
-//! | [`slot`] | [`Slot`] and [`Numerology`], how a carrier counts time |
-//! | [`align`] | [`Alignment`](align::Alignment), which gives the subframes of several recordings the same numbers |
-//! | [`fusion`] | [`Fusion`](fusion::Fusion), which brings the reports of several carriers together |
-//! | [`mod@line`] | reports as lines of text, to store and read again |
+//! | [`report`] | [`RadioReport`] on one slot of one carrier; [`Scope`] of its grants; [`Missed`] grants; [`OwnRadio`] |
+//! | [`slot`] | [`Slot`] and [`Numerology`], the time unit of a carrier |
+//! | [`align`] | [`Alignment`](align::Alignment), equal numbers for simultaneous subframes of several recordings |
+//! | [`fusion`] | [`Fusion`](fusion::Fusion), merges the reports of several carriers |
+//! | [`mod@line`] | reports as lines of text, for storage |
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 

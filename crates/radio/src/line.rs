@@ -1,4 +1,4 @@
-//! Radio reports as text: a line of JSON for each subframe of all carriers, to store, send and read again.
+//! Radio reports as text: one line of JSON for each subframe of all carriers, for storage and transfer.
 //!
 //! ```text
 //! {"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone",
@@ -8,12 +8,13 @@
 //!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
 //! ```
 //!
-//! `scope` says whose grants the report holds: `everyone`, `own`, or `partly` with the number of control channel
-//! elements that are `unexplained`. Such a report may tell how much it `missed`, with `recall`, `messages`, `cces` and `prbs` (see
-//! [`Missed`]); without the field this is not known. `prb` are ranges of the first slot that include their last PRB. Lists of two have
-//! an entry per block; a block is sent if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander.
-//! `decoded` is null if there is no grant or its outcome is not known. Unknown values are null. `idle_prbs` follows
-//! from the other fields and is not read.
+//! `scope` is the scope of the grants in the report: `everyone`, `own`, or `partly`. With `partly`, `unexplained` is the
+//! number of unexplained control channel elements. Such a report may contain `missed`, an estimate of the undecoded
+//! messages, with `recall`, `messages`, `cces` and `prbs` (see [`Missed`]); without this field there is no estimate.
+//! `prb` contains ranges of PRBs in the first slot, including their last PRB. Lists of two have an entry per block; a
+//! block is transmitted if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander. `decoded` is null if
+//! there is no grant or its outcome is unknown. Unknown values are null. `idle_prbs` follows from the other fields and is
+//! ignored by the parser.
 
 use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::de::Error as _;
@@ -24,7 +25,7 @@ use crate::prb::PrbSet;
 use crate::report::{BitLayer, CarrierId, Missed, OwnRadio, RadioReport, Scope};
 use crate::slot::{Numerology, Slot};
 
-/// The error for a line that does not hold the reports of a subframe.
+/// Error for a line that does not contain the reports of a subframe.
 #[derive(Debug, thiserror::Error)]
 #[error("column {}: {source}; a line is what `airpace decode --reports` writes", source.column())]
 pub struct Unreadable {
@@ -32,16 +33,16 @@ pub struct Unreadable {
     source: serde_json::Error,
 }
 
-/// The line of a subframe (without its line end): the reports of all carriers that have one.
+/// Formats the reports of all carriers in a subframe as a line, without the line end.
 pub fn to_line(index: u64, reports: &[RadioReport]) -> String {
     let line = Line { subframe_index: index, reports: reports.iter().map(Report::of).collect() };
     serde_json::to_string(&line).expect("numbers, texts and lists are JSON")
 }
 
-/// The reports of a line.
+/// Parses the reports of a line.
 ///
 /// # Errors
-/// If the line is not JSON, or if a field is missing or has an impossible value.
+/// If the line is not JSON, or if a field is missing or has an invalid value.
 pub fn from_line(line: &str) -> Result<Vec<RadioReport>, Unreadable> {
     let Line { subframe_index, reports } = serde_json::from_str(line)?;
     let read = |report: Report| report.read(subframe_index).map_err(serde_json::Error::custom);
@@ -133,7 +134,7 @@ enum Way {
     Up,
 }
 
-/// The names of the formats.
+/// Names of the formats.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(remote = "DciFormat")]
 enum Named {
@@ -160,7 +161,7 @@ enum Named {
 #[derive(Serialize, Deserialize)]
 struct Format(#[serde(with = "Named")] DciFormat);
 
-/// PRB sets as ranges, each with its last PRB.
+/// PRB sets as ranges that include their last PRB.
 mod ranges {
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::Serializer;
@@ -197,7 +198,7 @@ impl Report {
             carrier: report.carrier.0,
             numerology: report.slot.numerology.mu(),
             slot: report.slot.index,
-            // A division gives the shortest text: a product of 997999980 and 1e-6 is 997.9999799999999.
+            // A division gives the shortest text: the product of 997999980 and 1e-6 is 997.9999799999999.
             time_ms: report.time.as_nanos() as f64 / 1e6,
             scope,
             unexplained,
@@ -214,7 +215,7 @@ impl Report {
         }
     }
 
-    /// The report, or an error that names the impossible value.
+    /// Converts to a report; an error names the invalid value.
     fn read(self, subframe_index: u64) -> Result<RadioReport, String> {
         let numerology = Numerology::new(self.numerology)
             .ok_or_else(|| format!("`numerology` is {}; there are 0 to 4", self.numerology))?;

@@ -2,7 +2,7 @@
 
 use airpace_core::tables::lte;
 
-/// A set of PRB pairs of one carrier, as wide as NR's widest carrier.
+/// A set of PRB pairs of one carrier, with the capacity of NR's widest carrier.
 ///
 /// Source: TS 38.101-1 §5.3.2 Table 5.3.2-1 (273 PRBs at most); TS 38.211 §4.4.2 Table 4.4.2-1 (N^max = 275)
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -11,14 +11,14 @@ pub struct PrbSet([u64; WORDS]);
 const WORDS: usize = 5;
 
 impl PrbSet {
-    /// The size of a set: it can hold the PRBs from 0 up to, but not including, this one.
+    /// Capacity of a set: it can contain the PRBs from 0 up to, but not including, this one.
     pub const CAPACITY: u16 = 275;
 
-    /// No PRB.
+    /// The empty set.
     pub const EMPTY: PrbSet = PrbSet([0; WORDS]);
 
-    /// The `len` PRBs from `start` on; `None` if the last of them is beyond [`PrbSet::CAPACITY`]. This is for numbers
-    /// from elsewhere: a message, a log, a line of text.
+    /// The `len` PRBs starting at `start`; `None` if the last of them is beyond [`PrbSet::CAPACITY`]. Use this for
+    /// numbers from outside: a message, a log, a line of text.
     #[inline]
     pub const fn checked_run(start: u16, len: u16) -> Option<PrbSet> {
         match start.checked_add(len) {
@@ -27,10 +27,10 @@ impl PrbSet {
         }
     }
 
-    /// The `len` PRBs from `start` on.
+    /// The `len` PRBs starting at `start`.
     ///
     /// # Panics
-    /// Panics if the last of them is beyond [`PrbSet::CAPACITY`], which is a mistake of the caller.
+    /// Panics if the last of them is beyond [`PrbSet::CAPACITY`], which is an error of the caller.
     /// [`PrbSet::checked_run`] accepts any numbers.
     #[inline]
     pub const fn run(start: u16, len: u16) -> PrbSet {
@@ -61,32 +61,32 @@ impl PrbSet {
         PrbSet(words)
     }
 
-    /// How many PRBs are in the set.
+    /// Number of PRBs in the set.
     #[inline]
     pub const fn len(self) -> u16 {
         let PrbSet([a, b, c, d, e]) = self;
         let low = a.count_ones() + b.count_ones();
-        // Not every processor can count bits in one instruction. An LTE carrier needs two words.
+        // Some processors have no instruction that counts bits. An LTE carrier needs only two words.
         if c | d | e == 0 {
             return low as u16;
         }
         (low + c.count_ones() + d.count_ones() + e.count_ones()) as u16
     }
 
-    /// Whether no PRB is in the set.
+    /// Whether the set is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         let PrbSet([a, b, c, d, e]) = self;
         a | b | c | d | e == 0
     }
 
-    /// Whether PRB `index` is in the set.
+    /// Whether the set contains PRB `index`.
     #[inline]
     pub const fn contains(self, index: u16) -> bool {
         index < PrbSet::CAPACITY && self.0[index as usize / 64] >> (index % 64) & 1 == 1
     }
 
-    /// The highest PRB of the set plus one; 0 for an empty set. A carrier with this many PRBs has room for the set.
+    /// The highest PRB of the set plus one; 0 for an empty set. It is the minimum width of a carrier for the set.
     #[inline]
     pub const fn end(self) -> u16 {
         let mut at = WORDS;
@@ -132,7 +132,7 @@ impl PrbSet {
         })
     }
 
-    /// The lowest number from `from` on that is in the set, or that is not in it.
+    /// The lowest number, starting at `from`, that is in the set (`is_in`) or not in the set.
     #[inline]
     fn next(self, from: u16, is_in: bool) -> Option<u16> {
         let first = usize::from(from / 64);
@@ -144,7 +144,7 @@ impl PrbSet {
     }
 }
 
-/// The lowest `count` bits of a word; all bits if `count` is 64 or more.
+/// A word with the lowest `count` bits set; all bits if `count` is 64 or more.
 #[inline]
 const fn below(count: u16) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }

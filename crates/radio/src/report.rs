@@ -1,4 +1,4 @@
-//! What a radio reports about one slot of one carrier.
+//! Radio reports: the grants and measurements of one slot of one carrier.
 
 use airpace_core::{Bytes, Direction, Time};
 
@@ -10,108 +10,107 @@ use crate::slot::Slot;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CarrierId(pub u8);
 
-/// The layer whose bits a report counts.
+/// Protocol layer of the bits in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BitLayer {
-    /// Transport blocks on the air: HARQ errors and protocol headers must still be subtracted.
+    /// Transport blocks on the air: HARQ errors and protocol headers must be subtracted.
     #[default]
     Physical,
-    /// What a transport gets: nothing has to be subtracted (a recorded trace's delivery chances).
+    /// Bits at the transport layer: nothing must be subtracted (delivery opportunities of a recorded trace).
     Transport,
 }
 
-/// Whose grants a report holds.
+/// Scope of the grants in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Scope {
-    /// Every grant that the cell gave: a PRB without one is idle.
+    /// All grants of the cell: a PRB without a grant is idle.
     #[default]
     Everyone,
-    /// Grants of everyone, but something else was sent on the control channel that was not read. It may be grants.
+    /// Grants of all users, but not all: other transmissions on the control channel were not decoded, and may be grants.
     EveryoneBut {
-        /// How many control channel elements carry it, at least one. A message has 1, 2, 4 or 8 of them.
+        /// Number of control channel elements with such transmissions, at least one. A message has 1, 2, 4 or 8 of them.
         ///
         /// Source: TS 36.211 §6.8.1
         unexplained: u16,
-        /// How much that may be; `None` if the reporter does not tell.
+        /// Estimate of the undecoded messages; `None` if the reporter has no estimate.
         missed: Option<Missed>,
     },
-    /// Only the device's own grants, as its modem logs them. A PRB without one may be somebody else's.
+    /// Only the device's own grants, from its modem's log. A PRB without a grant may be granted to another user.
     Own,
 }
 
-/// How much of a slot was not read, as far as the reporter can tell. All of it is expected, not counted: the numbers are
-/// right on average over many slots.
+/// Estimate of the undecoded messages of a slot. All numbers are expected values, not counts: they are correct on average
+/// over many slots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missed {
-    /// Part of the messages that this cell sends which can be read in a slot that was heard like this one: 0…1. The slot's
-    /// own messages do not count, so that slots with few messages do not pass for well heard ones.
+    /// Share of the cell's messages that is decodable at the signal quality of this slot, 0…1. It does not depend on the
+    /// messages in the slot itself, so slots with few messages do not look like well received ones.
     pub recall: f64,
-    /// Messages that were sent and are not among the grants: noise, fading or interference hid them.
+    /// Transmitted messages that are not among the grants, because of noise, fading or interference.
     pub messages: f64,
-    /// Control channel elements that hold such a message.
+    /// Control channel elements of these messages.
     pub cces: f64,
-    /// Downlink PRB pairs that those messages grant.
+    /// Downlink PRB pairs that these messages grant.
     pub prbs: f64,
 }
 
 impl Missed {
-    /// Whether the numbers can be true: none is negative, infinite or no number, and `recall` is at most 1.
+    /// Whether the numbers are valid: all are finite and not negative, and `recall` is at most 1.
     pub fn is_possible(&self) -> bool {
         (0.0..=1.0).contains(&self.recall)
             && [self.messages, self.cces, self.prbs].iter().all(|amount| amount.is_finite() && *amount >= 0.0)
     }
 }
 
-/// What a device knows about its own side of one carrier, without decoding the grants of others.
+/// State of the reporting device on one carrier, available without decoding the grants of others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnRadio {
-    /// Its RNTI on this carrier.
+    /// RNTI of the device on this carrier.
     pub rnti: Rnti,
     /// Whether the carrier is activated for this device in this slot.
     pub active: bool,
-    /// Signal to interference and noise ratio that it measured, in dB; `None` if it is not known.
+    /// Measured signal to interference and noise ratio (dB); `None` if unknown.
     pub sinr_db: Option<f64>,
-    /// Downlink bits that one PRB pair would carry for it at its current CQI, over all layers; zero if it can receive
-    /// nothing, `None` if they are not known.
+    /// Downlink bits per PRB pair at the device's current CQI, over all layers; zero if it can receive nothing, `None` if
+    /// unknown.
     pub bits_per_prb: Option<f64>,
-    /// Whether the transport block granted in this slot was received; `None` without a grant, or if the outcome is
-    /// not known.
+    /// Whether the transport block granted in this slot was decoded; `None` without a grant, or if the outcome is
+    /// unknown.
     pub decoded: Option<bool>,
-    /// Bytes that wait in the device for the uplink, over all carriers; `None` if they are not known (reports that
-    /// are not from the modem's own log).
+    /// Bytes waiting in the device for the uplink, over all carriers; `None` if unknown (reports that do not come from
+    /// the modem's own log).
     pub uplink_queue: Option<Bytes>,
 }
 
-/// One slot of one carrier, as a radio reports it.
+/// Radio report on one slot of one carrier.
 ///
-/// A report has at most a few tens of [`Dci`]s. Reports of one carrier come in order of time. Those of different
-/// carriers may be late by different amounts ([`fusion`](crate::fusion) brings them together).
+/// A report has at most a few tens of [`Dci`]s. Reports of one carrier are in order of time. Reports of different
+/// carriers may have different delays ([`fusion`](crate::fusion) merges them).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioReport {
-    /// The carrier.
+    /// Carrier of the report.
     pub carrier: CarrierId,
-    /// The slot.
+    /// Slot of the report.
     pub slot: Slot,
-    /// Start of the slot, by the reporter's clock.
+    /// Start of the slot on the reporter's clock.
     pub time: Time,
-    /// Whose grants `dcis` holds.
+    /// Scope of the grants in `dcis`.
     pub scope: Scope,
-    /// Downlink PRB pairs of the carrier; `None` if the width is not known.
+    /// Downlink PRB pairs of the carrier; `None` if unknown.
     pub carrier_prbs: Option<u16>,
-    /// Control format indicator of LTE, 1…4: OFDM symbols of the control region. `None` if it is not known, and for
-    /// NR.
+    /// Control format indicator of LTE, 1…4: number of OFDM symbols in the control region. `None` if unknown, and for NR.
     pub cfi: Option<u8>,
-    /// The grants of this slot.
+    /// Grants of this slot.
     pub dcis: Vec<Dci>,
-    /// The reporter's own side; `None` for a bystander, and for the cell's own report.
+    /// State of the reporting device; `None` for a bystander, and for the cell's own report.
     pub own: Option<OwnRadio>,
-    /// The layer whose bits this report counts.
+    /// Protocol layer of the bits in this report.
     pub layer: BitLayer,
 }
 
 impl RadioReport {
-    /// Downlink PRB pairs that are granted to nobody. `None` if the report cannot know: it does not hold everyone's
-    /// grants, or it does not have the carrier's width.
+    /// Number of downlink PRB pairs without a grant. `None` if the report does not contain the grants of all users, or
+    /// not the carrier's width.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     #[inline]
@@ -122,9 +121,9 @@ impl RadioReport {
         }
     }
 
-    /// Downlink PRB pairs that are granted to nobody, as far as this report can tell: what the grants leave, less what
-    /// unread messages are expected to grant. That lies between none and all that the grants leave. `None` if the report
-    /// does not hold everyone's grants, does not have the carrier's width, or does not tell how much it missed.
+    /// Estimated number of downlink PRB pairs without a grant: the PRB pairs without a known grant, minus the expected
+    /// grants of undecoded messages, at least 0. `None` if the report has scope [`Scope::Own`], does not contain the
+    /// carrier's width, or has no estimate of undecoded messages.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     #[inline]
@@ -139,7 +138,7 @@ impl RadioReport {
         }
     }
 
-    /// What was missed, if the report tells.
+    /// Estimate of the undecoded messages, if the report contains one.
     pub fn missed(&self) -> Option<Missed> {
         match self.scope {
             Scope::EveryoneBut { missed, .. } => missed,
@@ -147,15 +146,15 @@ impl RadioReport {
         }
     }
 
-    /// Downlink PRB pairs that the grants of this report name.
+    /// Downlink PRB pairs in the grants of this report.
     #[inline]
     pub fn granted_prbs(&self) -> PrbSet {
         let downlink = self.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
         downlink.fold(PrbSet::EMPTY, |granted, dci| granted.union(dci.prbs))
     }
 
-    /// Replaces the RNTI of every user by what `name` returns for it: first those of the grants in their order, then
-    /// the reporter's own.
+    /// Replaces the RNTI of every user by the result of `name`: first the RNTIs of the grants, in order, then the RNTI of
+    /// the reporting device.
     pub fn rename(&mut self, mut name: impl FnMut(Rnti) -> Rnti) {
         for dci in &mut self.dcis {
             dci.rnti = name(dci.rnti);

@@ -1,15 +1,15 @@
-//! Slots: how a carrier counts time.
+//! Slots: the time unit of a carrier.
 
 use std::time::Duration;
 
-/// Subcarrier spacing of a carrier: 15 kHz · 2^µ.
+/// Numerology: subcarrier spacing of a carrier, 15 kHz · 2^µ.
 ///
 /// Source: TS 38.211 §4.2 Table 4.2-1; LTE has µ = 0 (TS 36.211 §6.12)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Numerology(u8);
 
 impl Numerology {
-    /// 15 kHz: LTE, and the smallest of NR. A slot is a subframe.
+    /// 15 kHz: LTE, and the minimum of NR. A slot is a subframe.
     pub const KHZ_15: Numerology = Numerology(0);
     /// 30 kHz.
     pub const KHZ_30: Numerology = Numerology(1);
@@ -20,36 +20,36 @@ impl Numerology {
     /// 240 kHz.
     pub const KHZ_240: Numerology = Numerology(4);
 
-    /// The numerology µ, 0…4; `None` for other values.
+    /// Numerology of µ, 0…4; `None` for other values.
     pub const fn new(mu: u8) -> Option<Numerology> {
         if mu <= 4 { Some(Numerology(mu)) } else { None }
     }
 
-    /// µ.
+    /// Index µ of the subcarrier spacing.
     pub const fn mu(self) -> u8 {
         self.0
     }
 
-    /// Slots in a subframe of 1 ms.
+    /// Number of slots in a subframe of 1 ms.
     ///
     /// Source: TS 38.211 §4.3.2 Table 4.3.2-1
     pub const fn slots_per_subframe(self) -> u64 {
         1 << self.0
     }
 
-    /// How long a slot lasts.
+    /// Duration of a slot.
     pub const fn slot_duration(self) -> Duration {
         Duration::from_nanos(1_000_000 >> self.0)
     }
 }
 
-/// A slot of a carrier. An LTE carrier gives grants once per subframe, so its slots here are subframes.
+/// A slot of a carrier. An LTE carrier has grants once per subframe, so its slots are subframes here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
-    /// The numerology, which gives the length of the carrier's slots.
+    /// Numerology, which determines the duration of the carrier's slots.
     pub numerology: Numerology,
-    /// The slot's number. It rises by one and does not wrap with the frame numbers: for LTE it is 10 · SFN +
-    /// subframe, and continues after SFN 1,023. If a cell's frame numbers leap, it continues with time.
+    /// Slot number. It increases by one and does not wrap with the frame numbers: for LTE it is 10 · SFN + subframe, and
+    /// continues after SFN 1,023. After a jump of a cell's frame numbers, it continues by elapsed time.
     pub index: u64,
 }
 
@@ -59,7 +59,7 @@ impl Slot {
         Slot { numerology: Numerology::KHZ_15, index }
     }
 
-    /// The subframe of the slot.
+    /// Number of the subframe that contains the slot.
     pub const fn subframe(self) -> u64 {
         self.index >> self.numerology.0
     }

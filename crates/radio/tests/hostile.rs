@@ -1,5 +1,5 @@
-//! What must hold for any reports and any lines, tested on random ones. The same functions are fuzz targets of
-//! `fuzz/`.
+//! Invariants for arbitrary reports and lines, tested with random input. The fuzz targets in `fuzz/` use the same
+//! functions.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -8,7 +8,7 @@ mod radio;
 
 use proptest::prelude::*;
 
-/// Random bytes: any bytes, and small ones, because small values reach more of the code.
+/// Random bytes: any values, and small values, which reach more of the code.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..most),
