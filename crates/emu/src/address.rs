@@ -1,34 +1,34 @@
-//! Addresses inside an emulator: where each device and the far side are, for emulators within emulators too.
+//! IP addresses inside an emulator: the address blocks of each device and of the far side, also for nested emulators.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A block of addresses, IPv4 and IPv6. The outermost block is [`Space::ROOT`]; each device of an emulator has a block
-/// of its own in it, from which emulators that are started on that device take theirs. So every address of every
-/// nested emulator is reached by plain routes, without translation.
+/// A block of addresses, IPv4 and IPv6. The outermost block is [`Space::ROOT`]. Each device of an emulator has its own
+/// block within the emulator's block. Emulators that are started on a device take their blocks from the device's block.
+/// Plain routes therefore reach every address of every nested emulator, without address translation.
 ///
-/// A block is written as the numbers of its devices, from the outside in: `2.1` is the block of the first device of an
-/// emulator that runs on the second device of another.
+/// A block is written as the numbers of its devices, from the outermost to the innermost: `2.1` is the block of the first
+/// device of an emulator that runs on the second device of another emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Space {
     depth: u8,
     slots: [u8; Space::DEEPEST],
 }
 
-/// The first address of IPv4's outermost block.
+/// First address of the outermost IPv4 block.
 ///
 /// Source: RFC 6598 §7 (shared address space, 100.64.0.0/10)
 const ROOT_V4: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 const ROOT_V4_BITS: u8 = 10;
 
-/// The first address of IPv6's outermost block.
+/// First address of the outermost IPv6 block.
 ///
 /// Source: RFC 4193 §3.1 (unique local addresses). Chosen: the global ID spells `airpa`.
 const ROOT_V6: Ipv6Addr = Ipv6Addr::new(0xfd61, 0x6972, 0x7061, 0, 0, 0, 0, 0);
 const ROOT_V6_BITS: u8 = 48;
 
-/// Bits of an address that tell the devices of one emulator apart.
+/// Number of address bits that distinguish the devices of one emulator.
 const SLOT_BITS_V4: u8 = 5;
 const SLOT_BITS_V6: u8 = 16;
 
@@ -36,15 +36,16 @@ impl Space {
     /// The outermost block.
     pub const ROOT: Space = Space { depth: 0, slots: [0; Space::DEEPEST] };
 
-    /// How deep emulators can be nested.
+    /// Maximum nesting depth of emulators.
     ///
-    /// Chosen: IPv4's block has 22 bits for it.
+    /// Chosen: the IPv4 block has 22 bits for device numbers, which is enough for four levels of 5 bits.
     pub const DEEPEST: usize = 4;
 
-    /// The most devices of the emulators that run at one place.
+    /// Maximum number of devices of all emulators that run directly in one block.
     pub const MOST_DEVICES: u8 = (1 << SLOT_BITS_V4) - 1;
 
-    /// The block of device `slot`, counted from 1; `None` if there is no such number or the block is too deep.
+    /// Returns the block of device `slot`, counted from 1; `None` if `slot` is out of range or the block is already at
+    /// the maximum depth.
     pub fn device(self, slot: u8) -> Option<Space> {
         let depth = usize::from(self.depth);
         if slot == 0 || slot > Space::MOST_DEVICES || depth == Space::DEEPEST {
@@ -55,7 +56,7 @@ impl Space {
         Some(device)
     }
 
-    /// The number of the device of `self` whose block holds this address.
+    /// Returns the number of the device of `self` whose block contains this address.
     pub fn slot_of(self, address: IpAddr) -> Option<u8> {
         if self.depth() == Space::DEEPEST {
             return None;
@@ -75,7 +76,7 @@ impl Space {
         u8::try_from(slot).ok().filter(|&slot| slot > 0)
     }
 
-    /// Whether the block holds this address.
+    /// Returns whether the block contains this address.
     pub fn contains(self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(address) => {
@@ -89,22 +90,22 @@ impl Space {
         }
     }
 
-    /// The address of the place to which the block belongs: a device, or the far side for the outermost block.
+    /// Returns the IPv4 address of the block's owner: a device, or the far side for the outermost block.
     pub fn address_v4(self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.network_v4()) + 1)
     }
 
-    /// As [`Space::address_v4`].
+    /// Returns the IPv6 address of the block's owner, see [`Space::address_v4`].
     pub fn address_v6(self) -> Ipv6Addr {
         Ipv6Addr::from(u128::from(self.network_v6()) + 1)
     }
 
-    /// Both addresses.
+    /// Returns the IPv4 and the IPv6 address of the block's owner.
     pub fn addresses(self) -> [IpAddr; 2] {
         [IpAddr::V4(self.address_v4()), IpAddr::V6(self.address_v6())]
     }
 
-    /// The blocks as networks: first address and length of the prefix.
+    /// Returns the block as an IPv4 and an IPv6 network: first address and prefix length.
     pub fn networks(self) -> [(IpAddr, u8); 2] {
         [
             (IpAddr::V4(self.network_v4()), self.prefix_length(true)),
@@ -112,7 +113,7 @@ impl Space {
         ]
     }
 
-    /// How many emulators are around it.
+    /// Returns the number of emulators that enclose this block's owner.
     pub fn depth(self) -> usize {
         usize::from(self.depth)
     }
@@ -156,7 +157,7 @@ impl fmt::Display for Space {
     }
 }
 
-/// Text that is no block.
+/// The text is not a valid address block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not a block of addresses; blocks are numbers parted by points (`2.1`)")]
 pub struct NotASpace;

@@ -1,35 +1,35 @@
-//! When the emulator's thread was absent from its interfaces: packets that come then wait before they are read, and no
-//! clock of the emulator sees when they came.
+//! Absences of the emulator's thread from its interfaces. Packets that arrive during an absence wait until the thread
+//! reads them, and the emulator cannot observe when they arrived.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Maximum sleep of the event loop. Within a sleep, an absence is not seen unless it outlasts the sleep.
+/// Maximum sleep of the event loop. An absence within a sleep is detected only if it outlasts the sleep.
 ///
 /// Chosen: the maximum lateness of a fit run ([`MOST_LATENESS`](crate::audit::MOST_LATENESS)).
 pub(crate) const MAX_SLEEP: Duration = Duration::from_millis(1);
 
-/// Bounds the wait of packets before they are read.
+/// Upper bounds on how long packets waited before the thread read them.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// When the interfaces were last checked.
+    /// Instant of the last check of the interfaces.
     checked: Time,
-    /// Per interface: earliest instant at which a packet that is not read yet may have come.
+    /// Per interface: earliest possible arrival of a packet that has not been read yet.
     since: Vec<Time>,
-    /// Interfaces from which not all packets have been read since.
+    /// Per interface: whether packets may be left since its last read.
     is_behind: Vec<bool>,
 }
 
 impl Attention {
-    /// For this many interfaces, all of them empty now.
+    /// Creates the state for this many interfaces, all of them empty now.
     pub(crate) fn new(interfaces: usize, now: Time) -> Attention {
         Attention { checked: now, since: vec![now; interfaces], is_behind: vec![false; interfaces] }
     }
 
-    /// The interfaces were checked at `now`, after a sleep that began at `from` and was to last at most `asked`, or until a
-    /// packet came. Returns for how long the thread was absent since the check before: it worked, was not scheduled, or was
-    /// stopped.
+    /// Notes that the interfaces were checked at `now`, after a sleep that started at `from` and was to last at most
+    /// `asked`, or until a packet arrived. Returns the thread's absence since the previous check: the time in which it
+    /// worked, was not scheduled, or was stopped.
     pub(crate) fn checked(&mut self, from: Time, asked: Duration, now: Time) -> Duration {
         let slept = (now - from).min(asked);
         let absent = (now - self.checked).saturating_sub(slept);
@@ -45,7 +45,7 @@ impl Attention {
         now - self.since[interface]
     }
 
-    /// This interface was read, and packets may be left there.
+    /// Notes that this interface was read; `is_behind` is whether packets may be left there.
     pub(crate) fn was_read(&mut self, interface: usize, is_behind: bool) {
         self.is_behind[interface] = is_behind;
     }
@@ -68,12 +68,12 @@ mod tests {
         let mut attention = Attention::new(1, at(0));
         assert_eq!(attention.checked(at(0), MAX_SLEEP, at(1_000)), Duration::ZERO, "it slept as asked");
         assert_eq!(attention.checked(at(1_000), MAX_SLEEP, at(1_300)), Duration::ZERO, "a packet came");
-        // Work for 200 µs, and then a sleep.
+        // The thread works for 200 µs, and then sleeps.
         assert_eq!(attention.checked(at(1_500), MAX_SLEEP, at(2_500)), micros(200));
-        // Stopped within a sleep.
+        // The process is stopped during a sleep.
         assert_eq!(attention.checked(at(2_500), MAX_SLEEP, at(302_500)), micros(299_000));
         assert_eq!(attention.waited(0, at(302_600)), micros(299_100), "a packet may have waited as long");
-        // Stopped while it worked.
+        // The process is stopped while it works.
         assert_eq!(attention.checked(at(600_000), micros(500), at(600_500)), micros(297_500));
     }
 

@@ -1,66 +1,67 @@
-//! How well a run was carried out: an emulator that comes too late is no emulator, and must say so.
+//! Audit of a run: lateness of the hand-over of packets, and losses. The audit decides whether the run is fit, that is,
+//! whether its figures may be used.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The 99.9th percentile of lateness up to which a run is fit.
+/// Maximum 99.9th percentile of the hand-over lateness of a fit run.
 ///
-/// Chosen: a subframe, the unit in which cells and traces serve.
+/// Chosen: one subframe, the time unit in which cells and traces transmit.
 pub const MOST_LATENESS: Duration = Duration::from_millis(1);
 
-/// Maximum time for which the emulator's thread of a fit run may be absent from its interfaces, whatever the traffic.
+/// Maximum absence of the emulator's thread from its interfaces in a fit run, for any traffic.
 ///
-/// Chosen: a tenth of the shortest retransmission timeout of Linux, so that no program's timer sees it.
+/// Chosen: a tenth of Linux's minimum retransmission timeout, so that an absence does not affect any program's timer.
 pub const MAX_ABSENCE: Duration = Duration::from_millis(20);
 
-/// What is measured while a run goes on.
+/// Measurements taken during a run.
 #[derive(Debug)]
 pub(crate) struct Meter {
     lateness_ns: Histogram<u64>,
     wait_ns: Histogram<u64>,
     max_absence: Duration,
-    /// Packets and other bytes.
+    /// Counters of packets and of other bytes.
     pub counts: Counts,
-    /// Packets under way now, and the most so far; the same in bytes.
+    /// Packets and bytes under way now.
     under_way: [u64; 2],
     most_under_way: [u64; 2],
 }
 
-/// What was counted.
+/// Counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
     /// Packets that were read and put on the network.
     pub packets_in: u64,
-    /// Packets that were written to the other end.
+    /// Packets that were written to the interface at the other end.
     pub packets_out: u64,
-    /// Packets that the network dropped, as it should.
+    /// Packets that the simulated network dropped.
     pub dropped: u64,
-    /// Packets that an interface did not take: the namespace's end was closing, or its memory was full.
+    /// Packets that an interface did not accept: its namespace was closing, or its memory was full.
     pub not_taken: u64,
-    /// Bytes that are no whole IP packet.
+    /// Inputs that are not a complete IP packet.
     pub garbage: u64,
-    /// Packets to everyone or to a group: broadcast, multicast, neighbour discovery.
+    /// Packets to a broadcast or multicast address, including neighbour discovery.
     pub to_many: u64,
     /// Packets to an address that no device has.
     pub to_nobody: u64,
-    /// Fragments; they crossed the network as packets do.
+    /// IP fragments; they crossed the network like other packets.
     pub fragments: u64,
-    /// Packets longer than an interface of 1500 bytes may send; they crossed the network as they were.
+    /// Packets longer than 1500 bytes, the MTU of an interface; they crossed the network unchanged.
     pub jumbo: u64,
-    /// Packets that were refused because too much was under way already.
+    /// Packets that were refused because too many bytes were already under way.
     pub refused: u64,
     /// Packets that an interface lost because the emulator did not read them in time.
     pub unread: u64,
-    /// Deadlines that were carried out more than a millisecond late.
+    /// Packets that were handed over more than a millisecond late.
     pub missed_ticks: u64,
     /// Radio reports that were not delivered because their readers did not keep up.
     pub reports_lost: u64,
     /// Entries of the record that were lost because the disk did not keep up.
     pub record_lost: u64,
-    /// Packets of which a replay in virtual time says something else.
+    /// Packets whose outcome differs in a replay in virtual time.
     pub differing: u64,
 }
 
@@ -68,41 +69,42 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Audit {
-    /// How late packets were handed over, compared with when the network let them go, in ms: median.
+    /// Median delay between the instant at which the network released a packet and its hand-over, in ms.
     pub lateness_p50_ms: f64,
-    /// The same: 99th percentile.
+    /// 99th percentile of this delay, in ms.
     pub lateness_p99_ms: f64,
-    /// The same: 99.9th percentile.
+    /// 99.9th percentile of this delay, in ms.
     pub lateness_p999_ms: f64,
-    /// The same: the latest.
+    /// Maximum of this delay, in ms.
     pub lateness_max_ms: f64,
-    /// How long packets may have waited at an interface before they were read, in ms: 99.9th percentile of an upper bound.
+    /// Upper bound on the time that packets waited at an interface before they were read, in ms: 99.9th percentile.
     pub wait_p999_ms: f64,
-    /// The same: the longest.
+    /// Maximum of this bound, in ms.
     pub wait_max_ms: f64,
-    /// The longest time for which the emulator's thread was absent from its interfaces, in ms.
+    /// Longest absence of the emulator's thread from its interfaces, in ms.
     pub absence_max_ms: f64,
-    /// How long the run lasted, in s.
+    /// Duration of the run, in s.
     pub seconds: f64,
-    /// The share of a core that the emulator's thread used, 0 to 1. It includes the kernel's work for both ends of a packet.
+    /// Share of one core that the emulator's thread used, 0 to 1. It includes the kernel's work for sending and
+    /// receiving.
     pub cpu: f64,
-    /// The most packets that were under way.
+    /// Maximum number of packets under way.
     pub most_packets: u64,
-    /// The most bytes that were under way.
+    /// Maximum number of bytes under way.
     pub most_bytes: u64,
-    /// Why the emulator's thread did not run before all others; `None` if it did.
+    /// Reason why the emulator's thread had no real-time priority; `None` if it had.
     pub not_real_time_because: Option<String>,
-    /// Why its memory was not kept from the disk; `None` if it was.
+    /// Reason why the emulator's memory was not locked in RAM; `None` if it was.
     pub not_locked_because: Option<String>,
-    /// What was counted.
+    /// Counters of the run.
     pub counts: Counts,
-    /// Why the run's figures must not be used; nothing if it is fit.
+    /// Reasons why the run's figures must not be used; empty if the run is fit.
     pub unfit_because: Vec<String>,
 }
 
 impl Meter {
     pub(crate) fn new() -> Meter {
-        // From a microsecond to a minute, with three digits.
+        // The histogram covers 1 ns to 60 s with three significant digits.
         let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are right");
         Meter {
             lateness_ns: histogram(),
@@ -114,12 +116,12 @@ impl Meter {
         }
     }
 
-    /// The emulator's thread was absent from its interfaces for this long.
+    /// Notes that the emulator's thread was absent from its interfaces for this long.
     pub(crate) fn absent(&mut self, absence: Duration) {
         self.max_absence = absence.max(self.max_absence);
     }
 
-    /// A packet came, and may have waited at its interface for this long.
+    /// Notes that a packet arrived, and the maximum time for which it may have waited at its interface.
     pub(crate) fn arrived(&mut self, bytes: u64, waited: Duration) {
         self.counts.packets_in += 1;
         self.wait_ns.saturating_record(waited.as_nanos() as u64);
@@ -132,7 +134,7 @@ impl Meter {
     }
 
     pub(crate) fn ended(&mut self, bytes: u64) {
-        // A wire may hand over a packet twice.
+        // A wire may deliver a packet twice, so the counters saturate at 0.
         for (now, less) in self.under_way.iter_mut().zip([1, bytes]) {
             *now = now.saturating_sub(less);
         }
@@ -147,9 +149,9 @@ impl Meter {
         self.lateness_ns.saturating_record(late.as_nanos() as u64);
     }
 
-    /// The audit so far, before the run is judged.
+    /// Returns the audit so far, before the run is judged.
     pub(crate) fn audit(&self, run: Duration, cpu: Duration) -> Audit {
-        // 0 where nothing was recorded.
+        // An empty histogram returns 0.
         let ms = |histogram: &Histogram<u64>, quantile| histogram.value_at_quantile(quantile) as f64 * 1e-6;
         let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| ms(&self.lateness_ns, quantile));
         Audit {
@@ -173,12 +175,12 @@ impl Meter {
 }
 
 impl Audit {
-    /// Whether the run's figures may be used.
+    /// Returns whether the run's figures may be used.
     pub fn is_fit(&self) -> bool {
         self.unfit_because.is_empty()
     }
 
-    /// Finds out whether the run is fit; every reason against it is a sentence.
+    /// Determines whether the run is fit. Every reason against it is one sentence.
     pub fn judge(&mut self) {
         let counts = &self.counts;
         let most_ms = MOST_LATENESS.as_secs_f64() * 1e3;

@@ -1,4 +1,4 @@
-//! One bulk flow over the kernel's own TCP, from one end of an emulated network to the other.
+//! A single bulk TCP flow, over the kernel's TCP, from one end of an emulated network to the other.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,19 +10,19 @@ use rustix::net::sockopt;
 
 use crate::session;
 
-/// The port of the end that waits.
+/// Port of the listening endpoint.
 ///
 /// Chosen: in the range for private use.
 ///
 /// Source: RFC 6335 §6
 pub const PORT: u16 = 54_322;
 
-/// Priority of both ends among real-time threads: below the emulator's.
+/// Real-time priority of both endpoints: below the emulator's.
 const PRIORITY: i32 = 5;
 
-/// Settings of a namespace with which neither buffers nor an earlier connection limit a flow.
+/// Namespace settings with which neither buffers nor an earlier connection limit a flow.
 ///
-/// Chosen: 16 MB are more than any path of a recording holds.
+/// Chosen: 16 MB exceeds the inflight of any recorded path.
 const SETTINGS: [(&str, &str); 4] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_slow_start_after_idle", "0"),
@@ -30,61 +30,62 @@ const SETTINGS: [(&str, &str); 4] = [
     ("tcp_rmem", "16777216 16777216 33554432"),
 ];
 
-/// The share of a receiver's time that its goodput leaves out: the sender finds its rate.
+/// Initial share of the transfer time that the receiver excludes from the goodput, because the sender is still ramping
+/// up.
 const WARM_UP: f64 = 0.25;
 
-/// How long a receiver waits for the next bytes.
+/// Maximum time for which a receiver waits for the next bytes.
 ///
-/// Chosen: longer than the deepest queue of a recording takes, four times.
+/// Chosen: four times the drain time of the deepest queue of a recording.
 const SILENT_FOR: Duration = Duration::from_secs(120);
 
-/// Who opens the connection.
+/// The endpoint that opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The other end.
+    /// The peer connects; this endpoint listens.
     Listen,
-    /// This end.
+    /// This endpoint connects.
     Connect,
 }
 
-/// What an end does.
+/// The direction of an endpoint's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// It sends as much as it can.
+    /// Send as fast as the congestion control allows.
     Send,
-    /// It reads, from the first byte on.
+    /// Receive and measure the goodput.
     Receive,
 }
 
-/// One end of a flow.
+/// Configuration of one endpoint of a bulk flow.
 #[derive(Clone, Debug)]
 pub struct Bulk {
-    /// Who opens the connection.
+    /// Whether this endpoint listens or connects.
     pub part: Part,
-    /// The address of the end that waits.
+    /// Address of the listening endpoint.
     pub address: SocketAddr,
-    /// What it does.
+    /// Whether this endpoint sends or receives.
     pub task: Task,
-    /// For how long.
+    /// Duration of the transfer.
     pub long: Duration,
-    /// The kernel's congestion control; `None` is its default.
+    /// The kernel's congestion control; `None` selects the kernel's default.
     pub congestion_control: Option<String>,
-    /// Whether the namespace is set so that buffers are never the limit.
+    /// Whether to configure the namespace so that buffers never limit the flow.
     pub is_wide: bool,
 }
 
 impl Bulk {
-    /// Carries it to its end. A receiver returns its goodput in Mbit/s after the beginning. An end that waits calls
-    /// `listening` once it can be reached.
+    /// Runs the flow to its end. A receiver returns its goodput in Mbit/s after the ramp-up; a sender returns 0. A
+    /// listening endpoint calls `listening` when it accepts connections.
     ///
     /// # Errors
-    /// A congestion control that this kernel does not have; a setting or a connection that cannot be had; a sender that
-    /// falls silent.
+    /// A congestion control that this kernel does not have; a setting or a connection that fails; a sender that sends
+    /// nothing for 120 s.
     pub fn run(&self, listening: impl FnOnce()) -> io::Result<f64> {
         if self.is_wide {
             widen()?;
         }
-        // Without it, the end is later on a busy machine, as every program is.
+        // Without real-time priority, the endpoint is only delayed more on a busy machine, like any other program.
         let _ = priority::set_realtime(PRIORITY);
         let mut stream = self.connection(listening)?;
         match self.task {
@@ -112,10 +113,10 @@ impl Bulk {
     }
 }
 
-/// Sets this process's namespace so that neither buffers nor an earlier connection limit its flows.
+/// Configures this process's namespace so that neither buffers nor an earlier connection limit its flows.
 ///
 /// # Errors
-/// A namespace that is not of an emulated run: settings of a machine are not changed.
+/// The namespace is not that of an emulated run: the machine's own settings are never changed.
 pub fn widen() -> io::Result<()> {
     if !session::is_within_one() {
         return Err(io::Error::other("settings are made only within an emulated run"));
@@ -126,10 +127,10 @@ pub fn widen() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a socket use this congestion control of the kernel's.
+/// Selects this congestion control of the kernel for a socket.
 ///
 /// # Errors
-/// A control that this kernel does not have, or that this user may not choose.
+/// A congestion control that this kernel does not have, or that this user may not select.
 pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
     sockopt::set_tcp_congestion(socket, name).map_err(|error| {
         let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
@@ -157,7 +158,7 @@ fn send(stream: &mut TcpStream, long: Duration) -> io::Result<()> {
         match stream.write(&zeros) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // The receiver has what it wanted.
+            // The receiver has finished and closed the connection.
             Err(error) if [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind()) => {
                 return Ok(());
             }

@@ -1,27 +1,28 @@
-//! Connections by number: a record holds a number for each packet, and the ends of a connection once.
+//! Connection numbers: a record contains one number per packet, and lists the addresses and ports of each connection
+//! once.
 
 use std::collections::HashMap;
 
 use crate::ip::FiveTuple;
 
-/// The connections of a run, in the order in which they were first seen.
+/// The connections of a run, in the order of their first packets.
 #[derive(Debug, Default)]
 pub struct Connections {
-    /// Only looked up, never walked, so its order is of no effect.
+    /// The map is only used for look-ups and never iterated, so its order has no effect.
     numbers: HashMap<FiveTuple, u32>,
     ends: Vec<FiveTuple>,
 }
 
-/// How many connections are told apart; all later ones are one.
+/// Maximum number of connections with their own number; all further connections share [`OTHERS`].
 ///
-/// Chosen: a scan of all ports fits, and the table takes 8 MB at most.
+/// Chosen: a scan of all ports fits, and the table takes at most 8 MB.
 pub const MOST_CONNECTIONS: usize = 1 << 17;
 
-/// The number of all connections beyond [`MOST_CONNECTIONS`].
+/// The shared number of all connections beyond [`MOST_CONNECTIONS`].
 pub const OTHERS: u32 = u32::MAX;
 
 impl Connections {
-    /// The number of a connection; [`OTHERS`] if there are too many.
+    /// Returns the number of a connection; [`OTHERS`] if there are too many.
     pub fn number(&mut self, ends: FiveTuple) -> u32 {
         if let Some(&number) = self.numbers.get(&ends) {
             return number;
@@ -35,7 +36,7 @@ impl Connections {
         number
     }
 
-    /// The ends of the connections, by number.
+    /// Returns the 5-tuples of the connections, by number.
     pub fn ends(&self) -> &[FiveTuple] {
         &self.ends
     }

@@ -1,72 +1,72 @@
-//! A network that packets of real programs cross: one two-way flow for each device.
+//! A simulated network that carries packets of real programs: one two-way flow per device.
 //!
-//! Real time and virtual time turn the same [`Crossing`]: every deadline is carried out at its own time, however late the
-//! driver comes, so that what the network does depends only on when packets arrived.
+//! Runs in real time and in virtual time use the same [`Crossing`]. Every event is processed with its own timestamp, even
+//! if the driver is late. The behaviour of the network therefore depends only on the arrival times.
 
 use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Streams, Time};
 use airpace_event::Fate;
 use airpace_path::network::{Load, Output};
 use airpace_path::{Network, NetworkPlan};
 
-/// The plan of a crossing, with the seed of its random numbers.
+/// The network plan of an emulated run, with the seed of its random numbers.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// A network with one two-way flow for each device, whose number is that of the device.
+    /// A network with one two-way flow per device; the flow has the device's number.
     pub plan: NetworkPlan,
-    /// How many devices it has.
+    /// Number of devices.
     pub devices: usize,
-    /// Seed of its random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// A network under way. Each packet carries an `L`.
+/// A running network. Each packet carries a load of type `L`.
 #[derive(Debug)]
 pub struct Crossing<L> {
     network: Network<L, L>,
-    /// For each device, the numbers of the next packets by direction.
+    /// Per device and direction: the number of the next packet.
     numbers: Vec<[u64; 2]>,
-    /// For each device, the direction that the network calls data.
+    /// Per device: the direction that the network calls data.
     data: Vec<Direction>,
 }
 
-/// A packet that comes to the network.
+/// A packet that enters the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The device at one end.
+    /// The device that sends or receives the packet.
     pub device: DeviceId,
-    /// Which way it goes.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its size: the whole IP packet.
+    /// Size of the whole IP packet.
     pub bytes: Bytes,
-    /// Its ECN field.
+    /// ECN field of the packet.
     pub ecn: Ecn,
 }
 
-/// A packet that has ended its journey through the network.
+/// The end of a packet's journey through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// When the network let it go or dropped it.
+    /// Instant at which the network released or dropped the packet.
     pub at: Time,
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// The packet; its number counts those of its device and direction.
+    /// The packet; its number counts the packets of its device and direction.
     pub packet: Packet,
-    /// What happened to it.
+    /// Whether and why the packet was delivered or dropped.
     pub fate: Fate,
 }
 
-/// What is told of a crossing while it is turned.
+/// Receives the events of a crossing while its network runs.
 pub trait Watcher<L> {
-    /// A packet has ended its journey.
+    /// A packet was delivered or dropped.
     fn ended(&mut self, end: End, load: &L);
 
-    /// The last hop has run, or a millisecond begins: [`Network::pop_report`], [`Network::capacities`] and
-    /// [`Network::subframes`] have what is new.
+    /// The last hop has run, or a millisecond starts: [`Network::pop_report`], [`Network::capacities`] and
+    /// [`Network::subframes`] return new items.
     fn radio(&mut self, at: Time, network: &mut Network<L, L>);
 }
 
 impl World {
-    /// The network at its beginning.
+    /// Creates the network in its initial state.
     pub fn begin<L>(&self) -> Crossing<L> {
         let order: Vec<usize> = (0..self.devices).collect();
         let network = Network::new(&self.plan, &order, &Streams::new(self.seed));
@@ -76,15 +76,14 @@ impl World {
 }
 
 impl<L> Crossing<L> {
-    /// When something is next due.
+    /// Returns the time of the next event.
     pub fn next(&self) -> Time {
         self.network.next()
     }
 
-    /// A packet comes. What was due at or before `now` is carried out first, and then the packet is put on the network:
-    /// so whatever was under way meets the network as it was without the packet, however late the driver comes, and a
-    /// record of arrivals is enough to have the same run again. Returns the packet's number among those of its device and
-    /// direction.
+    /// Puts a packet on the network. All events due at or before `now` are processed first, without this packet. The
+    /// packets under way are therefore not affected by how late the driver is, and a record of arrivals is enough to
+    /// reproduce the run. Returns the packet's number among those of its device and direction.
     pub fn push(&mut self, now: Time, arrival: Arrival, load: L, watcher: &mut impl Watcher<L>) -> u64 {
         self.turn(now, watcher);
         let Arrival { device, direction, bytes, ecn } = arrival;
@@ -97,7 +96,7 @@ impl<L> Crossing<L> {
         number
     }
 
-    /// Carries out everything that is due at or before `now`, each at its own time.
+    /// Processes all events due at or before `now`, each with its own timestamp.
     pub fn turn(&mut self, now: Time, watcher: &mut impl Watcher<L>) {
         loop {
             let due = self.network.next();
@@ -121,7 +120,7 @@ impl<L> Crossing<L> {
         }
     }
 
-    /// How long a packet of this size takes from end to end if nothing else is under way.
+    /// Returns the one-way delay of a packet of this size if no other packet is under way.
     pub fn propagation_delay(
         &self,
         device: DeviceId,
@@ -131,7 +130,7 @@ impl<L> Crossing<L> {
         self.network.propagation_delay(FlowId(device.0), direction, bytes)
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn network_mut(&mut self) -> &mut Network<L, L> {
         &mut self.network
     }

@@ -1,36 +1,36 @@
-//! Why an emulator cannot run, and what to do.
+//! Errors of the emulator, with remedies.
 
 use std::io;
 
-/// What the emulator could not do. Each says in one sentence what failed and what to do next.
+/// An operation that the emulator could not carry out. Each error is one sentence: what failed and how to fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum EmuError {
     /// The operating system refused a step.
     #[error("cannot {step}: {why}{}", remedy.map(|it| format!("; {it}")).unwrap_or_default())]
     System {
-        /// What was to be done.
+        /// The step that failed.
         step: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         why: io::Error,
-        /// What the user can do.
+        /// The remedy for the user.
         remedy: Option<&'static str>,
     },
-    /// Something asked for cannot be had.
+    /// A request that the emulator cannot fulfil.
     #[error("{0}")]
     Refused(String),
-    /// The process that holds the namespaces ended or said something else than it should.
+    /// The process that holds the namespaces ended or sent an unexpected message.
     #[error("the process that holds the namespaces {0}; please report this")]
     Session(String),
 }
 
 impl EmuError {
-    /// For `map_err`: the error of a step that the operating system refused.
+    /// For `map_err`: creates the error of a step that the operating system refused.
     pub(crate) fn step(step: impl Into<String>) -> impl FnOnce(io::Error) -> EmuError {
         let step = step.into();
         move |why| EmuError::System { step, why, remedy: None }
     }
 
-    /// As [`EmuError::step`], with a remedy.
+    /// Creates the same error as [`EmuError::step`], with a remedy.
     pub(crate) fn step_or(
         step: impl Into<String>,
         remedy: &'static str,

@@ -1,41 +1,41 @@
-//! What the emulator reads of an IP packet: where it goes, which connection it belongs to, its ECN field.
+//! IP header parsing: addresses, ports and protocol, and the ECN field.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use airpace_core::Ecn;
 
-/// The ends of a packet, and what tells connections apart.
+/// The 5-tuple of a packet, which identifies its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiveTuple {
     /// Number of the transport protocol.
     pub protocol: u8,
-    /// Where it comes from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: IpAddr,
-    /// Port at the source; 0 for protocols without ports and for fragments that do not begin a packet.
+    /// Source port; 0 for protocols without ports and for all but the first fragment of a packet.
     pub source_port: u16,
-    /// Port at the destination; 0 as for the source.
+    /// Destination port; 0 in the same cases as the source port.
     pub destination_port: u16,
 }
 
-/// A packet as far as the emulator reads it.
+/// The header fields that the emulator uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// Its ends.
+    /// Addresses, ports and protocol.
     pub ends: FiveTuple,
-    /// Its ECN field.
+    /// ECN field.
     pub ecn: Ecn,
-    /// Whether it is a part of a packet.
+    /// Whether the packet is a fragment.
     pub is_fragment: bool,
 }
 
-/// Why bytes are not taken as a packet.
+/// Reason why bytes are not accepted as a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// They are no whole IP packet.
+    /// The bytes are not one complete IP packet.
     Garbage,
-    /// The packet goes to everyone or to a group: broadcast, multicast, or the noise of neighbour discovery.
+    /// The destination is a broadcast or multicast address, which includes neighbour discovery.
     ToMany,
 }
 
@@ -44,21 +44,21 @@ pub enum Foreign {
 /// Source: RFC 9293 §3.1, RFC 768, RFC 4340 §5.1, RFC 9260 §3.1, RFC 3828 §3.1
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// Extension headers of IPv6 that have a length in their second byte: hop-by-hop, routing, destination options.
+/// IPv6 extension headers with a length in their second byte: hop-by-hop, routing, destination options.
 ///
 /// Source: RFC 8200 §4
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
 const FRAGMENT: u8 = 44;
 
-/// Extension headers that are looked through before the rest counts as unknown.
+/// Maximum number of extension headers that are parsed; what follows counts as an unknown protocol.
 ///
-/// Chosen: more than any sender uses; it bounds the work for one packet.
+/// Chosen: more than any sender uses; the limit bounds the work per packet.
 const MOST_EXTENSIONS: usize = 8;
 
-/// Reads the headers of a packet.
+/// Parses the headers of a packet.
 ///
 /// # Errors
-/// Bytes that are not a packet from one place to one other.
+/// Bytes that are not a complete packet with a unicast destination.
 ///
 /// Source: RFC 791 §3.1, RFC 8200 §3
 pub fn parse(packet: &[u8]) -> Result<Parsed, Foreign> {
@@ -162,7 +162,7 @@ fn ecn_of(traffic_class: u8) -> Ecn {
     }
 }
 
-/// Marks a packet, whose headers [`parse`] has read, as having met congestion.
+/// Sets the ECN field of a packet to CE (congestion experienced). [`parse`] must have accepted the packet.
 ///
 /// Source: RFC 3168 §5; RFC 1624 §3 Eq. 3 (the checksum after a change)
 pub fn mark(packet: &mut [u8]) {
@@ -183,7 +183,7 @@ pub fn mark(packet: &mut [u8]) {
 pub(crate) mod tests {
     use super::*;
 
-    /// A UDP packet between these ends with so many bytes of payload.
+    /// Returns a UDP packet with these addresses and this many bytes of payload.
     pub(crate) fn udp(source: &str, destination: &str, payload: usize) -> Vec<u8> {
         let (source, destination): (IpAddr, IpAddr) = (source.parse().unwrap(), destination.parse().unwrap());
         let udp_bytes = (payload + 8) as u16;

@@ -1,7 +1,8 @@
-//! The wall clock: unmodified programs behind a simulated network, in real time.
+//! Real-time emulator: unmodified programs behind a simulated network.
 //!
-//! Each device of a scenario is a network namespace whose only way out is a TUN device; so is the far side. One thread
-//! reads packets, turns the same `airpace_path::Network` as the simulator, and writes them to the other end when they are
+//! Each device of a scenario is a network namespace whose only interface to the outside is a TUN device. So is the far
+//! side, the end of the network at which servers, this machine and the Internet are reached. One thread reads packets, runs
+//! the same `airpace_path::Network` as the simulator, and writes each packet to the interface at the other end when it is
 //! due.
 //!
 //! ```text
@@ -12,20 +13,19 @@
 //!                                   Record    radio reports
 //! ```
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! | --- | --- |
-//! | [`crossing`] | the network that packets of programs cross: one two-way flow for each device |
-//! | [`turn`] | the thread that turns it in real time |
-//! | [`record`], [`replay`] | what happened to each packet, and the same in virtual time |
-//! | [`reports`] | what the devices' radios say, on Unix sockets |
-//! | [`audit`] | how late the emulator was, what was lost, and whether its figures may be used |
-//! | [`session`] | namespaces, interfaces and programs; all of it is gone when the session ends |
-//! | [`address`] | where devices and far side are, for emulators within emulators too |
-//! | [`ip`], [`connections`] | what is read of packets |
-//! | [`play`] | packets that are sent by a schedule, to compare both |
-//! | [`bulk`] | a flow over the kernel's TCP, by which kernels are compared |
-//! | [`clock`] | the clock of a run |
-//! | [`machine`] | what this machine carries |
+//! | [`crossing`] | the network that carries packets of programs: one two-way flow per device |
+//! | [`turn`] | the thread that runs the network in real time |
+//! | [`record`], [`replay`] | the record of each packet, and its replay in virtual time |
+//! | [`reports`] | radio reports of the devices, on Unix sockets |
+//! | [`audit`] | lateness and losses of the emulator, and whether its figures may be used |
+//! | [`session`] | namespaces, interfaces and programs; all are removed when the session ends |
+//! | [`address`] | addresses of devices and far side, also for nested emulators |
+//! | [`ip`], [`connections`] | parsing of packet headers, and numbering of connections |
+//! | [`play`] | packets sent by a schedule, to compare the emulator with the simulator |
+//! | [`bulk`] | a bulk flow over the kernel's TCP, to compare kernels |
+//! | [`machine`] | the rights and the timer accuracy that this machine offers |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

@@ -1,4 +1,4 @@
-//! What this machine carries: the rights that an emulator needs, and how late its timers wake a thread.
+//! Capabilities of this machine: the rights that an emulator needs, and the lateness of its timers.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -15,68 +15,68 @@ use crate::session::{namespace_remedy, open_tun, tun_remedy};
 use crate::sys;
 use crate::turn::{MEMORY_TO_LOCK, PRIORITY};
 
-/// Why something cannot be had, and what to do.
+/// A missing right, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lack {
-    /// What the operating system says.
+    /// The error of the operating system.
     pub why: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// How late a thread was woken up, in µs.
+/// Lateness of a thread's wake-ups, in µs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// The median.
+    /// Median.
     pub p50_us: f64,
-    /// The 99th percentile.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The latest.
+    /// Maximum.
     pub max_us: f64,
 }
 
-/// How often the thread is to wake up.
+/// Interval of the wake-ups.
 ///
-/// Chosen: a subframe, the unit in which cells and traces serve.
+/// Chosen: one subframe, the time unit in which cells and traces transmit.
 const EVERY: Duration = Duration::from_millis(1);
 
-/// Whether namespaces can be made without being root, in a user namespace.
+/// Checks whether a user that is not root can create namespaces, in a user namespace.
 ///
 /// # Errors
-/// What forbids it.
+/// The refusal of the operating system.
 pub fn user_namespaces() -> Result<(), Lack> {
     let mut command = Command::new("true");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     sys::in_new_namespaces(&mut command);
     match command.status() {
         Ok(_) => Ok(()),
-        // The namespaces were made, and then there was no such program in them.
+        // The namespaces were created; only the program `true` was not found.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Lack { why: error.to_string(), remedy: namespace_remedy(&error, "user") }),
     }
 }
 
-/// Whether namespaces can be made without a user namespace.
+/// Returns whether this process can create namespaces without a user namespace.
 pub fn is_privileged() -> bool {
     crate::session::is_privileged()
 }
 
-/// Whether packet devices can be opened.
+/// Checks whether TUN devices can be opened.
 ///
 /// # Errors
-/// Why not.
+/// The refusal of the operating system.
 pub fn tun() -> Result<(), Lack> {
     open_tun()
         .map(drop)
         .map_err(|error| Lack { why: error.to_string(), remedy: tun_remedy(&error).to_owned() })
 }
 
-/// Whether the emulator's thread can run before all threads without real-time priority.
+/// Checks whether the emulator's thread can get real-time priority.
 ///
 /// # Errors
-/// Why not.
+/// The refusal of the operating system.
 pub fn real_time() -> Result<(), Lack> {
     in_thread(|| priority::set_realtime(PRIORITY)).map_err(|error| Lack {
         why: error.to_string(),
@@ -84,15 +84,15 @@ pub fn real_time() -> Result<(), Lack> {
     })
 }
 
-/// The priority that the emulator's thread asks for, among real-time threads.
+/// Real-time priority that the emulator's thread requests.
 pub const REAL_TIME_PRIORITY: i32 = PRIORITY;
 
-/// Whether the emulator's memory can be kept from the disk.
+/// Checks whether the emulator's memory can be locked in RAM.
 ///
 /// # Errors
-/// Why not.
+/// The refusal of the operating system.
 pub fn memory_lock() -> Result<(), Lack> {
-    // What this process has locked before is nothing.
+    // Unlocking everything is correct because this process has not locked memory before.
     let locked = priority::lock_memory(MEMORY_TO_LOCK).and_then(|()| Ok(rustix::mm::munlockall()?));
     locked.map_err(|error| {
         let limit = match getrlimit(Resource::Memlock).current {
@@ -103,11 +103,11 @@ pub fn memory_lock() -> Result<(), Lack> {
     })
 }
 
-/// Measures how late a thread is woken up that wants to be woken every millisecond. `is_first` is whether it has
-/// real-time priority, as the emulator's thread has where it may.
+/// Measures how late a thread wakes up that asks for a wake-up every millisecond. `is_first` requests real-time priority,
+/// which the emulator's thread uses where it is permitted.
 ///
 /// # Errors
-/// If it cannot have this priority.
+/// Real-time priority was requested but not permitted.
 pub fn lateness(is_first: bool, lasting: Duration) -> io::Result<Lateness> {
     in_thread(move || {
         priority::set_precise_timers();
@@ -131,7 +131,7 @@ pub fn lateness(is_first: bool, lasting: Duration) -> io::Result<Lateness> {
             }
             let now = clock.now();
             late_ns.saturating_record((now - due).as_nanos() as u64);
-            // Deadlines that have passed meanwhile were missed by the same wake-up.
+            // The same wake-up also missed the deadlines that have passed in the meantime.
             while due + EVERY < now {
                 due += EVERY;
             }

@@ -1,8 +1,8 @@
-//! Tables of packet rules in the thread's network namespace, set through the kernel's netfilter socket: addresses of
-//! devices are translated on the way out of an emulator.
+//! Packet filter tables in the thread's network namespace, set through the kernel's netfilter socket. Their rules
+//! translate addresses of devices on packets that leave an emulator.
 //!
-//! A table belongs to its socket. When the last process that holds the socket is gone, for whatever reason, the kernel
-//! removes the table.
+//! A table belongs to its socket. The kernel removes the table when the last process that holds the socket has ended,
+//! even after a crash.
 //!
 //! Source: Linux nf_tables.h
 
@@ -22,7 +22,7 @@ pub(crate) struct Table {
     name: String,
 }
 
-/// Of which packets a table is.
+/// Address family of a table's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// IPv4.
@@ -31,19 +31,19 @@ pub(crate) enum Family {
     V6 = 10,
 }
 
-/// Where on the way of packets the rules of a chain are.
+/// Hook at which the kernel evaluates the rules of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// Before it is decided where a packet goes.
+    /// Prerouting: before the routing decision.
     Arriving,
-    /// Packets that are passed on.
+    /// Forwarding.
     PassedOn,
-    /// Last, on the way out.
+    /// Postrouting: the last hook before a packet leaves.
     Leaving,
 }
 
 impl Point {
-    /// Name of the chain, kind, hook, priority.
+    /// Returns the chain's name, type, hook and priority.
     fn chain(self) -> (&'static str, &'static str, u32, i32) {
         match self {
             Point::Arriving => ("arriving", "nat", 0, -100),
@@ -53,7 +53,7 @@ impl Point {
     }
 }
 
-/// The first byte of the kind of a message to nf_tables.
+/// Subsystem number of nf_tables: the high byte of the message type.
 const SUBSYSTEM: u16 = 10;
 const NEW_TABLE: u16 = 0;
 const DELETE_TABLE: u16 = 2;
@@ -63,7 +63,7 @@ const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const APPEND: u16 = 0x800;
 
-/// The table is removed with its socket.
+/// Flag of a table that the kernel removes with its socket.
 ///
 /// Source: Linux nf_tables.h (NFT_TABLE_F_OWNER)
 const OWNED: u32 = 2;
@@ -73,7 +73,7 @@ const REGISTER: u32 = 1;
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
 
-/// What a packet must be like for a rule, and what becomes of it.
+/// The conditions of a rule and its action.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule {
     /// Expressions, as attributes of a list.
@@ -81,17 +81,17 @@ pub(crate) struct Rule {
 }
 
 impl Table {
-    /// Makes a table.
+    /// Creates a table with these chains.
     ///
     /// # Errors
-    /// If the kernel has no nf_tables, the thread has no right to it, or the name is taken.
+    /// The kernel has no nf_tables, the thread lacks the right, or the name is taken.
     pub(crate) fn new(family: Family, name: &str, chains: &[(Point, Vec<Rule>)]) -> io::Result<Table> {
         let kind = SocketType::RAW;
         let (flags, protocol) = (SocketFlags::CLOEXEC, Some(rustix::net::netlink::NETFILTER));
         let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, protocol)?;
         let table = Table { socket, family, name: name.to_owned() };
         match table.make(chains, OWNED) {
-            // A kernel before 5.12 knows no owners.
+            // Kernels before 5.12 do not support the owner flag.
             Err(error) if [Some(libc::EOPNOTSUPP), Some(libc::EINVAL)].contains(&error.raw_os_error()) => {
                 table.make(chains, 0)?;
             }
@@ -127,11 +127,11 @@ impl Table {
         self.carry_out(all)
     }
 
-    /// Removes the table; nothing happens if it is gone already.
+    /// Removes the table; has no effect if the table is already gone.
     pub(crate) fn remove(&self) {
         let mut message = self.message(DELETE_TABLE, 0);
         message.attribute(1, &text(&self.name));
-        // The only other reason is that there is no such table.
+        // The only possible error is that the table does not exist.
         let _ = self.carry_out(vec![message]);
     }
 
@@ -141,7 +141,7 @@ impl Table {
         message
     }
 
-    /// Carries out all or nothing.
+    /// Sends the messages as one transaction: the kernel applies all or none.
     fn carry_out(&self, messages: Vec<Message>) -> io::Result<()> {
         let border = |kind: u16| {
             let mut message = Message::new(kind, 1);
@@ -159,7 +159,7 @@ impl Table {
         let mut said = Ok(());
         for _ in 0..count {
             let (number, word) = word_about(&self.socket, 0..=count)?;
-            // Words about each message, or one about all.
+            // The kernel sends one acknowledgement per message, or a single one for the whole batch (number 0).
             said = said.and(word);
             if number == 0 {
                 break;
@@ -169,12 +169,12 @@ impl Table {
     }
 }
 
-/// Text with the byte that ends it.
+/// Returns the text with a terminating zero byte.
 fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
 
-/// An attribute that holds others.
+/// Returns an attribute that contains other attributes.
 fn nested(kind: u16, inner: &[(u16, &[u8])]) -> Vec<u8> {
     let mut values = vec![];
     for (kind, value) in inner {
@@ -210,33 +210,33 @@ impl Rule {
         self.expression("cmp", &attributes)
     }
 
-    /// Came in at an interface whose name begins so.
+    /// Condition: the input interface's name starts with `name`.
     pub(crate) fn in_at(self, name: &str) -> Rule {
         self.numbers("meta", &[(1, REGISTER), (2, 6)]).compared(EQUAL, name.as_bytes())
     }
 
-    /// Goes out at an interface whose name begins so.
+    /// Condition: the output interface's name starts with `name`.
     pub(crate) fn out_at(self, name: &str) -> Rule {
         self.numbers("meta", &[(1, REGISTER), (2, 7)]).compared(EQUAL, name.as_bytes())
     }
 
-    /// Goes out at another interface than those whose names begin so.
+    /// Condition: the output interface's name does not start with `name`.
     pub(crate) fn not_out_at(self, name: &str) -> Rule {
         self.numbers("meta", &[(1, REGISTER), (2, 7)]).compared(NOT_EQUAL, name.as_bytes())
     }
 
-    /// Is TCP (6), UDP (17) or another protocol.
+    /// Condition: the transport protocol has this number (6 is TCP, 17 is UDP).
     pub(crate) fn protocol(self, number: u8) -> Rule {
         self.numbers("meta", &[(1, REGISTER), (2, 16)]).compared(EQUAL, &[number])
     }
 
-    /// Was sent from this network.
+    /// Condition: the source address is in this network.
     pub(crate) fn from(self, (network, length): (IpAddr, u8)) -> Rule {
         let at = if network.is_ipv4() { 12 } else { 8 };
         self.address(at, network, length)
     }
 
-    /// Is sent to this network.
+    /// Condition: the destination address is in this network.
     pub(crate) fn to(self, (network, length): (IpAddr, u8)) -> Rule {
         let at = if network.is_ipv4() { 16 } else { 24 };
         self.address(at, network, length)
@@ -259,12 +259,12 @@ impl Rule {
         rule.expression("bitwise", &attributes).compared(EQUAL, &network)
     }
 
-    /// It gets the address of the interface at which it goes out.
+    /// Action: replace the source address by the address of the output interface.
     pub(crate) fn masquerade(self) -> Rule {
         self.expression("masq", &[])
     }
 
-    /// It goes to this address instead.
+    /// Action: replace the destination address by this one.
     pub(crate) fn goes_to(self, address: IpAddr) -> Rule {
         let mut load = vec![];
         add_attribute(&mut load, 1, &REGISTER.to_be_bytes());
@@ -273,7 +273,7 @@ impl Rule {
         self.expression("immediate", &load).numbers("nat", &[(1, 1), (2, family as u32), (3, REGISTER)])
     }
 
-    /// It goes to this port of the interface at which it came in.
+    /// Action: redirect to this port of the input interface.
     pub(crate) fn goes_to_port(self, port: u16) -> Rule {
         let mut load = vec![];
         add_attribute(&mut load, 1, &REGISTER.to_be_bytes());
@@ -281,12 +281,12 @@ impl Rule {
         self.expression("immediate", &load).numbers("redir", &[(1, REGISTER)])
     }
 
-    /// It goes on.
+    /// Action: accept the packet.
     pub(crate) fn accept(self) -> Rule {
         self.verdict(1)
     }
 
-    /// It goes nowhere.
+    /// Action: drop the packet.
     pub(crate) fn drop(self) -> Rule {
         self.verdict(0)
     }
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_is_told() {
-        // A name that is too long for any table, or no right to make one.
+        // The name is longer than the kernel permits, or the test has no right to create a table.
         let refused = Table::new(Family::V4, &"x".repeat(300), &[]).unwrap_err();
         assert_ne!(refused.raw_os_error(), None, "{refused}");
     }

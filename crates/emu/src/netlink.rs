@@ -1,4 +1,4 @@
-//! Interfaces, addresses and routes of the thread's network namespace, set through the kernel's route socket.
+//! Interfaces, addresses and routes of the thread's network namespace, set through the kernel's rtnetlink socket.
 //!
 //! Source: man-pages rtnetlink(7), netlink(7)
 
@@ -8,24 +8,24 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// A socket to the kernel's tables of interfaces and routes.
+/// An rtnetlink socket.
 pub(crate) struct Routes {
     socket: OwnedFd,
     sequence: u32,
 }
 
-/// Types of messages.
+/// Message types.
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const NLMSG_ERROR: u16 = 2;
 const RTM_GETLINK: u16 = 18;
 
-/// Flags of a request: it is one, it is to be answered, it creates something new.
+/// Flags of a request: a request with acknowledgement, and one that creates a new object.
 pub(crate) const REQUEST: u16 = 0x1 | 0x4;
 pub(crate) const CREATE: u16 = 0x400 | 0x200;
 
-/// Attributes.
+/// Attribute types.
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_IFALIAS: u16 = 20;
@@ -36,7 +36,7 @@ const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
 
 const IFF_UP: u32 = 1;
-/// The address is used at once, without asking whether others have it.
+/// Flag: use the address at once, without duplicate address detection.
 const IFA_F_NODAD: u8 = 2;
 const TABLE_MAIN: u8 = 254;
 const SET_BY_ADMINISTRATOR: u8 = 4;
@@ -51,12 +51,12 @@ impl Routes {
         Ok(Routes { socket, sequence: 0 })
     }
 
-    /// The number of an interface.
+    /// Returns the index of an interface.
     pub(crate) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(rustix::net::netdevice::name_to_index(&self.socket, name)?)
     }
 
-    /// Turns an interface on; `mtu` bytes and `queue` packets may be given.
+    /// Enables an interface and optionally sets `sizes`: its MTU in bytes and its queue length in packets.
     pub(crate) fn set_up(&mut self, index: u32, sizes: Option<(u32, u32)>) -> io::Result<()> {
         let mut message = Message::new(RTM_NEWLINK, REQUEST);
         message.bytes(&[0, 0, 0, 0]).word(index).word(IFF_UP).word(IFF_UP);
@@ -67,7 +67,7 @@ impl Routes {
         self.ask(message)
     }
 
-    /// Writes a note at an interface, which is gone with it; an empty one removes it.
+    /// Sets the alias of an interface, which the kernel removes with the interface; an empty text removes the alias.
     pub(crate) fn set_note(&mut self, index: u32, note: &str) -> io::Result<()> {
         let mut message = Message::new(RTM_NEWLINK, REQUEST);
         message.bytes(&[0, 0, 0, 0]).word(index).word(0).word(0);
@@ -75,7 +75,7 @@ impl Routes {
         self.ask(message)
     }
 
-    /// The note at an interface; empty if there is none.
+    /// Returns the alias of an interface; empty if it has none.
     pub(crate) fn note(&mut self, index: u32) -> io::Result<String> {
         let mut message = Message::new(RTM_GETLINK, REQUEST);
         message.bytes(&[0, 0, 0, 0]).word(index).word(0).word(0);
@@ -84,7 +84,7 @@ impl Routes {
         rustix::net::send(&self.socket, &request, SendFlags::empty())?;
         let mut found = String::new();
         let mut room = [0u8; 16 << 10];
-        // The interface's own message comes before the kernel's word that this was all.
+        // The message with the interface's attributes arrives before the kernel's acknowledgement.
         loop {
             let (length, _) = rustix::net::recv(&self.socket, &mut room[..], RecvFlags::empty())?;
             for (kind, sequence, body) in messages(&room[..length]) {
@@ -105,7 +105,7 @@ impl Routes {
         }
     }
 
-    /// Gives an interface an address of its own, without a route.
+    /// Adds an address to an interface, without a route.
     pub(crate) fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let mut message = Message::new(RTM_NEWADDR, REQUEST | CREATE);
         message.bytes(&[family(address), full_length(address), IFA_F_NODAD, 0]).word(index);
@@ -114,8 +114,8 @@ impl Routes {
         self.ask(message)
     }
 
-    /// Sends a network's packets to an interface; a length of 0 is everything. `source` is the address that programs
-    /// send from if they choose none.
+    /// Routes a network to an interface; a prefix length of 0 is the default route. `source` is the source address of
+    /// programs that do not choose one.
     pub(crate) fn add_route(
         &mut self,
         (network, length): (IpAddr, u8),
@@ -136,7 +136,7 @@ impl Routes {
         self.ask(message)
     }
 
-    /// Sends a request and waits for the kernel's word.
+    /// Sends a request and waits for the kernel's acknowledgement.
     fn ask(&mut self, message: Message) -> io::Result<()> {
         self.sequence += 1;
         let request = message.finish(self.sequence);
@@ -145,7 +145,7 @@ impl Routes {
     }
 }
 
-/// Waits for the kernel's word about one of the requests with these numbers: which, and what it says.
+/// Waits for the acknowledgement of a request with one of these numbers. Returns the request's number and result.
 pub(crate) fn word_about(
     socket: &OwnedFd,
     numbers: std::ops::RangeInclusive<u32>,
@@ -153,7 +153,7 @@ pub(crate) fn word_about(
     let mut room = [0u8; 8192];
     loop {
         let (length, _) = rustix::net::recv(socket, &mut room[..], RecvFlags::empty())?;
-        // Each word is an answer of its own.
+        // Each acknowledgement is a separate message.
         for (kind, number, body) in messages(&room[..length]) {
             if numbers.contains(&number) && kind == NLMSG_ERROR {
                 return Ok((number, refusal(body).map_or(Ok(()), Err)));
@@ -162,7 +162,7 @@ pub(crate) fn word_about(
     }
 }
 
-/// The messages of an answer: kind, number of the request, and what follows the header.
+/// Iterates over the messages of a reply: type, number of the request, and the body after the header.
 pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.get(..16)?;
@@ -175,7 +175,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, u32, &[u8
     })
 }
 
-/// The attributes in a message: kind and value.
+/// Iterates over the attributes of a message: type and value.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.get(..4)?;
@@ -187,7 +187,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// What the kernel's word says against a request; `None` if nothing.
+/// Returns the error in the body of an acknowledgement; `None` if the request succeeded.
 pub(crate) fn refusal(body: &[u8]) -> Option<io::Error> {
     match body.first_chunk().map(|&word| i32::from_ne_bytes(word)) {
         Some(0) => None,
@@ -230,7 +230,7 @@ impl Message {
     }
 }
 
-/// Adds an attribute; the next one begins at a multiple of four bytes.
+/// Appends an attribute, padded to a multiple of four bytes.
 pub(crate) fn add_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let length = value.len() as u16 + 4;
     bytes.extend_from_slice(&length.to_ne_bytes());
@@ -248,7 +248,7 @@ fn full_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// An address as its bytes.
+/// Returns the bytes of an address.
 pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),

@@ -1,11 +1,11 @@
-//! Packets that are sent by a schedule, in real time and in virtual time: how an emulator is compared with the simulator.
+//! Packets sent by a schedule in real time and in virtual time, to compare the emulator with the simulator.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! | --- | --- |
-//! | [`schedule`] | which packets are sent when: drawn, or from a file |
-//! | [`player`] | the program that sends them in real time, and notes when which came |
+//! | [`schedule`] | send times of packets: drawn at random, or read from a file |
+//! | [`player`] | the program that sends packets in real time and notes send and receive times |
 //! | [`virtually`] | the same packets through the same network in virtual time |
-//! | [`recorded`] | what a record of an emulated run says of them |
+//! | [`recorded`] | the packets of a schedule in the record of an emulated run |
 
 pub mod player;
 pub mod recorded;
@@ -18,16 +18,16 @@ use airpace_core::Time;
 use airpace_rt::clock;
 use airpace_rt::sleeper::{Needs, Sleeper};
 
-/// Priority of the threads of players among real-time threads: below the emulator's.
+/// Real-time priority of the players' threads: below the emulator's.
 const PRIORITY: i32 = 5;
 
-/// A thread that does things at their instants.
+/// A thread that acts at given instants.
 struct Punctual {
     sleeper: Sleeper,
 }
 
 impl Punctual {
-    /// Makes the calling thread one, with real-time priority if the process is allowed to. Returns whether it has that.
+    /// Configures the calling thread, with real-time priority if permitted. Also returns whether it got the priority.
     fn thread() -> (Punctual, bool) {
         let needs = Needs { priority: Some(PRIORITY), rest: 0, max_sleep: Duration::MAX };
         let sleeper = Sleeper::new(needs);
@@ -35,7 +35,7 @@ impl Punctual {
         (Punctual { sleeper }, is_realtime)
     }
 
-    /// Waits until the machine's monotonic clock shows `at_ns`. Returns what it shows then.
+    /// Waits until the machine's monotonic clock reaches `at_ns`. Returns the clock's reading after the wait.
     fn wait_until(&mut self, at_ns: u64) -> u64 {
         let due = Time::from_nanos(at_ns);
         loop {
@@ -49,7 +49,7 @@ impl Punctual {
     }
 }
 
-/// The instant of the machine's monotonic clock `after` its instant `start_ns`.
+/// Returns the instant `after` past `start_ns`, on the machine's monotonic clock.
 fn instant_ns(start_ns: u64, after: Time) -> u64 {
     start_ns.saturating_add(after.as_nanos())
 }

@@ -1,5 +1,5 @@
-//! The record of a run: when each packet arrived, and when and how it left. It is written while the run goes on, by a
-//! thread of its own, so that a slow disk delays no packet.
+//! The record of a run: when each packet arrived, and when and how it left. A separate thread writes the record during
+//! the run, so that a slow disk delays no packet.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -10,54 +10,54 @@ use std::thread::JoinHandle;
 use airpace_core::{Bytes, DeviceId, Direction, Ecn, Time};
 use airpace_event::Fate;
 
-/// One line of a record.
+/// One entry of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A packet was read from a device's interface, or from the far side's, and put on the network. Packets of a device
-    /// and direction are numbered in this order.
+    /// A packet was read from the interface of a device or of the far side, and put on the network. The packets of each
+    /// device and direction are numbered in this order.
     Arrived {
-        /// When.
+        /// Time of arrival.
         at: Time,
-        /// The device at one end.
+        /// The device that sends or receives the packet.
         device: DeviceId,
-        /// Which way it goes.
+        /// Direction of the packet.
         direction: Direction,
-        /// Its size.
+        /// Size of the packet.
         bytes: Bytes,
-        /// Its ECN field.
+        /// ECN field of the packet.
         ecn: Ecn,
-        /// The number of its connection.
+        /// Number of the packet's connection.
         connection: u32,
     },
-    /// A packet ended its journey.
+    /// A packet was delivered or dropped.
     Ended {
-        /// When the network let it go or dropped it.
+        /// Time at which the network released or dropped the packet.
         due: Time,
-        /// When it had been written to the interface at the other end; `None` if it was dropped.
+        /// Time at which the packet had been written to the interface at the other end; `None` if it was dropped.
         out: Option<Time>,
-        /// The device at one end.
+        /// The device that sent or receives the packet.
         device: DeviceId,
-        /// Which way it went.
+        /// Direction of the packet.
         direction: Direction,
-        /// Its number among those of its device and direction.
+        /// Number of the packet among those of its device and direction.
         number: u64,
-        /// What happened to it.
+        /// Whether and why the packet was delivered or dropped.
         fate: Fate,
     },
-    /// The run is over. The last entry of a whole record.
+    /// The run is over. This is the last entry of a complete record.
     Over {
-        /// When.
+        /// Time of the end.
         at: Time,
     },
 }
 
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 const ENTRY_BYTES: usize = 32;
 
-/// Entries that are handed to the writing thread at once.
+/// Number of entries in a chunk, the unit that is passed to the writing thread.
 const ENTRIES_PER_CHUNK: usize = 2048;
 
-/// Chunks that may wait for the disk.
+/// Maximum number of chunks that wait for the disk.
 ///
 /// Chosen: 32 MB, which is ten seconds of 100,000 entries a second.
 const MOST_CHUNKS: usize = 512;
@@ -126,19 +126,19 @@ pub struct Spool {
     lost: u64,
 }
 
-/// A record that is complete.
+/// A complete record.
 #[derive(Debug)]
 pub struct Record {
     file: File,
-    /// Entries that were lost because the disk did not keep up. If it is not 0, the record ends before the run.
+    /// Number of entries that were lost because the disk did not keep up. If it is not 0, the record ends before the run.
     pub lost: u64,
 }
 
 impl Spool {
-    /// Begins a record in an unnamed file of this folder.
+    /// Starts a record in an unnamed file in this folder.
     ///
     /// # Errors
-    /// If no file can be made there.
+    /// The file cannot be created there.
     pub fn begin(folder: &Path) -> io::Result<Spool> {
         let mut file = airpace_files::unnamed(folder)?;
         let (full, to_write) = sync_channel::<Vec<u8>>(MOST_CHUNKS);
@@ -147,7 +147,7 @@ impl Spool {
             for mut chunk in to_write {
                 file.write_all(&chunk)?;
                 chunk.clear();
-                // If nobody wants it back, it is freed.
+                // If the queue of empty chunks is full, the chunk is freed.
                 let _ = written.try_send(chunk);
             }
             Ok(file)
@@ -160,13 +160,13 @@ impl Spool {
         Vec::with_capacity(ENTRY_BYTES * ENTRIES_PER_CHUNK)
     }
 
-    /// Adds an entry. It never waits.
+    /// Appends an entry. This never blocks.
     pub fn push(&mut self, entry: Entry) {
         self.chunk.extend_from_slice(&entry.to_bytes());
         if self.chunk.len() == ENTRY_BYTES * ENTRIES_PER_CHUNK {
             let empty = self.empty.try_recv().unwrap_or_else(|_| Spool::room());
             let full = std::mem::replace(&mut self.chunk, empty);
-            // Once something is lost, what comes later would not fit to what came before.
+            // Once a chunk is lost, later entries would leave a gap in the record; they are discarded too.
             let sent = if self.lost > 0 { Err(full) } else { self.full.try_send(full).map_err(not_sent) };
             if let Err(chunk) = sent {
                 self.lost += (chunk.len() / ENTRY_BYTES) as u64;
@@ -174,10 +174,10 @@ impl Spool {
         }
     }
 
-    /// Ends the record.
+    /// Completes the record.
     ///
     /// # Errors
-    /// If the disk is full, or the file could not be written for another reason.
+    /// The disk is full, or the file could not be written for another reason.
     pub fn finish(self) -> io::Result<Record> {
         let mut lost = self.lost;
         if lost > 0 || self.full.send(self.chunk).is_err() {
@@ -199,10 +199,10 @@ fn not_sent(error: TrySendError<Vec<u8>>) -> Vec<u8> {
 }
 
 impl Record {
-    /// The entries in their order.
+    /// Iterates over the entries in the order in which they were written.
     ///
     /// # Errors
-    /// Each entry may be an error: the file cannot be read, or does not hold what was written.
+    /// Each entry may be an error: the file cannot be read, or its contents are damaged.
     pub fn entries(&mut self) -> io::Result<impl Iterator<Item = io::Result<Entry>> + '_> {
         self.file.rewind()?;
         let mut file = BufReader::with_capacity(1 << 16, &self.file);

@@ -1,7 +1,7 @@
-//! A record turned again in virtual time: the same arrivals through the same network.
+//! Replay of a record in virtual time: the same arrivals through the same network.
 //!
-//! The network tells its subframes and capacities here, which takes no time from the run itself; and a run whose network
-//! did anything else than this one is found out.
+//! The network reports its subframes and capacities during the replay instead of the run, where this would take time. A
+//! replay also detects a run whose network behaved differently.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,76 +16,76 @@ use airpace_path::trace::mmlink::Line;
 use crate::crossing::{Arrival, End, Watcher, World};
 use crate::record::{Entry, Record};
 
-/// A packet's way through the emulator, from interface to interface.
+/// A packet's passage through the emulator, from interface to interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When it was read from the interface.
+    /// When the packet was read from the interface.
     pub arrived: Time,
-    /// When the network let it go or dropped it.
+    /// When the network released or dropped the packet.
     pub due: Time,
-    /// When it had been written to the interface at the other end; `None` if it was dropped.
+    /// When the packet had been written to the interface at the other end; `None` if it was dropped.
     pub out: Option<Time>,
-    /// How long it takes through the empty network.
+    /// One-way delay of the packet through the idle network.
     pub propagation_delay: Duration,
-    /// The device at one end.
+    /// The device that sent or receives the packet.
     pub device: DeviceId,
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its number among those of its device and direction.
+    /// Number of the packet among those of its device and direction.
     pub number: u64,
-    /// Its size.
+    /// Size of the packet.
     pub bytes: Bytes,
-    /// The number of its connection.
+    /// Number of the packet's connection.
     pub connection: u32,
-    /// What happened to it.
+    /// Whether and why the packet was delivered or dropped.
     pub fate: Fate,
-    /// Whether a copy of it had come out before: wires may make copies.
+    /// Whether another copy of the packet was delivered before: wires may duplicate packets.
     pub duplicate: bool,
-    /// Whether a queue marked it as having met congestion.
+    /// Whether a queue set the packet's ECN field to CE.
     pub marked: bool,
 }
 
-/// The reader of a replay.
+/// Receives the events of a replay.
 pub trait Reader {
-    /// A packet left. Departures come in order of `due`.
+    /// A packet left the network. Departures are reported in order of `due`.
     fn departed(&mut self, departure: &Departure);
 
-    /// The network told something of its own: subframes and capacities, in order of time.
+    /// The network reported a subframe or a capacity, in order of time.
     fn told(&mut self, event: &Event<'_>);
 
-    /// Whether [`Reader::linked`] is to be called.
+    /// Returns whether [`Reader::linked`] is to be called.
     fn wants_lines(&self) -> bool {
         false
     }
 
-    /// The link of a trace did this, in order of time for each direction.
+    /// The link of a trace produced this line, in order of time for each direction.
     fn linked(&mut self, _direction: Direction, _line: Line) {}
 }
 
 /// The outcome of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Packets that arrived.
+    /// Number of packets that arrived.
     pub arrived: u64,
-    /// Packets that left or were dropped.
+    /// Number of packets that left or were dropped.
     pub ended: u64,
-    /// Those of which the replay says something else than the record.
+    /// Number of packets whose outcomes in the replay and in the record differ.
     pub differing: u64,
-    /// When the run was over; the last entry's time if the record is not whole.
+    /// End of the run; the time of the last arrival if the record is incomplete.
     pub over: Time,
 }
 
-/// What a replay knows of a packet under way.
+/// The data that a replay attaches to a packet under way.
 #[derive(Debug)]
 struct Carried {
     at: Time,
     connection: u32,
     ecn: Ecn,
-    /// Whether a copy of it has come out.
+    /// Whether a copy of the packet was delivered.
     is_out: Cell<bool>,
 }
 
-/// The end of a packet that the replay has found, with what the packet carried.
+/// The end of a packet's journey in the replay, with the data attached to the packet.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     end: End,
@@ -95,7 +95,7 @@ struct Found {
     marked: bool,
 }
 
-/// The reader, and the ends of packets that the replay has found and the record has not told yet.
+/// The reader, and the packet ends of the replay for which the record's entries have not been read yet.
 struct Matching<'a> {
     reader: &'a mut dyn Reader,
     ends: VecDeque<Found>,
@@ -126,10 +126,10 @@ impl Watcher<Carried> for Matching<'_> {
     }
 }
 
-/// Turns the record of a run again.
+/// Replays the record of a run.
 ///
 /// # Errors
-/// If the record cannot be read.
+/// The record cannot be read.
 pub fn replay(world: &World, record: &mut Record, reader: &mut dyn Reader) -> io::Result<Replayed> {
     let mut crossing = world.begin::<Carried>();
     crossing.network_mut().set_recording(true);
@@ -186,7 +186,7 @@ pub fn replay(world: &World, record: &mut Record, reader: &mut dyn Reader) -> io
             }
         }
     }
-    // What the replay let go and the record does not have.
+    // Packets that ended in the replay but not in the record.
     replayed.differing += matching.ends.len() as u64;
     Ok(replayed)
 }

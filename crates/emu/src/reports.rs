@@ -1,4 +1,4 @@
-//! Radio reports of the emulated devices, live: on Unix sockets, as lines of the one form that all producers write.
+//! Live radio reports of the emulated devices, on Unix sockets, in the line format that all producers of reports use.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
@@ -16,42 +16,42 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::error::EmuError;
 use crate::turn::Told;
 
-/// A socket on which a device's reports are told.
+/// A socket that sends the reports of one device and source.
 #[derive(Debug)]
 pub struct ReportSocket {
     device: DeviceId,
     source: Source,
     path: PathBuf,
-    /// Device and number of the socket's file.
+    /// Device and inode number of the socket's file.
     identity: (u64, u64),
     listener: UnixListener,
     readers: Vec<Reader>,
 }
 
-/// A program that reads a socket, and what it has not taken yet.
+/// A connected program, and the lines that it has not read yet.
 #[derive(Debug)]
 struct Reader {
     stream: UnixStream,
     waiting: Vec<u8>,
 }
 
-/// Programs that may read a socket at once.
+/// Maximum number of programs that are connected to a socket at the same time.
 ///
-/// Chosen: more than a device runs. A program beyond it is turned away.
+/// Chosen: more than a device runs. Further connections are closed.
 const MOST_READERS: usize = 16;
 
-/// Bytes that wait for a program before it loses its place.
+/// Maximum number of bytes that wait for a program before its connection is closed.
 ///
-/// Chosen: some seconds of reports of a busy cell.
+/// Chosen: a few seconds of reports of a busy cell.
 const MOST_WAITING: usize = 8 << 20;
 
-/// How often new programs are let in while there is nothing to tell.
+/// Interval at which connections are accepted while there are no reports.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The name of a device's socket in the folder of sockets; devices are counted from 1.
+/// Returns the name of a device's socket in the folder of sockets; devices are counted from 1.
 ///
-/// `device-1.control` has everyone's grants, as a decoder of the control channel reads them. `device-1.modem` has the
-/// device's own grants and signal.
+/// `device-1.control` sends the grants of all users, as a decoder of the control channel reports them. `device-1.modem`
+/// sends the device's own grants and signal.
 pub fn socket_name(device: DeviceId, source: Source) -> String {
     let what = match source {
         Source::ControlChannel => "control",
@@ -61,10 +61,10 @@ pub fn socket_name(device: DeviceId, source: Source) -> String {
 }
 
 impl ReportSocket {
-    /// Opens a device's socket in a folder, which is made if it is not there and then is this user's alone.
+    /// Opens a device's socket in a folder. A missing folder is created with access for this user only.
     ///
     /// # Errors
-    /// A folder that cannot be made, a name that is taken by something else than a socket, or a path that is too long.
+    /// The folder cannot be created, the name belongs to something other than a socket, or the path is too long.
     pub fn open(folder: &Path, device: DeviceId, source: Source) -> Result<ReportSocket, EmuError> {
         let path = folder.join(socket_name(device, source));
         let open = || {
@@ -73,7 +73,7 @@ impl ReportSocket {
                 Ok(about) if about.file_type().is_socket() && is_served(&path)? => {
                     return Err(io::Error::new(ErrorKind::AddrInUse, "another emulator reports there"));
                 }
-                // That of an emulator that was killed.
+                // A leftover socket of an emulator that was killed.
                 Ok(about) if about.file_type().is_socket() => std::fs::remove_file(&path)?,
                 Ok(_) => {
                     return Err(io::Error::new(ErrorKind::AlreadyExists, "something else has that name"));
@@ -106,7 +106,7 @@ impl ReportSocket {
                 reader.waiting.extend_from_slice(line.as_bytes());
                 reader.waiting.push(b'\n');
             } else {
-                // A line that is missing would not be seen; a socket that ends is.
+                // The program could not detect a missing line, but it detects a closed socket.
                 let _ = reader.stream.shutdown(std::net::Shutdown::Both);
             }
         }
@@ -115,7 +115,7 @@ impl ReportSocket {
 }
 
 impl Reader {
-    /// Writes what the program takes. Returns whether it is still there.
+    /// Writes as many bytes as the program accepts. Returns whether the program is still connected.
     fn hand_over(&mut self) -> bool {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {
@@ -130,12 +130,12 @@ impl Reader {
     }
 }
 
-/// Whether a process accepts programs at this socket.
+/// Returns whether a process accepts connections at this socket.
 fn is_served(path: &Path) -> io::Result<bool> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
-        // As many programs wait as may.
+        // `AGAIN` means that the backlog is full, so a process listens.
         Ok(()) | Err(Errno::AGAIN) => Ok(true),
         Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
         Err(error) => Err(error.into()),
@@ -144,7 +144,7 @@ fn is_served(path: &Path) -> io::Result<bool> {
 
 impl Drop for ReportSocket {
     fn drop(&mut self) {
-        // Somebody may have replaced the file; another one is not ours to remove.
+        // The file may have been replaced; only the own file is removed.
         let is_ours = |about: std::fs::Metadata| (about.dev(), about.ino()) == self.identity;
         if self.path.symlink_metadata().is_ok_and(is_ours) {
             let _ = std::fs::remove_file(&self.path);
@@ -152,7 +152,7 @@ impl Drop for ReportSocket {
     }
 }
 
-/// Tells reports as they come, until the emulator has no more. `each` gets every batch too.
+/// Sends reports as they arrive, until the emulator drops the channel. `each` receives every batch too.
 pub fn tell(sockets: &mut [ReportSocket], reports: &Receiver<Vec<Told>>, mut each: impl FnMut(&[Told])) {
     loop {
         let batch = match reports.recv_timeout(LOOK_EVERY) {

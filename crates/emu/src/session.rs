@@ -1,19 +1,19 @@
-//! A session: namespaces for the devices and the far side of an emulated network, and the programs in them.
+//! Sessions: namespaces for the devices and the far side of an emulated network, and the programs in them.
 //!
-//! A process of its own ([`inside`]) holds them. It talks with the emulator over a socket. When the socket closes, for
-//! whatever reason, that process ends, and with it every program, interface and namespace.
+//! A separate process ([`inside`]) holds the namespaces. It communicates with the emulator over a socket. When the socket
+//! closes, even after a crash, that process ends, and with it every program, interface and namespace.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! | --- | --- |
-//! | `words`, `channel` | what the two say to each other, and how |
+//! | `words`, `channel` | messages between the emulator and that process, and their transport |
 //! | `inside` | the process that holds the namespaces |
-//! | `namespaces`, `interfaces` | what it makes |
-//! | `far` | the far side: a namespace of its own, or the machine and what it reaches |
-//! | `host` | the way to the machine and what it reaches, with the rights of root |
-//! | `guest`, `relay`, `pasta` | the same without: connections, and UDP |
-//! | `names` | how programs resolve names there |
-//! | `listening` | whether a server listens |
-//! | `controls` | which congestion controls sockets ran |
+//! | `namespaces`, `interfaces` | creation of namespaces and interfaces |
+//! | `far` | the far side: a separate namespace, or the machine and the networks that it reaches |
+//! | `host` | the path to the machine and the networks that it reaches, with root's rights |
+//! | `guest`, `relay`, `pasta` | the same path without root's rights: TCP connections, and UDP |
+//! | `names` | name resolution for programs on devices |
+//! | `listening` | detection of a server that listens |
+//! | `controls` | congestion controls that sockets used |
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -50,27 +50,27 @@ pub use words::{Far, Reach, Spot};
 use channel::Channel;
 use words::{Launch, Layout, Made, Order, Word};
 
-/// What a session consists of.
+/// Configuration of a session.
 #[derive(Clone, Debug)]
 pub struct SessionPlan {
-    /// Calls [`inside`] with the number that follows as last argument.
+    /// Command line that calls [`inside`] with the socket's number, which is appended as the last argument.
     pub inside: Vec<std::ffi::OsString>,
-    /// How many devices there are.
+    /// Number of devices.
     pub devices: usize,
-    /// Where the far side is.
+    /// Location of the far side.
     pub far: Far,
 }
 
-/// A session. When it is dropped, everything of it is gone.
+/// A session. Dropping it removes its programs, interfaces and namespaces.
 #[derive(Debug)]
 pub struct Session {
     channel: Channel,
     holder: Child,
     made: Made,
     space: Space,
-    /// The network namespaces: the far side's, then each device's.
+    /// Network namespaces: the far side's, then each device's.
     networks: Vec<OwnedFd>,
-    /// What was said while something else was awaited.
+    /// Ends of programs that were received while another message was expected.
     ended: std::collections::VecDeque<ProgramEnd>,
     started: usize,
 }
@@ -78,40 +78,40 @@ pub struct Session {
 /// A program to be started.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its name or path, and its arguments.
+    /// Name or path of the program, and its arguments.
     pub words: Vec<String>,
-    /// Where it runs.
+    /// Location in which the program runs.
     pub spot: Spot,
-    /// Variables that it finds beside those of the emulator.
+    /// Environment variables in addition to those of the emulator.
     pub environment: Vec<(String, String)>,
-    /// Where it begins.
+    /// Working directory.
     pub directory: PathBuf,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnd {
-    /// Which program: they are counted as they were started.
+    /// Number of the program, in the order in which programs were started.
     pub program: usize,
-    /// Its status, if it ended by itself.
+    /// Exit status; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the program.
     pub signal: Option<i32>,
 }
 
 impl ProgramEnd {
-    /// The status that a shell would show.
+    /// Returns the exit status that a shell would show.
     pub fn status(&self) -> i32 {
         self.code.unwrap_or_else(|| 128 + self.signal.unwrap_or(0))
     }
 }
 
-/// The block of addresses in which this process runs: that of a device of an emulator, or the outermost.
+/// Returns the address block in which this process runs: that of an emulator's device, or the outermost block.
 ///
 /// # Errors
-/// If a variable that an emulator sets holds something else.
+/// The variable that an emulator sets has an invalid value.
 pub fn space_here() -> Result<Space, EmuError> {
-    // Outside of an emulator the variable is somebody's leftover, as `sudo -E` leaves it.
+    // Outside of an emulator, the variable is a leftover from another environment, for example after `sudo -E`.
     let routes = crate::netlink::Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
     match std::env::var(SPACE_VARIABLE) {
         Ok(text) if routes.index(interfaces::NAME).is_ok() => text.parse().map_err(|error| {
@@ -121,24 +121,24 @@ pub fn space_here() -> Result<Space, EmuError> {
     }
 }
 
-/// Whether this process runs in a namespace of a session.
+/// Returns whether this process runs in a namespace of a session.
 pub fn is_within_one() -> bool {
     crate::netlink::Routes::open().is_ok_and(|routes| routes.index(interfaces::NAME).is_ok())
 }
 
-/// The variable that tells an emulator on a device its block of addresses.
+/// Environment variable with the address block of a device, for nested emulators.
 const SPACE_VARIABLE: &str = "AIRPACE_SPACE";
 
-/// The variables that tell programs the way to the far side: ours, and mahimahi's for its users' scripts.
+/// Environment variables with the far side's address: Airpace's, and mahimahi's for the scripts of its users.
 ///
 /// Source: mahimahi `packetshell.cc` (ae477d4): the outermost shell sets it
 const BASE_VARIABLES: [&str; 2] = ["AIRPACE_BASE", "MAHIMAHI_BASE"];
 
 impl Session {
-    /// Makes the namespaces and their interfaces.
+    /// Creates the namespaces and their interfaces.
     ///
     /// # Errors
-    /// One sentence about what the operating system refuses, and what to do.
+    /// The operating system refuses a step. The error is one sentence with a remedy.
     pub fn begin(plan: &SessionPlan) -> Result<(Session, Interfaces), EmuError> {
         let Some(devices) =
             u8::try_from(plan.devices).ok().filter(|it| (1..=Space::MOST_DEVICES).contains(it))
@@ -151,7 +151,7 @@ impl Session {
         };
         let space = space_here()?;
         let far = match plan.far {
-            // What a device of another emulator reaches is that emulator's affair.
+            // The outer emulator decides which networks its devices reach.
             Far::Host { .. } if space.depth() > 0 => Far::Here,
             far => far,
         };
@@ -193,59 +193,59 @@ impl Session {
         Ok((Session { channel, holder, made, space, networks, ended, started: 0 }, interfaces))
     }
 
-    /// The far side's block of addresses.
+    /// Returns the far side's address block.
     pub fn space(&self) -> Space {
         self.space
     }
 
-    /// The block of addresses of a device.
+    /// Returns the address block of a device.
     pub fn device(&self, index: usize) -> Option<Space> {
         self.made.slots.get(index).and_then(|&slot| self.space.device(slot))
     }
 
-    /// Whether there is IPv6.
+    /// Returns whether devices have IPv6.
     pub fn has_ipv6(&self) -> bool {
         self.made.has_ipv6
     }
 
-    /// What programs on devices reach.
+    /// Returns the networks that programs on devices can reach.
     pub fn reach(&self) -> Reach {
         self.made.reach
     }
 
-    /// Sentences about what is not as one may expect.
+    /// Returns warnings, each a sentence, about restrictions of the session.
     pub fn doubts(&self) -> &[String] {
         &self.made.doubts
     }
 
-    /// Whether the namespaces belong to a user namespace, because the user is not root.
+    /// Returns whether the namespaces belong to a user namespace, because the user is not root.
     pub fn in_user_namespace(&self) -> bool {
         self.made.in_user_namespace
     }
 
-    /// Whether the kernel itself ends all processes of the session.
+    /// Returns whether the session has a PID namespace, so that the kernel itself ends all of its processes.
     pub fn in_process_namespace(&self) -> bool {
         self.made.in_process_namespace
     }
 
-    /// The network namespace of the far side.
+    /// Returns the network namespace of the far side.
     pub fn far_network(&self) -> &OwnedFd {
         &self.networks[0]
     }
 
-    /// Starts a program; its output goes to `output`, or to the terminal. Returns its number.
+    /// Starts a program; its output goes to `output`, or to the terminal. Returns the program's number.
     ///
     /// # Errors
-    /// A program that cannot be started.
+    /// The program cannot be started.
     pub fn launch(&mut self, program: &Program, output: Option<&File>) -> Result<usize, EmuError> {
         self.start(program, output, false)
     }
 
-    /// Starts a server and waits until it listens. Returns its number, and whether it does listen; a program that opens no
-    /// socket within some seconds may be right too.
+    /// Starts a server and waits until it listens. Returns the server's number, and whether it listens. A program that
+    /// opens no socket within some seconds is not an error.
     ///
     /// # Errors
-    /// As [`Session::launch`].
+    /// The same errors as [`Session::launch`].
     pub fn serve(&mut self, program: &Program, output: Option<&File>) -> Result<(usize, bool), EmuError> {
         let number = self.start(program, output, true)?;
         loop {
@@ -294,7 +294,7 @@ impl Session {
             && let Some(space) = self.device(usize::from(index))
         {
             all.push((SPACE_VARIABLE.to_owned(), space.to_string()));
-            // The outermost far side is the base of nested emulators too, unless they have a far side of their own.
+            // Nested emulators use the address of the outermost far side too, unless they have a separate far side.
             let base = if self.made.reach == Reach::Own { self.space } else { Space::ROOT };
             let address = base.address_v4().to_string();
             all.extend(BASE_VARIABLES.map(|name| (name.to_owned(), address.clone())));
@@ -309,7 +309,7 @@ impl Session {
     /// Waits for the end of a program.
     ///
     /// # Errors
-    /// If the process that holds the namespaces is gone.
+    /// The process that holds the namespaces is gone.
     pub fn wait(&mut self) -> Result<ProgramEnd, EmuError> {
         loop {
             if let Some(end) = self.ended.pop_front() {
@@ -320,21 +320,22 @@ impl Session {
         }
     }
 
-    /// A descriptor that is readable when [`Session::wait`] has something to say, beside what it knows already.
+    /// Returns a descriptor that is readable when [`Session::wait`] has a further result, apart from those already
+    /// received.
     pub fn handle(&self) -> impl AsFd + '_ {
         self.channel.as_fd()
     }
 
-    /// Whether [`Session::wait`] returns at once.
+    /// Returns whether [`Session::wait`] returns at once.
     pub fn has_end(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// Ends all programs and removes everything. Returns how many packets were lost at interfaces because nobody read
-    /// them, and the congestion controls that sockets ran.
+    /// Ends all programs and removes the session. Returns the number of packets that interfaces lost because nobody read
+    /// them, and the congestion controls that sockets used.
     ///
     /// # Errors
-    /// If the process that holds the namespaces was gone already.
+    /// The process that holds the namespaces was already gone.
     pub fn end(mut self) -> Result<(u64, Vec<Control>), EmuError> {
         self.channel.send(&Order::End, &[]).map_err(EmuError::step("end the session"))?;
         loop {
@@ -353,7 +354,7 @@ impl Session {
         }
     }
 
-    /// Keeps what was said for later.
+    /// Stores the end of a program for a later call of [`Session::wait`].
     fn keep(&mut self, word: Word) -> Result<(), EmuError> {
         match word {
             Word::Ended { program, code, signal } => {
@@ -368,7 +369,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The process ends when it hears this, or when the socket closes.
+        // The process ends when it receives this message, or when the socket closes.
         let _ = self.channel.send(&Order::End, &[]);
         while let Ok(Some((word, _))) = self.channel.receive::<Word>() {
             drop(word);

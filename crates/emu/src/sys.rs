@@ -1,4 +1,4 @@
-//! Calls of the operating system for which no safe wrapper exists.
+//! System calls without a safe wrapper.
 
 #![allow(unsafe_code)]
 
@@ -11,46 +11,46 @@ use std::time::Duration;
 use airpace_rt::clock;
 use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
 
-/// Turns an open `/dev/net/tun` into the packet device `name` of the thread's network namespace.
+/// Turns an open `/dev/net/tun` into the TUN device `name` of the thread's network namespace.
 ///
 /// # Errors
-/// If the operating system refuses: the thread needs CAP_NET_ADMIN in the namespace, and the name must be free.
+/// The operating system refuses: the thread needs CAP_NET_ADMIN in the namespace, and the name must be free.
 ///
 /// Source: Linux tuntap.rst §3.1 (TUNSETIFF, IFF_TUN, IFF_NO_PI)
 pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     assert!(name.len() < libc::IFNAMSIZ, "names of interfaces have at most 15 bytes");
-    // SAFETY: the structure is plain numbers, for which zero is valid.
+    // SAFETY: the structure consists of plain numbers, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-    // SAFETY: the descriptor is open as long as it is borrowed, and the structure that the driver reads and writes lives
-    // to the end of the call.
+    // SAFETY: the descriptor is open while it is borrowed, and the structure that the driver reads and writes lives until
+    // the end of the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives the thread new namespaces.
+/// Moves the thread into new namespaces.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: the file table stays shared (`UnshareFlags::FILES` is never asked for), so descriptors mean the same to
-    // all threads.
+    // SAFETY: the file table stays shared (`UnshareFlags::FILES` is never requested), so descriptors mean the same in all
+    // threads.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
 }
 
-/// Goes on as two processes: `Some` has the number of the new one, `None` is the new one.
+/// Forks the process. Returns `Some` with the child's process ID in the parent, `None` in the child.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 ///
 /// # Panics
-/// If the process has several threads: only the calling one would exist in the new process, and locks that others hold
+/// The process has several threads: only the calling thread would exist in the child, and locks that other threads hold
 /// would never be released.
 pub(crate) fn fork() -> io::Result<Option<libc::pid_t>> {
-    // A thread that has been joined may still be leaving.
+    // A joined thread may not have exited completely.
     let mut threads = 0;
     for _ in 0..1_000 {
         threads = std::fs::read_dir("/proc/self/task")?.count();
@@ -60,7 +60,7 @@ pub(crate) fn fork() -> io::Result<Option<libc::pid_t>> {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(threads, 1, "only a process of one thread can go on as two");
-    // SAFETY: there is one thread, so the new process has a whole copy of everything.
+    // SAFETY: there is only one thread, so the child has a consistent copy of the whole memory.
     match unsafe { libc::fork() } {
         ..0 => Err(io::Error::last_os_error()),
         0 => Ok(None),
@@ -68,31 +68,34 @@ pub(crate) fn fork() -> io::Result<Option<libc::pid_t>> {
     }
 }
 
-/// Lets signals that ask the processes of a group to end pass this one by. Returns those that it did not ignore already.
+/// Makes this process ignore the signals that ask a process group to terminate. Returns those that it did not ignore
+/// before.
 pub(crate) fn ignore_requests_to_end() -> Vec<libc::c_int> {
     let heeded = |&signal: &libc::c_int| {
-        // SAFETY: no handler of ours is installed; the process ignores the signal.
+        // SAFETY: no handler is installed; the process only ignores the signal.
         let before = unsafe { libc::signal(signal, libc::SIG_IGN) };
         before != libc::SIG_IGN
     };
     REQUESTS_TO_END.into_iter().filter(heeded).collect()
 }
 
-/// What a terminal's keys send to everything in the foreground, and what it and others send when it is over.
+/// Signals that ask processes to terminate: those of a terminal's keys, and those that a terminal and other programs send
+/// at the end of a session.
 const REQUESTS_TO_END: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
-/// Where a program runs, and with which rights.
+/// Network namespace, rights and signals of a program.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// Its network namespace; that of the thread if there is none.
+    /// Network namespace; `None` is the thread's namespace.
     pub network: Option<BorrowedFd<'a>>,
-    /// Rights that it keeps although it is not root.
+    /// Capabilities that the program keeps although it is not root.
     pub ambient: CapabilitySet,
-    /// Signals that end it, although this process ignores them.
+    /// Signals that terminate the program, although this process ignores them.
     pub heeded: &'a [libc::c_int],
 }
 
-/// Makes a command run in this place, with the signals as a shell gives them to a program.
+/// Makes a command run with this namespace and these rights, and with the default action for these signals, as a shell
+/// does.
 pub(crate) fn put_in_place(command: &mut Command, place: &Place<'_>) {
     let network: Option<RawFd> = place.network.map(|network| network.as_raw_fd());
     let (ambient, heeded) = (place.ambient, place.heeded.to_vec());
@@ -113,7 +116,7 @@ pub(crate) fn put_in_place(command: &mut Command, place: &Place<'_>) {
     }
 }
 
-/// Lets the programs that the process becomes keep these rights.
+/// Lets the process keep these capabilities across `exec`.
 fn keep(rights: CapabilitySet) -> io::Result<()> {
     if rights.is_empty() {
         return Ok(());
@@ -127,15 +130,15 @@ fn keep(rights: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the kernel note when each packet comes to a socket.
+/// Enables the kernel's receive timestamps for a socket.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 ///
 /// Source: Linux timestamping.rst §1.2 (SO_TIMESTAMPNS)
 pub(crate) fn stamp_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the descriptor is open as long as it is borrowed, and the number that the kernel reads lives to the end of
+    // SAFETY: the descriptor is open while it is borrowed, and the number that the kernel reads lives until the end of
     // the call.
     let result = unsafe {
         let (value, length) = ((&raw const on).cast(), size_of_val(&on) as libc::socklen_t);
@@ -144,30 +147,30 @@ pub(crate) fn stamp_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Reads a packet from a socket without waiting. Returns its length and when it came, on the machine's monotonic clock in
-/// nanoseconds, if the kernel noted it ([`stamp_arrivals`]).
+/// Reads a packet from a socket without waiting. Returns the packet's length and, if the kernel's timestamps are enabled
+/// ([`stamp_arrivals`]), its time of arrival in ns of the machine's monotonic clock.
 ///
 /// # Errors
-/// `WouldBlock` if none waits, and whatever else the operating system says.
+/// `WouldBlock` if no packet is waiting, and any other error of the operating system.
 pub(crate) fn receive_stamped(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-    /// Aligned as control messages must be, and with room for several.
+    /// Aligned as control messages require, with space for several messages.
     #[repr(C, align(8))]
     struct Control([u8; 256]);
     let mut control = Control([0; 256]);
     let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-    // SAFETY: the structure is plain numbers and pointers, for which zero is valid.
+    // SAFETY: the structure consists of plain numbers and pointers, for which zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
-    // SAFETY: the message points to memory that lives to the end of the function, with its lengths.
+    // SAFETY: the message points to memory that lives until the end of the function, with correct lengths.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
     let Ok(length) = usize::try_from(length) else { return Err(io::Error::last_os_error()) };
     let (of_day, monotonic) = (clock::time_of_day_ns(), clock::now().as_nanos());
     let mut stamp = None;
-    // SAFETY: the kernel has filled the message, so the macros walk over whole control messages inside `control`. A stamp
-    // is read without regard to its alignment.
+    // SAFETY: the kernel has filled the message, so the macros iterate over complete control messages inside `control`.
+    // The timestamp is read without an alignment requirement.
     unsafe {
         let mut next = libc::CMSG_FIRSTHDR(&message);
         while let Some(header) = next.as_ref() {
@@ -178,12 +181,13 @@ pub(crate) fn receive_stamped(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Re
             next = libc::CMSG_NXTHDR(&message, header);
         }
     }
-    // The stamp is of the time of day, which may be set; how long ago it was is not.
+    // The timestamp is in the time of day, which may be set to another value. Its age is therefore subtracted from the
+    // monotonic clock.
     let at = stamp.map(|stamp| monotonic.saturating_sub(of_day.saturating_sub(stamp)));
     Ok((length, at))
 }
 
-/// Makes a command run in new namespaces of users and networks.
+/// Makes a command run in a new user namespace and a new network namespace.
 pub(crate) fn in_new_namespaces(command: &mut Command) {
     // SAFETY: between fork and exec, the closure makes only one system call.
     unsafe {
@@ -191,17 +195,17 @@ pub(crate) fn in_new_namespaces(command: &mut Command) {
     }
 }
 
-/// Takes a descriptor that was inherited by number, and keeps it from being inherited further.
+/// Takes over a descriptor that was inherited by number, and sets close-on-exec for it.
 ///
 /// # Errors
-/// A number that is no open descriptor.
+/// The number is not an open descriptor.
 pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: `fcntl` takes any number and refuses those that are not open.
+    // SAFETY: `fcntl` accepts any number and refuses those that are not open.
     if number <= 2 || unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     // SAFETY: the descriptor is open, and nothing else in this process owns it: the process was started with it for this
-    // one purpose.
+    // single purpose.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -221,7 +225,7 @@ mod tests {
         from.send_to(b"hello", to.local_addr().unwrap()).unwrap();
         to.peek(&mut room).unwrap();
         let came = clock::now().as_nanos();
-        // The packet waits for its reader; the stamp does not.
+        // The packet waits for its reader; the timestamp does not change meanwhile.
         let mut turns = 0u64;
         while clock::now().as_nanos() == came || turns < 1_000 {
             turns += 1;

@@ -1,5 +1,5 @@
-//! The wall clock of an emulator: one thread that reads packets from interfaces, turns the network, and writes what comes
-//! out to the interfaces at the other end.
+//! The event loop of an emulator: one thread reads packets from interfaces, runs the network, and writes the packets that
+//! leave the network to the interfaces at the other end.
 
 mod handshake;
 
@@ -27,101 +27,101 @@ use crate::crossing::{Arrival, Crossing, End, Watcher, World};
 use crate::ip::{self, Foreign, Parsed};
 use crate::record::{Entry, Spool};
 
-/// Priority of the emulator's thread among real-time threads.
+/// Real-time priority of the emulator's thread.
 ///
-/// Chosen: low among them, so that the kernel's own threads run first.
+/// Chosen: low among real-time priorities, so that the kernel's own threads run first.
 pub(crate) const PRIORITY: i32 = 10;
 
-/// Bytes that may be under way before packets are refused.
+/// Maximum number of bytes under way; further packets are refused.
 ///
 /// Chosen: two seconds at 1 Gbit/s; queues of scenarios are far shorter.
 const MOST_BYTES_UNDER_WAY: u64 = 256 << 20;
 
-/// Packets that are read from an interface before the next one has its turn, and what is due is carried out.
+/// Maximum number of packets read from one interface before the next interface is read and due events are processed.
 const READ_AT_ONCE: usize = 64;
 
-/// After spinning, the thread does not spin for this many times as long.
+/// After spinning, the thread does not spin for this many times the duration of the spin.
 ///
-/// Chosen: it spins for at most a quarter of the time, which leaves room for the work at 300 Mbit/s.
+/// Chosen: the thread spins for at most a quarter of the time, which leaves enough time for the work at 300 Mbit/s.
 const REST: u32 = 3;
 
-/// Bytes of memory that the process must be able to lock.
+/// Memory that the process must be able to lock, in bytes.
 ///
-/// Chosen: all packets that may be under way, and as much again.
+/// Chosen: twice the maximum number of bytes under way.
 pub(crate) const MEMORY_TO_LOCK: usize = 2 * MOST_BYTES_UNDER_WAY as usize;
 
-/// The largest packet that an interface can hand over.
+/// Maximum size of a packet that an interface can deliver, in bytes.
 const MOST_PACKET_BYTES: usize = 65_535;
 
-/// Bytes of a packet that an interface here may send.
+/// MTU of the emulator's interfaces, in bytes.
 ///
-/// Chosen: Ethernet's.
+/// Chosen: Ethernet's MTU.
 pub const MTU: u32 = 1500;
 
 /// The interfaces of an emulator.
 #[derive(Debug)]
 pub struct Interfaces {
-    /// The interface of each device: its number in the address block, and the open device.
+    /// Interface of each device: the device's number in the address block, and the open TUN device.
     pub devices: Vec<(u8, File)>,
-    /// The interface of the far side.
+    /// Interface of the far side.
     pub far: File,
-    /// The block of addresses in which the devices are.
+    /// The address block that contains the devices.
     pub space: Space,
 }
 
-/// A radio report for a device.
+/// A radio report for a device, with its source.
 pub type Told = (DeviceId, Source, RadioReport);
 
-/// Where radio reports go.
+/// Destination of the radio reports.
 #[derive(Debug)]
 pub struct Listeners {
-    /// Takes all reports of an instant at once.
+    /// Channel that receives all reports of one instant in one batch.
     pub send: SyncSender<Vec<Told>>,
-    /// The devices and sources whose reports are wanted.
+    /// Devices and sources whose reports are requested.
     pub wanted: Vec<(DeviceId, Source)>,
 }
 
-/// When a network begins.
+/// Start of the network's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begins {
     /// At once, with the run's clock.
     #[default]
     AtOnce,
-    /// When the first packet of data comes from the far side; its clock begins anew then. Handshakes cross before.
+    /// With the first data packet from the far side, at which the clock restarts. Handshakes are carried before.
     WithData,
 }
 
-/// What a run needs beside its world.
+/// Everything that a run needs in addition to its world.
 pub struct Turn {
-    /// Where packets come from and go to.
+    /// Interfaces of the devices and of the far side.
     pub interfaces: Interfaces,
-    /// Where packets are recorded.
+    /// The record that is being written.
     pub spool: Spool,
-    /// Where radio reports go; nothing if nobody asks.
+    /// Destination of the radio reports; `None` if no reports are requested.
     pub reports: Option<Listeners>,
-    /// The clock.
+    /// The run's clock.
     pub clock: Clock,
-    /// When the network begins.
+    /// Start of the network's clock.
     pub begins: Begins,
-    /// Set to end the run.
+    /// Flag that stops the run.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What a run leaves behind.
+/// Results of a run.
 pub struct Turned {
-    /// The record, to be finished.
+    /// The record; the caller must finish it.
     pub spool: Spool,
     /// The connections of the record.
     pub connections: Connections,
-    /// How it went; not judged yet.
+    /// The audit of the run, not judged yet.
     pub audit: Audit,
 }
 
-/// A packet's bytes, on its way.
+/// The bytes of a packet under way.
 type Frame = Box<[u8]>;
 
 impl Turn {
-    /// Runs until it is stopped.
+    /// Runs until `stop` is set.
     pub fn run(self, world: &World) -> Turned {
         let needs = Needs { priority: Some(PRIORITY), rest: REST, max_sleep: MAX_SLEEP };
         let mut sleeper = Sleeper::new(needs);
@@ -160,7 +160,7 @@ impl Turn {
             entrance.take(length, None, Duration::ZERO, &mut crossing, &mut ends);
         }
         while !self.stop.load(Ordering::Relaxed) {
-            // While nothing is under way, nobody sees whether a deadline is met to the microsecond.
+            // While no packet is under way, microsecond precision has no effect that a program could observe.
             let spins = ends.meter.bytes_under_way() > 0;
             ends.wait_until(crossing.next(), spins, &mut sleeper, &mut entrance.readable);
             crossing.turn(clock.now(), &mut ends);
@@ -176,18 +176,18 @@ impl Turn {
     }
 }
 
-/// Where packets come in.
+/// State for packets that enter the emulator.
 struct Entrance {
     space: Space,
     device_of_slot: [Option<DeviceId>; Space::MOST_DEVICES as usize + 1],
     connections: Connections,
-    /// Which interfaces have a packet: the devices', then the far side's.
+    /// Interfaces with a waiting packet: those of the devices, then that of the far side.
     readable: Vec<bool>,
     room: Box<[u8]>,
 }
 
 impl Entrance {
-    /// Reads what waits at the interfaces that have something, up to a bound.
+    /// Reads the waiting packets, at most [`READ_AT_ONCE`] per interface.
     fn read_readable(&mut self, crossing: &mut Crossing<Frame>, ends: &mut Ends) {
         for place in 0..self.readable.len() {
             if !self.readable[place] {
@@ -208,7 +208,8 @@ impl Entrance {
         }
     }
 
-    /// Takes a packet that a device sent, or the far side if there is no device. It may have `waited` at its interface.
+    /// Puts a packet on the network that a device sent, or the far side if `from` is `None`. `waited` is the maximum time
+    /// for which the packet may have waited at its interface.
     fn take(
         &mut self,
         length: usize,
@@ -243,13 +244,13 @@ impl Entrance {
         let connection = self.connections.number(five_tuple);
         let size = Bytes(length as u64);
         ends.meter.arrived(size.0, waited);
-        // What was due before this packet came goes first, on the network and in the record.
+        // Events that were due before this packet arrived are processed and recorded first.
         crossing.push(now, Arrival { device, direction, bytes: size, ecn }, bytes.into(), ends);
         ends.spool.push(Entry::Arrived { at: now, device, direction, bytes: size, ecn, connection });
     }
 }
 
-/// Reads a packet; `None` if none waits, or the interface is gone.
+/// Reads a packet; `None` if no packet is waiting, or the interface is gone.
 fn read(mut interface: &File, room: &mut [u8]) -> Option<usize> {
     loop {
         match interface.read(room) {
@@ -261,7 +262,7 @@ fn read(mut interface: &File, room: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Where packets go out, and what is told of them.
+/// State for packets that leave the emulator, and for records and reports about them.
 struct Ends {
     clock: Clock,
     ports: Interfaces,
@@ -272,8 +273,8 @@ struct Ends {
 }
 
 impl Ends {
-    /// Waits until a packet can be read or until `due`. Sets which interfaces have a packet: those of the devices, then that of the
-    /// far side.
+    /// Waits until a packet can be read or until `due`. Sets `readable` to the interfaces with a waiting packet: those of
+    /// the devices, then that of the far side.
     fn wait_until(&mut self, due: Time, spins: bool, sleeper: &mut Sleeper, readable: &mut Vec<bool>) {
         let (clock, meter, attention) = (self.clock, &mut self.meter, &mut self.attention);
         let ports = self.ports.devices.iter().map(|(_, port)| port).chain([&self.ports.far]);
@@ -317,7 +318,8 @@ impl Watcher<Frame> for Ends {
 }
 
 impl Ends {
-    /// Hands a packet over to the other end. Returns when; `None` if the interface did not take it.
+    /// Writes a packet to the interface at the other end. Returns the time afterwards; `None` if the interface did not
+    /// accept it.
     fn write(&mut self, end: &End, frame: &Frame) -> Option<Time> {
         let mut port = match end.direction {
             Direction::Downlink => &self.ports.devices[usize::from(end.packet.device.0)].1,

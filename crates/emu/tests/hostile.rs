@@ -1,5 +1,5 @@
-//! What must hold for any packets that programs send, tested on random ones. The same function is a fuzz target of
-//! `fuzz/`.
+//! Properties of the emulator for arbitrary packets of programs, tested with random input. The same function is a fuzz
+//! target of `fuzz/`.
 
 #[path = "../../../fuzz/src/emu.rs"]
 mod emu;

@@ -1,4 +1,4 @@
-//! The program that sends packets of a schedule in real time, and notes when which packet came.
+//! The program that sends packets of a schedule in real time, and notes when packets were sent and received.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -14,63 +14,63 @@ use super::{Punctual, instant_ns};
 use crate::sys;
 use airpace_rt::clock;
 
-/// The port at both ends.
+/// UDP port at both endpoints.
 ///
 /// Chosen: in the range for private use.
 ///
 /// Source: RFC 6335 §6
 pub const PORT: u16 = 54_321;
 
-/// Bytes of IPv4's and UDP's headers.
+/// Size of the IPv4 and UDP headers, in bytes.
 const HEADERS: usize = 28;
 
-/// Bytes that sockets may hold.
+/// Size of the socket buffers, in bytes.
 ///
-/// Chosen: more than a burst, and than what comes while a receiver waits for a processor.
+/// Chosen: more than one burst, and more than what arrives while a receiver waits for a processor.
 const SOCKET_BYTES: usize = 8 << 20;
 
-/// Which end a player plays.
+/// The endpoint at which a player runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The far side; with the addresses of the devices.
+    /// The far side, with the addresses of the devices.
     Far(Vec<Ipv4Addr>),
-    /// The device of this index; with the address of the far side.
+    /// The device with this index, with the address of the far side.
     Device(u16, Ipv4Addr),
 }
 
-/// A player's part.
+/// A player's share of a schedule.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Which end.
+    /// The player's endpoint.
     pub side: Side,
-    /// The schedule's beginning, on the machine's monotonic clock.
+    /// Start of the schedule, in ns of the machine's monotonic clock.
     pub start_ns: u64,
-    /// When the player stops listening, on the same clock.
+    /// End of reception, in ns of the same clock.
     pub until_ns: u64,
 }
 
-/// What a player notes.
+/// Results of a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Packets by their numbers in the schedule, and when they were sent, on the machine's monotonic clock.
+    /// Sent packets: number in the schedule, and send time in ns of the machine's monotonic clock.
     pub sent: Vec<(u32, u64)>,
-    /// Packets that came, and when the kernel had them, on the same clock.
+    /// Received packets: number in the schedule, and the time at which the kernel received them, on the same clock.
     pub received: Vec<(u32, u64)>,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel did not accept.
     pub refused: u64,
-    /// Whether the player ran before threads without real-time priority.
+    /// Whether the player's sending thread had real-time priority.
     pub is_first: bool,
-    /// When the player was ready, on the machine's monotonic clock.
+    /// Instant at which the player was ready, in ns of the machine's monotonic clock.
     pub ready_ns: u64,
 }
 
-/// Plays a part of a schedule to its end.
+/// Plays one endpoint's share of a schedule to its end.
 ///
 /// # Errors
-/// A socket that cannot be had or used.
+/// A socket cannot be opened or used.
 pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
-    // What is not allowed to be that large is as large as it may be.
+    // Without the right to force this size, use the size that the system's limit permits.
     if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
     }
@@ -87,7 +87,7 @@ pub fn play(schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     })
 }
 
-/// Sends the part's packets, each at its time, and notes it.
+/// Sends the packets of this endpoint, each at its time, and notes the send times.
 fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<Notes> {
     let (mut punctual, is_first) = Punctual::thread();
     let own: Vec<_> = schedule
@@ -112,7 +112,8 @@ fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<Note
         match socket.send_to(&payload[..length], to) {
             Ok(_) => sent.push((number, at)),
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN)) => refused += 1,
-            // Somebody said that nobody listens there, which is told when the next packet is sent.
+            // An ICMP error for an earlier packet reports that the port is closed; the kernel returns it at the next
+            // send.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => refused += 1,
             Err(error) => return Err(error),
         }
@@ -120,7 +121,7 @@ fn send(socket: &UdpSocket, schedule: &Schedule, part: &Part) -> io::Result<Note
     Ok(Notes { sent, refused, is_first, ..Notes::default() })
 }
 
-/// Notes what comes until it is time to stop.
+/// Notes the packets that arrive until `until_ns`.
 fn listen(socket: &UdpSocket, until_ns: u64) -> io::Result<Vec<(u32, u64)>> {
     let _ = Punctual::thread();
     let mut received = vec![];
@@ -156,7 +157,7 @@ fn listen(socket: &UdpSocket, until_ns: u64) -> io::Result<Vec<(u32, u64)>> {
 }
 
 impl Notes {
-    /// The notes as text, one line each.
+    /// Returns the notes as text, one line per item.
     pub fn to_text(&self) -> String {
         let mut text =
             format!("ready {}\nfirst {}\nrefused {}\n", self.ready_ns, u8::from(self.is_first), self.refused);
@@ -167,7 +168,7 @@ impl Notes {
         text
     }
 
-    /// The notes that [`Notes::to_text`] wrote; `None` if this is something else, or not whole.
+    /// Parses the output of [`Notes::to_text`]; `None` if the text is invalid or incomplete.
     pub fn parse(text: &str) -> Option<Notes> {
         let mut notes = Notes::default();
         let mut lines = text.lines();

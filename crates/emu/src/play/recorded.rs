@@ -1,4 +1,4 @@
-//! What a record of an emulated run says of the packets of a schedule.
+//! The packets of a schedule in the record of an emulated run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -11,23 +11,23 @@ use super::virtually::Outcome;
 use crate::connections::Connections;
 use crate::record::{Entry, Record};
 
-/// A packet's way through the emulator.
+/// A packet's passage through the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passage {
-    /// When it was read from the interface; `None` if it never was.
+    /// When the packet was read from the interface; `None` if it never was.
     pub entered: Option<Time>,
-    /// What the network did with it.
+    /// Outcome of the packet in the network.
     pub outcome: Outcome,
-    /// When its first copy had been written to the interface at the other end.
+    /// When the packet's first copy had been written to the interface at the other end.
     pub out: Option<Time>,
 }
 
-/// The packets of a schedule in the record of its run. `sent` has the numbers of the packets that were sent, in the order in
-/// which each device and direction sent them.
+/// Finds the packets of a schedule in the record of its run. `sent` contains the schedule numbers of the packets that
+/// were sent, in send order per device and direction.
 ///
 /// # Errors
-/// A record that cannot be read. One that holds other packets than were sent: packets were lost on their way to the
-/// emulator, and it is not known which.
+/// A record that cannot be read. A record whose packets differ from those sent: packets were lost on their way to the
+/// emulator, and it is unknown which.
 pub fn passages(
     schedule: &Schedule,
     sent: &[u32],
@@ -46,7 +46,7 @@ pub fn passages(
         .map(|ends| ends.protocol == 17 && ends.source_port == PORT && ends.destination_port == PORT)
         .collect();
     let mut passages = vec![Passage::default(); packets.len()];
-    // By device, direction and the emulator's number.
+    // Schedule number by device, direction, and the emulator's packet number.
     let mut under_way: BTreeMap<(u16, Direction, u64), u32> = BTreeMap::new();
     let mut arrived: BTreeMap<(u16, Direction), u64> = BTreeMap::new();
     for entry in record.entries()? {

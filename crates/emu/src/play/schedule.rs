@@ -1,4 +1,4 @@
-//! Which packets are sent when.
+//! Send schedules of packets: which packet is sent when.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,102 +7,102 @@ use airpace_core::{Bytes, DeviceId, Direction, Rate, Rng, Streams, Time};
 
 use crate::turn::MTU;
 
-/// A packet of a schedule. Its place in the schedule is its number.
+/// A packet of a schedule. Its number is its index in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// When it is to be sent, from the schedule's beginning.
+    /// Send time, relative to the start of the schedule.
     pub at: Time,
-    /// The device at one end.
+    /// The device that sends or receives the packet.
     pub device: DeviceId,
-    /// Which way it goes.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its size: the whole IP packet.
+    /// Size of the whole IP packet.
     pub bytes: Bytes,
 }
 
-/// Packets in order of time.
+/// Packets in order of send time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     packets: Vec<Planned>,
-    /// Packets that were asked for with fewer than [`Schedule::LEAST_BYTES`], and have these instead.
+    /// Number of packets that were requested with fewer than [`Schedule::LEAST_BYTES`] and were padded to that size.
     pub padded: u64,
 }
 
-/// What a drawn schedule loads: one direction of one device, and the rate that the network has for it.
+/// One direction of one device, for which a schedule is drawn, and the network's rate there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loaded {
     /// The device.
     pub device: DeviceId,
     /// The direction.
     pub direction: Direction,
-    /// What the network can carry.
+    /// The rate that the network can carry.
     pub rate: Rate,
 }
 
-/// What is wrong with a file of a schedule, and in which line.
+/// An error in a schedule file, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotASchedule {
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What is wrong, and the remedy.
+    /// The error and its remedy.
     pub why: String,
 }
 
-/// Where in its millisecond a drawn packet is sent.
+/// Offset of the send time of a drawn packet within its millisecond.
 ///
-/// Chosen: at its beginning. Traces and cells count in whole milliseconds, and a packet that is sent a little late stays
-/// in its own one.
+/// Chosen: near the start. Traces and cells work in whole milliseconds, and a packet that is sent slightly late still
+/// falls into its own millisecond.
 const PLACE_IN_MS: Duration = Duration::from_micros(50);
 
-/// The shares of time that are spent in a burst and in a pause; the rest has a steady rate.
+/// Shares of time spent in a burst and in a pause; in the rest, the rate is steady.
 ///
 /// Chosen: queues fill and drain several times a second.
 const BURST: f64 = 0.2;
 const PAUSE: f64 = 0.2;
 
-/// The shortest and the longest pause or stay at a rate, in ms.
+/// Minimum and maximum duration of a pause or of a steady rate, in ms.
 ///
 /// Chosen: from a few subframes to longer than a round trip.
 const STAY_MS: (f64, f64) = (40.0, 500.0);
 
-/// The lowest and the highest of the steady rates, as shares of what the network can carry.
+/// Minimum and maximum of the steady rates, as shares of the network's rate.
 ///
-/// Chosen: a third of them fill queues.
+/// Chosen: a third of the rates exceeds the network's rate and fills queues.
 const SHARE: (f64, f64) = (0.4, 1.4);
 
-/// The longest burst, as the time for which it fills the network, and in packets.
+/// Maximum burst: as the time that the network needs to carry the burst, and in packets.
 ///
-/// Chosen: a program sends that many in a fifth of a millisecond.
+/// Chosen: a program sends 20 packets in a fifth of a millisecond.
 const BURST_LASTS: Duration = Duration::from_millis(150);
 const BURST_PACKETS: u64 = 20;
 
-/// The share of packets that have the full size.
+/// Share of packets with the full size.
 const FULL: f64 = 0.75;
 
-/// The share of what the network can carry that an even schedule sends.
+/// Rate of an even schedule, as a share of the network's rate.
 ///
-/// Chosen: a half, so that hardly a packet waits for another.
+/// Chosen: a half, so that packets rarely queue behind others.
 const EVEN_SHARE: f64 = 0.5;
 
-/// Which kind of schedule is drawn.
+/// Traffic pattern of a drawn schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bursts, pauses, and rates below and above what the network carries. Packets are sent at the beginning of
-    /// their milliseconds.
+    /// Bursts, pauses, and rates below and above the network's rate. Packets are sent at the start of their milliseconds.
     Mixed,
-    /// Packets of the full size, evenly spaced, with half of what the network carries. They are sent anywhere in their
-    /// milliseconds.
+    /// Evenly spaced packets of the full size, at half the network's rate. Packets are sent at any offset within a
+    /// millisecond.
     Even,
 }
 
 impl Schedule {
-    /// The smallest packet of a schedule: the headers of IP and UDP, and its number.
+    /// Minimum packet size of a schedule, in bytes: IP and UDP headers, and 8 bytes for the packet's number.
     pub const LEAST_BYTES: u64 = 20 + 8 + 8;
 
-    /// The most packets of a schedule: their numbers have four bytes, and notes of all are kept in memory.
+    /// Maximum number of packets of a schedule: packet numbers have four bytes, and notes on all packets are kept in
+    /// memory.
     pub const MOST_PACKETS: usize = 20_000_000;
 
-    /// Packets of this kind for these directions of devices.
+    /// Draws a schedule of this kind for the given directions of devices.
     pub fn draw(kind: Kind, loads: &[Loaded], length: Duration, streams: &Streams) -> Schedule {
         let mut packets = vec![];
         for load in loads {
@@ -116,32 +116,32 @@ impl Schedule {
         Schedule::of(packets, 0)
     }
 
-    /// The packets of one device, or of all, and of the time before `end`.
+    /// Keeps only the packets of one device, or of all, that are sent before `end`.
     pub fn cut(mut self, device: Option<DeviceId>, end: Time) -> Schedule {
         self.packets.retain(|packet| packet.at < end && device.is_none_or(|device| device == packet.device));
         self
     }
 
-    /// These packets in order of time.
+    /// Creates a schedule from packets in any order.
     pub fn of(mut packets: Vec<Planned>, padded: u64) -> Schedule {
         packets.sort_by_key(|packet| packet.at);
         Schedule { packets, padded }
     }
 
-    /// The packets, in order of time.
+    /// Returns the packets, in order of send time.
     pub fn packets(&self) -> &[Planned] {
         &self.packets
     }
 
-    /// Its last instant.
+    /// Returns the send time of the last packet.
     pub fn length(&self) -> Duration {
         self.packets.last().map_or(Duration::ZERO, |packet| packet.at - Time::ZERO)
     }
 
-    /// Reads a table of `ms,bytes,direction` with a header, and with a column `device` (counted from 1) or without.
+    /// Parses a table of `ms,bytes,direction` with a header line, and optionally a column `device` (counted from 1).
     ///
     /// # Errors
-    /// The first line that says something else.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Schedule, NotASchedule> {
         let wrong = |line: usize, why: &str| NotASchedule { line: line + 1, why: why.to_owned() };
         let mut lines = text.lines().enumerate();
@@ -194,7 +194,7 @@ impl Schedule {
         }
     }
 
-    /// The table that [`Schedule::parse`] reads.
+    /// Returns the table that [`Schedule::parse`] reads.
     pub fn to_csv(&self) -> String {
         let mut text = "ms,bytes,direction,device\n".to_owned();
         for packet in &self.packets {
@@ -220,7 +220,7 @@ fn draw_mixed(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Ve
         }
         bytes as f64
     };
-    // It begins with more than the network carries, so that queues fill.
+    // The schedule starts above the network's rate, so that queues fill.
     let (mut ms, mut share, mut stay_ms) = (0, SHARE.1, 100);
     loop {
         let mut credit = 0.0;

@@ -1,4 +1,4 @@
-//! Packets through a network in virtual time.
+//! Simulation of packets through a network in virtual time.
 
 use std::time::Duration;
 
@@ -9,26 +9,27 @@ use airpace_path::Network;
 use super::schedule::Loaded;
 use crate::crossing::{Arrival, End, Watcher, World};
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When its first copy was delivered.
+    /// When the first copy was delivered.
     pub released: Option<Time>,
-    /// [`Fate::Delivered`] if a copy was delivered, else what happened to it; `None` if it is still under way.
+    /// [`Fate::Delivered`] if a copy was delivered, otherwise the reason of the drop; `None` if the packet is still under
+    /// way.
     pub fate: Option<Fate>,
-    /// How many copies were delivered.
+    /// Number of delivered copies.
     pub copies: u32,
 }
 
-/// How long after the last packet the network is turned if some are still under way.
+/// Maximum time for which the network runs on after the last packet was sent, while packets are still under way.
 ///
-/// Chosen: more than any queue of a scenario lasts.
+/// Chosen: longer than any queue of a scenario takes to drain.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How long it is turned at once.
+/// Step by which the network runs on.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Lets each of these packets come to the network at its time. Those of one instant come in the order of the list.
+/// Sends each of these packets into the network at its time. Packets with equal times are sent in the order of the list.
 pub fn cross(world: &World, packets: &[(Time, Arrival)]) -> Vec<Outcome> {
     let mut order: Vec<usize> = (0..packets.len()).collect();
     order.sort_by_key(|&place| packets[place].0);
@@ -45,19 +46,19 @@ pub fn cross(world: &World, packets: &[(Time, Arrival)]) -> Vec<Outcome> {
         now += STEP;
         crossing.turn(now, &mut outcomes);
     }
-    // Copies may follow.
+    // Further copies of the last packets may follow.
     crossing.turn(now + STEP, &mut outcomes);
     outcomes.list
 }
 
 struct Outcomes {
     list: Vec<Outcome>,
-    /// Packets of which at least one copy has ended its journey.
+    /// Number of packets with at least one copy that was delivered or dropped.
     ended: usize,
 }
 
 impl Outcome {
-    /// Takes note that a copy has ended its journey.
+    /// Notes that a copy was delivered or dropped.
     pub(super) fn end(&mut self, at: Time, fate: Fate) {
         if fate == Fate::Delivered {
             self.copies += 1;
@@ -79,18 +80,19 @@ impl Watcher<usize> for Outcomes {
     fn radio(&mut self, _: Time, _: &mut Network<usize, usize>) {}
 }
 
-/// The rate where a network tells none: wires without end.
+/// Assumed rate where the network reports none, that is, where the path consists of wires without a rate limit.
 ///
-/// Chosen: some packets per millisecond.
+/// Chosen: a few packets per millisecond.
 const OF_WIRES: Rate = Rate::from_bps(20_000_000);
 
-/// The highest rate with which a schedule loads a network, over all devices and both directions.
+/// Maximum total rate of a schedule, over all devices and both directions.
 ///
-/// Chosen: 100 Mbit/s, which one thread sends in time.
+/// Chosen: 100 Mbit/s, a rate at which one thread can send packets on time.
 const MOST: Rate = Rate::from_bps(100_000_000);
 
-/// What the empty network could carry in each direction of each device, on average over this time from the beginning;
-/// devices share it. With a device, only this one, which has all of it.
+/// Returns the rate that the idle network could carry in each direction of each device, averaged over `over` from the
+/// start. The devices share the network's rate equally. If `only` is given, that device gets the full rate, and only its
+/// directions are returned.
 pub fn capacities(world: &World, over: Duration, only: Option<DeviceId>) -> Vec<Loaded> {
     let mut seen =
         Capacities { bytes: vec![[Bytes::ZERO; 2]; world.devices], told: vec![[false; 2]; world.devices] };

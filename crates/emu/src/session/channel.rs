@@ -1,4 +1,4 @@
-//! The socket between the emulator and the process that holds its namespaces: whole messages, and open files with them.
+//! Socket between the emulator and the process that holds its namespaces: whole messages, with open files attached.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,22 +11,22 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// One end of the socket.
+/// One endpoint of the socket.
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: OwnedFd,
 }
 
-/// Bytes of the longest message.
+/// Maximum size of a message, in bytes.
 ///
-/// Chosen: less than the kernel's usual buffer, more than any command line that is typed.
+/// Chosen: less than the kernel's usual socket buffer, more than any command line that is typed.
 const MOST_BYTES: usize = 128 << 10;
 
-/// Open files that come with one message: an interface for each device, and a few more.
+/// Maximum number of open files in one message: an interface per device, and a few more.
 const MOST_FILES: usize = 40;
 
 impl Channel {
-    /// Both ends. The second one may be inherited.
+    /// Creates both endpoints. The caller may let a child process inherit the second one.
     pub(super) fn pair() -> io::Result<(Channel, OwnedFd)> {
         let kind = SocketType::SEQPACKET;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
@@ -53,7 +53,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Waits for a message; `None` if the other end is gone.
+    /// Waits for a message; `None` if the other endpoint is closed.
     pub(super) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
         let mut text = vec![0; MOST_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];

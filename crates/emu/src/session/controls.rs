@@ -1,6 +1,6 @@
-//! Which congestion controls the TCP sockets of a session ran, as the kernel's socket diagnostics lists them.
+//! Congestion controls that the TCP sockets of a session used, according to the kernel's socket diagnostics.
 //!
-//! Sockets are sampled, so a connection that lasts for less than the interval of the samples may be missed.
+//! Sockets are sampled, so a connection that is shorter than the sampling interval may be missed.
 //!
 //! Source: man-pages sock_diag(7), netlink(7); linux/inet_diag.h; linux/tcp.h (`tcp_info`)
 
@@ -16,60 +16,62 @@ use serde::{Deserialize, Serialize};
 
 use crate::netlink::{self, Message, attributes, messages};
 
-/// Interval of the samples.
+/// Sampling interval.
 ///
-/// Chosen: it costs little beside the emulator, and only requests of a few packets are shorter.
+/// Chosen: the cost is small compared with the emulator's, and only requests of a few packets are shorter.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Maximum number of sockets that are counted; further ones are not.
+/// Maximum number of sockets that are counted; further sockets are ignored.
 const MAX_SOCKETS: usize = 1 << 16;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// A request for the whole table.
+/// Flags of a request for the whole table.
 const DUMP: u16 = 0x1 | 0x300;
 const TCP: u8 = 6;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
-/// Established, and all states in which data may still be under way: fin-wait 1 and 2, close-wait, last-ack, closing.
+/// Bit mask of states: established, and all states in which data may still be under way, that is, fin-wait 1 and 2,
+/// close-wait, last-ack, closing.
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
-/// Where `tcp_info` has `tcpi_bytes_acked`.
+/// Byte range of `tcpi_bytes_acked` in `tcp_info`.
 const BYTES_ACKED: std::ops::Range<usize> = 120..128;
 
-/// The congestion control of some sockets of one network.
+/// The connections of one network that used one congestion control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
-    /// The device on which the sockets were; `None` for the far side.
+    /// Device of the sockets; `None` for the far side.
     pub device: Option<u8>,
     /// The kernel's name of the congestion control.
     pub name: String,
     /// Number of connections.
     pub connections: u64,
-    /// Bytes that the other end had acknowledged when they were last seen.
+    /// Bytes that the peer had acknowledged at the last sample.
     pub bytes: u64,
 }
 
 /// A network whose sockets are sampled.
 pub(super) struct Network {
-    /// `None` for the far side.
+    /// Device; `None` for the far side.
     pub device: Option<u8>,
-    /// A socket to the diagnostics of that network.
+    /// Diagnostics socket in that network.
     pub socket: OwnedFd,
 }
 
-/// Opens a socket to the diagnostics of the thread's network.
+/// Opens a diagnostics socket in the thread's network namespace.
 pub(super) fn open() -> io::Result<OwnedFd> {
     let family = AddressFamily::NETLINK;
     Ok(rustix::net::socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?)
 }
 
-/// The sockets that were seen.
+/// The sampled sockets.
 pub(super) struct Controls {
     networks: Vec<Network>,
     sampled: Option<Instant>,
     sequence: u32,
-    /// By network and the kernel's identity of a socket: its control, and the bytes. Walked only to be added up.
+    /// Congestion control and acknowledged bytes, by network and the kernel's socket identity. Iterated only for sums, so
+    /// its order has no effect.
     seen: HashMap<(usize, u64), (String, u64)>,
 }
 
@@ -78,8 +80,8 @@ impl Controls {
         Controls { networks, sampled: None, sequence: 0, seen: HashMap::new() }
     }
 
-    /// Samples all networks if the last sample is old enough. `is_counted` gets the device of a socket's network and the
-    /// address of its other end.
+    /// Samples all networks if the last sample is at least [`EVERY`] old. `is_counted` is called with the device of a
+    /// socket's network and the address of the socket's peer.
     pub(super) fn sample(&mut self, is_counted: impl Fn(Option<u8>, IpAddr) -> bool) {
         if self.sampled.is_some_and(|at| at.elapsed() < EVERY) {
             return;
@@ -89,7 +91,7 @@ impl Controls {
             for family in [AddressFamily::INET, AddressFamily::INET6] {
                 self.sequence += 1;
                 let Network { device, socket } = &self.networks[index];
-                // A kernel without diagnostics lists nothing.
+                // A kernel without socket diagnostics lists no sockets.
                 let Ok(found) = sockets(socket, family, self.sequence) else { continue };
                 for Seen { identity, remote, control, bytes } in found {
                     let key = (index, identity);
@@ -102,7 +104,8 @@ impl Controls {
         }
     }
 
-    /// The congestion controls of the sampled sockets, by network; within a network, by falling number of bytes.
+    /// Returns the congestion controls of the sampled sockets, by network, and within a network by decreasing number of
+    /// bytes.
     pub(super) fn told(&self) -> Vec<Control> {
         let mut sums: BTreeMap<(usize, &str), (u64, u64)> = BTreeMap::new();
         for ((network, _), (name, bytes)) in &self.seen {
@@ -151,7 +154,7 @@ fn sockets(socket: &OwnedFd, family: AddressFamily, sequence: u32) -> io::Result
     }
 }
 
-/// Reads an `inet_diag_msg`.
+/// Parses an `inet_diag_msg`.
 fn seen(body: &[u8]) -> Option<Seen> {
     let is_v4 = i32::from(*body.first()?) == i32::from(AddressFamily::INET.as_raw());
     let remote = body.get(24..40)?;

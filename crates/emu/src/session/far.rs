@@ -1,4 +1,4 @@
-//! The far side of a session: where it is, and the way from there to the machine and what it reaches.
+//! The far side of a session: its location, and the path from there to the machine and the networks that it reaches.
 
 use std::fs::File;
 
@@ -17,17 +17,17 @@ use crate::netlink::Routes;
 /// The far side.
 pub(super) struct FarSide {
     pub interface: File,
-    /// The interface's name.
+    /// Name of the interface.
     pub name: String,
-    /// Where the interface is.
+    /// Network namespace of the interface.
     pub network: File,
-    /// The numbers of the devices.
+    /// Numbers of the devices.
     pub slots: Vec<u8>,
     pub has_ipv6: bool,
-    /// Whether packets of IPv6 lead further than to the far side.
+    /// Whether IPv6 packets are forwarded beyond the far side.
     pub leads_ipv6: bool,
     pub reach: Reach,
-    /// Sentences about what is not as one may expect.
+    /// Warnings about restrictions of the session.
     pub doubts: Vec<String>,
     host: Option<HostWay>,
     guest: Option<GuestWay>,
@@ -35,7 +35,8 @@ pub(super) struct FarSide {
 }
 
 impl FarSide {
-    /// Makes the far side's part in the machine's own network; the process has its rights there. `None` if there is none.
+    /// Creates the far side in the machine's own network, where the process has the required rights. Returns `None` if
+    /// the far side is to be isolated.
     pub(super) fn in_this_network(far: Far, space: Space, devices: u8) -> Result<Option<FarSide>, EmuError> {
         if far == Far::Own {
             return Ok(None);
@@ -72,7 +73,8 @@ impl FarSide {
         Ok(())
     }
 
-    /// Makes a far side in a namespace of its own. `reason` says why it is not the machine's, if it was to be.
+    /// Creates a far side in a separate namespace. `reason` is the error that prevented the use of the machine's network,
+    /// if that was tried.
     pub(super) fn in_own_network(
         far: Far,
         space: Space,
@@ -102,7 +104,7 @@ impl FarSide {
             ),
             (Err(error), _) => return Err(error),
         };
-        // If there is another way, it does not matter why it is not the first one.
+        // If the relay works, the error of the first attempt does not matter.
         if let (Some(reason), None) = (reason, &guest) {
             doubts.push(reason.to_string());
         }
@@ -121,14 +123,15 @@ impl FarSide {
         })
     }
 
-    /// What is to be done when the session is over, even if the process that has the far side was killed.
+    /// Reverts changes to the machine when the session is over, even if the process that owned the far side was killed.
     pub(super) fn undo(&self) {
         if let Some(host) = &self.host {
             host.end();
         }
     }
 
-    /// Opens the rest of the way; the process is the first one of the session, and may get mounts of its own if it has none.
+    /// Starts the relay and the name forwarder. The caller is the session's first process; it gets a mount namespace here
+    /// if it has none.
     pub(super) fn open(&mut self, ambient: CapabilitySet, has_mounts: bool) -> Result<(), EmuError> {
         if self.guest.is_none() && self.forwarder.is_none() {
             return Ok(());
@@ -161,7 +164,7 @@ impl Drop for FarSide {
     }
 }
 
-/// The forwarder of names, if programs need one, at an address of this interface.
+/// Creates the name forwarder at an address of this interface, if programs need one.
 fn forwarder(
     routes: &mut Routes,
     index: u32,

@@ -1,16 +1,16 @@
-//! What the kernel's tables of routes hold already: addresses that emulated devices must not take.
+//! IPv4 networks that the kernel's routing tables already contain: emulated devices must not take their addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A network: its first address and the length of its prefix.
+/// A network: first address and prefix length.
 type Network = (Ipv4Addr, u8);
 
-/// The routes and addresses of IPv4 of a network namespace, those of all tables: VPNs have a table of their own.
+/// IPv4 routes and addresses of a network namespace, from all routing tables, because VPNs use separate tables.
 #[derive(Debug, Default)]
 pub(super) struct Fib(Vec<Network>);
 
 impl Fib {
-    /// The routes of this thread's namespace; none where the kernel shows none.
+    /// Returns the routes of this thread's namespace; none if the kernel does not list them.
     pub(super) fn of_this_thread() -> Fib {
         Fib::parse(&std::fs::read_to_string("/proc/thread-self/net/fib_trie").unwrap_or_default())
     }
@@ -30,7 +30,7 @@ impl Fib {
         Fib(networks)
     }
 
-    /// A network that shares addresses with this one and is another one. The default route is none.
+    /// Returns a different network that shares addresses with this one. The default route is ignored.
     pub(super) fn overlapping(&self, (first, length): (IpAddr, u8)) -> Option<Network> {
         let IpAddr::V4(first) = first else { return None };
         let is_shared = |&(other, own): &Network| {

@@ -1,5 +1,5 @@
-//! The way from the devices to this machine and what it reaches, without the machine's rights: rules in the far side's own
-//! namespace lead connections to the relay, and the rest to pasta's interface.
+//! Path from the devices to this machine and the networks that it reaches, without root's rights: rules in the far side's
+//! namespace redirect TCP connections to the relay, and route all other packets to pasta's interface.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use crate::address::Space;
 use crate::error::EmuError;
 use crate::netfilter::{Family, Point, Rule, Table};
 
-/// The rules, which are gone with the way, and the relay, until it carries connections.
+/// The netfilter tables, which are removed on drop, and the relay until it is started.
 #[derive(Debug)]
 pub(super) struct GuestWay {
     _tables: Vec<Table>,
@@ -22,7 +22,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 impl GuestWay {
-    /// Makes the rules in the thread's network namespace, which is the far side's.
+    /// Creates the rules in the thread's network namespace, which is the far side's.
     pub(super) fn open(space: Space, has_ipv6: bool) -> Result<GuestWay, EmuError> {
         let families = [(Family::V4, pasta::ROUTER_V4.into()), (Family::V6, pasta::ROUTER_V6.into())];
         let addresses: Vec<IpAddr> =
@@ -39,14 +39,14 @@ impl GuestWay {
         Ok(GuestWay { _tables: tables.collect::<Result<_, _>>()?, relay: Some(relay) })
     }
 
-    /// Carries connections from now on; they go on from the thread's network namespace.
+    /// Starts the relay. Its outgoing connections start in the thread's network namespace.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         self.relay.take().map_or(Ok(()), Relay::begin)
     }
 }
 
-/// The rules of a family: what is for the far side's address is for the machine; what is for the emulator's network stays
-/// in it; the rest is for the outside.
+/// Returns the rules of one address family: packets to the far side's address go to the machine, packets to the
+/// emulator's network stay in it, and all other packets go to the outside.
 fn rules(base: IpAddr, port: u16, ours: (IpAddr, u8), router: IpAddr) -> Vec<(Point, Vec<Rule>)> {
     let from_devices = || Rule::default().in_at(NAME);
     let whole = if base.is_ipv4() { 32 } else { 128 };
@@ -60,7 +60,7 @@ fn rules(base: IpAddr, port: u16, ours: (IpAddr, u8), router: IpAddr) -> Vec<(Po
                 from_devices().protocol(TCP).goes_to_port(port),
             ],
         ),
-        // pasta knows the address of its own interface and no other.
+        // pasta accepts only packets from the address of its own interface.
         (Point::Leaving, vec![Rule::default().out_at(pasta::INTERFACE).masquerade()]),
     ]
 }

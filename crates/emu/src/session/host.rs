@@ -1,8 +1,8 @@
-//! The way from the devices to the machine's own network and what it reaches, with the rights of root: the kernel passes
-//! packets on and translates the devices' addresses.
+//! Path from the devices to the machine's own network and the networks that it reaches, with root's rights: the kernel
+//! forwards packets and translates the devices' addresses.
 //!
-//! Everything of it is undone at the end. Several emulators share the one setting that belongs to all, whether the
-//! machine passes packets on: each that needed it writes a note at its interface, and the last one restores the setting.
+//! All changes are reverted at the end. Concurrent emulators share one setting, the forwarding of packets. Each emulator
+//! that needs it stores a note in its interface's alias, and the last emulator restores the setting.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,33 +16,33 @@ use crate::error::EmuError;
 use crate::netfilter::{Family, Point, Rule, Table};
 use crate::netlink::Routes;
 
-/// What was changed in the machine's own network. [`HostWay::end`] undoes it; it may be called in several processes, and
+/// Changes to the machine's own network. [`HostWay::end`] reverts them. It may be called by several processes, and
 /// several times.
 #[derive(Debug)]
 pub(super) struct HostWay {
     tables: Vec<Table>,
     interface: u32,
-    /// Whether packets are passed on because emulators want it.
+    /// Whether forwarding is enabled because emulators need it.
     is_ours: bool,
 }
 
-/// How the note begins that is at the interface of an emulator that needs the setting changed. What follows is the value
-/// of another setting, which the kernel changes with it.
+/// Prefix of the note at the interface of an emulator that needs forwarding. The rest of the note is the previous value
+/// of `accept_redirects`, which the kernel changes together with forwarding.
 const NOTE: &str = "airpace: net.ipv4.ip_forward was 0, net.ipv4.conf.all.accept_redirects was ";
 
-/// The setting.
+/// The forwarding setting.
 const FORWARD: &str = "net/ipv4/ip_forward";
 
-/// The setting that the kernel changes with it.
+/// The setting that the kernel changes together with forwarding.
 ///
 /// Source: Linux ip-sysctl.rst (`ip_forward`, `accept_redirects`)
 const REDIRECTS: &str = "net/ipv4/conf/all/accept_redirects";
 
-/// How long another emulator may take to change the setting.
+/// Maximum time for which another emulator may hold the lock while it changes the setting.
 const CHANGES_WITHIN: Duration = Duration::from_secs(5);
 
-/// Whether the machine passes IPv6 packets on. It is not made to: it would then forget the routes that it has learnt
-/// from routers.
+/// Returns whether the machine forwards IPv6 packets. Airpace does not enable it, because the machine would then drop the
+/// routes that it has learned from routers.
 ///
 /// Source: Linux ip-sysctl.rst (`conf/all/forwarding`, `accept_ra`)
 pub(super) fn passes_ipv6_on() -> bool {
@@ -58,10 +58,10 @@ fn value_of(setting: &str) -> String {
 }
 
 impl HostWay {
-    /// Opens the way for these devices, whose packets come out of the interface of this name and number.
+    /// Opens the path for these devices, whose packets leave through the interface with this name and index.
     pub(super) fn begin(name: &str, interface: u32, devices: &[Space]) -> Result<HostWay, EmuError> {
         let remedy = "the far side can be a namespace of its own: `--far own`";
-        // Others begin and end before or after, not between.
+        // The lock excludes other emulators that start or end at the same time.
         let _lock = Lock::take()?;
         let note = match note_of_another(interface) {
             None if is(FORWARD, "1") => None,
@@ -93,23 +93,23 @@ impl HostWay {
         Ok(way)
     }
 
-    /// Undoes everything.
+    /// Reverts all changes.
     pub(super) fn end(&self) {
         self.tables.iter().for_each(Table::remove);
         if !self.is_ours {
             return;
         }
-        // Without the lock there would be two at once; that is better than a setting that stays changed.
+        // Without the lock, two processes may act at once; that is better than a setting that stays changed.
         let _lock = Lock::take();
         let Ok(mut routes) = Routes::open() else { return };
-        // Another process has done it already, or the interface is gone.
+        // Another process has already reverted the changes, or the interface is gone.
         let Some(note) = note(&mut routes, self.interface) else { return };
         let _ = routes.set_note(self.interface, "");
         restore(self.interface, &note);
     }
 }
 
-/// Restores what the note tells, unless another emulator needs it changed.
+/// Restores the settings from the note, unless another emulator still needs forwarding.
 fn restore(interface: u32, note: &str) {
     if note_of_another(interface).is_none() {
         let _ = airpace_files::set_kernel(FORWARD, "0");
@@ -118,7 +118,7 @@ fn restore(interface: u32, note: &str) {
     }
 }
 
-/// The note of another emulator than that of this interface.
+/// Returns a note at the interface of another emulator.
 fn note_of_another(interface: u32) -> Option<String> {
     let mut routes = Routes::open().ok()?;
     (0..Space::MOST_DEVICES).find_map(|number| {
@@ -127,12 +127,12 @@ fn note_of_another(interface: u32) -> Option<String> {
     })
 }
 
-/// The note at an interface, if there is one.
+/// Returns the note at an interface, if it has one.
 fn note(routes: &mut Routes, interface: u32) -> Option<String> {
     routes.note(interface).ok().filter(|note| note.starts_with(NOTE))
 }
 
-/// The rules for these devices; `only` if packets of nobody else are to be passed on.
+/// Returns the rules for these devices; with `only`, packets of all other sources are not forwarded.
 fn rules(family: Family, devices: &[Space], only: bool) -> Vec<(Point, Vec<Rule>)> {
     let emulators = format!("{NAME}-");
     let networks = devices.iter().flat_map(|device| device.networks());
@@ -147,7 +147,7 @@ fn rules(family: Family, devices: &[Space], only: bool) -> Vec<(Point, Vec<Rule>
     chains
 }
 
-/// A sentence about a firewall of this machine that drops what is passed on, if there is one that can be seen.
+/// Returns a warning if this machine's firewall is known to drop forwarded packets.
 pub(super) fn firewall() -> Option<String> {
     let chains = std::process::Command::new("nft").args(["list", "chains"]).output().ok()?;
     let text = String::from_utf8(chains.stdout).ok()?;
@@ -160,8 +160,8 @@ pub(super) fn firewall() -> Option<String> {
     })
 }
 
-/// Held while the setting is changed: a name that only one socket of a network namespace can have. It is free when its
-/// holder is gone.
+/// Lock that is held while the setting is changed: an abstract socket name, which only one socket of a network namespace
+/// can have. The kernel frees the name when its holder ends.
 struct Lock {
     _socket: OwnedFd,
 }

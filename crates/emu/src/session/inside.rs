@@ -1,5 +1,5 @@
-//! The process that holds a session's namespaces: it makes them, starts programs in them, and ends with all of them when
-//! the emulator says so or is gone.
+//! The process that holds a session's namespaces. It creates them, starts programs in them, and ends with all of them
+//! when the emulator requests it or is gone.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,21 +23,21 @@ use crate::address::Space;
 use crate::error::EmuError;
 use crate::sys::{self, Place};
 
-/// How long a server may take until it listens.
+/// Maximum time from the start of a server until it listens.
 ///
-/// Chosen: an interpreter that is not cached yet starts within it.
+/// Chosen: long enough for an interpreter that is not in the disk cache yet.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long programs may take to end after they were asked to.
+/// Maximum time for which programs may run on after they were asked to terminate.
 ///
-/// Chosen: enough to write what a server has counted, or the end of a capture, to a slow disk.
+/// Chosen: long enough to write a server's counters, or the end of a capture, to a slow disk.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How often the process looks at what tells nobody when it changes.
+/// Polling interval while the process waits for a server to listen, which causes no event.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs the process that holds a session's namespaces; `socket` is the number of the inherited socket to the emulator.
-/// Returns the status with which the process must end.
+/// Returns the exit status of the process.
 pub fn inside(socket: RawFd) -> i32 {
     let Ok(socket) = sys::inherited(socket) else { return 2 };
     let channel = Channel::new(socket);
@@ -45,7 +45,7 @@ pub fn inside(socket: RawFd) -> i32 {
     match Inside::make(&channel, heeded) {
         Ok(mut inside) => inside.serve(&channel),
         Err(error) => {
-            // If nobody hears it, nobody waits for it.
+            // The message has no receiver if the emulator is gone.
             let _ = channel.send(&Word::Failed { why: error.to_string() }, &[]);
             2
         }
@@ -56,13 +56,13 @@ pub fn inside(socket: RawFd) -> i32 {
 struct Inside {
     far: FarSide,
     devices: Vec<File>,
-    /// Rights that programs keep.
+    /// Capabilities that programs keep.
     ambient: CapabilitySet,
-    /// Signals that end programs.
+    /// Signals that terminate programs.
     heeded: Vec<libc::c_int>,
     first: First,
     programs: Vec<Running>,
-    /// Processes that the session itself needs. Programs came later.
+    /// Processes of the session itself, which were started before any program.
     helpers: Vec<Pid>,
     awaited: Option<Awaited>,
     space: Space,
@@ -72,11 +72,11 @@ struct Inside {
 /// A program that was started.
 struct Running {
     pid: Pid,
-    /// Becomes readable when the program has ended; `None` once that was told.
+    /// Process descriptor, which becomes readable when the program ends; `None` after its end was reported.
     handle: Option<OwnedFd>,
 }
 
-/// A server of which is waited whether it listens.
+/// A server that is expected to listen.
 struct Awaited {
     program: usize,
     spot: Spot,
@@ -85,7 +85,7 @@ struct Awaited {
 }
 
 impl Inside {
-    /// Makes everything that is wanted, and tells it.
+    /// Creates the requested namespaces, and reports them to the emulator.
     fn make(channel: &Channel, heeded: Vec<libc::c_int>) -> Result<Inside, EmuError> {
         let said = channel.receive::<Order>().map_err(EmuError::step("hear what is wanted"))?;
         let Some((Order::Make(Layout { space, devices, far: place }), _)) = said else {
@@ -93,7 +93,7 @@ impl Inside {
         };
         let space: Space = space.parse().map_err(|error| EmuError::Session(format!("{space} {error}")))?;
         let is_privileged = namespaces::is_privileged();
-        // Rights in a user namespace may be none in the network where it was made.
+        // Capabilities in a user namespace may not apply to the network in which it was created.
         let (beside, reason) = match (place, is_privileged) {
             (Far::Here, false) => {
                 return Err(EmuError::Refused(
@@ -157,7 +157,7 @@ impl Inside {
         Ok(Inside { far, devices, ambient, heeded, first, programs, helpers, awaited, space, controls })
     }
 
-    /// Starts programs and tells of their ends, until it is told to end.
+    /// Starts programs and reports their ends, until the emulator requests the end.
     fn serve(&mut self, channel: &Channel) -> i32 {
         loop {
             self.sample_controls();
@@ -172,7 +172,7 @@ impl Inside {
                 false => Ok(true),
                 true => self.obey(channel),
             });
-            // The emulator is gone, or wants the end.
+            // The emulator is gone, or requests the end.
             if !matches!(served, Ok(true)) {
                 self.end(channel);
                 return 0;
@@ -180,8 +180,8 @@ impl Inside {
         }
     }
 
-    /// Samples the congestion controls of sockets: on the far side, which may be this machine, of those whose other end is a
-    /// device.
+    /// Samples the congestion controls of sockets. On the far side, which may be this machine, only sockets whose peer is
+    /// a device are counted.
     fn sample_controls(&mut self) {
         let space = self.space;
         self.controls.sample(|device, remote| match device {
@@ -190,8 +190,8 @@ impl Inside {
         });
     }
 
-    /// Waits until something may have happened. Returns whether the emulator said something; `None` if the process that
-    /// waits for this one is gone.
+    /// Waits for an event or a timeout. Returns whether a message from the emulator is waiting; `None` if the process
+    /// that waits for this one is gone.
     fn wait(&self, channel: &Channel) -> Option<bool> {
         let mut waiting =
             [PollFd::new(channel, PollFlags::IN), PollFd::new(&self.first.waiter, PollFlags::IN)].to_vec();
@@ -203,7 +203,7 @@ impl Inside {
         waiting[1].revents().is_empty().then(|| !waiting[0].revents().is_empty())
     }
 
-    /// Carries out an order. Returns whether to go on.
+    /// Executes an order. Returns whether to continue.
     fn obey(&mut self, channel: &Channel) -> io::Result<bool> {
         match channel.receive::<Order>()? {
             None | Some((Order::End | Order::Make(_), _)) => Ok(false),
@@ -243,17 +243,17 @@ impl Inside {
         Ok(pid)
     }
 
-    /// Where a program runs; `None` is where this process runs.
+    /// Returns the network namespace of a program; `None` is that of this process.
     fn network(&self, spot: Spot) -> Option<&File> {
         match spot {
             Spot::Far if self.far.reach == Reach::Own => Some(&self.far.network),
             Spot::Far => None,
-            // There is no other device than those that were made.
+            // The devices of a session are fixed, so an unknown index has no namespace.
             Spot::Device(index) => self.devices.get(usize::from(index)),
         }
     }
 
-    /// Takes note of all processes that have ended, and tells of those that were asked for.
+    /// Reaps all processes that have ended, and reports the programs among them.
     fn tell_ends(&mut self, channel: &Channel) -> io::Result<()> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let Some(program) = self.programs.iter().position(|it| it.pid == pid && it.handle.is_some())
@@ -278,12 +278,13 @@ impl Inside {
         Ok(())
     }
 
-    /// Ends all programs and what they started: first it asks them to, then it does not ask.
+    /// Ends all programs and their descendants: the process sends SIGTERM first, and ends the remaining ones after a
+    /// timeout.
     fn end(&mut self, channel: &Channel) {
         self.sample_controls();
-        // A shell that is asked to end does not ask the programs that it runs.
+        // A shell that receives SIGTERM does not forward it to the programs that it runs.
         let mut asked = namespaces::all_below(&self.helpers);
-        // A kernel may keep no lists of children.
+        // The kernel may be built without lists of children.
         for program in self.programs.iter().filter(|program| program.handle.is_some()) {
             if !asked.contains(&program.pid) {
                 asked.push(program.pid);

@@ -1,4 +1,4 @@
-//! The interfaces of a session: one for each device and one for the far side, with their addresses and routes.
+//! Interfaces of a session: one per device and one for the far side, with their addresses and routes.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,20 +13,20 @@ use crate::netlink::Routes;
 use crate::sys;
 use crate::turn::MTU;
 
-/// The name of the interface in a namespace that is the emulator's own.
+/// Name of the interface in a namespace that belongs to the emulator alone.
 pub(super) const NAME: &str = "airpace";
 
-/// Packets that wait at an interface until the emulator reads them.
+/// Maximum number of packets that wait at an interface until the emulator reads them.
 ///
-/// Chosen: 20 ms at 1 Gbit/s, so that a thread that wakes up late loses nothing.
+/// Chosen: 20 ms at 1 Gbit/s, so that a late wake-up of the thread loses no packet.
 const QUEUE: u32 = 2_000;
 
-/// What still works where the emulator does not, and what tells more.
+/// Remedy in error messages: the simulator works where the emulator does not, and `doctor` reports details.
 pub(super) const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights; `airpace \
                                     doctor --emu` tells what is there and what is not";
 
-/// Makes the interface of a device in the thread's network namespace, which is new. Packets of IPv6 to addresses that no
-/// emulator has go to it only if they lead somewhere: otherwise programs hear at once that there is no route, and use
+/// Creates a device's interface in the thread's network namespace, which is new. IPv6 packets to addresses of no emulator
+/// are routed to the interface only if the far side forwards them. Otherwise programs receive "no route" at once, and use
 /// IPv4.
 pub(super) fn of_device(device: Space, leads_ipv6: bool) -> Result<(File, bool), EmuError> {
     let (interface, mut routes, index) = in_new_namespace()?;
@@ -44,7 +44,7 @@ pub(super) fn of_device(device: Space, leads_ipv6: bool) -> Result<(File, bool),
     Ok((interface, has_ipv6))
 }
 
-/// Makes the interface of the far side in the thread's network namespace, which is new.
+/// Creates the far side's interface in the thread's network namespace, which is new.
 pub(super) fn of_far_side(space: Space) -> Result<(File, bool), EmuError> {
     let (interface, mut routes, index) = in_new_namespace()?;
     let has_ipv6 = address(&mut routes, index, space)?;
@@ -56,30 +56,30 @@ pub(super) fn of_far_side(space: Space) -> Result<(File, bool), EmuError> {
     Ok((interface, has_ipv6))
 }
 
-/// An interface of a far side that others use too.
+/// The interface of a far side in a network that is shared with other emulators.
 pub(super) struct Beside {
     pub interface: File,
     pub name: String,
-    /// Its number among those of emulators, and that among all.
+    /// Number in the interface's name, which is unique among emulators, and index among all interfaces.
     pub number: u8,
     pub index: u32,
-    /// The numbers of its devices.
+    /// Numbers of the devices.
     pub slots: Vec<u8>,
 }
 
-/// The error if emulators within emulators have no more addresses.
+/// Returns the error of an emulator that is nested too deeply to have addresses.
 pub(super) fn too_deep() -> EmuError {
     let deepest = Space::DEEPEST;
     EmuError::Refused(format!("emulators are nested too deeply; they can be nested {deepest} times"))
 }
 
-/// Makes the interface of the far side in a namespace that others use too, and takes free numbers for the devices.
+/// Creates the far side's interface in a shared namespace, and allocates free numbers for the devices.
 pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuError> {
     if space.device(1).is_none() {
         return Err(too_deep());
     }
     let mut routes = Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
-    // An emulator within another one has its block for itself.
+    // A nested emulator has its address block for itself.
     let table = if space == Space::ROOT { Fib::of_this_thread() } else { Fib::default() };
     let (interface, name, number, index) = free_interface(&mut routes)?;
     let mut slots = vec![];
@@ -96,7 +96,7 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
         }
         match routes.add_route(v4, index, None) {
             Ok(()) => {
-                // Where there is no IPv6, there is none on the devices either.
+                // Where the kernel has no IPv6, the devices have none either.
                 let _ = routes.add_route(v6, index, None);
                 slots.push(slot);
             }
@@ -124,7 +124,7 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
     Ok(Beside { interface, name, number, index, slots })
 }
 
-/// An interface with the first free name.
+/// Creates an interface with the first free name.
 fn free_interface(routes: &mut Routes) -> Result<(File, String, u8, u32), EmuError> {
     for number in 0..Space::MOST_DEVICES {
         let name = format!("{NAME}-{number}");
@@ -148,7 +148,7 @@ fn free_interface(routes: &mut Routes) -> Result<(File, String, u8, u32), EmuErr
     Err(EmuError::Refused("too many emulators run here; end another one first".to_owned()))
 }
 
-/// The interface of a new namespace, with the socket to the kernel's tables, and the interface's number there.
+/// Creates the interface of a new namespace. Also returns an rtnetlink socket, and the interface's index.
 fn in_new_namespace() -> Result<(File, Routes, u32), EmuError> {
     let interface = open(NAME)?;
     be_quiet(NAME);
@@ -164,27 +164,27 @@ fn in_new_namespace() -> Result<(File, Routes, u32), EmuError> {
     Ok((interface, routes, index))
 }
 
-/// Nobody answers neighbour discovery at an emulator's interface, so it is not begun.
+/// Disables IPv6 neighbour and router discovery, which no host answers at an emulator's interface.
 fn be_quiet(name: &str) {
     for (setting, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0")] {
-        // A kernel without IPv6 has nothing to set.
+        // A kernel without IPv6 does not have these settings.
         let _ = airpace_files::set_kernel(&format!("net/ipv6/conf/{name}/{setting}"), value);
     }
 }
 
-/// Gives an interface its addresses. Returns whether there is IPv6.
+/// Adds the addresses of `space` to an interface. Returns whether IPv6 works.
 pub(super) fn address(routes: &mut Routes, index: u32, space: Space) -> Result<bool, EmuError> {
     let step = EmuError::step("give an interface its address");
     routes.add_address(index, space.address_v4().into()).map_err(step)?;
     Ok(routes.add_address(index, space.address_v6().into()).is_ok())
 }
 
-/// Opens the device that makes interfaces.
+/// Opens the device file that creates TUN interfaces.
 pub(crate) fn open_tun() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")
 }
 
-/// Opens a new interface.
+/// Creates a TUN interface.
 fn open(name: &str) -> Result<File, EmuError> {
     let device = open_tun().map_err(|why| {
         let remedy = tun_remedy(&why);
@@ -198,7 +198,7 @@ fn open(name: &str) -> Result<File, EmuError> {
     Ok(device)
 }
 
-/// What to do if `/dev/net/tun` cannot be opened.
+/// Returns the remedy if `/dev/net/tun` cannot be opened.
 pub(crate) fn tun_remedy(why: &io::Error) -> &'static str {
     match why.kind() {
         io::ErrorKind::NotFound => {
@@ -210,16 +210,17 @@ pub(crate) fn tun_remedy(why: &io::Error) -> &'static str {
     }
 }
 
-/// Whether the interface of a namespace sends redirects.
+/// Setting for ICMP redirects of the interface in a namespace.
 const REDIRECTS: &str = "ipv4/conf/airpace/send_redirects";
 
-/// Settings of a namespace: emulators on its devices pass packets on, and everyone may ping.
+/// Configures a namespace: nested emulators on its devices need forwarding, and all users may send pings.
 fn settings() {
     let group = rustix::process::getegid().as_raw();
-    // A kernel without one of them works without it.
+    // Each setting is optional: a kernel without it works too.
     for (name, value) in [
         ("ipv4/ip_forward", "1".to_owned()),
-        // Devices do not reach each other directly, whatever the far side may think of one interface.
+        // Devices cannot reach each other directly, so the far side must not redirect them, although it sees one
+        // interface.
         ("ipv4/conf/all/send_redirects", "0".to_owned()),
         (REDIRECTS, "0".to_owned()),
         ("ipv6/conf/all/forwarding", "1".to_owned()),

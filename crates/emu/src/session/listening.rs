@@ -1,4 +1,4 @@
-//! Whether a server listens: the sockets of a network namespace, as the kernel lists them.
+//! Detection of a listening server from the kernel's list of sockets of a network namespace.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The sockets of a namespace that take connections or packets, by what the kernel says of each. No namespace is that of
-/// the thread.
+/// Returns the sockets of a namespace that accept connections or packets, as lines of table, address and inode. `None` is
+/// the thread's namespace.
 pub(super) fn sockets(network: Option<&File>) -> BTreeSet<String> {
     let list = || {
         let mut found = BTreeSet::new();
@@ -23,7 +23,7 @@ pub(super) fn sockets(network: Option<&File>) -> BTreeSet<String> {
     }
 }
 
-/// Packets that an interface lost because nobody read them.
+/// Returns the number of packets that an interface lost because the emulator did not read them.
 pub(super) fn unread(network: &File, interface: &str) -> u64 {
     let read = || {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn unread(network: &File, interface: &str) -> u64 {
     in_network(network.as_fd(), read).unwrap_or(0)
 }
 
-/// Does something in a network namespace, in a thread that then ends.
+/// Runs `act` in a network namespace, on a temporary thread.
 pub(super) fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let enter = || {
@@ -43,7 +43,7 @@ pub(super) fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() ->
     })
 }
 
-/// Address, port and number of a socket, if its line says one of these states.
+/// Returns table, local address and inode of a socket in one of these states.
 ///
 /// Source: man-pages proc_pid_net(5) (`tcp`)
 fn listener(table: &str, line: &str, states: &[&str]) -> Option<String> {
@@ -52,7 +52,7 @@ fn listener(table: &str, line: &str, states: &[&str]) -> Option<String> {
     states.contains(state).then(|| format!("{table} {local} {inode}"))
 }
 
-/// The packets that an interface dropped on their way out.
+/// Returns the number of packets that an interface dropped on transmission.
 ///
 /// Source: man-pages proc_pid_net(5) (`dev`)
 fn dropped(line: &str, interface: &str) -> Option<u64> {
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_new_listener_is_seen() {
         let this = File::open("/proc/thread-self/ns/net").unwrap();
-        // Entering one's own namespace needs rights too; without them there is nothing to see.
+        // Entering the own namespace needs privileges too; without them, this test cannot run.
         let Some(()) = in_network(this.as_fd(), || ()) else {
             return airpace_testing::skipped("no right to enter a network namespace");
         };

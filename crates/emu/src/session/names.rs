@@ -1,5 +1,5 @@
-//! Names of hosts: programs on devices ask the resolvers that the machine asks. Resolvers that only the machine itself can
-//! reach are asked by a forwarder on the far side.
+//! Host names: programs on devices use the resolvers of the machine. A forwarder on the far side queries those resolvers
+//! that only the machine itself can reach.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -12,47 +12,48 @@ use super::namespaces::in_hidden_folder;
 use super::relay::exchange;
 use crate::address::Space;
 
-/// Where the resolvers are listed.
+/// File that lists the resolvers.
 const LIST: &str = "/etc/resolv.conf";
 
 /// Source: RFC 1035 §4.2
 const PORT: u16 = 53;
 
-/// How long a resolver may take before the next one is asked.
+/// Maximum response time of a resolver before the next one is queried.
 ///
-/// Chosen: programs ask again after 5 s, and two resolvers are to have been asked by then.
+/// Chosen: programs repeat a query after 5 s, by which time two resolvers must have been queried.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Questions that are under way at once; more are not heard. All that ask are the session's own programs.
+/// Maximum number of concurrent queries; further ones are ignored. All clients are the session's own programs.
 const MOST_QUESTIONS: usize = 64;
 
-/// Bytes of the longest question or answer in one packet.
+/// Maximum size of a query or response in one packet, in bytes.
 const MOST_BYTES: usize = 65_535;
 
-/// The address of the forwarder of the emulator with this number among those that share a far side.
+/// Returns the forwarder's address for the emulator with this number among those that share a far side.
 pub(super) fn address(number: u8) -> Ipv4Addr {
     let [a, b, c, _] = Space::ROOT.address_v4().octets();
     Ipv4Addr::new(a, b, c, PORT as u8 + number)
 }
 
-/// What programs on devices need to resolve names, beside what the machine has.
+/// Name resolution for programs on devices, in addition to the machine's own.
 #[derive(Debug)]
 pub(super) struct Forwarder {
-    /// `None` if a program of the machine listens there already: then that one answers.
+    /// `None` if a program of the machine already listens there; that program then answers.
     sockets: Option<(UdpSocket, TcpListener)>,
-    /// Whom it asks, in this order.
+    /// Resolvers, in the order in which they are queried.
     resolvers: Vec<IpAddr>,
-    /// The list that programs see.
+    /// Contents of the list of resolvers that programs see.
     list: String,
 }
 
-/// The resolvers of this machine, and the rest of the list, if programs on devices cannot reach one of them, or none.
+/// Returns the resolvers of this machine and the rest of the list, if programs on devices cannot reach at least one of
+/// the resolvers, or if `reaches_none`.
 pub(super) fn needed(reaches_none: bool) -> Option<(Vec<IpAddr>, String)> {
     let (resolvers, rest, is_hidden) = read(&std::fs::read_to_string(LIST).ok()?);
     (is_hidden || reaches_none).then_some((resolvers, rest))
 }
 
-/// The resolvers of a list, the rest of it, and whether there is a resolver that only the machine itself reaches.
+/// Returns the resolvers of a list, the rest of the list, and whether only the machine itself can reach one of them.
 ///
 /// Source: man-pages resolv.conf(5)
 fn read(list: &str) -> (Vec<IpAddr>, String, bool) {
@@ -71,17 +72,17 @@ fn read(list: &str) -> (Vec<IpAddr>, String, bool) {
                 is_hidden |= is_here || Space::ROOT.contains(address.into());
                 resolvers.push(address.into());
             }
-            // Whether packets of IPv6 are passed on is another question.
+            // IPv6 packets may not be forwarded, so the resolver counts as unreachable.
             Ok(address) => {
                 is_hidden = true;
                 resolvers.push(address);
             }
-            // With the name of an interface behind it: it is on that one's link.
+            // The address is followed by an interface name: the resolver is on that interface's link.
             Err(_) => is_hidden = true,
         }
     }
     if resolvers.is_empty() {
-        // The default.
+        // Without an entry, the default resolver is the local host.
         resolvers.push(Ipv4Addr::LOCALHOST.into());
         is_hidden = true;
     }
@@ -89,7 +90,7 @@ fn read(list: &str) -> (Vec<IpAddr>, String, bool) {
 }
 
 impl Forwarder {
-    /// Opens its sockets in the thread's network namespace, where an interface has the address.
+    /// Opens the sockets in the thread's network namespace, where an interface has the address.
     pub(super) fn open(address: Ipv4Addr, resolvers: Vec<IpAddr>, rest: &str) -> io::Result<Forwarder> {
         let sockets = UdpSocket::bind((address, PORT))
             .and_then(|datagrams| Ok((datagrams, TcpListener::bind((address, PORT))?)));
@@ -100,8 +101,8 @@ impl Forwarder {
         Ok(Forwarder { sockets, resolvers, list: format!("nameserver {address}\n{rest}") })
     }
 
-    /// Shows programs the list with the forwarder's address; the process has mounts of its own. Then answers, until the
-    /// process ends; it asks from the thread's network namespace.
+    /// Mounts the list with the forwarder's address for programs; the process must have its own mounts. Then forwards
+    /// queries until the process ends. The outgoing queries start in the thread's network namespace.
     pub(super) fn begin(self) -> io::Result<()> {
         show(&self.list)?;
         let Some((datagrams, streams)) = self.sockets else { return Ok(()) };
@@ -117,7 +118,7 @@ impl Forwarder {
     }
 }
 
-/// Whom to ask, in this order.
+/// Resolvers, in the order in which they are queried.
 type Resolvers = Arc<[IpAddr]>;
 
 fn answer_datagrams(socket: &Arc<UdpSocket>, resolvers: &Resolvers) {
@@ -141,7 +142,7 @@ fn answer_streams(socket: &TcpListener, resolvers: &Resolvers) {
             let reach = |&resolver: &IpAddr| {
                 TcpStream::connect_timeout(&(resolver, PORT).into(), ANSWERS_WITHIN).ok()
             };
-            // Without a resolver the connection is closed, which says the same.
+            // Without a resolver, the connection is closed, which the client treats as a failure.
             if let Some(resolver) = resolvers.iter().find_map(reach) {
                 exchange(&asker, &resolver);
             }
@@ -149,17 +150,17 @@ fn answer_streams(socket: &TcpListener, resolvers: &Resolvers) {
     }
 }
 
-/// Does something in a thread of its own, if there are not too many.
+/// Runs `act` in a new thread, if fewer than [`MOST_QUESTIONS`] threads run.
 fn beside(resolvers: &Resolvers, act: impl FnOnce(&[IpAddr]) + Send + 'static) {
-    // Each thread holds them, as do the two that listen.
+    // Each of these threads holds one reference, and so do the two threads that listen.
     if Arc::strong_count(resolvers) < MOST_QUESTIONS + 2 {
         let resolvers = Arc::clone(resolvers);
-        // If there can be no thread, the program asks again.
+        // If no thread can be started, the program repeats its query.
         let _ = std::thread::Builder::new().spawn(move || act(&resolvers));
     }
 }
 
-/// Asks a resolver one question.
+/// Sends one query to a resolver and returns its response.
 fn ask(resolver: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     let here: SocketAddr = match resolver {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -175,12 +176,12 @@ fn ask(resolver: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     Ok(room)
 }
 
-/// Shows this text instead of the machine's list to all processes of the namespace of mounts.
+/// Replaces the machine's list of resolvers by this text, for all processes of the mount namespace.
 fn show(text: &str) -> io::Result<()> {
     in_hidden_folder(|folder| {
         let path = folder.join("resolv.conf");
         airpace_files::new_file(&path)?.write_all(text.as_bytes())?;
-        // The file is seen there as long as there are these mounts.
+        // The bind mount keeps the file visible after its folder is unmounted.
         Ok(mount_bind(&path, LIST)?)
     })
 }

@@ -1,5 +1,5 @@
-//! Namespaces: of users where there are no rights, of networks for devices and the far side, of processes so that nothing
-//! is left behind.
+//! Namespaces: user namespaces for unprivileged users, network namespaces for devices and the far side, and a PID
+//! namespace so that no process is left behind.
 
 use std::fs::File;
 use std::io;
@@ -17,27 +17,27 @@ use super::interfaces::SIMULATOR;
 use crate::error::EmuError;
 use crate::sys;
 
-/// Rights that make namespaces of networks and processes.
+/// Capabilities that permit the creation of network and PID namespaces.
 const NEEDED: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
 
-/// Rights that programs keep in a user namespace although they are not root there: they may look at their interfaces,
-/// choose any congestion control, and start emulators of their own.
+/// Capabilities that programs keep in a user namespace although they are not root there: they may capture on their
+/// interfaces, choose any congestion control, and start nested emulators.
 pub(super) const KEPT: CapabilitySet =
     NEEDED.union(CapabilitySet::NET_RAW).union(CapabilitySet::NET_BIND_SERVICE);
 
-/// Whether namespaces can be made without a user namespace.
+/// Returns whether namespaces can be created without a user namespace.
 pub(crate) fn is_privileged() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(NEEDED))
 }
 
-/// Those rights that this process has and was given to hand on, as on a device of another emulator. Others, which it has
-/// because its file or its user gives them, are not for programs.
+/// Returns the capabilities in [`KEPT`] that this process has and may pass on, as on a device of another emulator.
+/// Capabilities that the process has only because of its file or user are not passed to programs.
 pub(super) fn inherited() -> CapabilitySet {
     rustix::thread::capabilities(None)
         .map_or(CapabilitySet::empty(), |sets| KEPT & sets.permitted & sets.inheritable)
 }
 
-/// Enters a new user namespace, in which this user has all rights.
+/// Enters a new user namespace, in which this user has all capabilities.
 pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let enter = || {
@@ -54,11 +54,11 @@ pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
     })
 }
 
-/// What forbids namespaces of this kind (`user`, `net`) here, and what to do.
+/// Returns the remedy for what forbids namespaces of this kind (`user`, `net`) here.
 ///
 /// Source: man-pages namespaces(7) (/proc/sys/user)
 pub(crate) fn remedy(why: &io::Error, kind: &str) -> String {
-    // Limits of the machine cannot be read in a user namespace, which has its own.
+    // The machine's limits cannot be read in a user namespace, which has separate limits.
     if why.raw_os_error() == Some(libc::ENOSPC) {
         return format!("allow more of them with `sysctl user.max_{kind}_namespaces=10000`");
     }
@@ -83,7 +83,8 @@ fn remedy_by(value_of: impl Fn(&str) -> Option<String>) -> String {
     }
 }
 
-/// Makes something in a new network namespace. Returns it with the namespace, held open; the thread stays where it is.
+/// Runs `make` in a new network namespace. Returns its result and the open namespace; the calling thread stays in its
+/// namespace.
 pub(super) fn in_new_network<T: Send>(
     make: impl FnOnce() -> Result<T, EmuError> + Send,
 ) -> Result<(T, File), EmuError> {
@@ -105,24 +106,24 @@ pub(super) fn in_new_network<T: Send>(
     })
 }
 
-/// The thread's network namespace, held open.
+/// Returns the thread's network namespace as an open file.
 pub(super) fn this_network() -> Result<File, EmuError> {
     File::open("/proc/thread-self/ns/net").map_err(EmuError::step("hold a network namespace open"))
 }
 
 /// The first process of a session.
 pub(super) struct First {
-    /// Whether all that it starts is in a namespace of processes.
+    /// Whether all processes of the session are in a PID namespace.
     pub has_namespace: bool,
-    /// Becomes readable when the process that waits for this one is gone.
+    /// Process descriptor of the waiting parent process, which becomes readable when the parent ends.
     pub waiter: OwnedFd,
 }
 
-/// Goes on as the first process of a new namespace of processes, with mounts and a `/proc` of its own. Returns in the new
-/// process; the old one waits for its end, does what is to be done `after` it, and ends with its status.
+/// Continues as the first process of a new PID namespace, with its own mounts and `/proc`. Returns in the new process.
+/// The old process waits for the new one, calls `after`, and exits with the new process's status.
 ///
-/// Where the operating system allows no such namespace (containers often hide parts of `/proc`), the new process takes
-/// over processes whose parents end, and the old one does if the new one is killed.
+/// Where the operating system does not permit such a namespace (containers often hide parts of `/proc`), the new process
+/// adopts processes whose parents end, and the old process adopts them if the new one is killed.
 pub(super) fn become_first_process(after: impl FnOnce()) -> Result<First, EmuError> {
     let step = "watch the process that waits";
     let waiter =
@@ -141,8 +142,8 @@ pub(super) fn become_first_process(after: impl FnOnce()) -> Result<First, EmuErr
         take_over()?;
     }
     if let Some(child) = sys::fork().map_err(EmuError::step("start a process"))? {
-        // Who kills all of a group, as `timeout` does, leaves this process, which undoes what is to be undone. If it cannot
-        // have a group of its own, all else is as it was.
+        // A signal to the whole group, as `timeout` sends it, must not kill this process, which reverts the changes. If
+        // the process cannot have a separate group, everything else still works.
         let _ = setpgid(None, None);
         let status = status_of(child);
         if !has_namespace {
@@ -158,16 +159,16 @@ pub(super) fn become_first_process(after: impl FnOnce()) -> Result<First, EmuErr
     Ok(First { has_namespace, waiter })
 }
 
-/// Gives the process mounts of its own, if it has none yet.
+/// Creates a mount namespace for the process, which must not have one yet.
 pub(super) fn own_mounts() -> io::Result<()> {
     sys::unshare(UnshareFlags::NEWNS)?;
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Does something with an empty folder in memory that only this process and its children see, and only meanwhile; the process
-/// has mounts of its own.
+/// Runs `act` with an empty folder in memory that is visible to this process and its children only, and only during the
+/// call; the process must have its own mounts.
 pub(super) fn in_hidden_folder<T>(act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    // What is there is covered for so long.
+    // The mount hides the folder's contents during the call.
     let folder = Path::new("/tmp");
     mount("airpace", folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)?;
     let done = act(folder);
@@ -175,8 +176,7 @@ pub(super) fn in_hidden_folder<T>(act: impl FnOnce(&Path) -> io::Result<T>) -> i
     done
 }
 
-/// Kills all processes that this one started, and those that they started, until there are none. In a namespace of
-/// processes the kernel does it.
+/// Kills all descendants of this process until none is left. In a PID namespace, the kernel does this.
 pub(super) fn kill_all_below() {
     loop {
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
@@ -191,7 +191,7 @@ pub(super) fn kill_all_below() {
     }
 }
 
-/// The processes that a process started, and those that it took over.
+/// Returns the children of a process, including those that it adopted.
 fn children_of(process: Pid) -> Vec<Pid> {
     let number = process.as_raw_nonzero();
     let listed =
@@ -199,7 +199,7 @@ fn children_of(process: Pid) -> Vec<Pid> {
     listed.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)).collect()
 }
 
-/// All processes below this one that have not ended, without `spared` ones and what is below those.
+/// Returns all running descendants of this process, except those in `spared` and their descendants.
 pub(super) fn all_below(spared: &[Pid]) -> Vec<Pid> {
     let mut found = vec![getpid()];
     let mut place = 0;
@@ -210,7 +210,7 @@ pub(super) fn all_below(spared: &[Pid]) -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// Tries it in processes that are thrown away.
+/// Tests in temporary processes whether a PID namespace with its own `/proc` can be created.
 fn can_have_processes() -> Result<bool, EmuError> {
     let try_it = || {
         let Some(child) = sys::fork()? else {
@@ -232,7 +232,7 @@ fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", "/proc", "proc", flags, None)?)
 }
 
-/// Waits for the end of a process; the status that a process has that ends in the same way.
+/// Waits for the end of a process. Returns its exit status, or 128 plus the number of the signal that ended it.
 fn status_of(child: libc::pid_t) -> i32 {
     loop {
         match waitpid(Pid::from_raw(child), WaitOptions::empty()) {

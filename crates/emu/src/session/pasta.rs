@@ -1,5 +1,5 @@
-//! UDP from the devices to the machine and what it reaches, without rights: the program pasta carries it between the far
-//! side's namespace and sockets of this user.
+//! UDP from the devices to the machine and the networks that it reaches, without root's rights: the program pasta relays
+//! UDP packets between the far side's namespace and sockets of this user.
 //!
 //! Source: passt pasta(1)
 
@@ -17,10 +17,10 @@ use rustix::thread::CapabilitySet;
 use super::namespaces::in_hidden_folder;
 use crate::sys::{self, Place};
 
-/// The name of pasta's interface in the far side's namespace.
+/// Name of pasta's interface in the far side's namespace.
 pub(super) const INTERFACE: &str = "outside";
 
-/// Addresses of pasta's interface, and of its router, which stands for the machine itself.
+/// Addresses of pasta's interface, and of its router, which represents the machine itself.
 ///
 /// Source: RFC 7335 §4 (192.0.0.0/29, for ends of tunnels). Chosen: the IPv6 network next to that of the devices.
 const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 2);
@@ -28,17 +28,16 @@ pub(super) const ROUTER_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 1);
 const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd61, 0x6972, 0x7062, 0, 0, 0, 0, 2);
 pub(super) const ROUTER_V6: Ipv6Addr = Ipv6Addr::new(0xfd61, 0x6972, 0x7062, 0, 0, 0, 0, 1);
 
-/// Starts pasta for the far side's namespace; it ends with the process of the session. `ambient` are the rights that it
-/// gets.
+/// Starts pasta for the far side's namespace; pasta ends with the session's process. `ambient` are its capabilities.
 ///
 /// # Errors
-/// A clause that says why there is no way.
+/// A clause with the reason why pasta does not run.
 pub(super) fn begin(far: &File, ambient: CapabilitySet) -> Result<(), String> {
-    // pasta keeps what it writes to open while it runs, so a pipe would have no end.
+    // pasta keeps its standard error open while it runs, so reading from a pipe would never reach its end.
     let said = memfd_create("pasta", MemfdFlags::CLOEXEC).map_err(|error| error.to_string())?;
     let mut said = File::from(said);
     let run = |folder: &Path| {
-        // pasta has no right to look at files that this process holds open: the namespace must have a name.
+        // pasta cannot open files that this process holds open, so the namespace needs a path.
         let network = folder.join("far");
         airpace_files::new_file(&network)?;
         mount_bind(format!("/proc/self/fd/{}", far.as_raw_fd()), &network)?;
@@ -59,7 +58,7 @@ pub(super) fn begin(far: &File, ambient: CapabilitySet) -> Result<(), String> {
     Ok(())
 }
 
-/// The command line; pasta goes on in the background as soon as it is ready.
+/// Returns the command line; pasta continues in the background as soon as it is ready.
 fn command(network: &Path, output: File, ambient: CapabilitySet) -> Command {
     let mut command = Command::new("pasta");
     command

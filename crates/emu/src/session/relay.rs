@@ -1,8 +1,9 @@
-//! Connections from devices to this machine and what it reaches, without rights: each ends at the far side, from where
-//! another one of this user's goes on.
+//! TCP connections from devices to this machine and the networks that it reaches, without root's rights: each connection
+//! ends at the far side, and a second connection of this user continues it.
 //!
-//! So both ends of a connection across the emulated network are the kernel's TCP, with its congestion control. A program
-//! like pasta, which hands over packets for what it reads from a socket, would send without one.
+//! Both endpoints of a connection across the emulated network are therefore the kernel's TCP, with its congestion
+//! control. A program like pasta, which generates packets from the bytes that it reads from a socket, would send without
+//! congestion control.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,49 +14,49 @@ use rustix::net::sockopt::{ip_original_dst, ipv6_original_dst, set_socket_linger
 
 use crate::address::Space;
 
-/// Connections at once; more are closed again.
+/// Maximum number of concurrent connections; further ones are closed.
 ///
-/// Chosen: a browser with many pages has some hundred.
+/// Chosen: a browser with many pages has a few hundred connections.
 const MOST_CONNECTIONS: usize = 1_000;
 
-/// How long another machine may take to take a connection.
+/// Maximum time for a connection to the destination.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Bytes that a thread reads at once.
+/// Size of a thread's buffer, in bytes.
 const BYTES_AT_ONCE: usize = 64 << 10;
 
-/// Bytes of a thread's stack: what it reads into is elsewhere.
+/// Size of a thread's stack, in bytes; the buffer is on the heap.
 const STACK: usize = 128 << 10;
 
-/// Takes connections of both families in the far side's network.
+/// The relay's listening sockets for both address families in the far side's network.
 #[derive(Debug)]
 pub(super) struct Relay {
     listeners: Vec<TcpListener>,
 }
 
 impl Relay {
-    /// Listens at these addresses of the thread's network namespace, if there are such.
+    /// Listens at these addresses in the thread's network namespace.
     pub(super) fn open(addresses: &[IpAddr]) -> io::Result<Relay> {
         let listeners = addresses.iter().map(|&address| TcpListener::bind((address, 0)));
         Ok(Relay { listeners: listeners.collect::<io::Result<_>>()? })
     }
 
-    /// The ports to which connections must be led, with the addresses.
+    /// Returns the addresses and ports to which connections must be redirected.
     pub(super) fn ports(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
-    /// Carries connections until the process ends; they go on from the thread's network namespace.
+    /// Relays connections until the process ends. The outgoing connections start in the thread's network namespace.
     pub(super) fn begin(self) -> io::Result<()> {
         let count = Arc::new(());
         for listener in self.listeners {
             let count = Arc::clone(&count);
             let take = move || {
                 for stream in listener.incoming().flatten() {
-                    // Each connection holds it once, as does each listener.
+                    // Each connection holds one reference, and so does each listener.
                     if Arc::strong_count(&count) <= MOST_CONNECTIONS {
                         let held = Arc::clone(&count);
-                        // If there can be no thread, the program sees a closed connection.
+                        // If no thread can be started, the connection is closed.
                         let _ = std::thread::Builder::new().stack_size(STACK).spawn(move || {
                             carry(&stream);
                             drop(held);
@@ -69,17 +70,17 @@ impl Relay {
     }
 }
 
-/// Carries a connection that was led here to where it wanted to go.
+/// Connects to the original destination of a redirected connection, and relays its bytes.
 fn carry(inside: &TcpStream) {
     let outside = wanted(inside).and_then(|address| TcpStream::connect_timeout(&address, CONNECTS_WITHIN));
     match outside {
         Ok(outside) => exchange(inside, &outside),
-        // The program sees its connection reset.
+        // The program's connection is reset.
         Err(_) => reset(inside),
     }
 }
 
-/// Where a connection wanted to go before it was led here. The far side's address stands for this machine.
+/// Returns the original destination of a redirected connection. The far side's address is replaced by the local host's.
 fn wanted(stream: &TcpStream) -> io::Result<SocketAddr> {
     let address: SocketAddr = match stream.local_addr()? {
         SocketAddr::V4(_) => ip_original_dst(stream)?.into(),
@@ -93,10 +94,10 @@ fn wanted(stream: &TcpStream) -> io::Result<SocketAddr> {
     })
 }
 
-/// Carries bytes both ways until both ends have no more, or one of them fails.
+/// Relays bytes in both directions until both endpoints have finished, or one of them fails.
 pub(super) fn exchange(one: &TcpStream, other: &TcpStream) {
     for stream in [one, other] {
-        // What one end has sent at once must not wait here; a connection that refuses this is none any more.
+        // Bytes must not wait for further ones here; a connection that refuses this option is already closed.
         let _ = stream.set_nodelay(true);
     }
     std::thread::scope(|scope| {
@@ -108,7 +109,7 @@ pub(super) fn exchange(one: &TcpStream, other: &TcpStream) {
     });
 }
 
-/// Carries bytes from one to the other.
+/// Relays bytes in one direction until the sender finishes.
 fn pass(mut from: &TcpStream, mut to: &TcpStream) {
     let mut room = vec![0; BYTES_AT_ONCE];
     loop {
@@ -125,11 +126,11 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream) {
     }
 }
 
-/// Ends a connection so that its other end sees a failure as soon as nobody holds it here.
+/// Makes a connection end with a reset as soon as its last descriptor is closed.
 fn reset(stream: &TcpStream) {
-    // Whatever is refused here, the connection is at its end.
+    // If this fails, the connection has ended already.
     let _ = set_socket_linger(stream, Some(Duration::ZERO));
-    // Who reads from it stops; to shut it down both ways would say that all is well.
+    // This stops the thread that reads; shutting down both directions would signal a regular end to the peer.
     let _ = stream.shutdown(Shutdown::Read);
 }
 
@@ -165,12 +166,12 @@ mod tests {
     fn an_end_that_fails_is_seen_at_the_other_one() {
         let ((mut program, inside), (outside, server)) = (pair(), pair());
         std::thread::scope(|scope| {
-            // The connections are closed with the thread, as those that were carried are.
+            // The connections are closed with the thread, like relayed connections.
             scope.spawn(move || exchange(&inside, &outside));
             reset(&server);
             drop(server);
             let mut room = [0; 1];
-            // A reset, or the end, but nothing that waits for ever.
+            // The read returns a reset or the end of the stream, and does not block forever.
             assert!(matches!(program.read(&mut room), Ok(0) | Err(_)));
             drop(program);
         });

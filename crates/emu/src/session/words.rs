@@ -1,4 +1,4 @@
-//! What the emulator and the process that holds its namespaces say to each other.
+//! Messages between the emulator and the process that holds its namespaces.
 
 use std::path::PathBuf;
 
@@ -6,64 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use super::controls::Control;
 
-/// What the emulator asks for.
+/// Messages from the emulator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Make the namespaces. The first order.
+    /// Create the namespaces. This is the first message.
     Make(Layout),
     /// Start a program.
     Launch(Launch),
-    /// End everything. A socket that is closed means the same.
+    /// End the session. A closed socket has the same effect.
     End,
 }
 
-/// Which namespaces are wanted.
+/// The requested namespaces.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Layout {
-    /// The block of addresses of the far side, as text.
+    /// Address block of the far side, as text.
     pub space: String,
-    /// How many devices there are.
+    /// Number of devices.
     pub devices: u8,
-    /// Where the far side is.
+    /// Location of the far side.
     pub far: Far,
 }
 
-/// Where the far side is.
+/// Location of the far side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Far {
-    /// A namespace of its own: nothing but the devices and the servers that are started there.
+    /// A separate namespace, which is connected only to the devices and contains the servers that are started there.
     Own,
     /// The namespace in which the emulator was started, which is a device of another emulator.
     Here,
-    /// This machine, and what it reaches.
+    /// This machine, and the networks that it reaches.
     Host {
-        /// Whether it may be [`Far::Own`] where that cannot be.
+        /// Whether [`Far::Own`] is an acceptable replacement.
         or_own: bool,
     },
 }
 
-/// What programs on devices reach.
+/// Networks that programs on devices can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reach {
-    /// Programs on the far side.
+    /// Programs on the far side only.
     Own,
-    /// The emulator on whose device this one runs.
+    /// The device of another emulator on which this emulator runs.
     Here,
-    /// This machine and what it reaches; the kernel passes packets on.
+    /// This machine and the networks that it reaches; the kernel forwards packets.
     Host,
-    /// The same without rights: connections end at the far side and go on from there.
+    /// The same networks without root's rights: connections end at the far side, and a relay continues them.
     Relay {
-        /// Whether UDP gets there too.
+        /// Whether UDP reaches these networks too.
         udp: bool,
     },
 }
 
-/// Where a program runs.
+/// Location in which a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Spot {
-    /// On the device of this index.
+    /// The device with this index.
     Device(u8),
-    /// On the far side.
+    /// The far side.
     Far,
 }
 
@@ -74,21 +74,21 @@ pub(super) struct Launch {
     pub spot: Spot,
     pub environment: Vec<(String, String)>,
     pub directory: PathBuf,
-    /// Whether a file for its output comes with the order; otherwise it has the terminal.
+    /// Whether the message contains a file for the program's output; otherwise the output goes to the terminal.
     pub has_output: bool,
-    /// Whether to say when it listens.
+    /// Whether to report when the program listens.
     pub is_server: bool,
 }
 
-/// What the process that holds the namespaces says.
+/// Messages from the process that holds the namespaces.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Word {
-    /// Everything stands. With it come the open interfaces (the far side's, then each device's), and the network
-    /// namespaces in the same order.
+    /// The namespaces are complete. The message contains the open interfaces (the far side's, then each device's), and
+    /// the network namespaces in the same order.
     Ready(Made),
-    /// Something could not be done; this ends the session.
+    /// A step failed, which ends the session.
     Failed { why: String },
-    /// A program was started; its number counts the orders.
+    /// A program was started; programs are numbered in the order of the requests.
     Started { pid: i32 },
     /// A program could not be started.
     NotStarted { why: String },
@@ -96,24 +96,24 @@ pub(super) enum Word {
     Settled { is_listening: bool },
     /// A program has ended.
     Ended { program: usize, code: Option<i32>, signal: Option<i32> },
-    /// How many packets each interface has lost because nobody read them; the far side's, then each device's. Told once, at
-    /// the end, with the congestion controls of sockets.
+    /// The session is over. `unread` is the number of packets that each interface lost because the emulator did not read
+    /// them: the far side's, then each device's. `controls` are the congestion controls of sockets.
     Over { unread: Vec<u64>, controls: Vec<Control> },
 }
 
-/// What was made.
+/// The created namespaces.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Made {
-    /// The number of each device in the block of addresses.
+    /// Number of each device in the address block.
     pub slots: Vec<u8>,
     /// Whether the namespaces belong to a user namespace.
     pub in_user_namespace: bool,
-    /// Whether all processes of the session end with a namespace of processes, or are looked for one by one.
+    /// Whether a PID namespace ends all processes of the session; otherwise they are searched and killed one by one.
     pub in_process_namespace: bool,
-    /// Whether there is IPv6.
+    /// Whether devices have IPv6.
     pub has_ipv6: bool,
-    /// What programs on devices reach.
+    /// Networks that programs on devices can reach.
     pub reach: Reach,
-    /// Sentences about what is not as one may expect.
+    /// Warnings about restrictions of the session.
     pub doubts: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Handshakes before a run: the network begins with the first packet of data, as in a simulation.
+//! Handshakes before a run: as in a simulation, the network starts with the first data packet.
 //!
-//! Until then, each packet crosses a network of its own, which begins when the packet comes. So a handshake takes as long
-//! as the first packet of data will, and connections have measured the path before the run begins.
+//! Until then, each packet crosses a separate network that starts when the packet arrives. A handshake therefore takes as
+//! long as the first data packet will, and the connections have measured the path's RTT before the run starts.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,12 @@ use crate::crossing::{Arrival, End, Watcher, World};
 use crate::ip;
 use airpace_rt::clock::Clock;
 
-/// The longest packet of a handshake: IPv6 and TCP with all the options that there is room for.
+/// Maximum size of a handshake packet, in bytes: IPv6 header, and TCP header with the maximum length of options.
 ///
 /// Source: RFC 8200 §3, RFC 9293 §3.1
 const LONGEST: usize = 40 + 60;
 
-/// Packets that end for one that waits for them.
+/// The first packet end of a network that carries a single packet.
 #[derive(Default)]
 struct Ended(Option<End>);
 
@@ -34,8 +34,8 @@ impl Watcher<()> for Ended {
     fn radio(&mut self, _: Time, _: &mut Network<(), ()>) {}
 }
 
-/// Carries handshakes of the first device until a packet of data comes from the far side. Returns its length in `room`;
-/// `None` if the run is stopped before.
+/// Carries handshakes of the first device until a data packet arrives from the far side. Returns the length of this
+/// packet in `room`; `None` if the run is stopped before.
 pub(super) fn until_data(
     ports: &Interfaces,
     world: &World,
@@ -64,15 +64,16 @@ pub(super) fn until_data(
                 continue;
             };
             std::thread::sleep(takes.saturating_sub(came.now() - Time::ZERO));
-            // One that is not taken is sent again.
+            // The sender retransmits a packet that the interface does not accept.
             let _ = to.write(&room[..length]);
         }
     }
     None
 }
 
-/// How long a packet takes over the network if the network begins with it, after `lost` others got lost; `None` if it gets
-/// lost. Each loss changes the random numbers: with the same ones, every packet that replaces a lost one would get lost.
+/// Returns the one-way delay of a packet that starts a network, after `lost` earlier packets were lost; `None` if this
+/// packet is lost too. Each loss changes the seed of the random numbers: with an unchanged seed, every retransmission
+/// would be lost again.
 fn takes(world: &World, lost: u64, direction: Direction, length: usize) -> Option<Duration> {
     let world = World { seed: world.seed.wrapping_add(lost), ..world.clone() };
     let mut crossing = world.begin::<()>();

@@ -1,4 +1,4 @@
-//! A network that begins with the first packet of data: what came before has crossed, and is not in the record.
+//! A network that starts with the first data packet: earlier packets cross it, and are not in the record.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::replayed;
 use super::turning::{interface, packet};
 use super::worlds::{long_wire, lossy_wire};
 
-/// How long the world takes each way.
+/// One-way delay of the world.
 const DELAY: Duration = Duration::from_millis(30);
 
 #[test]
@@ -26,8 +26,8 @@ fn handshakes_cross_before_the_network_begins_with_the_first_data() {
     let (port, phone) = interface();
     let folder = tempfile::tempdir().expect("a folder");
     let stop = Arc::new(AtomicBool::new(false));
-    // The network's clock begins anew, this one does not. Both show less than the least if packets cross too early, and
-    // never because a machine is busy: then packets cross later.
+    // The network's clock restarts, this one does not. Packets that crossed too early would make the difference too
+    // small. A busy machine only makes packets later, and so the difference larger.
     let before = Clock::start();
     let turn = Turn {
         interfaces: Interfaces { devices: vec![(1, port)], far, space: far_space },
@@ -62,7 +62,7 @@ fn handshakes_cross_before_the_network_begins_with_the_first_data() {
     assert_eq!(replayed.differing, 0);
     let kinds: Vec<_> = departures.iter().map(|it| (it.direction, it.bytes)).collect();
     assert_eq!(kinds, [(Direction::Downlink, Bytes(1_500)), (Direction::Uplink, Bytes(52))]);
-    // Three crossings had gone by when it began.
+    // Three packets of the handshake had crossed before the clock restarted.
     let (anew, before) = (replayed.over, before.now());
     assert!(anew + 3 * DELAY <= before, "{anew:?} of {before:?}");
 }

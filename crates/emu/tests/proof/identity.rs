@@ -1,5 +1,5 @@
-//! Real time and virtual time are one network: whatever a late driver records, the same arrivals in virtual time give the
-//! same departures, drops and marks, to the nanosecond.
+//! Runs in real time and in virtual time use the same network. For any lateness of the driver, the recorded arrivals
+//! produce the same departures, drops and marks in virtual time, to the nanosecond.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use proptest::prelude::*;
 use super::replayed;
 use super::worlds::{Coming, narrow_cell, packets, world};
 
-/// How long a world is turned after its last packet.
+/// Time for which a world runs on after its last packet.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
-/// Packets that are read before what is due has its turn.
+/// Maximum number of packets read before due events are processed.
 const READ_AT_ONCE: usize = 64;
 
-/// Writes down what comes out, at a clock that goes on meanwhile.
+/// Records the packets that leave the network, while the clock advances.
 pub struct Writer {
     now: Time,
     spool: Spool,
@@ -48,7 +48,7 @@ impl Watcher<()> for Writer {
     fn radio(&mut self, _: Time, _: &mut Network<(), ()>) {}
 }
 
-/// How a driver puts a packet on the network.
+/// The order in which a driver puts a packet on the network and records it.
 pub fn in_order(crossing: &mut Crossing<()>, coming: &Coming, writer: &mut Writer) {
     let now = writer.now;
     crossing.push(now, coming.arrival, (), writer);
@@ -60,8 +60,8 @@ fn note(coming: &Coming, at: Time, writer: &mut Writer) {
     writer.spool.push(Entry::Arrived { at, device, direction, bytes, ecn, connection: 0 });
 }
 
-/// Drives a world by a clock that shows `lateness` more than it should, each time anew. Returns the record and how many
-/// packets ended.
+/// Runs a world with a clock that is late by the next value of `lateness` at each step. Returns the record, and the
+/// number of packets that were delivered or dropped.
 pub fn drive(
     world: &World,
     packets: &[Coming],
@@ -96,7 +96,7 @@ pub fn drive(
     (writer.spool.finish().expect("a record"), writer.ended)
 }
 
-/// A wake-up is mostly in time, sometimes late, and now and then very late.
+/// Lateness of a wake-up: mostly small, sometimes large, and occasionally very large.
 pub fn lateness() -> impl Strategy<Value = Duration> {
     prop_oneof![
         3 => (0u64..100).prop_map(Duration::from_micros),
@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// Packets up and down, a few each millisecond, and more up than the narrow cell carries.
+/// Packets in both directions, a few per millisecond, with more uplink traffic than the narrow cell carries.
 fn steady() -> Vec<Coming> {
     let mut packets = vec![];
     for number in 0..600u64 {
@@ -142,8 +142,8 @@ fn steady() -> Vec<Coming> {
 #[test]
 fn a_driver_that_let_packets_in_before_what_was_due_would_be_found_out() {
     let (world, packets) = (narrow_cell(), steady());
-    // Between the turn of a millisecond and the reading of packets, the driver is kept away: the clock goes on. What the
-    // modem would have sent meanwhile takes room from the new packets if it has not gone first.
+    // The driver is delayed between the start of a millisecond and the reading of packets, while the clock advances. If
+    // the modem's transmissions of that time are not processed first, they occupy buffer space that the new packets need.
     let away = Duration::from_micros(1_300);
     let mut numbers = [0; 2];
     let (mut record, ended) = drive(&world, &packets, [], |crossing, coming, writer| {

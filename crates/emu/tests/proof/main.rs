@@ -1,4 +1,4 @@
-//! The proof that real time and virtual time are one network.
+//! Tests that real time and virtual time are the same network.
 
 mod handshake;
 mod identity;
@@ -11,7 +11,7 @@ use airpace_emu::record::Record;
 use airpace_emu::replay::{Departure, Reader, Replayed, replay};
 use airpace_event::Event;
 
-/// The packets of a replay.
+/// The departures of a replay.
 #[derive(Default)]
 struct Departures(Vec<Departure>);
 
@@ -23,7 +23,7 @@ impl Reader for Departures {
     fn told(&mut self, _: &Event<'_>) {}
 }
 
-/// The same record in virtual time.
+/// Replays the record in virtual time.
 fn replayed(world: &World, record: &mut Record) -> (Replayed, Vec<Departure>) {
     let mut departures = Departures::default();
     let replayed = replay(world, record, &mut departures).expect("a record");

@@ -1,5 +1,5 @@
-//! A schedule in real time and in virtual time: what a record says of the packets of a schedule, and what virtual time says
-//! of the same packets.
+//! A schedule in real time and in virtual time: the outcomes of its packets according to a record, and according to a
+//! simulation of the same packets.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use super::identity::{drive, in_order, lateness};
 use super::worlds::{Coming, bursts, marking_link, packets, world};
 
-/// The connections of a run: that of the players first, then one that somebody else began.
+/// The connections of a run: first that of the players, then one of another program.
 fn connections() -> Connections {
     let address: IpAddr = "100.64.0.1".parse().expect("an address");
     let ends = |port| FiveTuple {
@@ -32,7 +32,7 @@ fn connections() -> Connections {
     connections
 }
 
-/// A schedule of these packets, and the numbers of all of them in the order in which they are sent.
+/// A schedule of these packets, and the numbers of all of them in send order.
 fn schedule(packets: &[Coming]) -> (Schedule, Vec<u32>) {
     let planned = packets.iter().map(|&Coming { at, arrival }| Planned {
         at,
@@ -76,7 +76,7 @@ proptest! {
             let Passage { outcome, out, .. } = passage;
             prop_assert!(virtually.fate.is_some(), "virtual time goes on until all have an end");
             prop_assert_eq!(outcome.released.is_some(), out.is_some());
-            // The record may end before a packet, or the second copy of one, does.
+            // The record may end before a packet, or the second copy of a packet, leaves the network.
             if outcome.fate == Some(Fate::Delivered) {
                 prop_assert_eq!((outcome.released, outcome.fate), (virtually.released, virtually.fate));
             } else if outcome.fate.is_some() && virtually.copies == 0 {
@@ -94,7 +94,7 @@ fn packets_of_others_are_left_out_and_numbers_stay_those_of_the_schedule() {
     let own = passages(&schedule, &sent, &mut record, &connections()).unwrap();
     assert!(own.iter().all(|passage| passage.entered.is_some() && passage.outcome.fate.is_some()));
 
-    // Each tenth packet was another's: the schedule then has all but these.
+    // Every tenth packet belongs to another connection; the schedule contains all others.
     let is_others = |number: u64| number % 10 == 3;
     let mut record = {
         let seen = std::cell::Cell::new([0u64; 2]);
@@ -144,7 +144,7 @@ fn a_record_of_other_packets_than_were_sent_is_refused() {
     });
     let error = passages(&schedule, &sent, &mut without, &connections()).unwrap_err();
     assert!(error.to_string().contains("other packets came to the emulator than were sent"), "{error}");
-    // What was sent and never came leaves no trace behind the last that came.
+    // A packet that was sent after the last arrival and never arrived leaves no trace in the record.
     let last = sent.len() as u32 - 1;
     let direction = packets[last as usize].arrival.direction;
     let cut_at = Time::from_millis(last as u64 / 40 * 20 - 1);

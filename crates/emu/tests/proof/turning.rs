@@ -1,5 +1,5 @@
-//! The thread that turns a network in real time, with sockets in the place of interfaces: its record says what virtual
-//! time says, however busy the machine is, and packets come out as they went in.
+//! The thread that runs a network in real time, with sockets in place of interfaces. The record agrees with a replay in
+//! virtual time on a machine of any load, and packets leave with unchanged bytes.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -23,7 +23,7 @@ use proptest::test_runner::TestRunner;
 use super::replayed;
 use super::worlds::{Coming, bursts, marking_link, packets, world};
 
-/// A packet of UDP with a number as its payload.
+/// Returns a UDP packet with a number as its payload.
 pub fn packet(
     source: Space,
     destination: Space,
@@ -63,7 +63,7 @@ pub fn packet(
     packet
 }
 
-/// The sum of a header; that of a header with its checksum is 0xffff.
+/// Returns the one's complement sum of a header; with a correct checksum, the sum is 0xffff.
 ///
 /// Source: RFC 1071 §1
 fn checksum(header: &[u8]) -> u16 {
@@ -73,28 +73,28 @@ fn checksum(header: &[u8]) -> u16 {
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// Two ends: that of the emulator, and that of a program.
+/// Returns both ends of an interface: the emulator's, and a program's.
 pub fn interface() -> (File, UnixDatagram) {
     let (emulator, program) = UnixDatagram::pair().expect("sockets");
     emulator.set_nonblocking(true).expect("a socket");
     (File::from(OwnedFd::from(emulator)), program)
 }
 
-/// What a run has left behind.
+/// Results of a run.
 struct Ran {
     record: Record,
     audit: Audit,
-    /// What came out, by the direction: the packets' bytes.
+    /// Bytes of the packets that left the network, by direction.
     out: [Vec<Vec<u8>>; 2],
 }
 
-/// Reads what comes out until it is over and nothing is left, and counts it.
+/// Reads packets until the run is over and none is left, and counts them.
 fn read(program: &UnixDatagram, is_over: &AtomicBool, seen: &AtomicU64) -> Vec<Vec<u8>> {
     program.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket");
     let mut out = vec![];
     let mut room = vec![0; 2_000];
     loop {
-        // What was written before it was over can be read after that.
+        // Packets that were written before the end of the run can still be read after it.
         let was_over = is_over.load(Ordering::SeqCst);
         match program.recv(&mut room) {
             Ok(length) => {
@@ -109,17 +109,17 @@ fn read(program: &UnixDatagram, is_over: &AtomicBool, seen: &AtomicU64) -> Vec<V
     }
 }
 
-/// When a run has seen enough.
+/// Condition for the end of a run.
 enum Enough {
-    /// So many packets have come out.
+    /// This many packets have left the network.
     Out(u64),
-    /// Nothing has come out for a while. What is under way then is under way in the record too, so that nothing that is
-    /// tested depends on how long that is.
+    /// No packet has left the network for a while. Packets that are still under way are also under way in the record, so
+    /// the tested results do not depend on the length of this while.
     Quiet,
 }
 
-/// Lets these packets come to a world in real time, as fast as the sockets take them but not before their time, and reads
-/// what comes out.
+/// Sends these packets to a world in real time, as fast as the sockets accept them but not before their times, and reads
+/// the packets that leave.
 fn run(world: &World, packets: &[Coming], enough: &Enough) -> Ran {
     let space = Space::ROOT;
     let (far, far_program) = interface();

@@ -1,4 +1,4 @@
-//! Worlds of every kind, and packets that come to them.
+//! Random worlds of all kinds, and packets for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use airpace_path::wire::{BurstConfig, ReorderConfig, SwayConfig, WireConfig};
 use proptest::prelude::*;
 use proptest::{option, sample};
 
-/// Any way of a wire to be a bad one.
+/// A wire with any kind of impairment.
 fn wire() -> impl Strategy<Value = WireConfig> {
     let sway = (0.0..20.0, 1.0..50.0, any::<bool>())
         .prop_map(|(up_to_ms, every_ms, may_reorder)| SwayConfig { up_to_ms, every_ms, may_reorder });
@@ -73,7 +73,7 @@ fn internet() -> impl Strategy<Value = QueueConfig> {
     })
 }
 
-/// A trace of a link, with a queue; with one of the other direction or without.
+/// The trace of a link, with a queue; the opposite direction has a trace too, or none.
 fn trace(direction: Direction) -> impl Strategy<Value = LastHopPlan> {
     let one = || (0.5f64..30.0, 0u64..4, buffer());
     (one(), option::of(one()), 0.0..2.0).prop_map(move |(there, back, start_s)| {
@@ -99,7 +99,7 @@ fn trace(direction: Direction) -> impl Strategy<Value = LastHopPlan> {
     })
 }
 
-/// A cell with fading, lost blocks and other users.
+/// A cell with fading, lost transport blocks and other users.
 fn cell(devices: usize) -> impl Strategy<Value = LastHopPlan> {
     let fading = sample::select(vec![DelayProfile::Flat, DelayProfile::Epa, DelayProfile::Eva]);
     let background = (0.0..200.0, 0.0..0.9);
@@ -118,7 +118,7 @@ fn cell(devices: usize) -> impl Strategy<Value = LastHopPlan> {
     )
 }
 
-/// Any world. A trace is the link of one device.
+/// Any world. A trace is the link of a single device.
 pub fn world() -> impl Strategy<Value = World> {
     (1usize..=3, any::<bool>()).prop_flat_map(|(devices, is_down)| {
         let direction = if is_down { Direction::Downlink } else { Direction::Uplink };
@@ -158,7 +158,7 @@ fn plan(
     NetworkPlan::new(config).and_then(|plan| plan.for_devices()).expect("a plan")
 }
 
-/// A cell with one device, whose modem has little room for what waits to be sent.
+/// A cell with one device, whose modem has a small uplink buffer.
 pub fn narrow_cell() -> World {
     let uplink = UplinkConfig { queue_bytes: 6_000, ..UplinkConfig::default() };
     let config = CellConfig { prbs: 25, uplink, ..CellConfig::default() };
@@ -168,14 +168,14 @@ pub fn narrow_cell() -> World {
     World { plan, devices: 1, seed: 1 }
 }
 
-/// A packet, and when it can be read from an interface.
+/// A packet, and the time at which it can be read from an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming {
     pub at: Time,
     pub arrival: Arrival,
 }
 
-/// Packets of these devices: alone, close together, and after pauses.
+/// Packets of these devices: isolated packets, closely spaced packets, and packets after pauses.
 pub fn packets(devices: usize) -> impl Strategy<Value = Vec<Coming>> {
     let gap_us = prop_oneof![2 => Just(0u64), 4 => 1u64..2_000, 1 => 2_000u64..60_000];
     let bytes = prop_oneof![2 => Just(1_500u64), 1 => 36u64..1_500];
@@ -192,7 +192,7 @@ pub fn packets(devices: usize) -> impl Strategy<Value = Vec<Coming>> {
     })
 }
 
-/// A link of 1200 packets a second to a device and from it, which marks packets that waited for 5 ms.
+/// A link of 1200 packets a second in each direction, which marks packets that waited for 5 ms.
 pub fn marking_link() -> World {
     let buffer = BufferConfig { ecn_threshold_ms: Some(5.0), ..BufferConfig::default() };
     let config = TraceConfig { buffer, ..TraceConfig::default() };
@@ -208,12 +208,12 @@ pub fn marking_link() -> World {
     World { plan: plan(last_hop, 1, Direction::Downlink, (&wire, &wire), None, 20.0), devices: 1, seed: 1 }
 }
 
-/// Nothing but a wire that takes so long each way.
+/// A world that consists of a wire with this one-way delay.
 pub fn long_wire(delay: Duration) -> World {
     lossy_wire(delay, 0.0, 1)
 }
 
-/// The same, which loses this share of the packets to the device.
+/// The same world, with a loss rate for packets to the device.
 pub fn lossy_wire(delay: Duration, loss: f64, seed: u64) -> World {
     let wires = (&WireConfig { loss, ..WireConfig::default() }, &WireConfig::default());
     let rtt_ms = 2e3 * delay.as_secs_f64();
@@ -221,7 +221,7 @@ pub fn lossy_wire(delay: Duration, loss: f64, seed: u64) -> World {
     World { plan, devices: 1, seed }
 }
 
-/// Bursts of packets both ways. Half of them ask for marks.
+/// Bursts of packets in both directions. Half of them are ECN-capable.
 pub fn bursts() -> Vec<Coming> {
     let one = |number: u64| {
         let direction = if (number / 40).is_multiple_of(2) { Direction::Downlink } else { Direction::Uplink };
