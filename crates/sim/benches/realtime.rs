@@ -1,5 +1,5 @@
-//! How many times faster than real time a run is. Elements are milliseconds of the run's clock, so `1 Kelem/s` is real
-//! time, and `300 Kelem/s` is 300 times as fast.
+//! Speed of a run as a multiple of real time. Elements are milliseconds of simulated time, so `1 Kelem/s` is real time,
+//! and `300 Kelem/s` is 300 times as fast.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -8,8 +8,8 @@ use airpace_event::{Event, Recorder};
 use airpace_sim::{Prepared, Scenario, SchemeSpec};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Writes every event, including all DCIs, as binary words into a buffer that is emptied when full. This is the work of
-/// a recorder without the disk.
+/// Writes every event, including all DCIs, as binary words into a buffer that is emptied when full. This is the work of a
+/// recorder without the disk.
 #[derive(Default)]
 struct Serialiser {
     buffer: Vec<u8>,
@@ -71,7 +71,7 @@ fn prepared(text: &str) -> Prepared {
     scenario.prepare().expect("the bench's scenario can be built")
 }
 
-/// Length of a run per iteration, by the run's clock.
+/// Simulated time per iteration, in s.
 const SECONDS: u64 = 2;
 
 const SATURATED: &str = "
@@ -79,7 +79,7 @@ const SATURATED: &str = "
     device = [{ radio.channel.sinr_db = 25 }]
     flow = [{ rtt_ms = 42 }]";
 
-/// A scenario needs a flow; this one sends a single packet.
+/// A scenario needs a flow; this flow sends a single packet.
 const FIFTY_USERS: &str = "
     cell.prbs = 100
     cell.background.full_buffer = 50

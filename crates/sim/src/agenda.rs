@@ -1,33 +1,33 @@
-//! Which end of a flow is due next: the simulator's event queue, beside that of the network.
+//! Deadlines of the endpoints of flows: the simulator's event queue, in addition to the network's.
 
 use airpace_core::{Deadlines, Time};
 
-/// An end of a flow that has a deadline.
+/// A component of a flow that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Of a flow, by its place in the scenario.
+    /// Each variant contains the flow's index in the scenario.
     Acker(usize),
     Traffic(usize),
     Sender(usize),
     Transfer(usize),
 }
 
-/// Deadlines, one per end of a flow. Ends that are due at the same instant come kind by kind, in the order of [`Part`].
-/// Within a kind, flows come in an order drawn for the run, so that no flow is favoured. What the network has due at
-/// that instant comes before all of them ([`Driver::run`](crate::driver::Driver::run)).
+/// Deadlines, one per component of a flow. Components with equal deadlines are processed kind by kind, in the order of
+/// [`Part`]. Within a kind, flows are processed in an order drawn for the run, so that no flow is favoured. Events of the
+/// network at the same instant are processed before all of them ([`Driver::run`](crate::driver::Driver::run)).
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Deadlines,
-    /// The end of each deadline.
+    /// The component of each deadline.
     parts: Vec<Part>,
-    /// The place of each flow among the others.
+    /// Position of each flow in the drawn order.
     turn: Vec<usize>,
 }
 
 const OF_A_FLOW: [fn(usize) -> Part; 4] = [Part::Acker, Part::Traffic, Part::Sender, Part::Transfer];
 
 impl Agenda {
-    /// An agenda without deadlines. `order` holds the numbers of all flows.
+    /// Creates an agenda without deadlines. `order` contains the numbers of all flows.
     pub(crate) fn new(order: &[usize]) -> Agenda {
         let mut turn = vec![0; order.len()];
         for (place, &flow) in order.iter().enumerate() {
@@ -48,12 +48,12 @@ impl Agenda {
         self.deadlines.set(place, deadline);
     }
 
-    /// The next deadline.
+    /// Returns the next deadline.
     pub(crate) fn first(&self) -> Time {
         self.deadlines.first()
     }
 
-    /// The next deadline and its component.
+    /// Returns the next deadline and its component.
     pub(crate) fn next(&self) -> (Time, Part) {
         let (deadline, place) = self.deadlines.next();
         (deadline, self.parts[place])

@@ -1,13 +1,13 @@
-//! A device that decodes the control channel itself. The grants of its cell are sent as radio samples through a
-//! channel; a decoder reads them, and the device receives what the decoder read.
+//! A device that decodes the control channel itself. The grants of its cell are sent as radio samples through a channel,
+//! a decoder processes the samples, and the device receives the decoder's reports.
 //!
 //! ```text
-//! the cell's record ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own side ─▶ receiver halves
+//! the cell's report ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own radio state ─▶ receivers
 //! ```
 //!
-//! The device gets a report as soon as the decoder has it. The report of a subframe comes at the subframe's end.
-//! Subframes in which the decoder was still searching for the cell are reported once it has found the cell. A subframe
-//! in which the decoder had lost the cell has no report. The decoder's computing time does not count.
+//! The device receives a report as soon as the decoder returns it. The report of a subframe arrives at the subframe's
+//! end. Subframes during the cell search are reported once the cell is found. A subframe in which the decoder had lost
+//! the cell has no report. The decoder's computing time is not simulated.
 
 use std::collections::VecDeque;
 
@@ -22,21 +22,21 @@ use airpace_radio::{CarrierId, OwnRadio, RadioReport, Slot};
 
 use airpace_scenario::{DecoderConfig, Scenario};
 
-/// For how many subframes a device remembers its own side; the decoder does not keep samples longer.
+/// Number of subframes for which a device keeps its own radio state; the decoder does not keep samples longer.
 const REMEMBERED: usize = 1000;
 
-/// The antennas of one device, one for each carrier that it listens to.
+/// The receivers of one device, one per carrier that it decodes.
 pub(crate) struct Antenna {
     config: DecoderConfig,
     ports: Ports,
-    /// The prefix of the names of its carriers' random streams.
+    /// Prefix of the names of its carriers' random streams.
     name: String,
     streams: Streams,
     carriers: Vec<Carrier>,
 }
 
 impl Antenna {
-    /// The antenna of a device of the scenario; `None` if the device has no decoder.
+    /// Creates the antenna of a device of the scenario; `None` if the device has no decoder.
     pub(crate) fn new(scenario: &Scenario, device: usize, streams: &Streams) -> Option<Antenna> {
         let config = scenario.device[device].decoder?;
         let ports = Ports::from_count(scenario.cell.as_ref()?.crs_ports.into())
@@ -45,13 +45,13 @@ impl Antenna {
         Some(Antenna { config, ports, name, streams: *streams, carriers: Vec::new() })
     }
 
-    /// Receives the subframe that the cell's own account `truth` is about, with the device's own side; tells every
-    /// subframe that the decoder has read now.
+    /// Receives the subframe that the cell's report `truth` describes, together with the device's own radio state. Calls
+    /// `tell` for every subframe that the decoder has completed.
     pub(crate) fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&mut RadioReport)) {
         let known = self.carriers.iter().position(|carrier| carrier.id == truth.carrier);
         let index = known.unwrap_or_else(|| {
-            // Each carrier has its own noise. A further seed is needed because the names of phy's streams do not
-            // include the carrier.
+            // Each carrier needs independent noise. The seed is drawn per carrier, because the names of phy's random
+            // streams do not include the carrier.
             let mut seeds = self.streams.stream(&format!("{}.{}", self.name, truth.carrier.0));
             let streams = Streams::new(seeds.next_u64());
             self.carriers.push(Carrier::new(truth, self.ports, &self.config, &streams));
@@ -68,7 +68,7 @@ struct Carrier {
     decoder: Decoder,
     samples: Vec<Complex32>,
     samples_per_subframe: f64,
-    /// What the device knew of its own radio, by subframe.
+    /// State of the device's own radio, by subframe.
     own: VecDeque<(u64, OwnRadio)>,
 }
 
@@ -77,7 +77,7 @@ impl Carrier {
         let bandwidth = first.carrier_prbs.and_then(Bandwidth::from_prbs);
         let bandwidth = bandwidth.expect("a loaded scenario has no other carrier");
         let cell = Cell {
-            // Chosen: identities that differ, as those of carriers at one site often do.
+            // Chosen: different identities, because carriers of one site often have different ones.
             pci: 1 + u16::from(first.carrier.0),
             bandwidth,
             ports,
@@ -95,11 +95,11 @@ impl Carrier {
             ..Conditions::perfect(rate_hz as f64)
         };
         let mut options = Options::new(rate_hz);
-        // A phone knows which cell serves it.
+        // A phone knows the identity of its serving cell.
         options.listen.pci = Some(cell.pci);
         options.listen.transform = Transform::Reproducible;
-        // A flow that divides a subframe's PRBs cannot use a message that is accepted late, so the decoder does not
-        // wait for more evidence.
+        // A flow that divides a subframe's PRBs cannot use a message that is accepted late, so the decoder does not wait
+        // for more evidence.
         options.caution.patience = 0;
         Carrier {
             id: first.carrier,
@@ -129,7 +129,7 @@ impl Carrier {
         }
     }
 
-    /// A reading, with its subframe number in the run and the device's own side.
+    /// Returns the report of a reading, with the run's subframe number and the device's own radio state.
     fn report(&mut self, reading: &Reading) -> RadioReport {
         let subframe = libm::round(reading.sample as f64 / self.samples_per_subframe).max(0.0) as u64;
         while self.own.front().is_some_and(|(before, _)| *before < subframe) {

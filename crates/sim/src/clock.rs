@@ -6,8 +6,8 @@ use airpace_core::Time;
 
 use airpace_scenario::ClockConfig;
 
-/// What a device's clock without offset shows at the beginning of a run: an hour, so that no offset, drift or step
-/// makes it show a time before zero.
+/// Reading of a device's clock without offset at the start of a run: one hour, so that no offset, drift or step leads to
+/// a negative reading (ns).
 const EPOCH: i64 = 3_600_000_000_000;
 
 /// A device's clock.
@@ -21,7 +21,7 @@ pub struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// A clock of this offset, drift and step.
+    /// Creates a clock with this offset, drift and step.
     pub fn new(config: &ClockConfig) -> DeviceClock {
         let nanos = |ms: f64| (ms * 1e6).round() as i64;
         DeviceClock {
@@ -32,18 +32,18 @@ impl DeviceClock {
         }
     }
 
-    /// What the clock shows at the true instant `now`.
+    /// Returns the clock's reading at the true time `now`.
     pub(crate) fn read(&self, now: Time) -> Time {
         let step = if now >= self.step_at { self.step_nanos } else { 0 };
         ahead(now, self.drifted(now) + step)
     }
 
-    /// What the clock would show at `now` if it were never set. It has no steps, so timers can use it.
+    /// Returns the reading at `now` without steps. Timers use this clock because it is never set.
     pub fn steady(&self, now: Time) -> Time {
         ahead(now, self.drifted(now))
     }
 
-    /// The first true instant at which the steady clock shows `shown` or more.
+    /// Returns the first true time at which the steady clock's reading is at least `shown`.
     pub fn when(&self, shown: Time) -> Time {
         if shown == Time::NEVER {
             return Time::NEVER;
@@ -63,7 +63,7 @@ impl DeviceClock {
         Time::from_nanos(nanos)
     }
 
-    /// Nanoseconds by which the clock is ahead because of offset and drift.
+    /// Returns the nanoseconds by which the clock is ahead because of offset and drift.
     fn drifted(&self, now: Time) -> i64 {
         let gained = if self.drift == 0.0 { 0 } else { (now.as_nanos() as f64 * self.drift) as i64 };
         self.ahead_nanos + gained

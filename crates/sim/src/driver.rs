@@ -1,13 +1,13 @@
-//! The virtual clock: it advances from deadline to deadline, and serves the ends of flows and the network.
+//! The simulation loop: it advances the virtual clock from deadline to deadline, and drives endpoints and network.
 //!
 //! ```text
-//! Traffic ─▶ Sender ──────▶ Network ──────▶ Acker + receiver half
+//! Traffic ─▶ Sender ──────▶ Network ──────▶ Acker + receiver
 //!               ▲              │  ▲                │
 //!               └──────────────┘  └────────────────┘
 //! ```
 //!
-//! `data` and `acks` are the arrows of that picture. `millisecond` is what happens every millisecond with or without
-//! packets: capacities, radio reports, truths, looks into schemes.
+//! `data` and `acks` are the arrows of this figure. `millisecond` runs every millisecond with or without packets:
+//! capacities, radio reports, reports for Oracles, and samples of the schemes' state.
 
 use std::ops::ControlFlow;
 
@@ -35,7 +35,7 @@ mod transfers;
 
 use transfers::Back;
 
-/// A callback that receives how far a run is, and may stop it.
+/// A callback that receives the current time of a run, and may stop the run.
 pub type Progress<'a> = dyn FnMut(Time) -> ControlFlow<()> + 'a;
 
 /// One run.
@@ -57,21 +57,21 @@ pub(crate) struct Driver<'a> {
     stats: RunStats,
 }
 
-/// The state that a run keeps of a device.
+/// State of a device during a run.
 struct DeviceState {
     clock: DeviceClock,
-    /// The flows that move data, by direction.
+    /// Active flows, by direction.
     registry: [FlowRegistry; 2],
-    /// Whether the recorder wants the reports of the control channel and of the modem, by source.
+    /// Whether the recorder requests the reports of the control channel and of the modem, by source.
     is_recorded: [bool; 2],
-    /// Flows whose receiver half receives control channel reports.
+    /// Flows whose receiver uses control channel reports.
     channel_listeners: Vec<usize>,
-    /// Flows whose controller receives modem reports, and also what the device knows of its flows.
+    /// Flows whose controller uses modem reports and the device's view of its flows.
     modem_listeners: Vec<usize>,
 }
 
 impl DeviceState {
-    /// The state of device `index`. `flows` are all flows of the run.
+    /// Creates the state of device `index`. `flows` are all flows of the run.
     fn new(index: usize, clock: DeviceClock, flows: &[FlowState]) -> DeviceState {
         let its = |direction: Direction| {
             let of_device = move |flow: &&FlowState| usize::from(flow.device.0) == index;
@@ -89,7 +89,7 @@ impl DeviceState {
         }
     }
 
-    /// Records that a packet arrives at the device. Returns how the device's flows share its radio.
+    /// Notes that a packet arrives at the device. Returns how the device's flows share its radio.
     fn observe_received(&mut self, now: Time, flow: &FlowState, packet: &Packet) -> DeviceFlows {
         if self.channel_listeners.is_empty() {
             return DeviceFlows::ALONE;
@@ -101,8 +101,8 @@ impl DeviceState {
 }
 
 impl<'a> Driver<'a> {
-    /// A run that has not begun. `change` is the index of a flow, and what changes its ends. `foresight` is what its Oracles know
-    /// beforehand, or gather for those of a further run.
+    /// Creates a run. `change` is the index of a flow, and a function that replaces its endpoints. `foresight` is the
+    /// advance information for the run's Oracles, or the state that gathers it for a further run.
     pub(crate) fn new(
         prepared: &'a Prepared,
         scheme: &SchemeSpec,
@@ -183,10 +183,11 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Empty courses of the Oracles over the downlink of a cell, by flow; `None` if there are none.
+    /// Returns empty courses for the Oracles over a cell's downlink, by flow; `None` if there are none.
     pub(crate) fn courses(&mut self, plan: &NetworkPlan) -> Option<Vec<Option<Course>>> {
         let is_oracle = |flow: &FlowState| flow.wants_truth && flow.direction == Direction::Downlink;
-        // The bytes of a transfer are there when its request has come, which no other start of the flow would change alike.
+        // The bytes of a transfer become available when its request arrives, and no shift of the flow's start can
+        // reproduce that.
         let has_transfers = self.flows.iter().any(|flow| is_oracle(flow) && flow.transfers.is_some());
         let is_repeated = plan.is_same_from_near() && !has_transfers;
         let of_flow = |flow: &FlowState| {
@@ -197,10 +198,10 @@ impl<'a> Driver<'a> {
         courses.iter().any(Option::is_some).then_some(courses)
     }
 
-    /// Runs until `end` or until `progress` says stop. Returns what was gathered for a further run.
+    /// Runs until `end` or until `progress` stops the run. Returns the information gathered for a further run.
     ///
     /// # Errors
-    /// As [`Driver::run`].
+    /// The same errors as [`Driver::run`].
     pub(crate) fn gather(
         mut self,
         end: Time,
@@ -214,7 +215,7 @@ impl<'a> Driver<'a> {
         Ok((self.stats, courses))
     }
 
-    /// Gives the Oracles of the run with `seed` what they know beforehand.
+    /// Sets the advance information for the Oracles of the run with `seed`.
     pub(crate) fn foresee(&mut self, foresight: Foresight, plan: &NetworkPlan, seed: u64) {
         self.foresight = foresight;
         self.plan_departures(plan, &Streams::new(seed));
@@ -226,10 +227,10 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Runs until `end` or until `progress` says stop.
+    /// Runs until `end` or until `progress` stops the run.
     ///
     /// # Errors
-    /// More packets under way than memory should hold.
+    /// More packets are under way than memory should hold.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         self.advance(end, progress)?;
         self.stats.ended = self.now;
@@ -252,7 +253,7 @@ impl<'a> Driver<'a> {
             }
             // A deadline that is reported late must not make time run backwards for the other components.
             self.now = self.now.max(deadline);
-            // At one instant, the network lets go of its packets before the ends give it more.
+            // At equal times, packets leave the network before the endpoints put further ones on it.
             if of_network <= of_ends {
                 if self.drain_network(progress).is_break() {
                     self.stats.interrupted = true;
@@ -269,7 +270,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// An end of a flow is due.
+    /// Processes the deadline of a flow's component.
     fn wake(&mut self, part: Part) {
         match part {
             Part::Acker(flow) => self.acknowledge(flow),
@@ -310,8 +311,8 @@ impl<'a> Driver<'a> {
         self.transmit(index);
     }
 
-    /// Records what the sender of flow `index` reports, with the run's clock instead of the sender's, and the flow's packet
-    /// numbers instead of the connection's.
+    /// Records the outcome of a call to the sender of flow `index`, with true time instead of the sender's clock, and the
+    /// flow's packet numbers instead of the connection's.
     fn record_outcome(&mut self, index: usize, outcome: airpace_cc::endpoint::Outcome) {
         let (time, first) = (self.now, self.flows[index].connections.first_packet());
         if let Some(lost) = outcome.lost {

@@ -1,4 +1,4 @@
-//! One flow of a run: its two ends and its application.
+//! One flow of a run: its two endpoints and its application.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -22,56 +22,57 @@ use crate::traffic::Traffic;
 use crate::transfers::Transfers;
 use airpace_scenario::{Flow, Misreport, Scenario};
 
-/// A flow starts up to this much later than the scenario says, so that different seeds start flows at different points
-/// of a subframe.
+/// Maximum random delay of a flow's start after the scenario's start time, in ms, so that different seeds start flows at
+/// different points of a subframe.
 ///
 /// Chosen: one subframe.
 const START_SPREAD_MS: f64 = 1.0;
 
-/// How long an Oracle remembers the delays of the forward wire.
+/// Window over which an Oracle keeps the maximum delay of the forward wire.
 ///
-/// Chosen: as long as some hundred packets take.
+/// Chosen: the time in which about a hundred packets are sent.
 const WIRE_DELAY_WINDOW: Duration = Duration::from_millis(100);
 
 /// One flow.
 pub(crate) struct FlowState {
     pub(crate) id: FlowId,
     pub(crate) device: DeviceId,
-    /// The direction of its data.
+    /// Direction of the data.
     pub(crate) direction: Direction,
-    /// The key by which its device identifies it.
+    /// Key by which the device identifies the flow.
     pub(crate) key: FlowKey,
-    /// The application that it belongs to.
+    /// Application of the flow.
     pub(crate) app: u32,
-    /// Whether the sender receives the truth about the network.
+    /// Whether the sender receives perfect reports about the network.
     pub(crate) wants_truth: bool,
-    /// Whether the end at the device uses radio reports: its receiver half, or its controller.
+    /// Whether the endpoint at the device uses radio reports: the receiver, or the controller.
     pub(crate) hears_radio: bool,
-    /// The clocks of its two ends; `None` at the server, whose clock is true time.
+    /// Clocks of the two endpoints; `None` at the server, whose clock is true time.
     sender_clock: Option<DeviceClock>,
     receiver_clock: Option<DeviceClock>,
     pub(crate) sender: Sender,
     pub(crate) acker: Acker,
-    /// How its receiver half lies.
+    /// Configuration of a receiver that misreports.
     lie: Option<Misreport>,
     pub(crate) connections: Connections,
-    /// `None` if it has data without end, or its application writes as it likes.
+    /// `None` if the flow has unlimited data, or its application writes at its own rate.
     pub(crate) transfers: Option<Transfers>,
-    /// ACKs and requests put on the network so far.
+    /// Number of ACKs and requests put on the network.
     pub(crate) acks_on_path: u64,
     pub(crate) traffic: Traffic,
     pub(crate) has_started: bool,
     pub(crate) last_arrival: Option<Time>,
-    /// When its packets must leave, where that is known beforehand.
+    /// Prescribed send times of packets, if known in advance.
     pub(crate) departures: Departures,
-    /// Recent delays of the forward wire; kept for an Oracle only.
+    /// Recent delays of the forward wire; only kept for an Oracle.
     pub(crate) wire_delay: WindowedMax<Duration, Time>,
     pub(crate) state: &'static str,
     pub(crate) stats: FlowStats,
 }
 
 impl FlowState {
-    /// Flow `index` of a scenario, which acts as `flow`, under the scheme `spec`. `change` makes other ends of those of its first connection.
+    /// Creates flow `index` of a scenario with the parameters `flow` and the scheme `spec`. `change` replaces the
+    /// endpoints of the first connection.
     pub(crate) fn new(
         scenario: &Scenario,
         (index, flow): (usize, &Flow),
@@ -108,7 +109,7 @@ impl FlowState {
             device: DeviceId(flow.device),
             direction: flow.direction,
             key: key(flow, id),
-            // A flow without `app` gets a number above all that a scenario can name.
+            // A flow without `app` gets a number above all that a scenario can assign.
             app: flow.app.map_or(u32::from(u16::MAX) + 1 + index as u32, u32::from),
             wants_truth: ends.controller.sees() == Sees::Truth,
             hears_radio: sees.is_device(),
@@ -130,43 +131,45 @@ impl FlowState {
         })
     }
 
-    /// Whether its application runs at `now`.
+    /// Returns whether the application runs at `now`.
     pub(crate) fn is_running(&self, now: Time) -> bool {
         self.has_started && now < self.traffic.stop()
     }
 
-    /// Whether data arrived recently.
+    /// Returns whether data arrived recently.
     pub(crate) fn is_heard(&self, now: Time) -> bool {
         self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
     }
 
-    /// Whether its data goes to the device.
+    /// Returns whether the data goes to the device.
     pub(crate) fn device_receives(&self) -> bool {
         self.direction == Direction::Downlink
     }
 
-    /// What the sender's clock shows at `now`.
+    /// Returns the reading of the sender's clock at `now`.
     pub(crate) fn sender_time(&self, now: Time) -> Time {
         self.sender_clock.map_or(now, |clock| clock.steady(now))
     }
 
-    /// What the receiver's clock shows at `now`.
+    /// Returns the reading of the receiver's clock at `now`.
     pub(crate) fn receiver_time(&self, now: Time) -> Time {
         self.receiver_clock.map_or(now, |clock| clock.read(now))
     }
 
-    /// What leaves at `now` in place of what its receiver half wrote.
+    /// Returns the feedback that is sent at `now`, which differs from the receiver's own feedback if the receiver
+    /// misreports.
     pub(crate) fn told(&self, now: Time, feedback: Rider) -> Rider {
         self.lie.map_or(feedback, |lie| lie::told(&lie, now, feedback))
     }
 
-    /// When the sender is due.
+    /// Returns the sender's next deadline, in true time.
     pub(crate) fn next_of_sender(&self) -> Option<Time> {
         let due = self.sender.next().map(|due| self.sender_clock.map_or(due, |clock| clock.when(due)));
         [due, self.departures.next()].into_iter().flatten().min()
     }
 
-    /// Replaces the ends of its connection by those of the next one, if it has several.
+    /// Replaces the connection's endpoints by those of the next connection. Returns whether the flow has several
+    /// connections.
     pub(crate) fn renew(&mut self) -> bool {
         let Some(ends) = self.connections.renew(self.stats.sent) else { return false };
         (self.sender, self.acker) = *ends;
@@ -174,7 +177,7 @@ impl FlowState {
         true
     }
 
-    /// Remembers which packet a packet repeats, if it repeats one.
+    /// Notes which packet this packet retransmits, if any.
     pub(crate) fn note_copy(&mut self, transmit: &Transmit) {
         if let (Some(transfers), Some(original)) = (&mut self.transfers, transmit.copy_of) {
             let first = self.connections.first_packet();
@@ -182,18 +185,18 @@ impl FlowState {
         }
     }
 
-    /// Takes in a copy of a packet with this header at the receiver's end. `device` says how the radio is shared.
-    /// Returns whether the packet is a duplicate.
+    /// Processes an arrived copy of a packet with this header at the receiver. `device` describes how the radio is
+    /// shared. Returns whether the packet is a duplicate.
     pub(crate) fn arrive(&mut self, now: Time, packet: &Packet, header: &Rider, device: DeviceFlows) -> bool {
         self.last_arrival = Some(now);
         self.stats.ended(Fate::Delivered);
         let Some(number) = packet.number.checked_sub(self.connections.first_packet()) else {
-            // Of a connection that is over, because all its bytes had arrived.
+            // The packet belongs to an earlier connection, whose bytes had all arrived.
             return true;
         };
         let arrival = Arrival {
             now: self.receiver_time(now),
-            // A sender writes the time of day into its packets. That clock may be set during the run.
+            // A sender writes the time of day into its packets. This clock may be set during the run.
             sent: self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent)),
             number,
             bytes: packet.bytes,
@@ -205,7 +208,7 @@ impl FlowState {
     }
 }
 
-/// The addresses of a flow: one per device, one server for all, and a port per flow.
+/// Returns the flow's addresses: one address per device, one server for all flows, and one port per flow.
 ///
 /// Source: RFC 1918 §3; RFC 5737 §3
 fn key(flow: &Flow, id: FlowId) -> FlowKey {

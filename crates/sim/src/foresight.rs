@@ -1,21 +1,22 @@
-//! What an Oracle knows of a cell's downlink beforehand.
+//! Advance information about a cell's downlink for an Oracle, a sender with perfect reports about its path.
 //!
-//! A scheduler's decisions depend on what waits and on the other users, so nobody can compute them without a run. A run with
-//! Oracles over a cell is therefore made twice, with the same seed. In the first, each Oracle stands at the base station,
-//! begins when its first packet could have got there, and keeps more waiting than a subframe could take: it is served as a
-//! sender that always has data waiting.
+//! A scheduler's decisions depend on the backlog and on the other users, so they cannot be computed without a run. A
+//! scenario with Oracles over a cell is therefore run twice, with the same seed. In the first run, each Oracle is located
+//! at the base station, starts when its first packet could have arrived there, and keeps a larger backlog than a subframe
+//! can carry: it is served as a sender that always has data waiting.
 //!
-//! Where a queue of the Internet is before the cell, a sender that always has data waiting fills both, and what has gathered in
-//! the cell while the cell was slow is carried faster than the Internet could bring it later. So the Oracle fills both in the first
-//! run; a run between the two then brings to the cell only what the first run shows to be needed, as late as the Internet can bring
-//! it. That is counted from the start of the run, not by what waits: where rivals make the cell slower than it was in the first run,
-//! the Internet must not pause, because it cannot bring those bytes later.
+//! Where a queue of the Internet precedes the cell, a sender that always has data waiting fills both. The cell then
+//! carries the backlog that it accumulated in slow phases faster than the Internet could deliver it later. The Oracle
+//! therefore fills both in the first run. An additional run between the two delivers to the cell only those bytes that
+//! the first run shows to be needed, as late as the Internet can deliver them. These bytes are counted from the start of
+//! the run, not from the backlog: where competing flows make the cell slower than in the first run, the Internet must not
+//! pause, because it cannot deliver the bytes later.
 //!
-//! In the second run each of its packets leaves earlier by what it takes to the base station, and so gets there at the same
-//! instant: the second run is the first one, seen from afar. (A packet that jitter would hold up leaves earlier still, and
-//! those behind it may come a little too early.) Where that cannot be, because what a wire does to a packet depends on when it
-//! leaves, or because flows carry transfers that wait for requests, the Oracle follows what the cell did in the first run,
-//! millisecond by millisecond.
+//! In the second run, each packet is sent earlier by its delay to the base station, and so arrives there at the same
+//! instant: the second run reproduces the first one from the sender's location. (A packet that jitter would delay is sent
+//! earlier still, and those behind it may arrive slightly early.) This is impossible where a wire's effect on a packet
+//! depends on its send time, or where flows carry transfers that wait for requests. There, the Oracle follows the cell's
+//! service in the first run, millisecond by millisecond.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -24,60 +25,60 @@ use airpace_core::{Bytes, Rate, Time};
 use airpace_path::network::{CellService, LinkState};
 use airpace_scenario::Flow;
 
-/// How far ahead the whole band is looked at, so that enough waits before the channel becomes better.
+/// Look-ahead for the capacity of the whole band, in ms, so that enough bytes wait before the channel improves.
 ///
-/// Chosen: four milliseconds. That is the Oracle's own reaction time.
+/// Chosen: four milliseconds, the Oracle's own reaction time.
 const AHEAD_MS: usize = 4;
 
-/// How far ahead the run between looks at what must wait in the cell.
+/// Look-ahead of the run between first and last for the required backlog in the cell, in ms.
 ///
-/// Chosen: what is sent in a millisecond is in the cell after the next one.
+/// Chosen: bytes sent in a millisecond are in the cell after the next one.
 const SOON_MS: usize = 3;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// The role of a run; courses by flow, `None` for flows that are no Oracle's over the downlink of a cell.
+/// Role of a run, with courses by flow. A course is `None` unless the flow is an Oracle's over the downlink of a cell.
 #[derive(Debug, Default)]
 pub(crate) enum Foresight {
-    /// Its Oracles know nothing beforehand, or it has none over a cell's downlink.
+    /// The run's Oracles have no advance information, or there are none over a cell's downlink.
     #[default]
     None,
-    /// It is a run before the last.
+    /// The run gathers information and is followed by a further run.
     Gathered(Vec<Option<Course>>),
-    /// It is the last run.
+    /// The run is the last one.
     Known(Vec<Option<Course>>),
-    /// The packets of every flow leave at these times.
+    /// The send times of all packets are given, by flow.
     Given(Vec<Vec<Time>>),
 }
 
-/// What a cell does for one flow over a run.
+/// A cell's service of one flow during a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    /// How long the flow's first packet takes to the base station.
+    /// Delay of the flow's first packet to the base station.
     lead: Duration,
-    /// By millisecond from the start of the run.
+    /// State by millisecond from the start of the run.
     moments: Vec<Moment>,
-    /// When its packets left the base station; `None` if the second run does not repeat that.
+    /// Times at which packets left the sender at the base station; `None` if the second run does not reproduce them.
     departures: Option<Vec<Time>>,
-    /// By millisecond, what must have reached the cell so far, if a run before this one has shown that.
+    /// By millisecond: number of bytes that must have reached the cell, according to the previous run, if there was one.
     needed: Option<Vec<Bytes>>,
 }
 
-/// When the packets of a flow must leave.
+/// Prescribed send times of a flow's packets.
 #[derive(Debug, Default)]
 pub(crate) struct Departures {
     times: Vec<Time>,
-    /// How many of them have come.
+    /// Number of send times that have passed.
     due: usize,
 }
 
 impl Departures {
-    /// When the next packet must leave.
+    /// Returns the next send time.
     pub(crate) fn next(&self) -> Option<Time> {
         self.times.get(self.due).copied()
     }
 
-    /// How many packets must have left by `now`, if that has changed.
+    /// Returns the number of packets that must have been sent by `now`, if this number has changed.
     pub(crate) fn due(&mut self, now: Time) -> Option<u64> {
         let before = self.due;
         while self.next().is_some_and(|next| next <= now) {
@@ -87,24 +88,24 @@ impl Departures {
     }
 }
 
-/// The state at the beginning of a millisecond.
+/// State at the start of a millisecond.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
-    /// What the device had been sent so far.
+    /// Bytes sent to the device so far.
     sent: Bytes,
-    /// What the whole band could take.
+    /// Bytes that the whole band can carry.
     whole_band: Bytes,
-    /// With this much waiting, the device is served as if data without end waited.
+    /// Minimum backlog with which the device is served as with unlimited data.
     saturating: Bytes,
-    /// What waits in the cell.
+    /// Backlog in the cell.
     in_cell: Bytes,
-    /// The state of the queue before the cell, if there is one.
+    /// State of the queue before the cell, if there is one.
     before: Option<LinkState>,
 }
 
 impl Foresight {
-    /// A flow as the run acts it: in a run that gathers, an Oracle's begins and ends later by what its packets take to the base
-    /// station. If the second run does not repeat it, it always has data, whatever its application would write.
+    /// Returns the parameters of a flow for this run. In a gathering run, an Oracle's flow starts and stops later by the
+    /// delay to the base station. If the second run does not reproduce the send times, the flow also has unlimited data.
     pub(crate) fn acted<'a>(&self, index: usize, flow: &'a Flow) -> Cow<'a, Flow> {
         let Foresight::Gathered(courses) = self else { return Cow::Borrowed(flow) };
         let Some(course) = &courses[index] else { return Cow::Borrowed(flow) };
@@ -127,7 +128,7 @@ impl Foresight {
         })
     }
 
-    /// The course that is gathered for a flow.
+    /// Returns the course to be gathered for a flow.
     pub(crate) fn gathered(&mut self, flow: usize) -> Option<&mut Course> {
         match self {
             Foresight::Gathered(courses) => courses[flow].as_mut(),
@@ -135,14 +136,14 @@ impl Foresight {
         }
     }
 
-    /// Whether the run is one between the first and the last.
+    /// Returns whether the run is between the first and the last one.
     pub(crate) fn is_between(&self) -> bool {
         let Foresight::Gathered(courses) = self else { return false };
         courses.iter().flatten().any(|course| course.needed.is_some())
     }
 
-    /// What a run between the first and the last is given: how much must wait in the cell. `None` if no queue before the cell asks
-    /// for such a run.
+    /// Returns the information for a run between the first and the last: the required backlog in the cell. `None` if no
+    /// queue before a cell requires such a run.
     pub(crate) fn between(&self) -> Option<Foresight> {
         let Foresight::Known(courses) = self else { return None };
         let has_queue = |course: &Course| course.moments.iter().any(|moment| moment.before.is_some());
@@ -155,7 +156,7 @@ impl Foresight {
         })
     }
 
-    /// When the packets of a flow must leave; nothing if that is not known. `jitters` are those of its wire.
+    /// Returns the prescribed send times of a flow; empty if unknown. `jitters` are the jitter values of the flow's wire.
     pub(crate) fn departures(
         &mut self,
         flow: usize,
@@ -167,7 +168,7 @@ impl Foresight {
                 times.iter_mut().for_each(|left| *left = *left - course.lead);
                 if let Some(jitters) = jitters {
                     times.iter_mut().zip(jitters).for_each(|(left, jitter)| *left = *left - jitter);
-                    // A packet that jitter holds up must not hold up those that leave after it.
+                    // A packet that jitter delays must not delay those that are sent after it.
                     let mut next = Time::NEVER;
                     for left in times.iter_mut().rev() {
                         next = next.min(*left);
@@ -182,7 +183,7 @@ impl Foresight {
         Departures { times: times.unwrap_or_default(), due: 0 }
     }
 
-    /// The course of a flow, in any run that has one.
+    /// Returns the course of a flow, in a gathering run or in the last run.
     pub(crate) fn course(&self, flow: usize) -> Option<&Course> {
         match self {
             Foresight::Gathered(courses) | Foresight::Known(courses) => courses[flow].as_ref(),
@@ -190,7 +191,7 @@ impl Foresight {
         }
     }
 
-    /// The course that is known for a flow.
+    /// Returns the course of a flow in the last run.
     pub(crate) fn known(&self, flow: usize) -> Option<&Course> {
         match self {
             Foresight::Known(courses) => courses[flow].as_ref(),
@@ -200,31 +201,31 @@ impl Foresight {
 }
 
 impl Course {
-    /// A course that is gathered for a flow whose first packet takes `lead` to the base station. `is_repeated` says whether the
-    /// second run repeats the departures.
+    /// Creates an empty course for a flow whose first packet takes `lead` to the base station. `is_repeated` is whether
+    /// the second run reproduces the send times.
     pub(crate) fn new(lead: Duration, is_repeated: bool) -> Course {
         Course { lead, moments: vec![], departures: is_repeated.then(Vec::new), needed: None }
     }
 
-    /// Notes that a packet leaves the base station.
+    /// Notes that a packet is sent by the sender at the base station.
     pub(crate) fn note_departure(&mut self, now: Time) {
         if let Some(departures) = &mut self.departures {
             departures.push(now);
         }
     }
 
-    /// Notes the next millisecond: what the cell does, what waits in it, and the queue before it, if there is one.
+    /// Notes the next millisecond: the cell's service, its backlog, and the queue before it, if there is one.
     pub(crate) fn note(&mut self, cell: CellService, in_cell: Bytes, before: Option<LinkState>) {
         let CellService { sent, whole_band, saturating, .. } = cell;
         self.moments.push(Moment { sent, whole_band, saturating, in_cell, before });
     }
 
-    /// By millisecond, how many bytes must have reached the cell so far, so that the flow is served as in the run before: those that
-    /// the cell sent later, less those that the queue before it can bring in time.
+    /// Returns, by millisecond, the number of bytes that must have reached the cell for the same service as in the
+    /// previous run: the bytes that the cell sent later, minus those that the queue before it can deliver in time.
     fn needed(&self) -> Vec<Bytes> {
         let (mut by_then, mut rate_after) = (Bytes::ZERO, None);
         let needed = self.moments.iter().rev().map(|moment| {
-            // The queue may take its new rate after the millisecond has begun in which it is noted.
+            // The queue may switch to its new rate later within the millisecond in which the rate is noted.
             let rate = moment.before.and_then(|before| before.rate);
             let lowest = [rate, rate_after].into_iter().flatten().min();
             let brought = lowest.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(MILLISECOND));
@@ -237,14 +238,15 @@ impl Course {
         needed
     }
 
-    /// How many bytes must have reached the cell when a packet sent at `at` gets there; `None` if no run before has shown that.
+    /// Returns the number of bytes that must have reached the cell when a packet sent at `at` arrives there; `None`
+    /// without a previous run.
     pub(crate) fn needed_at(&self, at: Time) -> Option<Bytes> {
         let needed = self.needed.as_ref()?;
         let place = at.as_millis() as usize;
         needed[place.min(needed.len())..].iter().take(SOON_MS).copied().max()
     }
 
-    /// What the cell serves in the millisecond of `at`, and how much must wait there.
+    /// Returns the cell's service rate in the millisecond of `at`, and the backlog that must wait there.
     pub(crate) fn at(&self, at: Time) -> Option<(Rate, Bytes)> {
         let last = self.moments.len().checked_sub(2)?;
         let place = (at.as_millis() as usize).min(last);

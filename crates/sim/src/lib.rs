@@ -1,4 +1,4 @@
-//! The virtual clock: a [`Scenario`] and a scheme in, events out.
+//! Simulation in virtual time: input is a [`Scenario`] and a scheme, output is a sequence of events.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -15,19 +15,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! | --- | --- |
 //! | `run` | runs of a [`Scenario`] |
-//! | `driver` | the clock: it advances from deadline to deadline, and serves the ends of flows and the network |
-//! | `agenda` | which component is due next |
-//! | `flow`, `traffic` | a flow: its ends, its application |
-//! | `transfers`, `connections` | what a flow of limited size sends, once or again and again, and over which connections |
-//! | `foresight` | what an Oracle knows of a cell beforehand |
-//! | `lie` | receiver halves that report more than the truth |
+//! | `driver` | the simulation loop: it advances from deadline to deadline, and drives endpoints and network |
+//! | `agenda` | deadlines of the components |
+//! | `flow`, `traffic` | a flow: its endpoints, its application |
+//! | `transfers`, `connections` | transfers of a flow of limited size, and their connections |
+//! | `foresight` | advance information of an Oracle about a cell |
+//! | `lie` | receivers that misreport |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |
 //!
-//! Same scenario, scheme and seed give the same events, bit for bit, on any machine.
+//! Identical scenario, scheme and seed give identical events, bit for bit, on any machine.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

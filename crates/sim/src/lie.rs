@@ -1,10 +1,10 @@
-//! A receiver half whose reports say more than it measured.
+//! Receivers that report more than they measured.
 
 use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::{Rate, Rider, Time};
 use airpace_scenario::Misreport;
 
-/// What leaves at `now` in place of the feedback that the receiver half of `pbe` wrote.
+/// Returns the feedback that is sent at `now` instead of the feedback from the receiver of `pbe`.
 pub(crate) fn told(lie: &Misreport, now: Time, truth: Rider) -> Rider {
     let Some(fed) = Feedback::read(truth.as_bytes()).filter(|_| lie.is_on(now)) else { return truth };
     let exaggerated = |rate: Option<Rate>| rate.map(|rate| rate.scaled(lie.factor));

@@ -10,7 +10,7 @@ use crate::driver::{Driver, Progress};
 use crate::foresight::Foresight;
 use crate::stats::RunStats;
 
-/// Why there was no run.
+/// Error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The scenario, or a file that it names, has an error.
@@ -19,26 +19,26 @@ pub enum RunError {
     /// An option of a scheme has an error.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
-    /// Far more data is sent than the path carries, and nothing drops it.
+    /// Far more data is sent than the path carries, and no queue drops it.
     #[error(
         "more than {MOST_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
         at.as_secs_f64()
     )]
     Crowded {
-        /// When this was noticed.
+        /// Time of the detection.
         at: Time,
     },
 }
 
-/// Data packets that may be under way at once: 6 GB of data.
+/// Maximum number of data packets under way: 6 GB of data.
 ///
-/// Chosen: a hundred times as many as fill a long path; more would fill the memory.
+/// Chosen: a hundred times the number that fills a long path; more would exhaust the memory.
 pub(crate) const MOST_UNDER_WAY: usize = 4_000_000;
 
-/// Runs a scenario once: reads its files, then [`run_prepared`].
+/// Runs a scenario once: reads its files, then calls [`run_prepared`].
 ///
 /// # Errors
-/// As [`Scenario::prepare`] and [`run_prepared`].
+/// The same errors as [`Scenario::prepare`] and [`run_prepared`].
 pub fn run(
     scenario: &Scenario,
     scheme: &SchemeSpec,
@@ -49,11 +49,11 @@ pub fn run(
     run_prepared(&scenario.prepare()?, scheme, seed, recorder, progress)
 }
 
-/// Runs a scenario with `scheme` under test. Events go to `recorder` in order of time; `progress` is called every 100 ms of
-/// the run's clock and may stop it. The same seed gives the same events.
+/// Runs a scenario with `scheme` under test. Events go to `recorder` in order of time; `progress` is called every 100 ms
+/// of simulated time and may stop the run. The same seed gives the same events.
 ///
 /// # Errors
-/// A scheme's option has a value that is not allowed, or more packets are under way than memory should hold.
+/// A scheme's option has an invalid value, or more packets are under way than memory should hold.
 pub fn run_prepared(
     prepared: &Prepared,
     scheme: &SchemeSpec,
@@ -64,11 +64,11 @@ pub fn run_prepared(
     run_foreseen(prepared, scheme, seed, recorder, None, progress)
 }
 
-/// Runs a scenario as [`run_prepared`] does. `tape` gets the ACK trace of the first connection of flow `flow`, which is an
-/// index into the flows of the scenario; if there is no such flow, it gets nothing. The run does not depend on it.
+/// Runs a scenario as [`run_prepared`] does. `tape` receives the ACK trace of the first connection of the flow with index
+/// `flow` in the scenario; it receives nothing if there is no such flow. The trace does not affect the run.
 ///
 /// # Errors
-/// As [`run_prepared`].
+/// The same errors as [`run_prepared`].
 pub fn run_traced(
     prepared: &Prepared,
     scheme: &SchemeSpec,
@@ -83,13 +83,13 @@ pub fn run_traced(
     run_changed(prepared, scheme, seed, (flow, Box::new(traced)), progress)
 }
 
-/// Makes other ends from those of a scheme.
+/// A function that replaces the endpoints of a scheme.
 pub type Change = Box<dyn FnOnce(Ends, &SchemeSpec) -> Ends>;
 
-/// Runs a scenario as [`run_prepared`] does, with the ends of the first connection of flow `flow` changed.
+/// Runs a scenario as [`run_prepared`] does, with replaced endpoints of the first connection of flow `flow`.
 ///
 /// # Errors
-/// As [`run_prepared`].
+/// The same errors as [`run_prepared`].
 pub fn run_changed(
     prepared: &Prepared,
     scheme: &SchemeSpec,
@@ -100,12 +100,13 @@ pub fn run_changed(
     run_foreseen(prepared, scheme, seed, &mut Discard, Some((flow, change)), progress)
 }
 
-/// Runs a scenario in which nobody decides: `departures` holds, by flow and in order of time, when each packet leaves. The
-/// departures of another run give that run again, and changed ones what another sender would have had while all others sent
-/// what they sent. It is for flows that have data without end; those of a flow that `departures` lacks leave as an Oracle's do.
+/// Runs a scenario with given send times: `departures` contains the send time of each packet, by flow and in order of
+/// time. The send times of another run reproduce that run. Modified send times show the result of another sender while
+/// all other flows send as before. This is for flows with unlimited data. A flow without an entry in `departures` sends
+/// as an Oracle does.
 ///
 /// # Errors
-/// As [`run_prepared`].
+/// The same errors as [`run_prepared`].
 pub fn run_departures(
     prepared: &Prepared,
     departures: Vec<Vec<Time>>,
@@ -119,7 +120,7 @@ pub fn run_departures(
     Driver::new(prepared, &obeys, seed, recorder, None, given)?.run(end, progress)
 }
 
-/// One run, and before it the run that shows what its Oracles know beforehand, if there are any over a cell.
+/// Runs a scenario once, after gathering runs for the advance information of its Oracles over a cell, if there are any.
 fn run_foreseen(
     prepared: &Prepared,
     scheme: &SchemeSpec,
@@ -136,7 +137,7 @@ fn run_foreseen(
             let is_first = !gathering.is_between();
             let mut nobody = Discard;
             let run = Driver::new(prepared, scheme, seed, &mut nobody, None, gathering)?;
-            // Only the last run is told how far it is; those before may be stopped all the same.
+            // Only the last run reports its progress, but `progress` can stop the earlier runs too.
             let (stats, foresight) = run.gather(end, &mut |_| progress(Time::ZERO))?;
             if stats.interrupted {
                 return Ok(RunStats { interrupted: true, ..driver.run(Time::ZERO, progress)? });

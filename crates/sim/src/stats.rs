@@ -1,12 +1,12 @@
-//! Counts of what a run did: enough to check that every packet is accounted for.
+//! Counters of a run, from which the fate of every packet can be checked.
 
 use airpace_core::Time;
 use airpace_event::Fate;
 
-/// Counts of what a run did.
+/// Counters of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunStats {
-    /// Where the virtual clock stopped.
+    /// Final time of the virtual clock.
     pub ended: Time,
     /// Whether the run was stopped before the scenario's end.
     pub interrupted: bool,
@@ -14,7 +14,7 @@ pub struct RunStats {
     pub events: u64,
     /// Number of subframes that the cell ran.
     pub subframes: u64,
-    /// Counts of each flow, in the scenario's order.
+    /// Counters of each flow, in the scenario's order.
     pub flows: Vec<FlowStats>,
 }
 
@@ -25,7 +25,7 @@ pub struct FlowStats {
     pub sent: u64,
     /// Copies that wires added.
     pub duplicated: u64,
-    /// Packets that reached the device, including copies.
+    /// Packets that reached the receiver, including copies.
     pub delivered: u64,
     /// Packets that a full queue refused.
     pub queue_full: u64,
@@ -33,11 +33,11 @@ pub struct FlowStats {
     pub aqm: u64,
     /// Packets that were lost on a wire.
     pub wire_loss: u64,
-    /// Packets that HARQ gave up.
+    /// Packets that were lost after the last HARQ transmission.
     pub harq_failure: u64,
     /// Packets still under way at the end.
     pub inside: u64,
-    /// ACKs that were put on the way back.
+    /// ACKs that were put on the reverse path.
     pub acks: u64,
 }
 
@@ -52,7 +52,7 @@ impl FlowStats {
         } += 1;
     }
 
-    /// All packets that were lost or dropped on the way.
+    /// Returns the number of packets that were lost or dropped.
     pub fn dropped(&self) -> u64 {
         self.queue_full + self.aqm + self.wire_loss + self.harq_failure
     }

@@ -1,4 +1,4 @@
-//! The application above a sender: when it runs, how fast it writes, how much data it has.
+//! The application above a sender: when it runs, how fast it writes, and how much data it has.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use airpace_core::{Bytes, Rate, Time};
 
 use airpace_scenario::Flow;
 
-/// How many full packets an application with pauses keeps written ahead of its sender while it is on. What was not sent
-/// when a pause begins is taken back.
+/// Number of full packets that an application with pauses keeps written ahead of its sender while it is on. Bytes that
+/// are unsent when a pause starts are withdrawn.
 ///
 /// Chosen: two, one to be sent and one that shows that it is not the last.
 const PACKETS_AHEAD: u64 = 2;
@@ -19,11 +19,11 @@ pub(crate) struct Traffic {
     start: Time,
     stop: Time,
     pauses: Option<(Duration, Duration)>,
-    /// Size of its writes and time between them; `None` writes as fast as the sender takes data.
+    /// Size of the application's writes and time between them; with `None`, it writes as fast as the sender accepts data.
     writes: Option<(Bytes, Duration)>,
-    /// Data that it has not written yet; `None` is without end.
+    /// Data not written yet; `None` is unlimited.
     left: Option<Bytes>,
-    /// How much it keeps written ahead, if it writes as fast as the sender takes data.
+    /// Bytes that the application keeps written ahead, if it writes as fast as the sender accepts data.
     ahead: Bytes,
     is_on: bool,
     next_write: Time,
@@ -31,7 +31,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// The application of `flow`. It starts `late` after the time in the scenario, and writes packets of `mss`.
+    /// Creates the application of `flow`. It starts `late` after the time in the scenario, and writes packets of `mss`.
     pub(crate) fn new(flow: &Flow, late: Duration, mss: Bytes) -> Traffic {
         let start = flow.start() + late;
         let seconds = Duration::from_secs_f64;
@@ -49,7 +49,7 @@ impl Traffic {
         }
     }
 
-    /// The data that the sender has before the application first runs.
+    /// Returns the sender's backlog before the application first runs.
     pub(crate) fn backlog(&mut self) -> Backlog {
         match (self.pauses, self.writes, self.left) {
             (None, None, None) => Backlog::Unlimited,
@@ -58,23 +58,23 @@ impl Traffic {
         }
     }
 
-    /// When it starts.
+    /// Returns the start time.
     pub(crate) fn start(&self) -> Time {
         self.start
     }
 
-    /// When it stops for good.
+    /// Returns the time at which the application stops permanently.
     pub(crate) fn stop(&self) -> Time {
         self.stop
     }
 
-    /// When [`Traffic::wake`] must be called next.
+    /// Returns the time at which [`Traffic::wake`] must be called next.
     pub(crate) fn next(&self) -> Time {
         let write = if self.is_on && self.writes.is_some() { self.next_write } else { Time::NEVER };
         write.min(self.next_turn).min(self.stop)
     }
 
-    /// Does what is due at `now`: turns on or off, writes, stops.
+    /// Processes the events due at `now`: switches on or off, writes, stops.
     pub(crate) fn wake(&mut self, now: Time, sender: &mut Sender) {
         if now >= self.stop {
             sender.close();
@@ -100,7 +100,7 @@ impl Traffic {
         }
     }
 
-    /// Lets an application write ahead, if it is on and writes as fast as the sender takes data.
+    /// Lets an application write ahead, if it is on and writes as fast as the sender accepts data.
     pub(crate) fn top_up(&mut self, sender: &mut Sender) {
         if self.pauses.is_none() || self.writes.is_some() || !self.is_on {
             return;
@@ -112,7 +112,7 @@ impl Traffic {
         }
     }
 
-    /// A pause begins: what an application wrote ahead and was not sent yet is written after the pause.
+    /// Withdraws the bytes written ahead but not sent when a pause starts; the application writes them after the pause.
     fn take_back(&mut self, sender: &mut Sender) {
         if self.writes.is_some() {
             return;

@@ -1,7 +1,7 @@
-//! The transfers of a flow of limited size: when each begins, and how far it has come.
+//! The transfers of a flow of limited size: start times, requests and progress.
 //!
-//! A sender counts bytes and does not know which they are, so a transfer has arrived when as many of its bytes have
-//! arrived as it has. A packet that repeats an older one brings nothing if that one has arrived.
+//! A sender only counts bytes, so a transfer is complete when the number of arrived bytes reaches its size. A
+//! retransmission does not count if the original packet has arrived.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use airpace_core::{Bytes, Time};
 use airpace_event::TransferStep;
 use airpace_scenario::{Connection, Flow};
 
-/// How long a client waits for an answer before it repeats its request; twice as long each further time.
+/// Time after which a client first repeats its request; doubled for each further repetition.
 ///
 /// Source: RFC 6298 §2 (one second before the first sample)
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
@@ -20,19 +20,19 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Transfers {
     bytes: u64,
     start_up_bytes: u64,
-    /// `None`: there is one.
+    /// Interval of the transfers; `None` if there is only one.
     every: Option<Duration>,
     stop: Time,
     has_new_connections: bool,
-    /// The size of the request with which each begins.
+    /// Size of the request that starts each transfer, if any.
     request: Option<Bytes>,
     begun: u64,
-    /// When the next one is due.
+    /// Start time of the next transfer.
     due: Time,
     current: Option<Current>,
-    /// Packets that repeat an older one, with the number of that one.
+    /// Retransmissions: packet number, and number of the original packet.
     copies: BTreeMap<u64, u64>,
-    /// By packet, from the first of the present transfer on: whether its bytes have arrived.
+    /// By packet, from the first packet of the current transfer: whether its bytes have arrived.
     brought: Vec<bool>,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Transfers {
 #[derive(Clone, Copy, Debug)]
 struct Current {
     number: u64,
-    /// Whether the sender has its data, and so the number of the first packet that may carry it.
+    /// Number of the first packet that may carry the transfer's data; `None` until the sender has the data.
     served_from: Option<u64>,
     arrived: u64,
-    /// When the client repeats its request, and how long it waits after that.
+    /// Time at which the client repeats its request, and the wait after that.
     repeat: Time,
     patience: Duration,
 }
 
 impl Transfers {
-    /// The transfers of a flow whose first one is due at `start`; `None` if it has none.
+    /// Creates the transfers of a flow, with the first one due at `start`; `None` if the flow has none.
     pub(crate) fn new(flow: &Flow, start: Time) -> Option<Transfers> {
         let bytes = flow.transfer_size()?.0;
         Some(Transfers {
@@ -67,12 +67,12 @@ impl Transfers {
         })
     }
 
-    /// Whether each of several transfers has a connection of its own.
+    /// Returns whether there are several transfers with separate connections.
     pub(crate) fn need_connections(&self) -> bool {
         self.every.is_some() && self.has_new_connections
     }
 
-    /// When something is due: a transfer, or the repetition of a request.
+    /// Returns the next deadline: the start of a transfer, or the repetition of a request.
     pub(crate) fn next(&self) -> Option<Time> {
         match self.current {
             None => (self.due < self.stop).then_some(self.due),
@@ -81,7 +81,7 @@ impl Transfers {
         .filter(|due| *due < Time::NEVER)
     }
 
-    /// Begins the transfer that is due at `now`, if one is; its number.
+    /// Starts the transfer that is due at `now`, if any. Returns its number.
     pub(crate) fn begin(&mut self, now: Time) -> Option<u64> {
         if self.current.is_some() || self.due > now || self.due >= self.stop {
             return None;
@@ -97,7 +97,7 @@ impl Transfers {
         Some(number)
     }
 
-    /// The request that the client sends at `now`: the number of its transfer, and its size. `None` if none is due.
+    /// Returns the request that the client sends at `now`: number of its transfer, and size. `None` if none is due.
     pub(crate) fn ask(&mut self, now: Time) -> Option<(u64, Bytes)> {
         let (request, current) = (self.request?, self.current.as_mut()?);
         if current.served_from.is_some() || current.repeat > now {
@@ -108,20 +108,20 @@ impl Transfers {
         Some((current.number, request))
     }
 
-    /// Whether a connection that has carried nothing yet waits for its first request. Its sender is not asked for packets
-    /// then: that it has none does not mean that its application cannot keep up.
+    /// Returns whether an unused connection waits for its first request. Its sender must not be polled then: it has no
+    /// packets, but this does not mean that the application cannot keep up.
     pub(crate) fn awaits_first_request(&self) -> bool {
         let is_first = |current: &Current| self.has_new_connections || current.number == 0;
         self.current.as_ref().is_some_and(|current| current.served_from.is_none() && is_first(current))
     }
 
-    /// Whether the sender has to wait for a request.
+    /// Returns whether transfers start with a request.
     pub(crate) fn has_requests(&self) -> bool {
         self.request.is_some()
     }
 
-    /// The data of transfer `number` becomes the sender's, whose next packet is `next_packet`. How much it is; `None` if
-    /// the sender has it already.
+    /// Marks the data of transfer `number` as passed to the sender, whose next packet is `next_packet`. Returns the size
+    /// of the data; `None` if the sender already has them.
     pub(crate) fn serve(&mut self, number: u64, next_packet: u64) -> Option<Bytes> {
         let current = self.current.as_mut()?;
         if current.number != number || current.served_from.is_some() {
@@ -131,13 +131,13 @@ impl Transfers {
         Some(Bytes(self.bytes))
     }
 
-    /// Packet `number` repeats `original`.
+    /// Notes that packet `number` retransmits `original`.
     pub(crate) fn note_copy(&mut self, number: u64, original: u64) {
         let original = self.copies.get(&original).copied().unwrap_or(original);
         self.copies.insert(number, original);
     }
 
-    /// A packet has arrived. The number of the transfer, and the steps to which it has come now.
+    /// Counts an arrived packet. Returns the number of the transfer, and the steps that the packet completed.
     pub(crate) fn on_arrival(&mut self, number: u64, bytes: Bytes) -> Option<(u64, Vec<TransferStep>)> {
         let current = self.current.as_mut()?;
         let original = self.copies.get(&number).copied().unwrap_or(number);

@@ -1,4 +1,4 @@
-//! ACK traces: they say all that a controller was told, and a run does not depend on them.
+//! ACK traces: they contain every input of a controller, and recording them does not affect a run.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use airpace_core::Bytes;
 use airpace_event::Discard;
 use airpace_sim::{RunStats, Scenario, SchemeSpec, builtin};
 
-/// The trace of a flow of a built-in scenario, and what the run counted.
+/// Returns the ACK trace of a flow of a built-in scenario, and the run's counters.
 fn traced(name: &str, scheme: &str, flow: usize) -> (Vec<Entry>, RunStats) {
     let (name, text) = builtin().iter().find(|(known, _)| *known == name).expect("a built-in scenario");
     let sets = [("duration_s".to_owned(), "4".to_owned())];

@@ -1,4 +1,4 @@
-//! Stories of PCC Allegro over one bottleneck: conditions → run → check.
+//! Scenario tests of PCC Allegro over one bottleneck: conditions → run → check.
 
 mod line;
 mod watched;

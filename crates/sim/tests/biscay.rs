@@ -1,4 +1,4 @@
-//! BISCAY's experiments over recordings, as in its paper: a link, and the bandwidth that the modem reported for it.
+//! Experiments of the BISCAY paper over recordings: a link, and the bandwidth that the modem reported for it.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ struct Recording {
 }
 
 impl Recording {
-    /// A link that carries `mbps` in each 10 ms. The modem reports what each 100 ms carried.
+    /// Creates a link that carries `mbps`, one value per 10 ms. The modem reports the data carried in each 100 ms.
     fn new(name: &str, mbps: impl Iterator<Item = f64>) -> Recording {
         let file = |part: &str| {
             std::env::temp_dir().join(format!("airpace-biscay-{}-{name}.{part}", std::process::id()))
@@ -42,7 +42,7 @@ impl Recording {
         recording
     }
 
-    /// A link whose rate wanders between 5 and 35 Mbit/s, with a step of up to a quarter every 50 ms.
+    /// Creates a link whose rate varies randomly between 5 and 35 Mbit/s, in steps of up to a quarter every 50 ms.
     fn wandering(name: &str) -> Recording {
         let mut rng = Streams::new(3).stream("wander");
         let mut mbps = 20.0;
@@ -78,7 +78,8 @@ impl Drop for Recording {
 
 const UPLOAD: &str = "{ rtt_ms = 40, direction = 'up' }";
 
-/// A sample every `ms`, of what was granted since the last one. Each ms in which the link delivers counts as a grant.
+/// The modem reports every `ms` the grants since its last report. Each millisecond in which the link delivers counts as a
+/// grant.
 #[test]
 fn finer_samples_shorten_the_delay_down_to_some_ttis_and_coarser_ones_lengthen_it() {
     let recording = Recording::wandering("samples");
@@ -191,7 +192,7 @@ fn over_a_real_uplink_it_neither_starves_nor_queues() {
     assert!(text < 0.2 * oracle, "a window set by grants alone should shrink more and more: {text} Mbit/s");
 }
 
-/// Single runs over long paths differ by several per cent, so several seeds count together.
+/// Single runs over long paths differ by several per cent, so the mean over several seeds is tested.
 #[test]
 fn a_long_path_is_filled_in_time_and_without_a_long_queue() {
     const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
@@ -202,7 +203,7 @@ fn a_long_path_is_filled_in_time_and_without_a_long_queue() {
             flow = [{{ rtt_ms = {rtt_ms}, direction = '{direction}' }}]"
         ));
         let what = format!("{direction}link of {rtt_ms} ms");
-        // Mean Mbit/s and the median of the delays.
+        // Mean rate in Mbit/s, and the median delay.
         let seen = |scheme: &str| {
             let of_seed = |seed| {
                 let (_, notebook) = run(&scenario, scheme, seed);

@@ -1,13 +1,14 @@
-//! The Oracle as a bound: in worlds drawn at random, no scheme carries more than it does by more than one percent.
+//! The Oracle as a bound: in random worlds, no scheme carries more than the Oracle by more than one percent.
 //!
-//! A world is drawn from its number. The rivals send to other phones: where several flows fill one queue first come, first
-//! served, there is no such bound (`airpace_cc::oracle`).
+//! A world is drawn from its number. The competing flows send to other phones: where several flows fill one FIFO queue,
+//! no such bound exists (`airpace_cc::oracle`).
 //!
-//! The Oracle carries exactly what a sender carries that always has data waiting, in the world as it answers to that sender.
-//! Rivals, schedulers and link adaptation have a memory: they answer another sender in another way, and some of these histories
-//! leave more. So a scheme that carries more than the Oracle is compared with a sender in its own place: all rivals send what they
-//! sent beside the scheme, and from the start of the measurement on there is always more data than the scheme had. If the scheme
-//! does not carry more than that sender, then what it has over the Oracle is the doing of its rivals and of its cell.
+//! The Oracle carries exactly the bytes of a sender that always has data waiting, in a world that reacts to that sender.
+//! Competing flows, schedulers and link adaptation have memory: they react differently to another sender, and some of
+//! these histories leave more capacity. A scheme that carries more than the Oracle is therefore compared with a sender in
+//! its own place: all competing flows send exactly as they did beside the scheme, and from the start of the measurement
+//! on, the sender always has more data than the scheme had. If the scheme does not carry more than that sender, its
+//! advantage over the Oracle is due to the competing flows and the cell.
 
 mod watched;
 
@@ -17,19 +18,20 @@ use airpace_core::{Bytes, Rate, Rng, Streams, Time};
 use airpace_sim::Scenario;
 use watched::{Watched, watch, watch_departures};
 
-/// Schemes that fill queues, each in another way.
+/// Schemes that fill queues, each in a different way.
 const GREEDY: [&str; 2] = ["cubic", "bbr"];
 
-/// What the Oracle may lack of another's throughput; and what a sender in a scheme's place may, of all that the cell carries.
+/// Maximum share of a scheme's throughput that the Oracle may lack, and maximum share of the cell's throughput that the
+/// replacing sender may lack.
 ///
-/// Chosen: one percent, a packet of a hundred over the shortest span that is measured.
+/// Chosen: one percent, which is one packet of a hundred over the shortest measured interval.
 const TOLERANCE: f64 = 0.01;
 
 fn one_of<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u64) as usize]
 }
 
-/// A phone under test and up to two phones with a rival, on the same kind of cell.
+/// A phone under test and up to two phones with a competing flow, on the same kind of cell.
 fn cell(rng: &mut Rng) -> String {
     let is_uplink = rng.chance(0.25);
     let prbs = one_of(rng, &[6, 15, 25, 50, 75, 100]);
@@ -80,7 +82,7 @@ fn cell(rng: &mut Rng) -> String {
     text
 }
 
-/// A made recording of a link, in either direction.
+/// A synthetic recording of a link, in either direction.
 fn trace(rng: &mut Rng) -> String {
     let (mean, seed) = (rng.range(3.0, 60.0), rng.below(1000));
     let direction = one_of(rng, &["down", "up"]);
@@ -98,7 +100,7 @@ fn wire(rng: &mut Rng) -> String {
     )
 }
 
-/// World number `number`.
+/// Returns the text of world number `number`.
 fn world(number: u64) -> String {
     let mut rng = Streams::new(number).stream("world");
     let body = match number % 6 {
@@ -110,10 +112,10 @@ fn world(number: u64) -> String {
 }
 
 const DURATION_S: f64 = 8.0;
-/// When throughput and delay are measured, in s: after slow start over the longest round trip.
+/// Measurement interval, in s: it starts after slow start over the longest round trip.
 const SPAN: Range<f64> = 3.0..DURATION_S;
 
-/// A row of a world: a scheme, its throughput and its queueing delay.
+/// Results of one scheme in a world: name, throughput and queueing delay.
 struct Row {
     scheme: String,
     mbps: f64,
@@ -126,7 +128,7 @@ fn scenario(number: u64) -> Scenario {
     Scenario::load(&text, "drawn.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// The rows of schemes in a world.
+/// Returns the results of schemes in a world.
 fn measure(number: u64, schemes: &[&str]) -> Vec<Row> {
     let scenario = scenario(number);
     let row = |scheme: &&str| {
@@ -138,21 +140,21 @@ fn measure(number: u64, schemes: &[&str]) -> Vec<Row> {
     schemes.iter().map(row).collect()
 }
 
-/// What a sender carries that takes the place of the first flow of `seen` and has always more data from the start of the measurement on,
-/// while all others send what they sent.
+/// Returns the throughput of a sender that replaces the first flow of `seen` and always has more data from the start of
+/// the measurement on, while all others send exactly as in `seen`.
 fn in_its_place(number: u64, seen: &[Watched], mbps: f64) -> f64 {
     let mut departures: Vec<_> = seen.iter().map(Watched::departures).collect();
     let gap = Rate::from_mbps(3.0 * mbps + 5.0).time_for(Bytes(1500));
     let from = Time::from_secs_f64(SPAN.start);
-    // Some at once, because little may wait then.
+    // The first 500 packets are sent at once, because the backlog may be small at this time.
     let more = (0..).map(|index: u32| from + gap * index.saturating_sub(500));
     departures[0].extend(more.take_while(|&at| at < Time::from_secs_f64(SPAN.end)));
     departures[0].sort();
     watch_departures(&scenario(number), departures, number)[0].mbps(SPAN)
 }
 
-/// Prints a world's rows; returns who carries more than it could, which the Oracle shows, who comes first. `explained` gets
-/// those who do so only because their rivals or their cell answered in another way.
+/// Prints a world's results. Returns the schemes that carry more than possible; the first row is the Oracle's.
+/// `explained` receives those whose excess is due to different reactions of competing flows or the cell.
 fn exceeders(number: u64, rows: &[Row], explained: &mut Vec<String>) -> Vec<String> {
     let bound = rows[0].mbps;
     let cells = rows.iter().map(|row| format!("{} {:.2} ({:.0} ms)", row.scheme, row.mbps, row.p95_ms));
@@ -166,14 +168,15 @@ fn exceeders(number: u64, rows: &[Row], explained: &mut Vec<String>) -> Vec<Stri
         what += &format!("{} carries {:.2}, the Oracle {bound:.2}", row.scheme, row.mbps);
         let most = in_its_place(number, &row.seen, row.mbps);
         what += &format!(", a sender in its place that always has data {most:.2}");
-        // A phone that the others starve has little of a cell that carries much, and more data changes its link adaptation.
+        // A phone that other flows starve has a small share of a cell with a high rate, and more data changes its link
+        // adaptation.
         let in_all: f64 = row.seen.iter().map(|flow| flow.mbps(SPAN)).sum();
         if row.mbps <= most + TOLERANCE * in_all { explained.push(what) } else { above.push(what) }
     }
     above
 }
 
-/// Checks that nobody carries more than possible in these worlds. Returns who carries more than the Oracle at all.
+/// Checks that no scheme carries more than possible in these worlds. Returns the schemes that carry more than the Oracle.
 fn check_bound(worlds: impl Iterator<Item = u64>, schemes: impl Fn(u64) -> Vec<&'static str>) -> Vec<String> {
     let (mut above, mut explained) = (vec![], vec![]);
     for number in worlds {
@@ -190,7 +193,7 @@ fn nobody_carries_more_than_the_oracle() {
     assert!(explained.len() <= 4, "rivals explain little: {explained:#?}");
 }
 
-/// The departures of all packets say all: the same packets at the same instants have the same fate.
+/// The send times of all packets determine a run: packets that are sent at the same instants have the same fate.
 #[test]
 fn the_departures_of_a_run_give_that_run_again() {
     for number in [2, 4, 7, 9] {
@@ -206,7 +209,7 @@ fn the_departures_of_a_run_give_that_run_again() {
     }
 }
 
-/// The Oracle has always enough waiting: more than it has changes nothing.
+/// The Oracle always has a sufficient backlog: more data does not increase its throughput.
 #[test]
 fn more_data_than_the_oracle_has_waiting_carries_no_more() {
     for number in 1..=24 {
@@ -217,7 +220,7 @@ fn more_data_than_the_oracle_has_waiting_carries_no_more() {
     }
 }
 
-/// Beside a phone whose queue is never empty, under fading that differs from phone to phone.
+/// The Oracle competes with a phone whose queue is never empty, under fading that differs between phones.
 #[test]
 fn beside_a_backlogged_phone_under_fading_the_oracle_has_what_a_queue_would_have() {
     let text = "name = \"rival\"\nschemes = [\"oracle\"]\nduration_s = 8\n\
@@ -235,23 +238,23 @@ fn beside_a_backlogged_phone_under_fading_the_oracle_has_what_a_queue_would_have
     assert!(p95 < deep, "it keeps what the scheduler needs, and no more: {p95} beside {deep} ms");
 }
 
-/// All schemes of the search. PBE-CC is for downloads.
+/// All schemes of the search. PBE-CC supports downloads only.
 fn many(number: u64) -> Vec<&'static str> {
     let others = ["biscay", "bbr", "cubic", "bbr3", "copa"];
     let pbe = (!world(number).contains("\"up\"")).then_some("pbe");
     ["oracle"].into_iter().chain(pbe).chain(others).collect()
 }
 
-/// The search by hand: many worlds and more schemes. `cargo test -p airpace-sim --test bound -- --ignored --nocapture`
+/// Manual search over many worlds and more schemes: `cargo test -p airpace-sim --test bound -- --ignored --nocapture`
 #[test]
 #[ignore = "a search that takes minutes"]
 fn nobody_carries_more_than_the_oracle_in_many_worlds() {
     check_bound(101..=148, many);
 }
 
-/// What `pbe` and `biscay` reach of the Oracle's rate in the median world and in the worst ones, beside BBR's delay, in worlds that no
-/// other test draws. Prints each world in which one of them carries under 0.85 of the Oracle's rate, or has a longer 95th percentile
-/// of queueing delay than BBR.
+/// Shares of the Oracle's rate that `pbe` and `biscay` reach in the median and in the worst worlds, and their delays
+/// compared with BBR's, in worlds that no other test draws. Prints each world in which one of them carries less than 0.85
+/// of the Oracle's rate, or has a longer 95th percentile of queueing delay than BBR.
 #[test]
 #[ignore = "a table that takes minutes"]
 fn pbe_and_biscay_in_random_worlds() {
@@ -288,11 +291,11 @@ fn pbe_and_biscay_in_random_worlds() {
     assert!(above.is_empty(), "{above:#?}");
 }
 
-/// A queue of the Internet that becomes the bottleneck: what the cell takes then on top of what the Internet brings must be there
-/// before, and nothing is lost by that.
+/// A queue of the Internet becomes the bottleneck. The cell then also carries bytes that must already wait in it, in
+/// addition to those that the Internet delivers, and no packet may be lost in return.
 #[test]
 fn before_an_internet_bottleneck_the_oracle_gathers_in_the_cell_what_cubic_gathers() {
-    // A wide cell, and a narrow one whose deep queue is soon full.
+    // A wide cell, and a narrow cell whose deep queue fills quickly.
     for (sets, lost_at_most) in [("duration_s=22", 1e-3), ("duration_s=22 cell.prbs=25", 0.0)] {
         let [oracle, cubic] =
             ["oracle", "cubic"].map(|scheme| watched::first("wired-bottleneck", sets, scheme, 1));

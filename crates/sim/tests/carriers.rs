@@ -1,4 +1,4 @@
-//! Which schemes get further carriers: beside a busy phone, and over places as in PBE-CC's Fig. 13.
+//! Schemes that get further carriers: beside a busy phone, and over places as in PBE-CC's Fig. 13.
 
 mod watched;
 
@@ -14,7 +14,7 @@ fn scenario(text: &str) -> Scenario {
     Scenario::load(text, "carriers.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// Two carriers of 25 PRBs, and CUBIC on another phone, which uses the first only.
+/// Two carriers of 25 PRBs, with CUBIC on another phone that uses the first carrier only.
 #[test]
 fn beside_a_busy_phone_a_sender_without_a_queue_gets_the_second_carrier() {
     let busy = scenario(
@@ -34,12 +34,12 @@ fn beside_a_busy_phone_a_sender_without_a_queue_gets_the_second_carrier() {
     }
 }
 
-/// The phone at place `number` of 30: half of them can use two carriers, half three.
+/// Returns the phone at place `number` of 30: half of the phones can use two carriers, half three.
 ///
 /// Source: PBE-CC §6.2.1 (25 of 40 places in busy hours, 30 of them with a phone that can use two or three cells; the paper
 /// does not publish their signal strength)
 ///
-/// Chosen: SINRs of 4 to 24 dB and fading as a pedestrian has it.
+/// Chosen: SINRs of 4 to 24 dB, and the fading of a pedestrian.
 fn place(number: u64) -> Scenario {
     let mut rng = Streams::new(number).stream("place");
     let sinr_db = rng.range(4.0, 24.0);
@@ -73,7 +73,7 @@ impl Recorder for Further {
     }
 }
 
-/// Whether a scheme has further carriers in most seconds after the first two.
+/// Returns whether a scheme gets further carriers in most seconds after the first two.
 fn has_further_carriers(number: u64, scheme: &str) -> bool {
     let spec = SchemeSpec::parse(scheme).unwrap_or_else(|error| panic!("{error}"));
     let mut further = Further::default();
@@ -91,7 +91,7 @@ fn pbe_gets_further_carriers_wherever_the_oracle_does() {
     }
 }
 
-/// The table beside PBE-CC's Fig. 13. `cargo test -p airpace-sim --test carriers -- --ignored --nocapture`
+/// Table for comparison with PBE-CC's Fig. 13: `cargo test -p airpace-sim --test carriers -- --ignored --nocapture`
 #[test]
 #[ignore = "a table that takes a minute"]
 fn places_with_further_carriers() {

@@ -1,11 +1,11 @@
-//! The same scenario, scheme and seed give the same events.
+//! Identical scenario, scheme and seed give identical events.
 
 use std::thread;
 
 mod common;
 use common::{run, scenario};
 
-/// A scenario with everything that draws random numbers.
+/// A scenario with every component that draws random numbers.
 const EVERYTHING: &str = r#"
 duration_s = 1.5
 forward = { jitter_mean_ms = 1, loss = 0.002, duplicate = 0.002, reorder = { probability = 0.01, extra_ms = 4 } }
@@ -29,7 +29,7 @@ scheme = "cubic"
 start_s = 0.3
 "#;
 
-/// A scenario with data that goes up, and ACKs that cross the cell both ways.
+/// A scenario with uplink data, and ACKs that cross the cell in both directions.
 const UPWARDS: &str = r#"
 [[flow]]
 rtt_ms = 50

@@ -1,4 +1,4 @@
-//! No value of a scenario uses unlimited memory or time: it is refused with its key, or runs in bounded memory.
+//! Every value of a scenario is either refused with its key, or runs with bounded memory and time.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -8,7 +8,7 @@ use airpace_core::{Rng, Streams, Time};
 use airpace_event::Discard;
 use airpace_sim::{RunError, Scenario, SchemeSpec, builtin};
 
-/// The most memory that a scenario and a tenth of a second of its run may use.
+/// Maximum memory of a scenario and of a tenth of a second of its run, in bytes.
 const MOST_BYTES: u64 = 2 << 30;
 
 /// Values that a malicious author could write.
@@ -58,7 +58,7 @@ fn load(text: &str, sets: &[(String, String)]) -> Result<Scenario, airpace_sim::
     Scenario::load(text, "extreme.toml", sets)
 }
 
-/// Every key that can be set below `path`, as errors list them.
+/// Collects every key that can be set below `path`, as listed by errors.
 fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     let probe = below(NO_KEY);
@@ -81,7 +81,7 @@ fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Scenarios that ship, which together have all kinds of keys: each with its keys.
+/// Built-in scenarios, which together use all kinds of keys: each with its keys.
 fn scenarios() -> Vec<(&'static str, String, Vec<String>)> {
     let texts = builtin().iter().map(|(name, text)| {
         let text = text.replace("[trace]", "[trace]\nsynth.mean_mbps = 5\nsynth.seconds = 2");
@@ -115,7 +115,7 @@ fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     }
 }
 
-/// The same; also checks the most memory that it uses.
+/// Does the same as [`attempt`], and checks the peak memory.
 fn measured(name: &str, text: &str, sets: &[(String, String)], scheme: &str) {
     let mut told = String::new();
     let memory = allocation_counter::measure(|| told = attempt(text, sets, scheme));

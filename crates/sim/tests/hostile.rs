@@ -1,4 +1,4 @@
-//! Properties of any scenario, checked on random bytes. The same function is a fuzz target of `fuzz/`.
+//! Properties of scenarios from random bytes. The same function is a fuzz target of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;

@@ -1,5 +1,5 @@
-//! Receivers that report more than the truth are found and held to what the path delivers; receivers that do not are
-//! left alone.
+//! Receivers that report more than the truth are detected and limited to the rate that the path delivers; honest
+//! receivers are not limited.
 
 mod watched;
 
@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use airpace_sim::{Scenario, builtin};
 use watched::{Watched, flows, watch};
 
-/// When the sender of a flow first held back because it doubted its receiver, and when it believed it no more.
+/// Returns the time at which a flow's sender first limited its rate because of doubts about its receiver, and the time at
+/// which it stopped using the receiver's reports.
 fn found(flow: &Watched) -> (f64, f64) {
     let held = flow.enters("Check", 0.0);
     let flagged = flow.looks.iter().find(|look| look.value("misreport") > 0.0);
     (held, flagged.map_or(f64::INFINITY, |look| look.at_s))
 }
 
-/// Round trips between two times: each takes the round-trip time that packets have then.
+/// Returns the number of round trips between two times, with the round-trip times that packets have in this interval.
 fn round_trips(flow: &Watched, rtt_ms: f64, from_s: f64, to_s: f64) -> f64 {
     let (mut at, mut rounds) = (from_s, 0.0);
     while at < to_s {
@@ -27,7 +28,7 @@ fn round_trips(flow: &Watched, rtt_ms: f64, from_s: f64, to_s: f64) -> f64 {
     rounds
 }
 
-/// Whether a flow's scheme has the guard, and whether it ever doubted.
+/// Returns whether a flow's scheme detects misreports and ever suspected its receiver.
 fn is_doubted(flow: &Watched) -> bool {
     let has_guard = flow.looks.last().is_some_and(|look| look.has("misreport"));
     has_guard && found(flow).0 < f64::INFINITY
@@ -97,7 +98,7 @@ fn who_lies_no_more_is_believed_again_and_who_goes_on_is_not() {
 
 #[test]
 fn a_link_elsewhere_that_is_hardly_narrower_holds_a_flow_no_longer_than_it_is_there() {
-    // The cell carries some 16 Mbit/s; from 10.5 to 20 s, the Internet carries 15.
+    // The cell carries about 16 Mbit/s; from 10.5 to 20 s, the Internet carries 15 Mbit/s.
     let flow = first_of("wired-bottleneck", "duration_s=40 cell.prbs=25", "pbe", 1);
     let state = flow.state_at(36.0);
     assert_eq!(state, "Wireless", "{:?}", flow.states);
@@ -125,7 +126,7 @@ fn acks_that_wait_behind_an_upload_are_no_lie() {
 
 #[test]
 fn an_honest_receiver_is_never_doubted_in_any_scenario() {
-    // A decoder in the loop takes minutes, and the others need a file.
+    // The decoder in the loop takes minutes, and the other scenarios need a file.
     let skipped = ["decoder-in-the-loop", "trace", "biscay-trace"];
     for (name, text) in builtin().iter().filter(|(name, _)| !skipped.contains(name)) {
         let sets = [("duration_s".to_owned(), "20".to_owned())];
@@ -164,7 +165,7 @@ fn an_honest_receiver_is_never_doubted_over_any_recorded_trace() {
             );
             let scenario =
                 Scenario::load(&text, "recorded.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
-            // What lies beside the traces is none.
+            // The folder also contains files that are not traces.
             if scenario.prepare().is_err() {
                 break;
             }

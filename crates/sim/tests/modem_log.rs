@@ -1,4 +1,4 @@
-//! A recorder may read what a device's own modem logs.
+//! A recorder can request the reports of a device's own modem.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 const DEVICE: DeviceId = DeviceId(0);
 
-/// Grants of the device by carrier and subframe: those in its modem's log, and the true ones.
+/// Grants of the device by carrier and subframe: those in its modem's reports, and the true ones.
 #[derive(Default)]
 struct Ears {
     listens: bool,

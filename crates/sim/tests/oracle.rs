@@ -1,4 +1,4 @@
-//! Stories of the Oracle and of the constant rate: conditions → run → check.
+//! Scenario tests of the Oracle and of the constant rate: conditions → run → check.
 
 mod line;
 mod watched;
@@ -6,7 +6,7 @@ mod watched;
 use line::Line;
 use watched::{Watched, watch};
 
-/// A link of 20 Mbit/s and a buffer of 80 ms.
+/// A link of 20 Mbit/s with a buffer of 80 ms.
 fn link(rtt_ms: f64) -> Line {
     Line::new(20.0, rtt_ms, 80.0)
 }
@@ -22,7 +22,7 @@ fn the_oracle_fills_the_link_and_keeps_its_slack_in_the_queue() {
     }
 }
 
-/// Runs a scheme over a trace that is given as the number of packets in each of its milliseconds.
+/// Runs a scheme over a trace with this number of packets in each millisecond.
 fn on_trace(name: &str, packets: impl Iterator<Item = u32>, rtt_ms: u32, duration_s: u32) -> Watched {
     let file = std::env::temp_dir().join(format!("airpace-sim-{name}-{}.down", std::process::id()));
     let chances: String =
@@ -41,7 +41,7 @@ fn on_trace(name: &str, packets: impl Iterator<Item = u32>, rtt_ms: u32, duratio
 
 #[test]
 fn the_oracle_knows_a_change_before_it_comes() {
-    // 48 and 6 Mbit/s in turn: four packets a millisecond, or one every two milliseconds.
+    // The rate alternates between 48 and 6 Mbit/s: four packets per millisecond, or one every two milliseconds.
     let steps = (0..11_000).map(|ms| match ms / 200 % 2 {
         0 => 4,
         _ => ms % 2,

@@ -1,10 +1,10 @@
-//! What `+ran` does on the cell, and that it does nothing elsewhere, as stories: conditions → run → check.
+//! Tests of `+ran`: its effect on the cell, and that it has no effect elsewhere: conditions → run → check.
 
 mod watched;
 
 use watched::{Watched, first};
 
-/// Wires whose delay is constant: only the cell makes delays vary.
+/// Wires with constant delay: only the cell makes delays vary.
 const CALM: &str = "forward.jitter_mean_ms=0 reverse.jitter_mean_ms=0";
 
 fn idle(sets: &str, scheme: &str, seed: u64) -> Watched {
@@ -35,8 +35,8 @@ fn the_lag_is_that_of_the_phone_and_waits_are_those_of_one_or_two_repetitions() 
     assert!(waited > 0 && waited < waits.len(), "{waited} of {} packets waited", waits.len());
 }
 
-/// Subframes from the release of a packet to its arrival: with the processing time that phones of the cell have, a
-/// packet comes before the next subframe is reported.
+/// Subframes from the release of a packet to its arrival: with the processing time of this cell's phones, a packet
+/// arrives before the next subframe is reported.
 const LAG_MS: f64 = 0.0;
 
 #[test]

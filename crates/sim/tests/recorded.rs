@@ -1,7 +1,7 @@
-//! The table of `airpace-cc` on recorded cellular links: every scheme and preset alone and beside CUBIC, over mahimahi
-//! traces with 20 ms each way and a deep drop-tail queue. A change of behaviour thus shows as a text diff.
+//! Results of `airpace-cc` on recorded cellular links: every scheme and preset alone and beside CUBIC, over mahimahi
+//! traces with 20 ms each way and a deep drop-tail queue. A change of behaviour is visible as a text diff.
 //!
-//! After an intended change: `INSTA_UPDATE=always cargo test -p airpace-sim --test recorded`, and say why.
+//! After an intended change, run `INSTA_UPDATE=always cargo test -p airpace-sim --test recorded`, and state the reason.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
-/// Recordings of very different links: LTE standing still and driving, a 3G link with long holes, and steps.
+/// Recordings of very different links: LTE stationary and driving, a 3G link with long outages, and steps.
 const TRACES: [&str; 4] =
     ["TMobile-LTE-short.down", "nyc-taxi3.down", "Verizon-EVDO-driving.down", "orca-step-10s-3-level.down"];
 
-/// What arrived of each flow.
+/// Data of each flow that arrived, and the link's capacity.
 #[derive(Default)]
 struct Tally {
     flows: Vec<Flow>,

@@ -1,4 +1,5 @@
-//! The whole loop: a cell's grants are sent as radio samples, a decoder reads them, and PBE-CC uses what was read.
+//! The complete loop: a cell's grants are sent as radio samples, a decoder reads them, and PBE-CC uses the decoder's
+//! reports.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -122,42 +123,42 @@ fn a_decoder_that_has_nothing_to_decode_is_refused() {
     }
 }
 
-/// A scenario of one device with this decoder.
+/// Returns a scenario of one device with this decoder.
 fn with(text: &str, decoder: Option<&str>) -> Scenario {
     let decoder = decoder.map_or(String::new(), |decoder| format!(", decoder = {decoder}"));
     let radio = "radio.channel = { layers = 2, sinr_db = 16.5 }";
     common::scenario(&format!("device = [{{ {radio}{decoder} }}]\n{text}"))
 }
 
-/// What a grant says as far as its message can: subframe, for whom, what.
+/// The fields of a grant that its message contains: subframe, RNTI, direction, format and allocation.
 type GrantKey =
     (u64, Rnti, Direction, DciFormat, Vec<(u16, u16)>, [Option<u8>; 2], [Bits; 2], [bool; 2], Option<u8>);
 
 fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
     let runs = |prbs: PrbSet| prbs.runs().collect();
-    // An uplink grant does not name its process, which follows from the subframe.
-    // What the cell leaves open, as for users without HARQ, is sent as zero.
+    // An uplink grant does not contain its HARQ process, which follows from the subframe. Fields that the cell leaves
+    // open, as for users without HARQ, are sent as zero.
     let harq = (dci.direction == Direction::Downlink).then_some(dci.harq.unwrap_or(0));
     let Dci { rnti, direction, format, prbs, mcs, tbs, .. } = *dci;
     let ndi = dci.ndi.map(|ndi| ndi.unwrap_or(false));
     (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
 }
 
-/// What was granted, and what a device was told of it.
+/// Grants of the cell, and grants reported to a device.
 struct GrantLog {
     scheduler: Scheduler,
     now_ms: u64,
     /// Subframes that were reported.
     subframes: u64,
-    /// The longest time from the beginning of a subframe to its report.
+    /// Maximum time from the start of a subframe to its report.
     latest_ms: u64,
-    /// Grants that found a place among the messages of their subframe.
+    /// Grants whose messages fitted into the control region of their subframe.
     granted: BTreeSet<GrantKey>,
     reported: BTreeSet<GrantKey>,
 }
 
 impl GrantLog {
-    /// Of a run of PBE-CC.
+    /// Runs PBE-CC and collects its grants.
     fn of(text: &str, decoder: &str) -> GrantLog {
         let cell = Cell {
             pci: 1,

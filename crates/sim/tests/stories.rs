@@ -1,4 +1,4 @@
-//! Stories about paths and flows: conditions → run → check.
+//! Scenario tests of paths and flows: conditions → run → check.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 mod common;
 use common::{run, scenario};
 
-/// Twelve chances per 12 ms are 12 Mbit/s.
+/// One delivery opportunity per millisecond is 12 Mbit/s.
 fn constant_trace(name: &str) -> String {
     let path = std::env::temp_dir().join(format!("airpace-sim-{name}-{}.down", std::process::id()));
     let chances: String = (1..=1000).map(|ms| format!("{ms}\n")).collect();
@@ -82,7 +82,7 @@ fn the_smallest_round_trip_is_the_one_asked_for_whatever_the_last_hop() {
     for (path, most_ms) in [
         ("", 60.001),
         ("internet.rate_mbps = 12\n", 60.001),
-        // The next subframe begins up to 1 ms after a packet is ready for it.
+        // The next subframe starts up to 1 ms after a packet is ready for it.
         ("cell.prbs = 100\n", 61.0),
     ] {
         let text = format!("duration_s = 2\n{path}flow = [{{ rtt_ms = 60, rate_mbps = 0.5 }}]");
@@ -146,7 +146,7 @@ fn every_scheme_survives_ten_seconds_without_acks() {
 
 #[test]
 fn a_first_window_without_acks_does_not_end_slow_start() {
-    // Neither the ACKs of the first window nor those of the first probes arrive: after 3 s, all counts as lost.
+    // Neither the ACKs of the first window nor those of the first probes arrive: after 3 s, all packets count as lost.
     let text = "duration_s = 10
         internet = { rate_mbps = 20, buffer.ms = 100 }
         ack_outage = [{ at_s = 0, for_s = 3.1 }]
@@ -211,7 +211,7 @@ fn a_receiver_acknowledges_as_seldom_as_the_scenario_says() {
         assert!((0.49..0.52).contains(&share), "there should be one ACK per two packets, not {share}");
         assert!(flow.mbps(1.0, 4.0) > 19.5, "half as many ACKs should give the same rate");
 
-        // With one packet every 100 ms, a second one never comes in time, so each ACK waits as long as allowed.
+        // With one packet every 100 ms, a second packet never arrives in time, so each ACK waits for the maximum delay.
         let (stats, flow) = with("ack_every = 2, ack_delay_ms = 30, rate_mbps = 0.12", clock);
         let (acks, arrivals) = (stats.acks, flow.arrivals.len() as u64);
         assert!(arrivals >= 38 && arrivals - acks <= 1, "{acks} ACKs of {arrivals} single packets");
@@ -343,7 +343,7 @@ fn a_queue_marks_whom_asks_for_it_and_drops_nothing_of_it() {
 fn an_application_with_pauses_sends_only_while_it_is_on() {
     let phases = [(100, 100, 1.0), (50, 50, 1.0), (20, 180, 5.0), (300, 700, 20.0)];
     for ((on_ms, off_ms, mbps), flow) in phases.into_iter().flat_map(|phase| {
-        // Once the sender sets the pace, once the application does.
+        // In one case the sender determines the pace, in the other the application.
         [(phase, String::new()), (phase, format!(", rate_mbps = {}", phase.2))]
     }) {
         let scenario = scenario(&format!(
@@ -357,7 +357,7 @@ fn an_application_with_pauses_sends_only_while_it_is_on() {
         let arrivals = &notebook.flows[0].arrivals;
         let sent_ms = arrivals.iter().map(|arrival| arrival.time_s * 1e3 - arrival.one_way_delay_ms);
         let in_period = |ms: f64| ms % f64::from(on_ms + off_ms);
-        // A flow starts up to a millisecond late; a packet that the application wrote last may wait for the pacer.
+        // A flow starts up to a millisecond late; the last packet of the application may wait for the pacer.
         let latest = sent_ms.map(in_period).fold(0.0, f64::max);
         let packet_ms = 12.0 / mbps;
         let slack_ms = 1.0 + if flow.is_empty() { 0.0 } else { packet_ms };
@@ -387,7 +387,7 @@ fn packets_have_the_size_that_a_flow_asks_for() {
         let scenario =
             scenario(&format!("duration_s = 8\n{path}\nflow = [{{ rtt_ms = 40, mss_bytes = {mss} }}]"));
         for scheme in ["oracle", "bbr", "pbe", "cubic", "biscay"] {
-            // A wire has no radio that would tell PBE-CC of its capacity.
+            // A wire has no radio that would report its capacity to PBE-CC.
             if scheme == "pbe" && path.starts_with("forward") {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! What radios say must be true: a queue that stands leaves nothing idle, and a link that is not asked for more than it
-//! has shows room. Cells and traces are drawn at random.
+//! Radio reports must be true: while a device's queue is not empty, no PRB is reported as idle, and a link with less
+//! traffic than capacity is reported with spare capacity. Cells and traces are drawn at random.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 mod common;
 use common::{run, scenario};
 
-/// Keeps what device 0 was told by one source.
+/// Keeps the reports of one source to device 0.
 struct Told {
     source: Source,
     reports: Vec<RadioReport>,
@@ -62,7 +62,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Times of chances of a link whose rate changes every 100 ms, and which has gaps.
+/// Delivery opportunities of a link whose rate changes every 100 ms, and which has gaps.
 fn chances(rng: &mut Rng) -> Vec<u64> {
     let mut times = vec![];
     for step in 0..60 {
@@ -101,8 +101,8 @@ fn a_queue_that_stands_in_a_cell_leaves_nothing_idle() {
         for report in &reports {
             let own = report.own.as_ref().unwrap();
             assert_eq!(report.scope, Scope::Everyone);
-            // The queue stands from the first packets on, and further carriers are activated after a while. Nothing is
-            // granted to a device that is out of range.
+            // The queue is never empty after the first packets, and further carriers are activated after a while. A
+            // device that is out of range gets no grants.
             if own.active && own.bits_per_prb > Some(0.0) && report.slot.index > 1_500 {
                 *full.entry(report.carrier.0).or_default() += 1;
                 assert_eq!(report.idle_prbs(), Some(0), "case {case}: {report:?}\n{text}");
@@ -136,7 +136,7 @@ fn a_queue_that_stands_before_a_trace_leaves_no_chance_idle() {
     }
 }
 
-/// A flow over one link never finds its bottleneck elsewhere, whatever the rate of the link does.
+/// A flow over one link never detects a bottleneck elsewhere, for any variation of the link's rate.
 #[test]
 fn a_queue_that_the_link_explains_is_not_looked_for_elsewhere() {
     let mut rng = Streams::new(22).stream("links");

@@ -1,4 +1,4 @@
-//! Stories of transfers: downloads again and again, over new connections or one, with requests and without.
+//! Scenario tests of transfers: repeated downloads over new connections or a single one, with and without requests.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn pages(more: &str) -> String {
     )
 }
 
-/// From the beginning of each transfer to `step`, in milliseconds.
+/// Returns the time from the start of each transfer to `step`, in ms.
 fn times_ms(notes: &Notebook, step: TransferStep) -> Vec<f64> {
     let at = |number: u64, step: TransferStep| {
         let its = |one: &&airpace_event::Transfer| one.number == number && one.step == step;
@@ -28,7 +28,7 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// Means over the transfers of a run: to the start-up, and to the last byte.
+/// Returns the means over a run's transfers of the times to the start-up point and to the last byte.
 fn means_ms(scheme: &str, more: &str) -> (f64, f64) {
     let (_, notes) = run(&scenario(&pages(more)), scheme, 1);
     let complete = times_ms(&notes, TransferStep::Complete);
@@ -46,7 +46,7 @@ fn steps_come_in_order_and_transfers_one_after_the_other() {
         let steps: Vec<_> = notes.transfers.iter().map(|one| (one.number, one.step)).collect();
         assert!(steps.is_sorted(), "{connection}: {steps:?}");
         assert_eq!(steps.len(), 20 * 4, "{connection}: each transfer has its four steps");
-        // 66 full packets and one of 1000 bytes; nothing is lost in this cell, so a few more are probes.
+        // 66 full packets and one of 1000 bytes; no packet is lost in this cell, so the few further packets are probes.
         assert!((20 * 67..20 * 70).contains(&stats.flows[0].sent), "{connection}: {:?}", stats.flows[0]);
     }
 }
@@ -73,7 +73,7 @@ fn a_transfer_that_takes_too_long_delays_the_next() {
     );
 }
 
-/// The request takes half a round trip, 21 ms, and a subframe's wait. What a scheme does afterwards is its own.
+/// The request takes half a round trip, 21 ms, and the wait for a subframe. The later times depend on the scheme.
 #[test]
 fn a_request_tells_pbe_what_the_phone_measures_and_harms_nobody() {
     const WAY_MS: f64 = 21.0;

@@ -1,9 +1,9 @@
-//! Stories about a link with a trace for each direction: conditions → run → check.
+//! Scenario tests of a link with a trace for each direction: conditions → run → check.
 
 mod common;
 use common::{run, scenario};
 
-/// 12 Mbit/s to the phone and 2.4 Mbit/s from it, each with room for 60 ms of packets.
+/// 12 Mbit/s to the phone and 2.4 Mbit/s from it, each with a queue of 60 ms of packets.
 const LINK: &str = "duration_s = 10
     [trace]
     synth = { model = 'constant', mean_mbps = 12 }
@@ -20,7 +20,7 @@ fn each_direction_carries_what_its_trace_says() {
     let both = scenario(&format!("{LINK}[[flow]]\nlabel = 'out'\nrtt_ms = 40\ndirection = 'up'\n"));
     let (_, notebook) = run(&both, "oracle", 1);
     let [down, up] = [0, 1].map(|flow| notebook.flows[flow].mbps(2.0, 10.0));
-    // ACKs of each flow take room in the other's direction: 64 bytes of each 1504.
+    // The ACKs of each flow use capacity of the opposite direction: 64 bytes for each 1504 bytes.
     assert!((11.0..12.0).contains(&down), "{down} Mbit/s to the phone");
     assert!(
         (1.2..2.1).contains(&up),

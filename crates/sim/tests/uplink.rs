@@ -1,4 +1,4 @@
-//! Stories about data that a phone sends: conditions → run → check.
+//! Scenario tests of uplink data: conditions → run → check.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Drop for Temporary {
     }
 }
 
-/// One chance per millisecond: 12 Mbit/s.
+/// One delivery opportunity per millisecond: 12 Mbit/s.
 fn steady_trace(name: &str) -> Temporary {
     Temporary::new(name, &(1..=1000).map(|ms| format!("{ms}\n")).collect::<String>())
 }
@@ -76,7 +76,7 @@ fn both_directions_of_the_internet_have_a_queue_of_their_own() {
     }
 }
 
-/// A phone near enough to get 23 Mbit/s on the uplink of this cell.
+/// A phone with an SINR that gives 23 Mbit/s on the uplink of this cell.
 const CELL: &str = "cell.prbs = 50\ndevice = [{ radio.channel.sinr_db = 20 }]\n";
 
 #[test]
@@ -90,8 +90,8 @@ fn a_lone_packet_asks_twice_before_it_may_go() {
         let least = waits.iter().copied().fold(f64::INFINITY, f64::min);
         (least, waits.iter().copied().fold(0.0, f64::max), notebook.flows[0].least_rtt_ms())
     };
-    // Request to grant, grant to block with a buffer status report, report to grant, grant to block: four subframes
-    // each. The last step is part of the empty path. A lost block costs eight subframes more.
+    // SR to grant, grant to a block with a BSR, BSR to grant, grant to block: four subframes each. The last step is part
+    // of the idle path's delay. A lost block adds eight subframes.
     let (least, most, rtt_ms) = waits(1);
     assert!((12.0..18.0).contains(&least) && most <= least + 17.0, "{least} to {most} ms");
     assert!((rtt_ms - 40.0 - least).abs() < 0.1, "only the wait is added to the round trip: {rtt_ms} ms");
@@ -131,7 +131,7 @@ fn acks_that_cross_the_cell_wait_for_grants_and_come_in_bunches() {
     };
     let rare = flow("rate_mbps = 0.03, acks = 'cell'");
     let over_wire = flow("rate_mbps = 0.03");
-    // The phone asks, and is granted a block that holds the ACK. It would have to ask again only for more data.
+    // The phone sends an SR, and is granted a block that holds the ACK. It would have to send a BSR only for more data.
     let added = rare.least_rtt_ms() - over_wire.least_rtt_ms();
     assert!((5.0..16.0).contains(&added), "a lone ACK waits {added} ms for its grant");
 
@@ -168,7 +168,7 @@ fn a_phone_that_sends_and_receives_does_both_as_if_it_did_one() {
         let (_, both) = run(&with(&format!("{down}, {up}")), scheme, 1);
         let (_, only_down) = run(&with(down), scheme, 1);
         let (_, only_up) = run(&with(up), scheme, 1);
-        // RLC's STATUS about the upload takes a few bytes of the download's blocks.
+        // RLC STATUS messages about the upload take a few bytes of the download's blocks.
         let downlink = both.capacity_bytes[0] as f64 / only_down.capacity_bytes[0] as f64;
         assert!(
             (downlink - 1.0).abs() < 0.01,

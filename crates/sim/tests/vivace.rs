@@ -1,4 +1,4 @@
-//! Stories of PCC Vivace over one bottleneck: conditions → run → check.
+//! Scenario tests of PCC Vivace over one bottleneck: conditions → run → check.
 
 mod line;
 mod watched;
@@ -6,14 +6,14 @@ mod watched;
 use line::{Line, jain};
 use watched::{Look, Watched};
 
-/// What `scheme` does alone in 30 s; its start takes less than ten.
+/// Runs `scheme` alone for 30 s; its start takes less than ten seconds.
 fn settled(scheme: &str, line: &Line) -> Watched {
     line.alone(scheme, 30.0)
 }
 
 const SETTLED: std::ops::Range<f64> = 10.0..30.0;
 
-/// How far the present rate is from the rate around which trials are made.
+/// Relative difference between the current rate and the rate around which trials are made.
 fn off(look: &Look) -> f64 {
     look.pacing_mbps / look.value("base_mbps") - 1.0
 }
@@ -53,7 +53,7 @@ fn a_flip_of_the_gradient_brings_trials_back() {
         match pair[1].state.as_str() {
             "Probing" => {
                 probing += 1;
-                // At the moment when the flow enters the state, the rate is still the last one of the moves.
+                // When the flow enters the state, the rate is still the last one of the moving phase.
                 let rests = pair[0].state == "Probing";
                 assert!(
                     !rests || off(pair[1]).abs() < 0.15,

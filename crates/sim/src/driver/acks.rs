@@ -10,14 +10,14 @@ use super::transfers::Back;
 use crate::agenda::Part;
 
 impl Driver<'_> {
-    /// Lets the receiver half know what its clock shows, puts the ACK that is due, if one is, on the network, and waits for
-    /// the next.
+    /// Advances the receiver to its clock's reading, sends the due ACK, if any, and sets the next deadline.
     pub(super) fn acknowledge(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let clock = flow.receiver_time(self.now);
         flow.acker.on_timeout(clock);
         let ack = flow.acker.poll_ack(clock);
-        // A span of the receiver's clock is taken for one of true time: where it drifts, the rest is waited for again.
+        // The wait is a duration of the receiver's clock, used as true time: where the clock drifts, a further wait
+        // follows.
         let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
         self.agenda.set(Part::Acker(index), due);
         let Some(mut frame) = ack else { return };
@@ -30,7 +30,7 @@ impl Driver<'_> {
         self.send_back(index, ACK_BYTES, back);
     }
 
-    /// Puts a packet from the receiver's end to the sender's on the network.
+    /// Puts a packet from the receiver to the sender on the network.
     pub(super) fn send_back(&mut self, index: usize, bytes: Bytes, back: Back) {
         let flow = &mut self.flows[index];
         let packet = Packet {

@@ -1,4 +1,4 @@
-//! Data: from the sender onto the network, and off it to the acker.
+//! Data packets: from the sender onto the network, and from the network to the acker.
 
 use airpace_cc::registry::DeviceFlows;
 use airpace_core::{Direction, Packet};
@@ -11,11 +11,11 @@ use crate::agenda::Part;
 use crate::run::MOST_UNDER_WAY;
 use crate::transfers::Transfers;
 
-/// Packets that are sent at one instant before somebody asks how many are under way.
+/// Number of packets sent at one instant between two checks of the number of packets under way.
 const LOOK_EVERY: u64 = 4_096;
 
 impl Driver<'_> {
-    /// Puts on the path whatever the sender may send now.
+    /// Puts all packets on the network that the sender may send now.
     pub(super) fn transmit(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if !flow.has_started {
@@ -55,13 +55,13 @@ impl Driver<'_> {
         self.agenda.set(Part::Sender(index), self.flows[index].next_of_sender());
     }
 
-    /// Whether more packets are under way than memory should hold: the run ends then.
+    /// Returns whether more packets are under way than memory should hold; the run then ends.
     pub(super) fn is_crowded(&mut self) -> bool {
         self.crowded |= self.network.loads() > MOST_UNDER_WAY;
         self.crowded
     }
 
-    /// A device that tells its schemes of its flows counts what all of them send.
+    /// Counts the packets of all flows of a device that reports its flows to schemes.
     fn observe_sent(&mut self, index: usize, packet: &Packet) {
         let flow = &self.flows[index];
         if flow.device_receives() {
@@ -74,7 +74,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Takes from the network what is due.
+    /// Processes the network's due outputs.
     pub(super) fn drain_network(&mut self, progress: &mut Progress<'_>) -> std::ops::ControlFlow<()> {
         while let Some(output) = self.network.pop(self.now) {
             match output {
@@ -94,7 +94,7 @@ impl Driver<'_> {
                             self.count_arrival(index, &packet);
                             self.acknowledge(index);
                         }
-                        // The connection that it is about may be over.
+                        // The ACK belongs to an earlier connection.
                         Load::Ack(&Back::Ack { connection, .. })
                             if connection != flow.connections.number() => {}
                         Load::Ack(Back::Ack { frame, .. }) => {

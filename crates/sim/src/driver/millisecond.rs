@@ -1,5 +1,5 @@
-//! What happens in every millisecond whatever flows: the last hop's capacity, its radio reports, the truth for Oracles,
-//! a look into every flow.
+//! Work of every millisecond, with or without packets: the last hop's capacity, its radio reports, the reports for
+//! Oracles, and samples of every flow's state.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use airpace_radio::RadioReport;
 use super::{DeviceState, Driver, Progress};
 use crate::flow::FlowState;
 
-/// Milliseconds between looks into every running flow; changes of state are seen every millisecond.
+/// Interval of the samples of every running flow, in ms; changes of state are detected every millisecond.
 ///
 /// Chosen: 10 ms, fine enough to plot the shortest RTprop in use.
 const INSPECT_EVERY_MS: u64 = 10;
 
-/// Milliseconds between calls of `progress`.
+/// Interval of calls of `progress`, in ms.
 const PROGRESS_EVERY_MS: u64 = 100;
 
-/// What an Oracle keeps waiting in the Internet's queue where that limits a flow over a cell, in time of its rate.
+/// Target queueing delay of an Oracle in the Internet's queue where that queue limits a flow over a cell.
 ///
 /// Chosen: 2 ms, the Oracle's own default.
 const BEFORE_THE_CELL: Duration = Duration::from_millis(2);
 
 impl Driver<'_> {
-    /// The last hop has run: what it says of itself is recorded, and devices hear their radio.
+    /// Processes the outputs of the last hop after it has run: records them, and passes radio reports to devices.
     pub(super) fn hear_radio(&mut self) {
         if self.tell_radio() {
             (0..self.devices.len()).for_each(|device| self.wake_modem_listeners(device));
         }
     }
 
-    /// Records what the network says of its last hop, and hands on what radios told; whether a modem told something.
+    /// Records the last hop's outputs, and passes radio reports on. Returns whether there was a modem report.
     fn tell_radio(&mut self) -> bool {
         if self.wants_subframes {
             for subframe in self.network.subframes() {
@@ -67,7 +67,7 @@ impl Driver<'_> {
         modem_told
     }
 
-    /// What happens every millisecond: what the network tells then, the truth for Oracles, a look into every flow.
+    /// Work of every millisecond: outputs of the network, reports for Oracles, and samples of every flow's state.
     pub(super) fn tick(&mut self, progress: &mut Progress<'_>) -> ControlFlow<()> {
         let millis = self.now.as_millis();
         self.tell_radio();
@@ -79,8 +79,8 @@ impl Driver<'_> {
         if millis.is_multiple_of(PROGRESS_EVERY_MS) { progress(self.now) } else { ControlFlow::Continue(()) }
     }
 
-    /// Devices tell the controllers that ask for it what they know of their flows; what that or the radio changed
-    /// takes effect.
+    /// Passes each device's view of its flows to the controllers that request it. Then these controllers send, since this
+    /// view and the radio reports may have changed their limits.
     fn tell_all_of_flows(&mut self) {
         for device in 0..self.devices.len() {
             for place in 0..self.devices[device].modem_listeners.len() {
@@ -93,7 +93,7 @@ impl Driver<'_> {
         }
     }
 
-    /// A flow's controller is told what its device knows of the flows that it sends.
+    /// Passes the device's view of the flows that it sends to a flow's controller.
     pub(super) fn tell_of_flows(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let sent = &self.devices[usize::from(flow.device.0)].registry[Direction::Uplink as usize];
@@ -107,7 +107,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Tells an Oracle what its path can carry.
+    /// Reports the capacity of its path to an Oracle.
     fn tell_truth(&mut self, index: usize) {
         if !self.flows[index].wants_truth {
             return;
@@ -136,8 +136,8 @@ impl Driver<'_> {
         }
     }
 
-    /// The state of a link for a flow: its equal share of what the link carries, its part of what waits there, and how many
-    /// flows share both.
+    /// Returns the state of a link from a flow's perspective: an equal share of the link's rate, the flow's part of the
+    /// backlog, and the number of flows that share the link.
     fn share_of(&self, id: FlowId, link: SharedLink, at: Time) -> Option<(LinkState, u64)> {
         let state = self.network.shared_link(id, link, at)?;
         let others =
@@ -150,7 +150,8 @@ impl Driver<'_> {
         Some((LinkState { rate, backlog }, sharers))
     }
 
-    /// For a sender across its wire: what the links will do when its packets get there.
+    /// Returns the report for a sender that is separated from the links by its wire: their state when its packets arrive
+    /// there.
     fn truth_from_afar(&mut self, index: usize) -> Option<Truth> {
         let id = self.flows[index].id;
         let wire_delay = &mut self.flows[index].wire_delay;
@@ -164,7 +165,7 @@ impl Driver<'_> {
             let Some((state, sharers)) = self.share_of(id, link, self.now + forward_delay) else { continue };
             backlog += state.backlog;
             match (foreseen, link) {
-                // What the cell served counts, since it includes how the Internet's queue limits it.
+                // The rate that the cell served is used, since it already includes the limit of the Internet's queue.
                 (Some((rate, whole)), SharedLink::LastHop) => {
                     capacity = Some(Rate::from_bps(rate.as_bps() / sharers));
                     enough = Bytes(whole.0 / sharers);
@@ -177,8 +178,9 @@ impl Driver<'_> {
         Some(Truth { now, capacity: capacity?, enough, backlog, on_wire, forward_delay })
     }
 
-    /// For a sender at the base station in a run that gathers: enough of its data in the cell or, where there is a queue before the
-    /// cell, in both. In the run between the first and the last, no more than is needed.
+    /// Returns the report for a sender at the base station, in a gathering run: a target backlog in the cell or, where a
+    /// queue precedes the cell, in both. In the run between the first and the last, the target is only the required
+    /// backlog.
     fn truth_at_the_base_station(&self, index: usize, cell: CellService) -> Option<Truth> {
         let flow = &self.flows[index];
         let (in_cell, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
@@ -187,7 +189,8 @@ impl Driver<'_> {
             let needed = self.foresight.course(index).and_then(|course| course.needed_at(self.now));
             (enough, backlog) = match needed {
                 Some(needed) => {
-                    // More before the cell would come no earlier, and overflow the queue; more than the cell has room for is lost.
+                    // More bytes before the cell would not arrive earlier, and overflow the queue; bytes beyond the
+                    // cell's free buffer are lost.
                     let soon = before.rate.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(2 * BEFORE_THE_CELL));
                     let most = in_cell.backlog + soon.min(Bytes(cell.room.0 / sharers));
                     (Bytes((needed - cell.sent).0 / sharers).min(most), in_cell.backlog + before.backlog)
@@ -195,7 +198,8 @@ impl Driver<'_> {
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
                 None => match before.rate {
                     Some(rate) => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
-                    // The queue may have a rate later: what the cell takes then must be there before.
+                    // The queue may have a rate later; the bytes that the cell can then carry must already wait before
+                    // it.
                     None => (enough, Bytes::ZERO),
                 },
             };
@@ -204,7 +208,8 @@ impl Driver<'_> {
         Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })
     }
 
-    /// For a device that sends over a cell: enough in its buffer for all that could be granted until its next report is acted on.
+    /// Returns the report for a device that sends over a cell: the target is a buffer for all grants until the next BSR
+    /// takes effect.
     fn truth_at_the_device(&self, index: usize, cell: CellService) -> Option<Truth> {
         let flow = &self.flows[index];
         let (in_device, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
@@ -221,7 +226,7 @@ impl Driver<'_> {
         Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })
     }
 
-    /// Records a flow's inside if it is time or its state has changed.
+    /// Records the state of a flow if a sample is due or the scheme's state has changed.
     fn look_into(&mut self, index: usize, is_time: bool) {
         let flow = &mut self.flows[index];
         if !flow.is_running(self.now) {
@@ -250,7 +255,7 @@ impl Driver<'_> {
     }
 }
 
-/// The receiver halves on a device hear its radio, by the device's clock.
+/// Passes a control channel report to the receivers on a device, with the device's clock.
 fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report: &mut RadioReport) {
     report.time = device.clock.read(report.time);
     for &listener in &device.channel_listeners {
@@ -259,7 +264,7 @@ fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report:
     }
 }
 
-/// The controllers on a device read its modem's log, by the clock that their timers run on.
+/// Passes a modem report to the controllers on a device, with the clock of their timers.
 fn tell_modem_listeners(flows: &mut [FlowState], device: &DeviceState, now: Time, report: &mut RadioReport) {
     report.time = device.clock.steady(report.time);
     for &listener in &device.modem_listeners {

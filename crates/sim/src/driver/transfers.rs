@@ -1,4 +1,4 @@
-//! Transfers: each begins, with a request where the scenario says so, and arrives.
+//! Transfers of a flow: start, request if the scenario has requests, and arrival.
 
 use airpace_cc::endpoint::AckFrame;
 use airpace_core::{Direction, Packet, Rider};
@@ -7,24 +7,24 @@ use airpace_event::{Event, Transfer, TransferStep};
 use super::Driver;
 use crate::agenda::Part;
 
-/// What goes from the receiver's end to the sender's.
+/// A packet from the receiver to the sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Back {
-    /// An ACK, and the connection to which it belongs.
+    /// An ACK, and the number of its connection.
     Ack { connection: u64, frame: AckFrame },
-    /// The client's request for a transfer, and what it carries of the receiver half.
+    /// The client's request for a transfer, with the receiver's feedback.
     Request { transfer: u64, feedback: Rider },
 }
 
 impl Driver<'_> {
-    /// A transfer is due, or the client has waited for an answer long enough.
+    /// Processes a deadline: a transfer is due, or the client must repeat its request.
     pub(super) fn wake_transfers(&mut self, index: usize) {
         self.begin_transfer(index);
         self.ask(index);
         self.transmit(index);
     }
 
-    /// Begins a transfer if one is due.
+    /// Starts a transfer if one is due.
     pub(super) fn begin_transfer(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let Some(transfers) = &mut flow.transfers else { return };
@@ -45,7 +45,7 @@ impl Driver<'_> {
         self.wait_for_transfer(index);
     }
 
-    /// The client sends a request if it is time.
+    /// Sends the client's request if it is due.
     fn ask(&mut self, index: usize) {
         let (now, flow) = (self.now, &mut self.flows[index]);
         if let Some((transfer, bytes)) = flow.transfers.as_mut().and_then(|transfers| transfers.ask(now)) {
@@ -57,7 +57,7 @@ impl Driver<'_> {
         self.wait_for_transfer(index);
     }
 
-    /// A request has come to the server.
+    /// Processes a request that has arrived at the server.
     pub(super) fn answer(&mut self, index: usize, transfer: u64, feedback: &[u8]) {
         if self.serve(index, transfer) {
             let flow = &mut self.flows[index];
@@ -68,7 +68,8 @@ impl Driver<'_> {
         }
     }
 
-    /// The sender gets the data of a transfer, if it does not have it. Who calls this lets it transmit.
+    /// Gives the data of a transfer to the sender, unless it already has them. The caller must then let the sender
+    /// transmit.
     fn serve(&mut self, index: usize, transfer: u64) -> bool {
         let flow = &mut self.flows[index];
         let next_packet = flow.stats.sent;
@@ -76,7 +77,7 @@ impl Driver<'_> {
         bytes.map(|bytes| flow.sender.offer(bytes)).is_some()
     }
 
-    /// Counts a packet that has arrived towards its transfer.
+    /// Counts an arrived packet towards its transfer.
     pub(super) fn count_arrival(&mut self, index: usize, packet: &Packet) {
         let Some(transfers) = &mut self.flows[index].transfers else { return };
         let Some((number, steps)) = transfers.on_arrival(packet.number, packet.bytes) else { return };

@@ -1,5 +1,5 @@
-//! A recorder that collects what stories ask for. It also checks that time never runs backwards.
-#![allow(dead_code)] // not every story asks for everything
+//! A recorder that collects the data needed by scenario tests. It also checks that time never runs backwards.
+#![allow(dead_code)] // not every test file uses all items
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ pub struct Notebook {
     pub events: u64,
     pub flows: Vec<FlowNotes>,
     pub subframes: u64,
-    /// By device: the capacity to it, and from it.
+    /// Capacity by device: to the device, and from it.
     pub capacity_bytes: Vec<u64>,
     pub uplink_capacity_bytes: Vec<u64>,
     /// The steps of all transfers.
@@ -32,13 +32,13 @@ pub struct FlowNotes {
     pub duplicates: u64,
     pub declared_lost: u64,
     pub acked_bytes: u64,
-    /// When ACKs were processed, in seconds.
+    /// Times at which ACKs were processed, in s.
     pub acked_s: Vec<f64>,
     pub rtts_ms: Vec<f64>,
     pub states: Vec<&'static str>,
 }
 
-/// A delivered packet; times are in seconds since the run began, delays in ms.
+/// A delivered packet; times are in seconds since the start of the run, delays in ms.
 #[derive(Clone, Copy)]
 pub struct Arrival {
     pub time_s: f64,
@@ -49,7 +49,7 @@ pub struct Arrival {
 }
 
 impl Notebook {
-    /// A number that differs between runs that differ in any event.
+    /// Returns a hash that differs between runs that differ in any event.
     pub fn fingerprint(&self) -> u64 {
         self.hash.finish()
     }
@@ -64,18 +64,18 @@ impl Notebook {
 }
 
 impl FlowNotes {
-    /// Mean rate of the data that arrived in a span of seconds, in Mbit/s.
+    /// Mean rate of the data that arrived in an interval (seconds), in Mbit/s.
     pub fn mbps(&self, from_s: f64, to_s: f64) -> f64 {
         let bytes: u64 = self.between(from_s, to_s).map(|arrival| arrival.bytes).sum();
         bytes as f64 * 8e-6 / (to_s - from_s)
     }
 
-    /// The least round-trip time, in ms.
+    /// Minimum round-trip time, in ms.
     pub fn least_rtt_ms(&self) -> f64 {
         self.rtts_ms.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// A quantile of the queueing delays of packets that arrived in a span of seconds, in ms.
+    /// Quantile of the queueing delays of packets that arrived in an interval (seconds), in ms.
     pub fn queueing_delay_ms(&self, quantile: f64, from_s: f64, to_s: f64) -> f64 {
         let mut delays: Vec<f64> =
             self.between(from_s, to_s).map(|arrival| arrival.queueing_delay_ms).collect();
@@ -128,7 +128,7 @@ impl Recorder for Notebook {
             }
             Event::Inspected(inspected) => {
                 if inspected.state_changed {
-                    // State names are words of the schemes. There are few of them, so leaking them is harmless.
+                    // State names are constants of the schemes. They are few, so leaking them is harmless.
                     let state: &'static str = Box::leak(inspected.state.to_owned().into_boxed_str());
                     self.flow(inspected.flow.0).states.push(state);
                 }
@@ -162,7 +162,7 @@ impl Recorder for Notebook {
     }
 }
 
-/// A scenario of this text. A name and a list of schemes are added, so that stories can leave them out.
+/// Loads a scenario from this text. A name and a list of schemes are added, so that tests can omit them.
 pub fn scenario(text: &str) -> Scenario {
     let text = format!("name = \"story\"\nschemes = [\"reno\"]\n{text}");
     Scenario::load(&text, "story.toml", &[]).unwrap_or_else(|error| panic!("{error}"))

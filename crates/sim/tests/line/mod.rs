@@ -1,11 +1,11 @@
-//! One drop-tail bottleneck in the Internet that flows share; each flow has its own wires.
-#![allow(dead_code)] // each test file uses its own part
+//! A shared drop-tail bottleneck in the Internet; each flow has separate wires.
+#![allow(dead_code)] // each test file uses only some items
 
 use airpace_sim::Scenario;
 
 use crate::watched::{Watched, watch};
 
-/// Bytes of a full packet.
+/// Size of a full packet, in bytes.
 const MSS_BYTES: u64 = 1_500;
 
 /// A path and the flows on it.
@@ -13,23 +13,23 @@ const MSS_BYTES: u64 = 1_500;
 pub struct Line {
     /// Rate of the bottleneck.
     pub mbps: f64,
-    /// Later rates of the bottleneck: when, in seconds, and how much.
+    /// Later rates of the bottleneck: time in s, and rate in Mbit/s.
     pub later: Vec<(f64, f64)>,
-    /// Round-trip time of the empty path, without the transmission of a packet at the bottleneck.
+    /// Round-trip time of the idle path, without the transmission time of a packet at the bottleneck.
     pub rtt_ms: f64,
-    /// The largest number of bytes in the bottleneck, including the packet in transmission.
+    /// Maximum number of bytes in the bottleneck, including the packet in transmission.
     pub buffer_bytes: u64,
     /// Share of packets lost at random before the bottleneck.
     pub loss: f64,
     /// Mean of the exponential jitter before the bottleneck, in ms.
     pub jitter_ms: f64,
-    /// When each flow starts, in seconds.
+    /// Start time of each flow, in s.
     pub starts_s: Vec<f64>,
     pub seed: u64,
 }
 
 impl Line {
-    /// A line with one flow, a buffer of `buffer_ms`, and no loss.
+    /// Creates a line with one flow, a buffer of `buffer_ms`, and no loss.
     pub fn new(mbps: f64, rtt_ms: f64, buffer_ms: f64) -> Line {
         let buffer_bytes = (mbps * buffer_ms * 125.0) as u64;
         Line {
@@ -44,7 +44,7 @@ impl Line {
         }
     }
 
-    /// Runs it for `duration_s` seconds, with all flows under one scheme.
+    /// Runs the flows for `duration_s` seconds, all under one scheme.
     pub fn run(&self, scheme: &str, duration_s: f64) -> Vec<Watched> {
         let Line { mbps, later, loss, jitter_ms, .. } = self;
         let rtt_ms = self.rtt_ms + MSS_BYTES as f64 * 8e-3 / mbps;
@@ -63,13 +63,13 @@ impl Line {
         watch(&scenario, scheme, self.seed)
     }
 
-    /// Runs it for `duration_s` seconds with its only flow.
+    /// Runs the only flow for `duration_s` seconds.
     pub fn alone(&self, scheme: &str, duration_s: f64) -> Watched {
         self.run(scheme, duration_s).swap_remove(0)
     }
 }
 
-/// Jain's index of fairness.
+/// Jain's fairness index.
 ///
 /// Source: RFC 5166 §2.3
 pub fn jain(shares: &[f64]) -> f64 {

@@ -1,5 +1,5 @@
-//! Records the flows of a run: what arrived, how long it waited, and what happened inside their schemes.
-#![allow(dead_code)] // each test file uses its own part
+//! Records the flows of a run: arrivals, queueing delays, and states of their schemes.
+#![allow(dead_code)] // each test file uses only some items
 
 use std::ops::{ControlFlow, Range};
 
@@ -7,12 +7,12 @@ use airpace_core::Time;
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
-/// Runs a built-in scenario with these keys set (`key=value`, separated by spaces); returns its first flow.
+/// Runs a built-in scenario with these keys (`key=value`, separated by spaces); returns its first flow.
 pub fn first(name: &str, sets: &str, scheme: &str, seed: u64) -> Watched {
     flows(name, sets, scheme, seed).swap_remove(0)
 }
 
-/// The same; returns all its flows.
+/// Runs a built-in scenario with these keys; returns all its flows.
 pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
     let (_, text) = builtin().iter().find(|(known, _)| *known == name).expect("a built-in scenario");
     let sets: Vec<_> = sets
@@ -33,7 +33,7 @@ pub fn watch(scenario: &Scenario, scheme: &str, seed: u64) -> Vec<Watched> {
     watch.flows
 }
 
-/// Runs a scenario whose packets leave at these times, by flow; returns all its flows.
+/// Runs a scenario with these packet send times, by flow; returns all its flows.
 pub fn watch_departures(scenario: &Scenario, departures: Vec<Vec<Time>>, seed: u64) -> Vec<Watched> {
     let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
     let prepared = scenario.prepare().unwrap_or_else(|error| panic!("{error}"));
@@ -47,42 +47,42 @@ struct Watch {
     flows: Vec<Watched>,
 }
 
-/// What was recorded of a flow and its device; times in seconds.
+/// The records of a flow and its device; times are in s.
 #[derive(Default)]
 pub struct Watched {
     device: u16,
-    /// When each packet was sent.
+    /// Send time of each packet.
     sent: Vec<f64>,
-    /// Time, bytes and queueing delay in ms of every packet.
+    /// Time of arrival, bytes, and queueing delay in ms of every packet.
     arrivals: Vec<(f64, u64, f64)>,
     pub dropped: u64,
-    /// When those packets were sent that never arrived.
+    /// Send times of the packets that never arrived.
     lost: Vec<f64>,
-    /// When it entered which state.
+    /// Times at which the scheme entered states, and their names.
     pub states: Vec<(f64, String)>,
-    /// Looks into its scheme.
+    /// Samples of the scheme's state.
     pub looks: Vec<Look>,
-    /// Capacity of its device's radio, in bytes.
+    /// Capacity of the device's radio: time, and bytes.
     capacity: Vec<(f64, u64)>,
 }
 
-/// A look into a flow's scheme: every 10 ms, and when its state changes.
+/// A sample of a scheme's state, taken every 10 ms and at changes of state.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub at_s: f64,
     pub state: String,
-    /// NaN where the scheme does not pace.
+    /// NaN if the scheme does not pace.
     pub pacing_mbps: f64,
     values: Vec<(&'static str, f64)>,
 }
 
 impl Look {
-    /// Whether there is a value of this name.
+    /// Returns whether there is a value with this name.
     pub fn has(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| *known == name)
     }
 
-    /// A named value.
+    /// Returns a named value.
     pub fn value(&self, name: &str) -> f64 {
         self.values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no {name}")).1
     }
@@ -93,12 +93,12 @@ impl Watched {
         Watched { device, ..Watched::default() }
     }
 
-    /// When each packet was sent.
+    /// Returns the send time of each packet.
     pub fn departures(&self) -> Vec<Time> {
         self.sent.iter().map(|&at| Time::from_secs_f64(at)).collect()
     }
 
-    /// Time in s, bytes and queueing delay in ms of every packet that arrived.
+    /// Returns the arrivals: time in s, bytes, and queueing delay in ms.
     pub fn arrivals(&self) -> &[(f64, u64, f64)] {
         &self.arrivals
     }
@@ -115,7 +115,7 @@ impl Watched {
         possible.map(|(_, bytes)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
     }
 
-    /// The queueing delay that 95 % of the packets stayed below.
+    /// 95th percentile of the queueing delay.
     pub fn queueing_p95_ms(&self, span: Range<f64>) -> f64 {
         let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
         let mut delays: Vec<f64> = arrived.map(|(.., delay)| *delay).collect();
@@ -137,12 +137,12 @@ impl Watched {
         within(&self.lost) / within(&self.sent).max(1.0)
     }
 
-    /// The looks into the flow in `span`.
+    /// Returns the samples in `span`.
     pub fn looks_in(&self, span: Range<f64>) -> impl Iterator<Item = &Look> {
         self.looks.iter().filter(move |look| span.contains(&look.at_s))
     }
 
-    /// The last look up to that time.
+    /// Returns the last sample up to that time.
     pub fn look_at(&self, time_s: f64) -> &Look {
         self.looks.iter().rev().find(|look| look.at_s <= time_s).expect("a look")
     }
@@ -154,35 +154,35 @@ impl Watched {
         sum / count
     }
 
-    /// The pacing rates, every 10 ms and at changes of state.
+    /// Returns the pacing rates, every 10 ms and at changes of state.
     pub fn pacing_mbps(&self, span: Range<f64>) -> Vec<f64> {
         self.looks_in(span).map(|look| look.pacing_mbps).collect()
     }
 
-    /// The pacing rate at that time.
+    /// Returns the pacing rate at that time.
     pub fn pacing_mbps_at(&self, time_s: f64) -> f64 {
         self.look_at(time_s).pacing_mbps
     }
 
-    /// The state at that time.
+    /// Returns the state at that time.
     pub fn state_at(&self, time_s: f64) -> &str {
         let before = self.states.iter().rev().find(|(at, _)| *at <= time_s);
         &before.expect("a state").1
     }
 
-    /// The states from `from_s` on, in order.
+    /// Returns the states from `from_s` on, in order.
     pub fn states_from(&self, from_s: f64) -> Vec<&str> {
         let later = self.states.iter().filter(|(at, _)| *at > from_s).map(|(_, state)| state.as_str());
         std::iter::once(self.state_at(from_s)).chain(later).collect()
     }
 
-    /// When the flow first enters a state after `from_s`; infinity if never.
+    /// Returns the time at which the flow first enters a state after `from_s`; infinity if never.
     pub fn enters(&self, state: &str, from_s: f64) -> f64 {
         let entry = self.states.iter().find(|(at, name)| *at >= from_s && name == state);
         entry.map_or(f64::INFINITY, |(at, _)| *at)
     }
 
-    /// Checks that no state name begins with this word.
+    /// Checks that no state name starts with this word.
     pub fn was_never_in(&self, word: &str) {
         assert!(!self.states.is_empty(), "states are recorded");
         assert!(self.states.iter().all(|(_, state)| !state.starts_with(word)), "{:?}", self.states);
