@@ -1,4 +1,4 @@
-//! The daemon: listens to a modem and publishes KPIs to programs that subscribe.
+//! The daemon: receives a modem's diagnostic stream and publishes KPIs to programs that subscribe.
 //!
 //! ```text
 //!              data thread                                        control thread
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The data thread only reads the port. The control thread only writes to it, every few milliseconds if the modem's
-//! buffer is to be drained; with each drain both wake up once, and hardly ever otherwise. They talk by channels that
-//! never wait, and share counters. Programs talk only to the control thread, and read the board unnoticed by both
-//! threads. Nothing that a program does or fails to do reaches the data thread.
+//! buffer is to be drained. Both threads wake up once with each drain, and rarely at other times. They communicate by
+//! channels that never block, and by shared counters. Programs communicate only with the control thread, and read the
+//! board without involving either thread. No action of a program can delay the data thread.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
@@ -40,54 +40,53 @@ use crate::source::{Port, Source};
 
 pub use notice::Notice;
 
-/// KPIs that a board has room for.
+/// Maximum number of KPIs on a board.
 ///
 /// Chosen: each KPI of the list for both SIMs, and as many fields of packets.
 pub const CAPACITY: u32 = 1_024;
 
-/// How often the modem's buffer is drained, unless an option says otherwise.
+/// Default interval of the drains of the modem's buffer.
 ///
 /// Source: BISCAY §4
 pub const DRAIN_EVERY: Duration = Duration::from_millis(1);
 
 /// Options of a daemon.
 pub struct Options {
-    /// Where the modem's port is.
+    /// The modem's port.
     pub source: Source,
-    /// KPIs that are published even without a subscription: names as [`airpace_diag::kpi::Wanted`] reads them.
+    /// KPIs that are published even without a subscription: names as [`airpace_diag::kpi::Wanted`] parses them.
     pub kpis: Vec<String>,
-    /// The folder of the control socket. Without one, no program can subscribe, and the file system holds nothing that a
-    /// killed daemon would leave.
+    /// Folder of the control socket. Without it, no program can subscribe, and a killed daemon leaves nothing in the file
+    /// system.
     pub dir: Option<PathBuf>,
-    /// How often the modem's buffer is drained, if the device allows it; `None` never drains it.
+    /// Interval of the drains of the modem's buffer, if the device supports them; `None` never drains it.
     pub drain: Option<Duration>,
-    /// Whether to ask for real-time priority and locked memory.
+    /// Whether to request real-time priority and locked memory.
     pub wants_realtime: bool,
-    /// Makes the command that stands guard; see [`crate::guard`]. Without a guard, a daemon that is killed leaves the
-    /// modem changed.
+    /// Creates the guard's command; see [`crate::guard`]. Without a guard, a killed daemon does not restore the modem.
     pub guard: Option<Box<dyn FnMut() -> Command + Send>>,
-    /// Gets a copy of every sample. A sample that does not fit is lost.
+    /// Receives a copy of every sample. A sample is dropped if the channel is full.
     pub tap: Option<SyncSender<Tapped>>,
-    /// Gets a copy of every packet that the modem sends, for a reader of more than KPIs. A packet that does not fit is
-    /// lost. The modem is asked only for the packets of [`Options::kpis`].
+    /// Receives a copy of every packet that the modem sends, for readers that need more than KPIs. A packet is dropped if
+    /// the channel is full. The modem is asked only for the packets of [`Options::kpis`].
     pub packets: Option<SyncSender<Packet>>,
 }
 
 /// A log packet that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The radio that it comes from.
+    /// Radio of the packet.
     pub radio: Radio,
-    /// What it reports.
+    /// Log code, which identifies the content.
     pub code: LogCode,
-    /// When, by the modem's clock.
+    /// Time stamp of the modem's clock.
     pub stamp: Stamp,
-    /// Its content.
+    /// Content.
     pub payload: Vec<u8>,
 }
 
 impl Packet {
-    /// The same packet in the form that readers of packets take.
+    /// Returns the packet as the type that packet readers use.
     pub fn as_log_packet(&self) -> LogPacket<'_> {
         let Packet { radio, code, stamp, ref payload } = *self;
         LogPacket { radio, code, stamp, payload }
@@ -104,20 +103,20 @@ impl From<&LogPacket<'_>> for Packet {
 /// A sample, as sent to the tap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tapped {
-    /// The place of its KPI. The KPIs of [`Options::kpis`] have the first places, in their order, each name once.
+    /// Slot of the KPI. The KPIs of [`Options::kpis`] have the first slots, in their order, each name once.
     pub slot: SlotId,
-    /// Its number among the samples of its KPI.
+    /// Number of the sample among those of its KPI.
     pub sequence: u64,
     /// The sample itself.
     pub sample: Sample,
-    /// When its bytes arrived, in ns of [`od::clock`].
+    /// Time at which the sample's bytes arrived, in ns of [`od::clock`].
     pub arrival_ns: u64,
 }
 
-/// Why a daemon cannot start.
+/// Error that prevents the start of a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A KPI name without a meaning.
+    /// A KPI name that is not defined.
     #[error(transparent)]
     Kpi(#[from] KpiError),
     /// An error of the board or its folder.
@@ -126,9 +125,9 @@ pub enum StartError {
     /// A port that can never be one, or that another program uses.
     #[error("{port}: {why}")]
     Port {
-        /// The port's name, as given.
+        /// Name of the port, as given.
         port: Source,
-        /// What is wrong with it.
+        /// The error of the port.
         why: io::Error,
     },
     /// An error of the operating system.
@@ -136,7 +135,7 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// A running daemon. Dropping it makes it leave.
+/// A running daemon. Dropping it stops the daemon and restores the modem.
 #[derive(Debug)]
 pub struct Daemon {
     is_over: Arc<AtomicBool>,
@@ -149,8 +148,8 @@ impl Daemon {
     /// Starts a daemon. It opens the port as soon as the port exists.
     ///
     /// # Errors
-    /// An unknown KPI; a folder in which a daemon runs, or that is not ours; a port that can never be one, or that
-    /// another program uses.
+    /// An unknown KPI; a folder that another daemon uses, or that does not belong to this user; a port that can never be
+    /// one, or that another program uses.
     pub fn start(options: Options) -> Result<Daemon, StartError> {
         let subscription = Subscription::new(options.kpis.iter().map(String::as_str))?;
         let server = options.dir.as_deref().map(Server::bind).transpose()?;
@@ -204,22 +203,22 @@ impl Daemon {
         Ok(Daemon { is_over, threads, metrics, notices })
     }
 
-    /// The daemon's counters.
+    /// Returns the daemon's counters.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// Messages to people, as they happen; they end with the daemon.
+    /// Returns the channel of messages to users; it closes when the daemon ends.
     pub fn notices(&self) -> &Receiver<Notice> {
         &self.notices
     }
 
-    /// Makes the daemon leave: it restores the modem and ends the programs' connections. [`Daemon::notices`] ends then.
+    /// Stops the daemon: it restores the modem and closes the programs' connections. Then [`Daemon::notices`] closes.
     pub fn leave(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Lets another thread, for example a signal's, do the same.
+    /// Returns a function that stops the daemon from another thread, for example a signal handler's.
     pub fn leaver(&self) -> impl Fn() + Send + Sync + 'static {
         let is_over = Arc::clone(&self.is_over);
         move || is_over.store(true, Ordering::Relaxed)
@@ -230,7 +229,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         self.leave();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has printed that already.
+            // A thread that panicked has already printed the panic.
             let _ = thread.join();
         }
     }
@@ -242,22 +241,22 @@ enum DataMessage {
     Opened(Arc<Port>),
     /// The port is lost.
     Lost,
-    /// The frames that would restore the modem.
+    /// The frames that restore the modem.
     Restore(Vec<u8>),
     /// Frames to send.
     Send(Vec<u8>),
-    /// The frame that asks for a drain in-band, if the modem understands it.
+    /// The frame that requests a drain in-band, if the modem supports it.
     Drain(Option<Vec<u8>>),
-    /// Drains fall together with packets that come by the same rhythm: they are to come half a period later.
+    /// Drains coincide with packets of the same period: delay the drains by half a period.
     Dodge,
-    /// The data thread ends; whether the modem is restored.
+    /// The data thread ends; the flag is whether the modem is restored.
     Left(bool),
 }
 
 /// Messages from the control thread to the data thread.
 enum Order {
-    /// What to publish, and where: the place and its generation.
+    /// KPIs to publish, with the slot and generation of each.
     Follow(Subscription, Vec<(SlotId, u16)>),
-    /// Restore the modem.
+    /// Restore the modem and end.
     Leave,
 }

@@ -1,12 +1,12 @@
-//! The guard: a process of its own that restores the modem if the process that changed the modem dies.
+//! The guard: a separate process that restores the modem if the process that changed the modem dies.
 //!
-//! The guard inherits the port and reads from a pipe the frames that would restore the modem. A daemon that leaves in
-//! good order restores the modem itself and says so. If the pipe ends without that word, the daemon was killed, and the
-//! guard sends the frames.
+//! The guard inherits the port, and reads from a pipe the frames that restore the modem. A daemon that ends regularly
+//! restores the modem itself and reports this on the pipe. If the pipe ends without this report, the daemon was killed,
+//! and the guard sends the frames.
 //!
 //! ```text
-//! daemon ──pipe──▶ guard      'R' length frames: what to send in the end; each takes the place of the one before
-//!    └────port─────┘          'L': the daemon has left, nothing is to be done
+//! daemon ──pipe──▶ guard      'R' length frames: to send at the end; each message replaces the previous one
+//!    └────port─────┘          'L': the daemon has ended regularly, no action needed
 //! ```
 
 use std::io::{self, PipeWriter, Read, Write};
@@ -19,33 +19,33 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::source::{Port, Source};
 
-/// Begins the frames that would restore the modem.
+/// Kind of a message with the frames that restore the modem.
 const RESTORE: u8 = b'R';
-/// The daemon has left in good order.
+/// Kind of the message that the daemon has ended regularly.
 const LEFT: u8 = b'L';
-/// Names the driver to open, if the port itself cannot be inherited.
+/// Kind of a message with the driver to open, if the port itself cannot be inherited.
 const OPEN: u8 = b'O';
 
-/// How long the guard listens for answers.
+/// Time for which the guard waits for responses.
 ///
-/// Chosen: modems answer in some milliseconds. A process that closes a TCP connection with unread answers takes back
-/// what it wrote, so the guard has to read them.
+/// Chosen: modems respond within some milliseconds. If a process closes a TCP connection with unread responses, the bytes
+/// that it wrote may be discarded, so the guard has to read the responses.
 const ANSWERS: Duration = Duration::from_millis(500);
-/// How long the guard tries to send.
+/// Maximum time for which the guard tries to send.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the daemon waits for a guard to end. Nothing else in the daemon goes on meanwhile.
+/// Maximum time for which the daemon waits for the guard's end. The rest of the daemon is blocked meanwhile.
 ///
-/// Chosen: less than the silence after which readers take a daemon for dead.
+/// Chosen: less than the silence after which readers consider a daemon dead.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
-/// The longest word on the pipe that the guard accepts.
+/// Maximum length of a message on the pipe, in bytes.
 const LONGEST_WORD: usize = 1 << 20;
 
-/// The daemon's end of the pipe. When it is dropped, the guard restores the modem.
+/// The daemon's end of the pipe. When it is dropped without dismissal, the guard restores the modem.
 #[derive(Debug)]
 pub struct Guard {
     process: Child,
     pipe: Option<PipeWriter>,
-    /// The guard did not take all of a word, and would not understand another one.
+    /// The guard did not accept a complete message, and could not parse another one.
     has_write_failed: bool,
     is_dismissed: bool,
 }
@@ -54,13 +54,13 @@ impl Guard {
     /// Starts a guard for `port`, which `source` names. `command` is a program that calls [`stand`].
     ///
     /// # Errors
-    /// If the program cannot be started.
+    /// The program cannot be started.
     pub fn start(mut command: Command, source: &Source, port: &Port) -> io::Result<Guard> {
         let (reader, mut pipe) = io::pipe()?;
         let inherited = port.inheritable()?;
         let is_inherited = inherited.is_some();
         let process = command
-            // A key that ends the daemon must not end the guard.
+            // A terminal key that ends the daemon must not end the guard.
             .process_group(0)
             .stdin(Stdio::from(reader))
             .stdout(inherited.map_or(Stdio::null(), Stdio::from))
@@ -68,23 +68,23 @@ impl Guard {
         if !is_inherited && let Source::DevDiag(path) = source {
             send(&mut pipe, OPEN, path.as_os_str().as_encoded_bytes())?;
         }
-        // A stopped guard takes nothing from the pipe, and nothing may wait for it.
+        // A stopped guard does not read the pipe, and the daemon must not block on it.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         Ok(Guard { process, pipe: Some(pipe), has_write_failed: false, is_dismissed: false })
     }
 
-    /// Sends the frames that would restore the modem.
+    /// Sends the frames that restore the modem to the guard.
     ///
     /// # Errors
-    /// If the guard is gone or does not listen.
+    /// The guard is gone or does not read the pipe.
     pub fn set_restore(&mut self, frames: &[u8]) -> io::Result<()> {
         self.say(RESTORE, frames)
     }
 
-    /// The modem is restored, or gone: the guard has nothing to do.
+    /// Dismisses the guard, because the modem is restored or gone.
     ///
     /// # Errors
-    /// If the guard was gone already.
+    /// The guard was already gone.
     pub fn dismiss(mut self) -> io::Result<()> {
         self.is_dismissed = true;
         self.say(LEFT, &[])
@@ -99,7 +99,7 @@ impl Guard {
         said
     }
 
-    /// Whether the guard has ended within [`ENDS_WITHIN`].
+    /// Returns whether the guard ends within [`ENDS_WITHIN`].
     fn has_ended(&mut self) -> bool {
         let asked = Instant::now();
         loop {
@@ -115,8 +115,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // A guard that is not dismissed has to restore the modem, and may take its time. A dismissed guard has nothing
-        // left to do, and must not keep the port from the program that opens it next.
+        // A guard that is not dismissed has to restore the modem, which may take time. A dismissed guard has no work
+        // left, and must not block the port for the program that opens it next.
         if !self.has_ended() && self.is_dismissed && self.process.kill().is_ok() {
             self.has_ended();
         }
@@ -130,22 +130,23 @@ fn send(pipe: &mut PipeWriter, kind: u8, text: &[u8]) -> io::Result<()> {
     pipe.write_all(&word)
 }
 
-/// Stands guard: reads `pipe` to its end, and restores the modem at `port` if no other process has.
+/// Runs the guard: reads `pipe` to its end, and restores the modem at `port` unless the daemon has done so.
 ///
 /// # Errors
-/// If the port is gone, or does not take the frames.
+/// The port is gone, or does not accept the frames.
 pub fn stand(pipe: impl Read, port: OwnedFd) -> io::Result<()> {
     let (restore, source) = listen(pipe)?;
     let Some(frames) = restore else { return Ok(()) };
     let port = match source {
-        // The driver knows clients by their process: the guard is a client of its own, and switches the data to itself.
+        // The driver identifies clients by their process: the guard registers as a new client, and redirects the data to
+        // itself.
         Some(source) => source.open()?,
         None => Port::from_fd(port)?,
     };
     speak(&port, &frames)
 }
 
-/// What the daemon had said when the pipe ended: the frames, and the port if it is not the inherited one.
+/// Returns the daemon's last messages when the pipe ends: the frames, and the port if it differs from the inherited one.
 fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> {
     let (mut restore, mut source) = (None, None);
     loop {
@@ -155,7 +156,7 @@ fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> 
         }
         let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
         let mut text = vec![0; length.min(LONGEST_WORD)];
-        // If the daemon died within a word, the word does not count.
+        // An incomplete message of a daemon that died is ignored.
         if pipe.read_exact(&mut text).is_err() {
             return Ok((restore, source));
         }
@@ -171,7 +172,7 @@ fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> 
     }
 }
 
-/// Sends all frames, and reads until no more answers are to be expected.
+/// Sends all frames, and reads until no more responses are expected.
 fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
     let (started, mut sent, mut heard_at) = (Instant::now(), 0, Instant::now());
     let mut buffer = vec![0; 1 << 16];
@@ -183,7 +184,7 @@ fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
         let wants = if sent < frames.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let timeout = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         match poll(&mut [PollFd::new(port, wants)], Some(&timeout)) {
-            // Ending a service ends all of its processes, also while the guard sends.
+            // A service manager that ends a service signals all of its processes, which may interrupt this wait.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -195,7 +196,7 @@ fn speak(port: &Port, frames: &[u8]) -> io::Result<()> {
         }
         match port.read(&mut buffer) {
             Ok(_) => {}
-            // The other end got everything, and hung up.
+            // The modem has received all frames, and closed the connection.
             Err(_) if sent == frames.len() => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// What the modem receives from a guard that gets these words.
+    /// Returns the bytes that the modem receives from a guard that reads these messages.
     fn heard(words: &[(u8, &[u8])], cut: usize) -> Vec<u8> {
         let (reader, mut pipe) = io::pipe().unwrap();
         let (mut modem, port) = UnixStream::pair().unwrap();
@@ -248,7 +249,7 @@ mod tests {
         use rustix::process::{Pid, Signal, kill_process, test_kill_process};
         let (_modem, port) = UnixStream::pair().unwrap();
         let port = Port::from_fd(port.into()).unwrap();
-        // This guard never reads, like a stopped one; and it is stopped.
+        // This guard never reads, because it is another program, and it is also stopped.
         let mut command = Command::new("sleep");
         command.arg("600");
         let mut guard = Guard::start(command, &Source::Serial("port".into()), &port).unwrap();

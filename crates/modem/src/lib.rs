@@ -1,13 +1,13 @@
-//! Modems by the wall clock: their diagnostic ports and logs, and the daemon that publishes KPIs.
+//! Access to modems in real time: their diagnostic ports and logs, and the daemon that publishes KPIs.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! | --- | --- |
 //! | [`daemon`] | from the port to shared memory, on two threads |
 //! | [`metrics`] | the daemon's counters, and their page for Prometheus |
 //! | [`guard`] | the process that restores the modem if the daemon dies |
 //! | [`modem`] | an emulated modem for tests, behind a pseudo-terminal or a TCP port |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
-//! | [`log`] | logs of modems in files, compressed or not |
+//! | [`log`] | log files of modems, compressed or not |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

@@ -1,14 +1,14 @@
-//! Logs of modems in files: what they were compressed with is undone.
+//! Log files of modems, with decompression.
 
 use std::io::{Cursor, Error, ErrorKind, Read};
 
-/// How many of a file's first bytes tell how it is compressed.
+/// Number of a file's first bytes from which its compression is detected.
 const MAGIC: u64 = 6;
 
-/// A log's bytes, expanded, and how they were compressed. `name` is what messages call the log.
+/// Returns a log's decompressed bytes, and the name of the compression. `name` is the log's name in messages.
 ///
 /// # Errors
-/// What the system says, and compressions that are not undone here, with the program that does it.
+/// An error of the operating system, or an unsupported compression; the error names a program that decompresses it.
 pub fn expanded(
     name: &str,
     mut log: Box<dyn Read>,

@@ -1,6 +1,6 @@
-//! The daemon's counters, and the page on which Prometheus reads them.
+//! The daemon's counters, and the page from which Prometheus reads them.
 //!
-//! The data thread counts in words that only it writes and others read: counting never waits.
+//! Each counter is written by the data thread only and read by others: counting never blocks.
 //!
 //! Source: Prometheus 2014, text-based exposition format, version 0.0.4
 
@@ -15,9 +15,9 @@ use od::clock::now_ns;
 pub use page::page;
 pub use server::MetricsServer;
 
-/// Carriers of a KPI whose values the page shows separately.
+/// Maximum number of a KPI's carriers whose values the page shows separately.
 ///
-/// Chosen: the most that a phone aggregates. Values of further carriers are still on the board.
+/// Chosen: the maximum number of carriers that a phone aggregates. Values of further carriers are still on the board.
 pub const CARRIERS: usize = 16;
 
 /// Upper bounds of the latency histogram's buckets, in nanoseconds.
@@ -38,25 +38,25 @@ pub const LATENCY_BOUNDS_NS: [u64; 14] = [
     100_000_000,
 ];
 
-/// A number that only grows.
+/// A counter that only increases.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to the number. Only one thread may do so.
+    /// Adds to the counter. Only one thread may do so.
     #[inline]
     pub fn add(&self, more: u64) {
-        // Not a read-modify-write, because no other thread writes.
+        // No read-modify-write is needed, because no other thread writes.
         self.0.store(self.0.load(Ordering::Relaxed) + more, Ordering::Relaxed);
     }
 
-    /// Sets the number to a larger value. Only one thread may do so.
+    /// Sets the counter to a larger value. Only one thread may do so.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// The number.
+    /// Returns the counter's value.
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -65,31 +65,31 @@ impl Count {
 /// The daemon's counters.
 #[derive(Debug)]
 pub struct Metrics {
-    /// Bytes that came from the port.
+    /// Bytes received from the port.
     pub bytes: Count,
-    /// Reads of the port that gave bytes.
+    /// Reads of the port that returned bytes.
     pub reads: Count,
     /// Log packets.
     pub packets: Count,
-    /// Samples of KPIs that were published.
+    /// Published samples of KPIs.
     pub samples: Count,
-    /// Pieces of bytes that were not a message: most of them with a wrong checksum.
+    /// Byte sequences that were not a valid message, mostly with a wrong checksum.
     pub bad_frames: Count,
-    /// Gaps: times that the port was lost or a session failed.
+    /// Gaps: number of times that the port was lost or a session failed.
     pub gaps: Count,
     /// Sessions that reached streaming.
     pub sessions: Count,
-    /// Times that the modem was asked to send the content of its buffer.
+    /// Requests to the modem to send the content of its buffer.
     pub drains: Count,
     /// Drains that the port refused.
     pub failed_drains: Count,
-    /// Packets that could not be read, by their kind, and how many.
+    /// Kinds of packets that could not be parsed, with their counts.
     pub troubles: Mutex<Vec<(String, u64)>>,
-    /// 1 while the modem streams what programs subscribed to.
+    /// 1 while the modem streams the subscription.
     pub streaming: AtomicU32,
-    /// Programs that are connected.
+    /// Number of connected programs.
     pub clients: AtomicU32,
-    /// KPIs with a name, by slot.
+    /// Labels of the KPIs, by slot.
     pub kpis: Mutex<Vec<KpiLabel>>,
     latency: Histogram,
     latest: Vec<Latest>,
@@ -98,15 +98,15 @@ pub struct Metrics {
 /// Labels of a KPI's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiLabel {
-    /// Its name, without the radio.
+    /// Name of the KPI, without the radio.
     pub name: String,
-    /// Its unit; empty if there is none.
+    /// Unit of the KPI; empty if there is none.
     pub unit: String,
-    /// Which of the phone's radios, from 1.
+    /// Number of the phone's radio, from 1.
     pub radio: u8,
-    /// Whether its values count all carriers together: only the last of all carriers is told, without a carrier.
+    /// Whether a value is the total of all carriers: only the last value of all carriers is shown, without a carrier.
     pub is_of_all: bool,
-    /// Number of subscriptions to it.
+    /// Number of subscriptions.
     pub leases: u32,
 }
 
@@ -116,8 +116,8 @@ struct Histogram {
     sum_ns: Count,
 }
 
-/// The last value of a KPI on a carrier. The two words are not read together: between samples, the age may belong to
-/// the previous value.
+/// The last value of a KPI on a carrier. The two words are not read atomically: while they are written, the age may
+/// belong to the previous value.
 #[derive(Debug, Default)]
 struct Latest {
     value: AtomicU64,
@@ -125,7 +125,7 @@ struct Latest {
 }
 
 impl Metrics {
-    /// Zero counts, for at most `capacity` KPIs.
+    /// Creates counters of zero, for at most `capacity` KPIs.
     pub fn new(capacity: u32) -> Metrics {
         Metrics {
             bytes: Count::default(),
@@ -159,7 +159,7 @@ impl Metrics {
         }
     }
 
-    /// The slot belongs to another KPI from now on: values of the earlier KPI no longer count.
+    /// Clears the slot's values, because the slot now belongs to another KPI.
     pub fn forget(&self, slot: u32) {
         let from = slot as usize * CARRIERS;
         for latest in self.latest.get(from..from + CARRIERS).unwrap_or_default() {
@@ -167,7 +167,7 @@ impl Metrics {
         }
     }
 
-    /// Counts how long after its arrival the data of a read was published.
+    /// Counts the time from the arrival of a read's bytes to their publication.
     #[inline]
     pub fn on_latency(&self, nanos: u64) {
         let bucket = LATENCY_BOUNDS_NS.iter().position(|bound| nanos <= *bound);
@@ -175,7 +175,7 @@ impl Metrics {
         self.latency.sum_ns.add(nanos);
     }
 
-    /// The last values of the KPI in a slot: carrier, value, age in nanoseconds.
+    /// Returns the last values of the KPI in a slot: carrier, value, age in nanoseconds.
     fn latest(&self, slot: usize) -> impl Iterator<Item = (usize, f64, u64)> {
         let now = now_ns();
         let range = slot * CARRIERS..(slot + 1) * CARRIERS;

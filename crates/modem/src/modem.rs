@@ -1,11 +1,10 @@
-//! A modem to test against, on the wall clock: the [pure one](airpace_diag::modem) behind a pseudo-terminal or a TCP
-//! port.
+//! A modem emulator for tests in real time: the [pure one](airpace_diag::modem) behind a pseudo-terminal or a TCP port.
 //!
 //! ```text
-//! Speech (a log replayed, a simulated cell) ──▶ Modem ◀──▶ Door ◀──▶ hosts, one after the other
+//! packet source (replayed log, simulated cell) ──▶ Modem ◀──▶ Door ◀──▶ hosts, one after the other
 //! ```
 //!
-//! The speech begins when the first host comes, and continues with or without a host.
+//! The packet source (`speech` in [`serve`]) starts when the first host connects, and continues with or without a host.
 
 mod door;
 mod replay;
@@ -25,79 +24,79 @@ use airpace_rt::priority;
 pub use door::Door;
 pub use replay::{Cut, Recorded, Replay, ReplayOptions};
 
-/// A packet of a modem's speech.
+/// A packet that the emulated modem sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimedPacket {
-    /// When to send it, since the begin of the speech.
+    /// Send time, relative to the start of the packet source.
     pub at: Time,
-    /// The radio that it comes from.
+    /// Radio of the packet.
     pub radio: Radio,
-    /// What it reports.
+    /// Log code, which identifies the content.
     pub code: LogCode,
-    /// Which time stamp it carries.
+    /// Time stamp of the packet.
     pub stamped: Stamped,
-    /// Its content.
+    /// Content.
     pub payload: Vec<u8>,
 }
 
-/// Which time stamp a packet carries.
+/// Time stamp of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamped {
     /// This stamp.
     Kept(Stamp),
-    /// The wall clock's time at this time since the begin of the speech.
+    /// Wall-clock time at this time after the start of the packet source.
     At(Time),
 }
 
-/// The next part of a speech.
+/// The next item of a packet source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// This packet.
     Packet(TimedPacket),
     /// The next packet does not exist yet.
     Later,
-    /// The speech is over.
+    /// The packet source has ended.
     End,
 }
 
-/// An event at the door.
+/// An event at the front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A host came; from where, if that is known.
+    /// A host connected; with its address, if known.
     HostCame(Option<String>),
-    /// The host went. The modem keeps its masks.
+    /// The host disconnected. The modem keeps its masks.
     HostWent,
     /// A host made a request other than a drain.
     Asked(Request),
-    /// The speech is over; the modem continues to answer.
+    /// The packet source has ended; the modem continues to respond.
     SpeechOver,
 }
 
-/// Statistics of a speech.
+/// Statistics of a served packet source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServeStats {
-    /// What the modem did.
+    /// Counters of the modem.
     pub modem: ModemStats,
-    /// Hosts that came.
+    /// Number of hosts that connected.
     pub hosts: u64,
-    /// The largest delay of a packet: the speech is made too slowly, or the machine is busy.
+    /// Maximum delay of a packet. A large value means that the packet source is too slow, or the machine is busy.
     pub latest: Duration,
 }
 
-/// The longest time without a look at the flag that ends everything.
+/// Maximum interval between checks of the stop flag.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
-/// How long to wait for a packet that does not exist yet.
+/// Polling interval for a packet that does not exist yet.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(1);
-/// How long a host may take to read the last packets.
+/// Maximum time for a host to read the last packets.
 const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// From 1970-01-01 to 1980-01-06.
 const EPOCH: Duration = Duration::from_secs(315_964_800);
 
-/// Lets hosts in, one after the other, until `is_over`. With `ends`, also until everything was sent to a host, or until
-/// the host that got the end is gone.
+/// Serves hosts, one after the other, until `is_over`. With `ends`, it also returns when all packets were sent to a host,
+/// or when the host that received the last ones is gone.
 ///
 /// # Errors
-/// If the door breaks. A host that goes is not an error.
+/// The front end fails. A host that disconnects is not an error.
 pub fn serve(
     door: &mut Door,
     options: ModemOptions,
@@ -106,7 +105,7 @@ pub fn serve(
     is_over: &AtomicBool,
     mut notice: impl FnMut(Notice),
 ) -> io::Result<ServeStats> {
-    // A modem of silicon does not wait for the host's processor.
+    // A hardware modem does not wait for the host's processor.
     let _ = priority::request_short_slices();
     let mut modem = Modem::new(options);
     let opened = Instant::now();
@@ -114,7 +113,7 @@ pub fn serve(
     let mut next = Next::Later;
     let mut stats = ServeStats::default();
     let mut is_speech_over = false;
-    // Frames on their way to the host. As long as the host does not take them, the modem keeps later ones.
+    // Frames to be sent to the host. Until the host accepts them, the modem keeps later frames.
     let mut outgoing = Outgoing::default();
     let mut incoming = [0; 4_096];
     while !is_over.load(Ordering::Relaxed) {
@@ -163,7 +162,7 @@ pub fn serve(
         let is_told = outgoing.is_empty() && modem.next_timer().is_none();
         if ends && is_speech_over && (is_told || !door.has_host()) {
             if let Err(error) = door.hand_over(FINAL_READ_TIMEOUT) {
-                // A host that went meanwhile has what it wanted.
+                // A host that disconnected in the meantime needs no more data.
                 let is_gone = matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::BrokenPipe);
                 if !is_gone {
                     return Err(error);
@@ -185,7 +184,7 @@ pub fn serve(
     Ok(stats)
 }
 
-/// When a speech began, on two clocks.
+/// Start of the packet source, on two clocks.
 #[derive(Clone, Copy)]
 struct Begin {
     at: Time,
@@ -205,7 +204,7 @@ impl Begin {
     }
 }
 
-/// Bytes that a host has not taken yet.
+/// Bytes that a host has not accepted yet.
 #[derive(Default)]
 struct Outgoing {
     bytes: Vec<u8>,
@@ -222,7 +221,7 @@ impl Outgoing {
         self.taken = 0;
     }
 
-    /// Writes as much as the host takes now; returns whether the host is still there.
+    /// Writes as many bytes as the host accepts now; returns whether the host is still connected.
     fn write(&mut self, door: &mut Door) -> bool {
         while !self.is_empty() {
             match door.write(&self.bytes[self.taken..]) {
@@ -235,9 +234,9 @@ impl Outgoing {
     }
 }
 
-/// Reads the host's bytes; returns whether the host is still there.
+/// Reads the host's bytes; returns whether the host is still connected.
 fn read(door: &mut Door, buffer: &mut [u8], modem: &mut Modem, now: Time) -> bool {
-    /// A host that never stops sending must not keep the modem from its own speech.
+    /// Maximum number of reads per call. A host that never stops sending must not keep the modem from sending.
     const MOST_PIECES: usize = 16;
     for _ in 0..MOST_PIECES {
         match door.read(buffer) {

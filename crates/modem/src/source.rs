@@ -1,9 +1,9 @@
-//! Ports of modems: a serial device, `/dev/diag`, or a TCP connection. All are opened, read and written in the same
-//! way.
+//! Ports of modems: a serial device, `/dev/diag`, or a TCP connection. All of them are opened, read and written in the
+//! same way.
 //!
 //! ```text
 //! Source ──open──▶ Port ──read──▶ bytes of the diagnostic stream
-//!                          ▲  └─ drain: the device's own way, where it has one
+//!                          ▲  └─ drain: the device's own method, if it has one
 //!                          └─write── frames
 //! ```
 
@@ -23,18 +23,18 @@ use rustix::net::sockopt;
 
 use dev_diag::DevDiag;
 
-/// How long opening a TCP connection may take.
+/// Timeout for opening a TCP connection.
 ///
-/// Chosen: as long as people wait without doubt. A modem's port is on this host or one hop away.
+/// Chosen: a wait that users accept. A modem's port is on this host or one hop away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait at first for a port that another program uses: the guard of a killed daemon keeps the port until it
-/// has restored the modem.
+/// Initial wait for a port that another program uses: the guard of a killed daemon keeps the port until it has restored
+/// the modem.
 ///
-/// Chosen: several times what a modem takes to answer the guard.
+/// Chosen: several times a modem's response time to the guard.
 const BUSY_PORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a modem's diagnostic port is.
+/// Location of a modem's diagnostic port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A serial device: the DM port of a USB modem, or a pseudo-terminal.
@@ -45,7 +45,7 @@ pub enum Source {
     Tcp(String),
 }
 
-/// An open port. Reading and writing never wait.
+/// An open port. Reading and writing never block.
 #[derive(Debug)]
 pub struct Port {
     device: Device,
@@ -68,8 +68,9 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// The same port under a name that stays the same when it is plugged in again. For a USB modem's port this is the
-    /// link below `/dev/serial/by-id`, which has the modem's serial number and the port's place in the modem.
+    /// Returns the same port under a name that does not change when the modem is plugged in again. For a USB modem's
+    /// port, this is the link below `/dev/serial/by-id`, which contains the modem's serial number and the port's index in
+    /// the modem.
     pub fn lasting(self) -> Source {
         match self {
             Source::Serial(path) => Source::Serial(serial::lasting(path, serial::BY_ID.as_ref())),
@@ -80,7 +81,7 @@ impl Source {
     /// Opens the port.
     ///
     /// # Errors
-    /// If the port does not exist, belongs to another program, or is not of the named kind.
+    /// The port does not exist, belongs to another program, or is not of the given kind.
     pub fn open(&self) -> io::Result<Port> {
         let device = match self {
             Source::Serial(path) => Device::Plain(serial::open(path)?),
@@ -90,12 +91,12 @@ impl Source {
         Ok(Port { device })
     }
 
-    /// Tells a port that can never work from one that may still appear: opens a serial device if it exists. Other ports
-    /// are opened later.
+    /// Distinguishes a port that can never work from one that may still appear: opens a serial device if it exists. Other
+    /// ports are opened later.
     ///
     /// # Errors
-    /// `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses
-    /// and does not release soon.
+    /// `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses and does not
+    /// release soon.
     pub(crate) fn open_first(&self) -> io::Result<Option<Port>> {
         self.open_first_within(BUSY_PORT_TIMEOUT)
     }
@@ -128,19 +129,19 @@ impl Source {
 }
 
 impl Port {
-    /// A port from a descriptor that is open already, for example an inherited one.
+    /// Creates a port from an open descriptor, for example an inherited one.
     ///
     /// # Errors
-    /// If the operating system refuses.
+    /// The operating system refuses.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Port> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Port { device: Device::Plain(fd) })
     }
 
-    /// Reads the bytes that have come; `None` if there are none.
+    /// Reads the received bytes; `None` if there are none.
     ///
     /// # Errors
-    /// If the port is gone; `UnexpectedEof` at the end of a stream.
+    /// The port is gone; `UnexpectedEof` at the end of a stream.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(self.as_fd(), buffer) {
             Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end has closed the port")),
@@ -150,10 +151,10 @@ impl Port {
         }
     }
 
-    /// Writes as many bytes of the frames as the port takes now; `None` if it takes none.
+    /// Writes as many bytes of the frames as the port accepts now; `None` if it accepts none.
     ///
     /// # Errors
-    /// If the port is gone.
+    /// The port is gone.
     pub fn write(&self, frames: &[u8]) -> io::Result<Option<usize>> {
         match &self.device {
             Device::DevDiag(device) => device.write(frames).map(Some),
@@ -165,20 +166,20 @@ impl Port {
         }
     }
 
-    /// Whether this port splits the stream into frames itself, which then must be HDLC.
+    /// Returns whether this port splits the stream into frames itself, which must then be HDLC.
     pub fn is_framed(&self) -> bool {
         matches!(self.device, Device::DevDiag(_))
     }
 
-    /// Whether this port has its own way of draining the modem's buffer.
+    /// Returns whether this port has its own method for draining the modem's buffer.
     pub fn can_drain(&self) -> bool {
         matches!(self.device, Device::DevDiag(_))
     }
 
-    /// Makes the modem send the content of its buffer, in the device's own way.
+    /// Makes the modem send the content of its buffer, with the device's own method.
     ///
     /// # Errors
-    /// `Unsupported` for a device without such a way, and errors of the driver.
+    /// `Unsupported` for a device without such a method, and errors of the driver.
     pub fn drain(&self) -> io::Result<()> {
         match &self.device {
             Device::DevDiag(device) => device.drain(),
@@ -186,11 +187,11 @@ impl Port {
         }
     }
 
-    /// A second descriptor of the same port, for a process that is to outlive this one; `None` if the driver does not
-    /// serve another process through it.
+    /// Returns a second descriptor of the port, for a process that outlives this one; `None` if the driver does not serve
+    /// another process through it.
     ///
     /// # Errors
-    /// If the operating system refuses.
+    /// The operating system refuses.
     pub fn inheritable(&self) -> io::Result<Option<OwnedFd>> {
         match &self.device {
             Device::Plain(fd) => fd.try_clone().map(Some),
@@ -199,7 +200,7 @@ impl Port {
     }
 }
 
-/// The descriptor to wait on for bytes.
+/// The descriptor that becomes readable when bytes arrive.
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.device {
@@ -216,7 +217,7 @@ fn connect(address: &str) -> io::Result<OwnedFd> {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
-                // A peer whose host died sends nothing; without keep-alive, its silence would last forever.
+                // A peer whose host died sends nothing; keep-alive packets detect this.
                 sockopt::set_socket_keepalive(&stream, true)?;
                 sockopt::set_tcp_keepidle(&stream, Duration::from_secs(5))?;
                 sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(2))?;
@@ -229,7 +230,7 @@ fn connect(address: &str) -> io::Result<OwnedFd> {
     Err(refused)
 }
 
-/// `tcp:HOST:PORT`, `diag:PATH`, or the path of a serial device: a source in one word.
+/// Parses `tcp:HOST:PORT`, `diag:PATH`, or the path of a serial device.
 impl FromStr for Source {
     type Err = std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Calls of the operating system for which no safe wrapper exists.
+//! System calls without a safe wrapper.
 
 #![allow(unsafe_code)]
 
@@ -8,15 +8,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Calls the driver, which reads `argument` and may overwrite it.
 ///
 /// # Errors
-/// If the driver refuses.
+/// The driver refuses.
 pub(crate) fn ioctl(fd: BorrowedFd<'_>, number: u32, argument: &mut [u8]) -> io::Result<()> {
-    /// The longest argument of any call used here, in any generation of the driver.
+    /// Maximum length of the argument of any call used here, in any generation of the driver.
     const ROOM: usize = 64;
     let mut room = [0u8; ROOM];
     assert!(argument.len() <= ROOM, "arguments are a few bytes");
     room[..argument.len()].copy_from_slice(argument);
-    // SAFETY: the descriptor is open as long as it is borrowed, and `room` lives to the end of the call. The driver
-    // reads and writes through the pointer at most the structure that it knows by this number, and the structures of
+    // SAFETY: the descriptor is open while it is borrowed, and `room` lives until the end of the call. The driver reads
+    // and writes through the pointer at most the structure that it associates with this number, and the structures of
     // `diag::char_device` have at most 28 bytes in every generation of the driver.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), number as _, room.as_mut_ptr()) };
     argument.copy_from_slice(&room[..argument.len()]);
@@ -26,10 +26,10 @@ pub(crate) fn ioctl(fd: BorrowedFd<'_>, number: u32, argument: &mut [u8]) -> io:
 /// Calls the driver with a number as argument.
 ///
 /// # Errors
-/// If the driver refuses.
+/// The driver refuses.
 pub(crate) fn ioctl_number(fd: BorrowedFd<'_>, number: u32, argument: u32) -> io::Result<()> {
-    // SAFETY: the descriptor is open as long as it is borrowed. A driver that takes this argument for a pointer finds
-    // no memory of ours at such a small address, and refuses it.
+    // SAFETY: the descriptor is open while it is borrowed. A driver that interprets this argument as a pointer finds no
+    // memory of this process at such a low address, and refuses it.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), number as _, libc::c_ulong::from(argument)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

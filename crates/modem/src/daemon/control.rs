@@ -1,4 +1,4 @@
-//! The control thread: signs of life, programs, and everything that is written to the port.
+//! The control thread: heartbeats, requests of programs, and all writes to the port.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,22 +23,22 @@ use crate::guard::Guard;
 use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
 
-/// How often the thread looks for requests of programs while it drains, and wakes up for messages of the data thread while
-/// it does not.
+/// Interval of the checks for programs' requests during drains, and maximum interval of the checks for messages of the
+/// data thread without drains.
 ///
-/// Chosen: often enough to answer a request within a blink, rarely enough to cost nothing.
+/// Chosen: short enough to answer a request without noticeable delay, long enough to cost nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often it wakes up for messages while a session is opened or changed: the frames of its requests are among them.
+/// Interval of the checks for messages while a session is opened or changed, because messages contain its request frames.
 const SPEAK_EVERY: Duration = Duration::from_millis(2);
-/// For how long after a message others are expected.
+/// Time after a message in which further messages are expected.
 ///
-/// Chosen: a modem answers within milliseconds, and each answer brings the next request.
+/// Chosen: a modem responds within milliseconds, and each response leads to the next request.
 const SPEAKS_FOR: Duration = Duration::from_millis(100);
-/// How often subscriptions are counted for the metrics.
+/// Interval of the counts of subscriptions for the metrics.
 const TALLY_EVERY: Duration = Duration::from_millis(100);
-/// Bytes that may wait for a port that takes none. A modem that does not listen is asked for nothing more.
+/// Maximum number of bytes that wait for a port that accepts none; further bytes are dropped.
 const MOST_UNSENT: usize = 1 << 16;
-/// Real-time priority: data comes before control.
+/// Real-time priority: below the data thread's.
 const PRIORITY: i32 = 10;
 
 pub(super) struct Parts {
@@ -64,35 +64,35 @@ pub(super) struct Control {
     is_over: Arc<AtomicBool>,
     wants_realtime: bool,
     source: Source,
-    /// The rhythm of drains.
+    /// Schedule of the drains.
     drain: Drain,
     attached: Option<Attached>,
-    /// Until when more messages of the data thread are expected soon.
+    /// Time until which further messages of the data thread are expected.
     speaks_until: Time,
     host: KpiHost,
 }
 
-/// A port that is open.
+/// An open port.
 struct Attached {
     port: Arc<Port>,
     guard: Option<Guard>,
-    /// Bytes that the port has not taken yet.
+    /// Bytes that the port has not accepted yet.
     unsent: Vec<u8>,
-    /// The frame that asks for a drain in-band.
+    /// The frame that requests a drain in-band.
     drain: Option<Vec<u8>>,
 }
 
-/// What requests of programs work on: the board, and the KPIs that are published.
+/// State that programs' requests change: the board, and the published KPIs.
 struct KpiHost {
     board: Board,
     orders: Sender<Order>,
     wake: Arc<OwnedFd>,
     metrics: Arc<Metrics>,
-    /// Places that are published even without a subscription.
+    /// Slots that are published even without a subscription.
     pinned: Vec<SlotId>,
     /// KPIs that are published now.
     published: Vec<(Wanted, SlotId)>,
-    /// Whether that differs from what the data thread knows.
+    /// Whether `published` has changed since the last message to the data thread.
     has_changed: bool,
 }
 
@@ -124,7 +124,7 @@ impl Control {
     /// Publishes these KPIs even without a subscription.
     ///
     /// # Errors
-    /// If there is no room for all of them.
+    /// The board has not enough slots.
     pub fn pin(&mut self, subscription: &Subscription) -> io::Result<()> {
         for wanted in subscription.iter() {
             let slot = self.host.publish(wanted.clone())?;
@@ -136,7 +136,7 @@ impl Control {
 
     pub fn run(mut self) {
         if self.wants_realtime {
-            // The data thread reports whether this is permitted.
+            // The data thread reports whether real-time priority is permitted.
             let _ = priority::set_realtime(PRIORITY);
         } else {
             let _ = priority::request_short_slices();
@@ -160,7 +160,7 @@ impl Control {
             self.flush();
             let drain_due = self.drain.next_timer().filter(|_| drains).unwrap_or(Time::NEVER);
             let now = Time::from_nanos(now_ns());
-            // Programs are looked at in the wake-ups that drains need anyway, not in wake-ups of their own.
+            // Programs' requests are checked in the wake-ups for drains, without additional wake-ups.
             let is_often = drain_due < now + LOOK_EVERY;
             if is_often && now < look_at {
                 sleep_until(drain_due);
@@ -188,7 +188,7 @@ impl Control {
         }
     }
 
-    /// Handles messages of the data thread; returns whether that thread has ended.
+    /// Processes messages of the data thread; returns whether that thread has ended.
     fn listen(&mut self) -> bool {
         loop {
             let message = self.messages.try_recv();
@@ -216,7 +216,7 @@ impl Control {
                     }
                 }
                 Ok(DataMessage::Left(is_restored)) => {
-                    // A guard that is not dismissed restores the modem for us.
+                    // A guard that is not dismissed restores the modem instead.
                     if is_restored {
                         self.detach()
                     } else {
@@ -241,10 +241,10 @@ impl Control {
         self.attached = Some(Attached { port, guard, unsent: vec![], drain: None });
     }
 
-    /// The modem is restored, or gone.
+    /// Dismisses the guard: the modem is restored, or gone.
     fn detach(&mut self) {
         if let Some(Attached { guard: Some(guard), .. }) = self.attached.take() {
-            // If the guard is gone, it has nothing to do either.
+            // If the guard has already ended, nothing is left to do.
             let _ = guard.dismiss();
         }
     }
@@ -254,7 +254,7 @@ impl Control {
         let Some(attached) = &mut self.attached else { return };
         let metrics = &self.host.metrics;
         let is_done = match &attached.drain {
-            // If the modem has not taken the last drain, it needs no other.
+            // If the modem has not accepted the last drain request, a further one is not needed.
             Some(frame) if attached.unsent.is_empty() => {
                 attached.unsent.extend_from_slice(frame);
                 true
@@ -265,7 +265,7 @@ impl Control {
         if is_done { metrics.drains.add(1) } else { metrics.failed_drains.add(1) }
     }
 
-    /// Writes as much as the port takes.
+    /// Writes as many bytes as the port accepts.
     fn flush(&mut self) {
         let Some(attached) = &mut self.attached else { return };
         if attached.unsent.is_empty() {
@@ -274,7 +274,7 @@ impl Control {
         match attached.port.write(&attached.unsent) {
             Ok(Some(count)) => drop(attached.unsent.drain(..count)),
             Ok(None) => {}
-            // The data thread notices that a port is gone.
+            // The data thread detects the loss of the port.
             Err(_) => attached.unsent.clear(),
         }
         attached.unsent.truncate(MOST_UNSENT);
@@ -289,14 +289,14 @@ fn sleep_until(instant: Time) {
 }
 
 impl Attached {
-    /// Whether the modem's buffer can be drained.
+    /// Returns whether the modem's buffer can be drained.
     fn can_drain(&self) -> bool {
         self.drain.is_some() || self.port.can_drain()
     }
 }
 
 impl KpiHost {
-    /// Starts to publish a value.
+    /// Starts the publication of a KPI.
     fn publish(&mut self, wanted: Wanted) -> Result<SlotId, Errno> {
         let name = wanted.to_string();
         let slot = self.board.add(&name, wanted.unit())?;
@@ -316,7 +316,7 @@ impl KpiHost {
         Ok(slot)
     }
 
-    /// Counts subscriptions for the metrics, unless a reader holds them.
+    /// Counts subscriptions for the metrics, unless a reader holds the lock.
     fn tally(&self) {
         let Ok(mut labels) = self.metrics.kpis.try_lock() else { return };
         for (slot, label) in labels.iter_mut().enumerate() {
@@ -330,7 +330,7 @@ impl KpiHost {
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
-    /// Tells the data thread what to publish, if that has changed.
+    /// Sends the published KPIs to the data thread, if they have changed.
     fn tell_changes(&mut self) {
         if std::mem::take(&mut self.has_changed) {
             let subscription = self.published.iter().map(|(wanted, _)| wanted.clone()).collect();

@@ -1,5 +1,5 @@
-//! The data thread: from the port to the board. It waits only for the port, for orders, and for the session's
-//! deadlines.
+//! The data thread: reads the port and publishes on the board. It waits only for the port, for orders, and for the
+//! session's deadlines.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,22 +23,22 @@ use super::{DataMessage, Notice, Order, Packet, Tapped};
 use crate::metrics::Metrics;
 use crate::source::{Port, Source};
 
-/// Bytes that are read at once.
+/// Buffer size of a read, in bytes.
 ///
-/// Chosen: everything that a USB modem sends in ten milliseconds at full speed.
+/// Chosen: the bytes that a USB modem sends in ten milliseconds at full speed.
 const READ_SIZE: usize = 1 << 16;
-/// Pauses between attempts to open the port: the first and the longest; each pause is twice the one before.
+/// Pauses between attempts to open the port: minimum and maximum; each pause is twice the previous one.
 ///
-/// Chosen: a modem is back some seconds after a reset, and a cable in less than a second.
+/// Chosen: a modem returns some seconds after a reset, and a cable is reconnected in less than a second.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
-/// How long restoring the modem may take.
+/// Maximum time for restoring the modem.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 /// Real-time priority: above ordinary programs, below the threads that drive hardware.
 const PRIORITY: i32 = 20;
 
 pub(super) struct Parts {
     pub source: Source,
-    /// The port, if it is open already.
+    /// The port, if it is already open.
     pub port: Option<Port>,
     pub publisher: Publisher,
     pub orders: Receiver<Order>,
@@ -48,7 +48,7 @@ pub(super) struct Parts {
     pub metrics: Arc<Metrics>,
     pub tap: Option<SyncSender<Tapped>>,
     pub packets: Option<SyncSender<Packet>>,
-    /// How often the modem's buffer is drained.
+    /// Interval of the drains of the modem's buffer.
     pub drain: Option<Duration>,
     pub wants_realtime: bool,
 }
@@ -57,23 +57,23 @@ pub(super) struct Data {
     parts: Parts,
     subscription: Subscription,
     extractor: Extractor,
-    /// The places of the KPIs of the subscription.
+    /// The slots of the subscription's KPIs.
     places: Vec<Place>,
     /// Readings of the primary carrier that are published after those of the others.
     held: Vec<(SlotId, Entry)>,
-    /// Whether drains fall together with packets, if there are drains.
+    /// Detection of drains that coincide with packets, if drains are enabled.
     evenness: Option<Evenness>,
-    /// What the modem had before the daemon first changed it.
+    /// State of the modem before the daemon's first change.
     original: Option<Original>,
     buffer: Vec<u8>,
     /// Faults of earlier lines.
     faults_before: u64,
     is_leaving: bool,
-    /// Whether the modem is restored when the daemon leaves.
+    /// Whether the modem is restored when the daemon stops.
     is_restored: bool,
 }
 
-/// The place of a KPI on the board.
+/// The slot of a KPI on the board.
 #[derive(Clone, Copy)]
 struct Place {
     slot: SlotId,
@@ -81,15 +81,15 @@ struct Place {
     readings: Readings,
 }
 
-/// Which readings of a KPI come onto the board.
+/// Selection of a KPI's readings that are published on the board.
 #[derive(Clone, Copy, PartialEq)]
 enum Readings {
-    /// All that the extractor gives.
+    /// All readings of the extractor.
     Every,
-    /// Those of the primary carrier: a program that does not say which carrier it wants would see the last carrier of
-    /// each packet, and hardly ever the primary.
+    /// Readings of the primary carrier. A program that does not select a carrier would otherwise see the last carrier of
+    /// each packet, which is rarely the primary.
     Primary,
-    /// Those of all carriers; of all that come at once, the primary's last.
+    /// Readings of all carriers; of those that arrive at once, the primary carrier's is published last.
     PrimaryLast,
 }
 
@@ -104,7 +104,7 @@ impl Place {
     }
 }
 
-/// How the work with a port ended.
+/// Reason for the end of the work with a port.
 enum End {
     Left,
     NotRestored,
@@ -112,7 +112,7 @@ enum End {
     Failed(Trouble),
 }
 
-/// What was last reported to the control thread about a line.
+/// State of a line that was last reported to the control thread.
 #[derive(Default)]
 struct Reported {
     restore: Vec<u8>,
@@ -144,7 +144,7 @@ impl Data {
             let realtime = priority::set_realtime(PRIORITY).and_then(|()| Ok(rustix::mm::mlockall(locked)?));
             self.note(Notice::Realtime(realtime));
         } else {
-            // Where the kernel refuses, readings come as late as other programs let them.
+            // Where the kernel refuses short slices, other programs may delay readings.
             let _ = priority::request_short_slices();
         }
         let (mut pause, mut is_told) = (PAUSES[0], false);
@@ -170,12 +170,13 @@ impl Data {
         self.tell(DataMessage::Left(self.is_restored));
     }
 
-    /// Works with a port until it is lost or the daemon leaves. Returns whether the modem began to send what is wanted.
+    /// Works with a port until it is lost or the daemon stops. Returns whether the modem started to stream the
+    /// subscription.
     fn work_with_port(&mut self, port: Arc<Port>) -> bool {
         self.note(Notice::Opened);
         self.tell(DataMessage::Opened(Arc::clone(&port)));
         let drain = self.parts.drain.map(|_| Drain::new(None, None));
-        // If the driver drains by its own call, no frames are needed for it.
+        // If the driver has a system call for drains, no frames are needed for them.
         let drain = drain.filter(|_| !port.can_drain());
         let options = SessionOptions {
             wants_plain: !port.is_framed(),
@@ -237,7 +238,7 @@ impl Data {
         }
     }
 
-    /// Takes bytes that have just been read, and publishes their samples.
+    /// Processes bytes that have just been read, and publishes their samples.
     fn take(&mut self, count: usize, line: &mut Line) {
         let arrival_ns = now_ns();
         let Data { parts, extractor, places, held, evenness, buffer, faults_before, .. } = self;
@@ -268,7 +269,7 @@ impl Data {
                 };
                 metrics.on_sample(slot.0, sample.carrier, sample.value, arrival_ns);
                 if let Some(tap) = tap {
-                    // A full tap loses samples; the board still has the last one.
+                    // If the tap is full, the sample is dropped; the board still has the last one.
                     let _ = tap.try_send(Tapped { slot, sequence, sample, arrival_ns });
                 }
                 if let Some(evenness) = evenness {
@@ -300,7 +301,7 @@ impl Data {
         }
     }
 
-    /// Gives the control thread the session's frames to send, and the frames that would restore the modem.
+    /// Sends the session's frames, and the frames that restore the modem, to the control thread.
     fn speak(&mut self, line: &mut Line, now: u64, reported: &mut Reported) {
         let mut frames = vec![];
         line.pop(Time::from_nanos(now), &mut frames);
@@ -312,7 +313,7 @@ impl Data {
         {
             return;
         }
-        // This comes before the frames that change the modem.
+        // The frames that restore the modem are reported before those that change it.
         let restore = line.restore();
         if restore != reported.restore {
             reported.restore.clone_from(&restore);
@@ -388,12 +389,12 @@ impl Data {
     }
 
     fn note(&self, notice: Notice) {
-        // If no one receives notices, no one wants them.
+        // Without a receiver, the notice is dropped.
         let _ = self.parts.notices.send(notice);
     }
 }
 
-/// Copies the counts of unreadable packets to the metrics, if they have changed and no reader holds them.
+/// Copies the counts of unreadable packets to the metrics, if they have changed and no reader holds the lock.
 fn count_troubles(extractor: &Extractor, metrics: &Metrics) {
     let Ok(mut troubles) = metrics.troubles.try_lock() else { return };
     let known: u64 = troubles.iter().map(|(_, count)| count).sum();

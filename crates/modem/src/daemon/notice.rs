@@ -1,4 +1,4 @@
-//! Messages of the daemon to people.
+//! Messages of the daemon to users.
 
 use std::fmt;
 use std::io;
@@ -6,35 +6,35 @@ use std::io;
 use airpace_diag::session::Missing;
 use airpace_diag::{LogCode, kpi, session};
 
-/// A message of the daemon to people.
+/// A message of the daemon to users.
 #[derive(Debug)]
 pub enum Notice {
-    /// The data thread runs before all other threads, or the reason why it does not.
+    /// The data thread has real-time priority and locked memory, or the error that prevents it.
     Realtime(io::Result<()>),
     /// The port was opened.
     Opened,
-    /// The port cannot be opened. The daemon tries again, without further messages.
+    /// The port cannot be opened now. The daemon tries again, without further messages.
     NotOpened(io::Error),
-    /// The modem sends what is wanted: its model and software, as far as the modem tells them.
+    /// The modem streams the subscription: its model and software, if the modem reports them.
     Streaming(Option<String>),
-    /// This code will not come, and why.
+    /// Packets with this code will not arrive, with the reason.
     Missing(LogCode, Missing),
-    /// The port was lost: a gap. The daemon opens it again, without further messages.
+    /// The port was lost, which is a gap. The daemon opens it again, without further messages.
     Lost(io::Error),
     /// The session failed. The daemon tries again.
     Failed(session::Trouble),
-    /// A kind of packet that cannot be read, when it is first met.
+    /// The first packet of a kind that cannot be parsed.
     Trouble(kpi::Trouble),
-    /// The guard does not run. A daemon that is killed leaves the modem as it is now.
+    /// The guard does not run. If the daemon is killed, the modem keeps its current state.
     Unguarded(io::Error),
-    /// The modem did not answer when it was to be restored.
+    /// The modem did not respond to the requests that restore it.
     NotRestored,
-    /// The daemon cannot go on.
+    /// The daemon cannot continue.
     Broken(String),
 }
 
 impl Notice {
-    /// A word for this message, for programs.
+    /// Returns an identifier of this kind of message, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Notice::Realtime(_) => "realtime",
@@ -51,7 +51,7 @@ impl Notice {
         }
     }
 
-    /// Whether this is bad news.
+    /// Returns whether this message reports a problem.
     pub fn is_bad(&self) -> bool {
         !matches!(self, Notice::Realtime(Ok(())) | Notice::Opened | Notice::Streaming(_))
     }

@@ -1,4 +1,4 @@
-//! The page that Prometheus reads.
+//! The page for Prometheus.
 
 use std::fmt::Write;
 use std::sync::PoisonError;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::{KpiLabel, LATENCY_BOUNDS_NS, Metrics};
 
-/// The page with the present values.
+/// Returns the page with the current values.
 pub fn page(metrics: &Metrics) -> String {
     let mut page = Page::default();
     kpis(metrics, &mut page);
@@ -100,12 +100,12 @@ fn latency(metrics: &Metrics, page: &mut Page) {
     page.sample(&format!("{name}_count"), &[], count);
 }
 
-/// A thread that panicked while it held the lock has left only plain data.
+/// Locks a mutex. A poisoned lock is used too, because it protects only plain data.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lines of the format.
+/// Builder for the lines of the format.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Reads a page by its grammar: every sample by name and labels, after the TYPE of its name.
+    /// Parses a page by its grammar: every sample by name and labels, after the TYPE of its name.
     fn read(page: &str) -> BTreeMap<String, f64> {
         let (mut samples, mut kinds) = (BTreeMap::new(), BTreeMap::new());
         for line in page.lines() {

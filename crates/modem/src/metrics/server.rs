@@ -1,8 +1,8 @@
-//! Serves the page over HTTP, on a thread of its own. It serves several clients at once, each within a second, so that
-//! a silent client does not keep others from the page.
+//! HTTP server of the page, on a separate thread. It serves several clients concurrently, with a time limit of one second
+//! per client, so that an idle client does not block others.
 //!
-//! Chosen: no library. Only one page of HTTP is needed, and the existing servers bring pools of threads or a runtime
-//! into a process that must not be disturbed.
+//! Chosen: no library. The server has only one page, and existing servers bring thread pools or a runtime into a process
+//! that must not be disturbed.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,26 +17,27 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::{Metrics, page};
 
-/// How long a request may take to come, and its answer to be read.
+/// Maximum time for receiving a request and for sending its response.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Connections that the server holds at once. A further one replaces the oldest.
+/// Maximum number of connections. A further connection replaces the oldest.
 ///
 /// Chosen: more than the scrapers of any site; a page for each takes little memory.
 const MOST_CONNECTIONS: usize = 64;
-/// The longest request.
+/// Maximum size of a request, in bytes.
 const LONGEST_REQUEST: usize = 8_192;
-/// The thread rests this many times as long as it has worked: no flood of requests takes more than a tenth of a core.
+/// Ratio of rest to work: the thread rests this many times as long as it has worked, so no flood of requests takes more
+/// than a tenth of a core.
 ///
 /// Chosen: a page takes a fraction of a millisecond, so an occasional request waits for a few of them.
 const REST: u32 = 9;
-/// The longest uninterrupted rest: so slow clients are disconnected in time.
+/// Maximum duration of an uninterrupted rest, so that slow clients are disconnected in time.
 const LONGEST_REST: Duration = Duration::from_millis(100);
-/// Pages that the thread makes before it rests.
+/// Maximum number of pages that the thread creates before it rests.
 const MOST_PAGES_PER_TURN: usize = 8;
-/// The content type of the page.
+/// Content type of the page.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Serves the page until it is dropped.
+/// The server, which runs until it is dropped.
 #[derive(Debug)]
 pub struct MetricsServer {
     address: SocketAddr,
@@ -51,7 +52,7 @@ impl MetricsServer {
     /// Serves `metrics` at `address`.
     ///
     /// # Errors
-    /// If the address is taken, or not ours.
+    /// The address is in use, or not an address of this machine.
     pub fn start(address: SocketAddr, metrics: Arc<Metrics>) -> io::Result<MetricsServer> {
         MetricsServer::start_with(PATIENCE, address, metrics)
     }
@@ -79,7 +80,7 @@ impl MetricsServer {
         })
     }
 
-    /// The address of the server, with the port that the system chose, if it did.
+    /// Returns the server's address, with the actual port if the system chose it.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -94,7 +95,7 @@ impl Drop for MetricsServer {
     }
 }
 
-/// Answers requests until `stop`; counts the processor time that this takes.
+/// Answers requests until `stop` is signalled; counts the used processor time.
 fn serve(
     listener: &TcpListener,
     stop: &OwnedFd,
@@ -102,7 +103,7 @@ fn serve(
     patience: Duration,
     worked_ns: &AtomicU64,
 ) {
-    // The oldest connection first.
+    // The oldest connection is first.
     let mut connections: Vec<Connection> = vec![];
     let mut rest = Duration::ZERO;
     loop {
@@ -130,7 +131,7 @@ fn serve(
         drop(waits);
         let began = thread_cpu();
         let mut pages = 0;
-        // A client with a bad request, or one that goes away, simply loses its connection.
+        // The connection is closed after an invalid request, or when the client leaves.
         connections.retain_mut(|connection| {
             if connection.since.elapsed() >= patience {
                 return false;
@@ -158,21 +159,21 @@ fn serve(
     }
 }
 
-/// A connection of a client.
+/// A client's connection.
 struct Connection {
     stream: TcpStream,
     since: Instant,
-    /// The part of the request that has come.
+    /// The received part of the request.
     head: Vec<u8>,
-    /// The part of the answer that the client has not read yet; `None` while the request is incomplete.
+    /// The part of the response that is not sent yet; `None` while the request is incomplete.
     answer: Option<Vec<u8>>,
 }
 
-/// The state of a connection.
+/// State of a connection.
 enum Progress {
-    /// The client has to do something.
+    /// The server waits for the client.
     Waits,
-    /// The client has the answer.
+    /// The response is sent.
     Done,
 }
 
@@ -181,7 +182,7 @@ impl Connection {
         if self.answer.is_some() { PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Reads and writes as much as possible without waiting.
+    /// Reads and writes as much as possible without blocking.
     fn go_on(&mut self, metrics: &Metrics) -> io::Result<Progress> {
         let mut buffer = [0; 1_024];
         while self.answer.is_none() {
@@ -214,7 +215,7 @@ fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// The answer to a request with this head.
+/// Returns the response to a request with this head.
 fn answer(head: &[u8], metrics: &Metrics) -> Vec<u8> {
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
@@ -250,7 +251,7 @@ mod tests {
         answer
     }
 
-    /// A server with this patience for slow clients: infinite, so that a busy machine loses no request, or almost none.
+    /// Starts a server with this time limit for slow clients. An infinite limit prevents lost requests on a busy machine.
     fn server(patience: Duration, metrics: Metrics) -> MetricsServer {
         MetricsServer::start_with(patience, "127.0.0.1:0".parse().unwrap(), Arc::new(metrics)).unwrap()
     }
@@ -271,7 +272,7 @@ mod tests {
 
     #[test]
     fn silent_clients_more_than_there_is_room_for_keep_nobody_from_the_page_and_the_server_ends() {
-        // Their time never ends: a page that waited for them would not come at all.
+        // The time limit is infinite: if a page waited for idle clients, it would never be sent.
         let server = server(Duration::MAX, Metrics::new(1));
         let silent = || TcpStream::connect(server.address()).unwrap();
         let _silent: Vec<_> = (0..MOST_CONNECTIONS + 8).map(|_| silent()).collect();
@@ -301,7 +302,7 @@ mod tests {
         for _ in 0..200 {
             assert!(asked(server.address(), "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
         }
-        // After each answer but the last, the server rested before it gave the next.
+        // After each response except the last, the server rested before it sent the next one.
         let work = Duration::from_nanos((worked() - before) * 9 / 10);
         assert!(work * REST <= began.elapsed(), "{work:?} of work in {:?}", began.elapsed());
     }

@@ -1,4 +1,4 @@
-//! Where hosts reach the modem: a pseudo-terminal, or a TCP port.
+//! Front ends at which hosts connect to the modem: a pseudo-terminal, or a TCP port.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,14 +11,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{self, OpenptFlags};
 use rustix::termios::{self, OptionalActions};
 
-/// A door to a modem. One host at a time can come through it.
+/// A front end of a modem. One host at a time can connect to it.
 #[derive(Debug)]
 pub enum Door {
     /// A pseudo-terminal: a host opens it like a modem's serial device.
     Terminal {
-        /// The modem's side.
+        /// The modem's end.
         modem: OwnedFd,
-        /// The host's side, by path.
+        /// Path of the host's end.
         path: String,
         /// Whether a host has opened it.
         has_host: bool,
@@ -32,24 +32,24 @@ pub enum Door {
     },
 }
 
-/// How often a terminal is checked for a host: the system does not report when one opens it.
+/// Interval of the checks whether a host has opened the terminal, which the system does not report.
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
 
 impl Door {
-    /// A pseudo-terminal.
+    /// Creates a pseudo-terminal.
     ///
     /// # Errors
-    /// If the operating system refuses.
+    /// The operating system refuses.
     pub fn terminal() -> io::Result<Door> {
         let modem = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         pty::grantpt(&modem)?;
         pty::unlockpt(&modem)?;
         let path = pty::ptsname(&modem, Vec::new())?.into_string().map_err(io::Error::other)?;
-        // Both sides share their settings: no echo, no translation, whatever the host sets.
+        // Both ends share their settings: no echo and no translation, even if the host changes its settings.
         let mut attributes = termios::tcgetattr(&modem)?;
         attributes.make_raw();
         termios::tcsetattr(&modem, OptionalActions::Now, &attributes)?;
-        // After it was opened and closed once, the terminal reports by a hang-up that no host is there.
+        // After the host's end was opened and closed once, the terminal reports the absence of a host as a hang-up.
         drop(rustix::fs::open(
             path.as_str(),
             OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
@@ -59,17 +59,17 @@ impl Door {
         Ok(Door::Terminal { modem, path, has_host: false })
     }
 
-    /// A TCP port at `address`; port 0 means any free port.
+    /// Listens on a TCP port at `address`; port 0 selects any free port.
     ///
     /// # Errors
-    /// If the operating system refuses.
+    /// The operating system refuses.
     pub fn listen(address: impl ToSocketAddrs) -> io::Result<Door> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Door::Tcp { listener, host: None })
     }
 
-    /// Whether a host is here.
+    /// Returns whether a host is connected.
     pub fn has_host(&self) -> bool {
         match self {
             Door::Terminal { has_host, .. } => *has_host,
@@ -77,10 +77,10 @@ impl Door {
         }
     }
 
-    /// Lets a host in, if one is there. Returns where it comes from, if that is known.
+    /// Accepts a host, if one is waiting. Returns the host's address, if known.
     ///
     /// # Errors
-    /// If the door broke.
+    /// The front end failed.
     pub(super) fn try_open(&mut self) -> io::Result<Option<Option<String>>> {
         match self {
             Door::Terminal { modem, has_host, .. } => {
@@ -104,10 +104,10 @@ impl Door {
         }
     }
 
-    /// Waits until the host sent something, has room again if `for_room`, or another host comes; for at most `most`.
+    /// Waits until the host has sent bytes, can accept bytes (if `for_room`), or another host connects; at most `most`.
     ///
     /// # Errors
-    /// If the operating system refuses.
+    /// The operating system refuses.
     pub(super) fn wait(&self, most: Duration, for_room: bool) -> io::Result<()> {
         let flags = if for_room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut fds = match self {
@@ -124,7 +124,7 @@ impl Door {
         }
     }
 
-    /// Reads what the host sent; `None` if there is nothing, 0 bytes if the host is gone.
+    /// Reads the host's bytes; `None` if there are none, 0 bytes if the host is gone.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let result = match self {
             Door::Terminal { modem, .. } => rustix::io::read(&*modem, buffer).map_err(io::Error::from),
@@ -137,7 +137,7 @@ impl Door {
         }
     }
 
-    /// Writes as much as the host takes now; returns the number of bytes.
+    /// Writes as many bytes as the host accepts now; returns their number.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let result = match self {
             Door::Terminal { modem, .. } => rustix::io::write(&*modem, bytes).map_err(io::Error::from),
@@ -150,18 +150,18 @@ impl Door {
         }
     }
 
-    /// Hands over what was written: closes the port for output, and waits until the host has read all of it or is gone,
-    /// for at most `most`. Without this, closing a port drops what the host has not read: a TCP connection with an
-    /// unread request is reset, and a terminal is emptied.
+    /// Closes the port for output, and waits until the host has read all bytes or is gone, at most `most`. Without this,
+    /// closing a port discards the bytes that the host has not read: a TCP connection with an unread request is reset,
+    /// and a terminal is emptied.
     ///
     /// # Errors
-    /// If the operating system refuses.
+    /// The operating system refuses.
     pub(super) fn hand_over(&mut self, most: Duration) -> io::Result<()> {
         let until = Instant::now() + most;
         match self {
             Door::Terminal { modem, path, has_host: true } => {
-                // The host's side tells how much is still to be read there. If the host has exclusive access, only root
-                // can open it; then only the host's leaving tells.
+                // A descriptor of the host's end shows how many bytes are unread there. If the host has exclusive access,
+                // only root can open it; then the host must close its end first.
                 let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let host = rustix::fs::open(path.as_str(), flags, Mode::empty()).ok();
                 let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -177,7 +177,7 @@ impl Door {
                     if is_done {
                         break;
                     }
-                    // A host that continues to send requests must not be blocked because nothing reads them.
+                    // A host that continues to send requests must not block because they are not read.
                     let _ = rustix::io::read(&*modem, &mut [0; 256]);
                     std::thread::sleep(LOOKS_EVERY);
                 }
@@ -202,12 +202,12 @@ impl Door {
         Ok(())
     }
 
-    /// The host is gone.
+    /// Disconnects the host.
     pub(super) fn close(&mut self) {
         match self {
             Door::Terminal { modem, has_host, .. } => {
                 *has_host = false;
-                // Bytes that the host did not read are not for the next host, which begins in another framing.
+                // Bytes that the host did not read are not for the next host, which starts in another framing.
                 let _ = termios::tcflush(&*modem, termios::QueueSelector::IOFlush);
             }
             Door::Tcp { host, .. } => *host = None,
@@ -215,7 +215,7 @@ impl Door {
     }
 }
 
-/// The path, or `HOST:PORT`, at which a host reaches it.
+/// Shows the path, or `HOST:PORT`, at which a host can connect.
 impl fmt::Display for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

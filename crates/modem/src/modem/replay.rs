@@ -1,4 +1,4 @@
-//! Replays a recorded log at its own pace.
+//! Replay of a recorded log with its original timing.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::{Next, Stamped, TimedPacket};
 /// A packet of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// The radio that it comes from.
+    /// Radio of the packet.
     pub radio: Radio,
-    /// What it reports.
+    /// Log code, which identifies the content.
     pub code: LogCode,
-    /// When, by the modem's clock.
+    /// Time stamp of the modem's clock.
     pub stamp: Stamp,
-    /// Its content.
+    /// Content.
     pub payload: Vec<u8>,
 }
 
@@ -27,17 +27,17 @@ impl From<&LogPacket<'_>> for Recorded {
     }
 }
 
-/// How a log is replayed.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayOptions {
-    /// The speed relative to the recording; positive.
+    /// Speed relative to the recording; positive.
     pub speed: f64,
-    /// The longest silence that is kept, in the log's time. Longer ones are shortened to this.
+    /// Maximum duration of a gap without packets, in the log's time. Longer gaps are shortened to this.
     pub longest_gap: Duration,
-    /// Whether packets keep their recorded stamps. If not, they carry the time at which they are sent, minus their
-    /// recorded distance from the newest packet before them.
+    /// Whether packets keep their recorded stamps. Otherwise, a packet carries its send time, minus its recorded distance
+    /// from the newest packet before it.
     pub keeps_time: bool,
-    /// Whether the log begins again at its end.
+    /// Whether the log restarts at its end.
     pub is_looped: bool,
 }
 
@@ -45,7 +45,7 @@ impl Default for ReplayOptions {
     fn default() -> ReplayOptions {
         ReplayOptions {
             speed: 1.0,
-            // Chosen: the longest silence that a viewer takes for a pause and not for the end.
+            // Chosen: the longest silence that a viewer interprets as a pause instead of the end.
             longest_gap: Duration::from_secs(3),
             keeps_time: false,
             is_looped: false,
@@ -53,12 +53,12 @@ impl Default for ReplayOptions {
     }
 }
 
-/// A position in a log where its time is not kept.
+/// A position in a log at which the replay changes the timing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cut {
-    /// A silence of this many seconds was shortened before this packet.
+    /// A gap of this many seconds was shortened before this packet.
     Gap(usize, f64),
-    /// The modem's clock jumped before this packet: it learned the time, lost it, or went back.
+    /// The modem's clock jumped before this packet: it was set, lost its time, or went back.
     Clock(usize),
 }
 
@@ -66,7 +66,7 @@ pub enum Cut {
 #[derive(Clone, Debug)]
 pub struct Replay {
     packets: Vec<Recorded>,
-    /// When each packet is sent for the first time, and which time it then carries, in nanoseconds.
+    /// Send time of each packet in the first round, and the time that its stamp then shows, in nanoseconds.
     times: Vec<(u64, u64)>,
     cuts: Vec<Cut>,
     options: ReplayOptions,
@@ -78,7 +78,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// A replay of a log.
+    /// Creates a replay of a log.
     pub fn new(packets: Vec<Recorded>, options: ReplayOptions) -> Replay {
         let longest = options.longest_gap.as_nanos() as i128;
         let (mut times, mut cuts) = (Vec::with_capacity(packets.len()), vec![]);
@@ -92,7 +92,7 @@ impl Replay {
                 cuts.push(Cut::Clock(index));
                 newest = Some(packet.stamp);
             } else if gap < 0 {
-                // Packets from different parts of a modem come slightly out of order.
+                // Packets from different parts of a modem are recorded slightly out of order.
                 behind = scaled(-gap, options.speed);
             } else {
                 if gap > longest {
@@ -107,17 +107,17 @@ impl Replay {
         Replay { packets, times, cuts, options, length, next: 0, rounds: 0 }
     }
 
-    /// How long one round takes, up to its last packet.
+    /// Returns the duration of one round, up to its last packet.
     pub fn length(&self) -> Duration {
         Duration::from_nanos(self.times.last().map_or(0, |(at, _)| *at))
     }
 
-    /// Positions where the log's time is not kept.
+    /// Returns the positions at which the timing is changed.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
     }
 
-    /// The next packet. A looped replay ends only if its log is empty.
+    /// Returns the next packet. A looped replay ends only if its log is empty.
     pub fn say(&mut self) -> Next {
         if self.next == self.packets.len() && self.options.is_looped {
             self.next = 0;
@@ -144,7 +144,7 @@ fn scaled(nanos: i128, speed: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Packets at these milliseconds since 2026; negative ones count from 1980.
+    /// Returns a replay of packets at these milliseconds since 2026; negative ones count from 1980.
     fn replay(millis: &[i64], options: ReplayOptions) -> Replay {
         let packets = millis.iter().map(|&millis| {
             let epoch = if millis < 0 { 0 } else { 1_450_000_000_000 };

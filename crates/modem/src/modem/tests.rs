@@ -1,4 +1,4 @@
-//! Hosts at a modem's door, on the wall clock. Nothing here is timed: hosts wait for the expected events.
+//! Hosts at a modem's front end, in real time. The tests are independent of timing: hosts wait for the expected events.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -54,7 +54,8 @@ impl Host {
     }
 }
 
-/// Serves a packet every millisecond without end while `hosts` runs. Returns the notices and the statistics.
+/// Serves an unlimited series of packets, one per millisecond, while `hosts` runs. Returns the notices and the
+/// statistics.
 fn with_modem(mut door: Door, hosts: impl FnOnce(&AtomicUsize)) -> (Vec<Notice>, ServeStats) {
     let (is_over, went) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (tell, told) = mpsc::channel();
@@ -171,10 +172,10 @@ fn a_log_that_is_over_ends_the_service_if_that_is_wanted() {
     assert_eq!((stats.modem.fed, stats.modem.sent), (30, came.len() as u64));
 }
 
-/// A host that does not read the modem's last packets at once, and continues to ask, still gets everything that was
-/// sent.
+/// A host that does not read the modem's last packets at once, and continues to send requests, still receives all packets
+/// that were sent.
 fn a_slow_host(source: Source, mut door: Door) {
-    // The speech begins only after the host has asked for it, however long that takes.
+    // The packet source starts only after the host's request, independently of the time that this takes.
     let has_asked = AtomicBool::new(false);
     let mut count = 0;
     let speech = || {
@@ -222,7 +223,7 @@ fn a_slow_host(source: Source, mut door: Door) {
                 }
             }
         }
-        // The modem waits for a host that is still there.
+        // The modem waits for a host that is still connected.
         drop(host.port);
         let sent = server.join().unwrap().modem.sent;
         assert_eq!((sent, host.came.len()), (30, 30), "sent, and came");

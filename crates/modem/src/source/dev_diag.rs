@@ -1,5 +1,5 @@
-//! `/dev/diag`. Its driver gives data only to the process that opened it, sleeps in a read in any mode, and reports
-//! itself readable when it is not. So a thread sleeps there for us and forwards the stream through a pipe.
+//! `/dev/diag`. Its driver gives data only to the process that opened it, blocks reads in any mode, and reports itself
+//! readable when it is not. A separate thread therefore reads it and forwards the stream through a pipe.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,17 +15,17 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::sys;
 
-/// The device, open and switched to give its data to this process.
+/// The open device, switched to give its data to this process.
 #[derive(Debug)]
 pub(super) struct DevDiag {
     device: Arc<OwnedFd>,
     /// The frames that the thread has read.
     stream: UnixStream,
-    /// Whether the modem is on a chip of its own.
+    /// Whether the modem is on a separate chip.
     is_remote: bool,
-    /// Whether the driver accepted the modem's buffering; otherwise there is nothing to drain.
+    /// Whether the driver accepted the modem's buffering; otherwise a drain is not possible.
     buffers: bool,
-    /// Tells the thread to end when it wakes up.
+    /// Flag that makes the thread end when it wakes up.
     is_over: Arc<AtomicBool>,
 }
 
@@ -33,7 +33,7 @@ impl DevDiag {
     /// Opens the device, and makes the driver give its data to this process without delay.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// The driver refuses.
     pub(super) fn open(path: &Path) -> io::Result<DevDiag> {
         let device: OwnedFd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let fd = device.as_fd();
@@ -63,7 +63,7 @@ impl DevDiag {
         self.stream.as_fd()
     }
 
-    /// Writes whole frames: the driver takes all of them or none.
+    /// Writes whole frames: the driver accepts all or none.
     pub(super) fn write(&self, frames: &[u8]) -> io::Result<usize> {
         rustix::io::write(&*self.device, &char_device::write(frames, self.is_remote))?;
         Ok(frames.len())
@@ -78,10 +78,10 @@ impl DevDiag {
     }
 }
 
-/// Restores what the phone does with its data when no process reads it.
+/// Restores the phone's default handling of diagnostic data without a reading process.
 impl Drop for DevDiag {
     fn drop(&mut self) {
-        // If a driver refuses, there is no caller left to tell. It restores itself when the last descriptor closes.
+        // Errors cannot be returned from here. The driver restores itself when the last descriptor closes.
         let fd = self.device.as_fd();
         let threshold = char_device::buffering(Buffering::THRESHOLD);
         let _ = sys::ioctl(fd, char_device::IOCTL_BUFFERING, &mut { threshold });
@@ -97,12 +97,12 @@ impl Drop for DevDiag {
 
 fn vote(device: BorrowedFd<'_>, wants: bool) {
     for mut vote in char_device::real_time_votes(wants) {
-        // A driver without votes sends in its own way.
+        // A driver without real-time votes ignores this.
         let _ = sys::ioctl(device, char_device::IOCTL_VOTE_REAL_TIME, &mut vote);
     }
 }
 
-/// Reads until the device is gone or nothing reads the pipe. Closing the pipe tells the other end.
+/// Reads until the device is gone or the pipe's reader closes it. Closing the pipe notifies the reader.
 fn pump_stream(device: &OwnedFd, is_over: &AtomicBool, mut pipe: UnixStream) {
     let (mut buffer, mut stream, mut merge) = (vec![0; char_device::READ_SIZE], Vec::new(), Merge::default());
     loop {
@@ -115,7 +115,7 @@ fn pump_stream(device: &OwnedFd, is_over: &AtomicBool, mut pipe: UnixStream) {
             return;
         }
         stream.clear();
-        // Blocks after a malformed block cannot be read. The frame that is cut by this is counted later.
+        // Blocks after a malformed block cannot be read. The frame that is truncated by this is counted later.
         for (origin, bytes) in char_device::blocks(&buffer[..count]).map_while(Result::ok) {
             merge.push(origin, bytes, &mut stream);
         }

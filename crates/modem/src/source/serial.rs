@@ -1,4 +1,4 @@
-//! Serial devices: raw, exclusively ours, and found again after they were unplugged.
+//! Serial devices: raw mode, exclusive access, and names that are found again after a device was unplugged.
 
 use std::fs;
 use std::io;
@@ -9,22 +9,23 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{self, OptionalActions, QueueSelector};
 
-/// Where the system keeps names of serial ports that do not depend on the order of plugging in.
+/// Folder in which the system keeps names of serial ports that do not depend on the order of plugging in.
 pub(super) const BY_ID: &str = "/dev/serial/by-id";
 
-/// Opens a serial device: no echo, no translation, and no other program beside us.
+/// Opens a serial device, without echo, translation, or access by other programs.
 ///
 /// # Errors
-/// If the operating system refuses; `InvalidInput` if it is not a serial device, `ResourceBusy` if another
-/// program uses it.
+/// The operating system refuses; `InvalidInput` if the path is not a serial device, `ResourceBusy` if another program
+/// uses it.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(taken)?;
     if !termios::isatty(&fd) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no serial device"));
     }
-    // Otherwise, programs that look for modems would talk in between. The exclusive mode does not bind root. The lock
-    // binds every program that asks for it, as serial terminals and we do, and lasts as long as the guard has the port.
+    // Otherwise, programs that search for modems would send commands in between. The exclusive mode does not bind root.
+    // The lock binds every program that requests it, as serial terminals and Airpace do, and lasts as long as the guard
+    // has the port.
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(taken)?;
     if !is_pseudo(&fd)? {
         termios::ioctl_tiocexcl(&fd)?;
@@ -32,19 +33,19 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let mut attributes = termios::tcgetattr(&fd)?;
     attributes.make_raw();
     termios::tcsetattr(&fd, OptionalActions::Now, &attributes)?;
-    // Bytes that waited before would be taken for what the modem sends now.
+    // Older bytes in the queue would be interpreted as the modem's current output.
     termios::tcflush(&fd, QueueSelector::IFlush)?;
     Ok(fd)
 }
 
-/// Whether it is a pseudo-terminal. Its exclusive mode would outlast us: it ends with the other side, and until then
-/// only root could open it again. No program looks for modems there.
+/// Returns whether the device is a pseudo-terminal. Its exclusive mode would outlast this process: it ends with the other
+/// end, and until then only root could open it again. No program searches for modems there.
 fn is_pseudo(fd: &OwnedFd) -> io::Result<bool> {
     // Linux, Documentation/admin-guide/devices.txt: Unix98 PTY slaves.
     Ok((136..=143).contains(&rustix::fs::major(rustix::fs::fstat(fd)?.st_rdev)))
 }
 
-/// The error for a refused port.
+/// Returns the error for a refused port.
 fn taken(error: Errno) -> io::Error {
     match error {
         Errno::BUSY | Errno::WOULDBLOCK => io::Error::new(
@@ -55,7 +56,7 @@ fn taken(error: Errno) -> io::Error {
     }
 }
 
-/// The link below `by_id` that leads to `path`, or `path` if there is none.
+/// Returns the link below `by_id` that leads to `path`, or `path` if there is none.
 pub(super) fn lasting(path: PathBuf, by_id: &Path) -> PathBuf {
     let (Ok(device), Ok(links)) = (fs::canonicalize(&path), fs::read_dir(by_id)) else { return path };
     let mut links: Vec<_> = links.filter_map(|link| Some(link.ok()?.path())).collect();

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{self, OpenptFlags};
 
-/// A pseudo-terminal: the modem's side, and the name of our side.
+/// Creates a pseudo-terminal: returns the modem's end, and the name of the host's end.
 fn terminal() -> (OwnedFd, PathBuf) {
     let modem = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     pty::grantpt(&modem).unwrap();
@@ -16,7 +16,7 @@ fn terminal() -> (OwnedFd, PathBuf) {
     (modem, name.into())
 }
 
-/// The next `count` bytes, however long they take.
+/// Returns the next `count` bytes, without a time limit.
 fn wait(port: &Port, count: usize) -> Vec<u8> {
     let mut found = vec![];
     while found.len() < count {
@@ -29,7 +29,7 @@ fn wait(port: &Port, count: usize) -> Vec<u8> {
     found
 }
 
-/// Bytes that a terminal would translate, echo or take for a command.
+/// Bytes that a terminal would translate, echo or interpret as a command.
 const WILD: &[u8] = &[0x03, 0x04, 0x0D, 0x0A, 0x11, 0x13, 0x1A, 0x7F, 0x00, 0xFF];
 
 #[test]

@@ -4,7 +4,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 
-/// A host with room for `capacity` KPIs, and the orders that the data thread gets.
+/// Returns a host with `capacity` slots, and the channel of the orders to the data thread.
 fn host(capacity: u32) -> (KpiHost, Receiver<Order>) {
     let (board, _) = Board::create(capacity).expect("a board");
     let (orders, told) = mpsc::channel();
