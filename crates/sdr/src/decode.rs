@@ -1,16 +1,16 @@
-//! Decodes recordings and radios: every carrier on a thread of its own, and their events in one order.
+//! Decoding of recordings and live radios: each carrier on a separate thread, with their events merged in one order.
 //!
 //! ```text
 //! Source ─thread─▶ Decoder ─┐
-//! Source ─thread─▶ Decoder ─┼─▶ Decoding: order, alignment ─▶ CarrierEvent ─┬─▶ messages, as soon as they are believed
+//! Source ─thread─▶ Decoder ─┼─▶ Decoding: order, alignment ─▶ CarrierEvent ─┬─▶ messages, as soon as they are accepted
 //! Source ─thread─▶ Decoder ─┘                                               └─▶ PendingSubframes ─▶ whole subframes
 //!                                                                                                        ▼
 //!                                                                                                Reports ─▶ Fused
 //! ```
 //!
-//! [`Decoding`] is an iterator. Recordings come in the order of time, so that the same recordings give the same output.
-//! If all sources are live, each event comes as soon as it is there: nothing waits for anything else. A live source that
-//! says nothing for a while is not waited for.
+//! [`Decoding`] is an iterator. Events of recordings are returned in the order of time, so that identical recordings give
+//! identical output. If all sources are live, each event is returned as soon as it is available, without waiting for
+//! other sources. A live source without events for a while is not waited for.
 
 mod pending;
 mod reports;
@@ -36,61 +36,61 @@ use airpace_radio::align::{Align, Alignment, Leap, Shift};
 use crate::iq::{self, Flaw, Source};
 use thread::{Event, MOST_WAITING};
 
-/// For how long one waits where there is nothing else to do.
+/// Timeout of a wait without a deadline.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Why samples cannot be decoded, or not to their end.
+/// Error that prevents the decoding of samples, or ends it early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No cell can be read at the sample rate.
+    /// No cell can be decoded at this sample rate.
     #[error("{name}: {cause}")]
     Rate {
-        /// The recording or radio.
+        /// Name of the recording or radio.
         name: String,
-        /// What is wrong with the rate, and what it should be. It is part of the message and so not a source, which would
-        /// be printed again.
+        /// The problem with the rate, and the required rate. It is part of the message, and therefore not a source, which
+        /// would be printed again.
         cause: UnsupportedRate,
     },
-    /// There are more carriers than can be told apart.
+    /// There are more carriers than carrier numbers.
     #[error("{count} cells at once: 256 carriers can be told apart; decode fewer at once")]
     TooMany {
-        /// How many there are.
+        /// Number of carriers.
         count: usize,
     },
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("{name}: cannot start a thread: {cause}; end other programs, or decode fewer cells at once")]
     Thread {
-        /// The recording or radio.
+        /// Name of the recording or radio.
         name: String,
-        /// What the system says, as above.
+        /// The error of the system, which is part of the message.
         cause: std::io::Error,
     },
     /// Samples cannot be read.
     #[error(transparent)]
     Samples(#[from] iq::Error),
-    /// A thread of decoding came to an end by a mistake of ours.
+    /// A decoding thread ended because of a bug.
     #[error("{name}: its decoder crashed")]
     Crashed {
-        /// The recording or radio.
+        /// Name of the recording or radio.
         name: String,
     },
 }
 
-/// How to decode.
+/// Options of the decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The identity of the only cell that is wanted; `None` takes the strongest.
+    /// Physical cell identity of the only cell to decode; `None` selects the strongest cell.
     pub pci: Option<u16>,
-    /// What to believe.
+    /// Conditions for the acceptance of messages.
     pub caution: Caution,
-    /// What tells that subframes of two recordings are the same.
+    /// Method by which subframes of two recordings are matched.
     pub align: Align,
-    /// A live source that says nothing for so long is not waited for.
+    /// Time without events after which a live source is not waited for.
     pub stall: Duration,
 }
 
 impl Default for Options {
-    /// The strongest cell, the usual caution, [`Align::Auto`] and two seconds.
+    /// The strongest cell, the default caution, [`Align::Auto`] and two seconds.
     fn default() -> Options {
         Options {
             pci: None,
@@ -101,57 +101,57 @@ impl Default for Options {
     }
 }
 
-/// Something that happened on one carrier.
+/// An event on one carrier.
 #[derive(Debug)]
 pub struct CarrierEvent {
-    /// The place of the recording or radio among all, from 0.
+    /// Number of the recording or radio, from 0.
     pub carrier: CarrierId,
-    /// What happened.
+    /// The event.
     pub event: DecodeEvent,
 }
 
-/// What can happen on a carrier.
+/// Kinds of events on a carrier.
 #[derive(Debug)]
 pub enum DecodeEvent {
-    /// With several carriers: how this one stands to the first, or does from now on. It comes before the subframe that
-    /// tells it.
+    /// Only with several carriers: the carrier's time offset to the first carrier, at the start or after a change. This
+    /// event precedes the subframe that reveals the offset.
     Shift {
-        /// The carrier's subframe from which on it holds.
+        /// First subframe of the carrier to which the offset applies.
         from: u64,
-        /// How it stands.
+        /// The offset.
         shift: Shift,
     },
-    /// Frame numbers leap. It comes before the subframe behind the leap.
+    /// Frame numbers jump. This event precedes the subframe after the jump.
     Leap {
-        /// From where to where.
+        /// Position and size of the jump.
         leap: Leap,
-        /// How the carrier stands to the first from then on, if that changes.
+        /// New offset of the carrier to the first carrier, if it changes.
         shift: Option<Shift>,
     },
     /// An output of the decoder.
     Heard(Box<Output>),
     /// The receiver lost samples.
     Gap,
-    /// Something is wrong with the samples.
+    /// The samples have a flaw.
     Flaw(Flaw),
-    /// What the decoder's thread spent since the last such event, in microseconds of processor time.
+    /// Processor time of the decoder's thread since the last event of this kind, in microseconds.
     Cost(f64),
-    /// It says nothing, and is not waited for.
+    /// The carrier has no events for a while, and is not waited for.
     Stalled,
-    /// It goes on after it was not waited for.
+    /// The carrier has events again, and is waited for.
     Back,
-    /// Nothing more will come.
+    /// The carrier has ended.
     End(Box<End>),
 }
 
-/// What is known of a carrier in the end.
+/// Final results of a carrier.
 #[derive(Debug)]
 pub struct End {
-    /// How far the samples led; `None` if the decoder crashed.
+    /// Last decoding stage that the samples reached; `None` if the decoder crashed.
     pub ladder: Option<Ladder>,
-    /// What the search did, if a cell was found.
+    /// Work of the search, if a cell was found.
     pub work: Option<Work>,
-    /// Why it ended, if that was too early.
+    /// The error, if the decoding ended early.
     pub failure: Option<Error>,
 }
 
@@ -159,47 +159,47 @@ pub struct End {
 struct Input {
     name: String,
     rate_hz: f64,
-    /// It comes as fast as a receiver gives it, and may stop for a while.
+    /// Whether samples arrive at the receiver's pace, and may be interrupted for a while.
     is_live: bool,
-    /// When it began, in milliseconds since the first did.
+    /// Time of the first sample, in milliseconds since the first sample of all.
     begin_ms: f64,
-    /// How far it was read, in milliseconds from its first sample.
+    /// Position up to which the samples were read, in milliseconds from the first sample.
     at_ms: f64,
     share: Option<f64>,
     state: State,
-    /// When it said something last.
+    /// Time of the last event.
     last: Instant,
-    /// Whose its last subframe was.
+    /// Physical cell identity of the last subframe.
     pci: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is waited for.
+    /// The source is waited for.
     Heard,
-    /// It says nothing: it is not waited for.
+    /// The source has no events for a while, and is not waited for.
     Stalled,
-    /// It is over.
+    /// The source has ended.
     Ended,
 }
 
 /// Recordings and radios, each decoded on a thread. The threads end when this is dropped.
 pub struct Decoding {
     all: Vec<Input>,
-    /// One for each recording, or one for all if all are live.
+    /// One channel per recording, or a single channel if all sources are live.
     receivers: Vec<Receiver<thread::ThreadEvent>>,
     stall: Duration,
-    /// With several recordings: how they stand to each other.
+    /// Only with several recordings: their time offsets.
     alignment: Option<Alignment>,
-    /// Events that come before any others.
+    /// Events that are returned before any others.
     events: VecDeque<CarrierEvent>,
 }
 
 impl Decoding {
-    /// Starts to decode sources, each with its name for people. Their places are their carriers' numbers.
+    /// Starts the decoding of sources, each with its name for messages. The index of a source is its carrier's number.
     ///
     /// # Errors
-    /// If there are more than 256 sources, if one's samples are too few or too many per second, or if no thread can be had.
+    /// More than 256 sources, a sample rate that is too low or too high, or a thread that cannot be started.
     pub fn start(sources: Vec<(String, Box<dyn Source>)>, options: Options) -> Result<Decoding, Error> {
         let count = sources.len();
         if count > 256 {
@@ -241,27 +241,27 @@ impl Decoding {
         Ok(decoding)
     }
 
-    /// Whether all sources come as fast as receivers give them: nothing waits for anything else then.
+    /// Returns whether all sources are live: then no source waits for another one.
     pub fn are_live(&self) -> bool {
         self.all.iter().all(|input| input.is_live)
     }
 
-    /// How much of all sources is read, 0 to 1, if that is known.
+    /// Returns the share of all sources that has been read, 0 to 1, if known.
     pub fn share(&self) -> Option<f64> {
         let shares: Option<f64> = self.all.iter().map(|input| input.share).sum();
         shares.map(|shares| shares / self.all.len().max(1) as f64)
     }
 
-    /// How far the source that was read farthest was read, in milliseconds from its first sample.
+    /// Returns the position of the source that was read farthest, in milliseconds from its first sample.
     pub fn at_ms(&self) -> f64 {
         self.all.iter().map(|input| input.at_ms).fold(0.0, f64::max)
     }
 
-    /// The next event, if there is one without waiting. After `None` the iterator waits, or everything is over: a good
-    /// moment to write out the events so far.
+    /// Returns the next event, if one is available without waiting. After `None`, the iterator waits or has ended, so the
+    /// caller can write its output here.
     ///
     /// # Errors
-    /// As those of the iterator.
+    /// The same errors as those of the iterator.
     pub fn ready(&mut self) -> Option<Result<CarrierEvent, Error>> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -280,7 +280,8 @@ impl Decoding {
         }
     }
 
-    /// An event of a recording that was not waited for. If all are live, it comes with the rest.
+    /// Returns an event of a recording that was not waited for. If all sources are live, their events arrive in one
+    /// channel.
     fn heard_again(&mut self) -> Option<thread::ThreadEvent> {
         if self.are_live() {
             return None;
@@ -289,12 +290,12 @@ impl Decoding {
         stalled.find_map(|at| self.receivers[at].try_recv().ok())
     }
 
-    /// Whom to wait for, and for how long; `None` if all are over.
+    /// Returns the channel to wait for, and the timeout; `None` if all sources have ended.
     fn waits(&self) -> Option<(usize, Duration)> {
         if self.are_live() { self.waits_for_any() } else { self.waits_for_first() }
     }
 
-    /// As it comes: a message does not wait for another cell's.
+    /// Waits for any source, so that a message does not wait for another cell's.
     fn waits_for_any(&self) -> Option<(usize, Duration)> {
         if self.all.iter().all(|input| input.state == State::Ended) {
             return None;
@@ -304,26 +305,27 @@ impl Decoding {
         Some((0, oldest.map_or(LONG, |last| self.stall.saturating_sub(last.elapsed()))))
     }
 
-    /// In the order of time, so that the same recordings give the same output. Only who is live can stall.
+    /// Waits in the order of time, so that identical recordings give identical output. Only live sources can stall.
     fn waits_for_first(&self) -> Option<(usize, Duration)> {
         let at = self.first(State::Heard).or_else(|| self.first(State::Stalled))?;
         let can_stall = self.all[at].is_live && !self.is_last();
         Some((at, if can_stall { self.stall } else { LONG }))
     }
 
-    /// The recording in a state that was read least far.
+    /// Returns the recording in this state with the earliest read position.
     fn first(&self, state: State) -> Option<usize> {
         let of_state = self.all.iter().enumerate().filter(|(_, input)| input.state == state);
         let at_ms = |input: &Input| input.begin_ms + input.at_ms;
         of_state.min_by(|(_, one), (_, other)| at_ms(one).total_cmp(&at_ms(other))).map(|(at, _)| at)
     }
 
-    /// Whether one alone is not over: its silence is no stall, for nobody waits.
+    /// Returns whether only one source is left: its silence is not a stall, because no other source waits for it.
     fn is_last(&self) -> bool {
         self.all.iter().filter(|input| input.state != State::Ended).count() == 1
     }
 
-    /// The recording that was waited for is silent; if all are live, those that said nothing for too long are.
+    /// Marks the recording that was waited for as stalled; if all sources are live, marks those without events for too
+    /// long.
     fn mark_stalled(&mut self, waited_for: usize) {
         let are_live = self.are_live();
         for (at, input) in self.all.iter_mut().enumerate() {
@@ -338,14 +340,14 @@ impl Decoding {
         }
     }
 
-    /// A thread ended without [`Event::End`]. No more events come from any.
+    /// Ends all sources, because a thread ended without [`Event::End`].
     fn crashed(&mut self, at: usize) -> Error {
         let name = self.all[at].name.clone();
         self.all.iter_mut().for_each(|input| input.state = State::Ended);
         Error::Crashed { name }
     }
 
-    /// Takes an event of a thread.
+    /// Processes an event of a thread.
     fn take(&mut self, thread_event: thread::ThreadEvent) {
         let (at, carrier) = (thread_event.carrier, carrier_id(thread_event.carrier));
         let input = &mut self.all[at];
@@ -374,7 +376,7 @@ impl Decoding {
         self.events.push_back(CarrierEvent { carrier, event });
     }
 
-    /// Finds out where a subframe stands beside those of the others.
+    /// Determines the position of a subframe relative to those of the other carriers.
     fn place(&mut self, at: usize, reading: &Reading) {
         let (carrier, index) = (carrier_id(at), reading.index);
         let input = &mut self.all[at];
@@ -398,7 +400,7 @@ impl Decoding {
 impl Iterator for Decoding {
     type Item = Result<CarrierEvent, Error>;
 
-    /// The next event, which may have to be waited for; `None` when all sources are over.
+    /// Returns the next event, possibly after a wait; `None` when all sources have ended.
     fn next(&mut self) -> Option<Result<CarrierEvent, Error>> {
         loop {
             if let Some(event) = self.ready() {
@@ -415,7 +417,7 @@ impl Iterator for Decoding {
     }
 }
 
-/// The number of a recording; [`Decoding::start`] takes no more than there are numbers.
+/// Returns the carrier number of a recording; [`Decoding::start`] limits their count to the available numbers.
 fn carrier_id(at: usize) -> CarrierId {
     CarrierId(u8::try_from(at).expect("at most 256 carriers"))
 }

@@ -1,17 +1,17 @@
-//! Radio samples piece by piece: from files, SigMF recordings and raw ones, and into them.
+//! Radio samples, read piece by piece from SigMF recordings, raw files and pipes, and written to recordings.
 //!
-//! | module | what it knows |
+//! | module | purpose |
 //! | --- | --- |
-//! | `locate` | which files a name means: samples, their description, an archive of both |
-//! | `meta` | what a description says |
-//! | `bytes` | bytes of a file, a pipe, or what zstd made of either |
-//! | `reader` | bytes to samples, with what is missing |
-//! | `doubt` | whether samples look like their format |
-//! | `source` | whatever gives samples |
+//! | `locate` | the files that a name refers to: samples, their description, an archive of both |
+//! | `meta` | the contents of a description |
+//! | `bytes` | bytes of a file or pipe, decompressed if they are zstd |
+//! | `reader` | conversion of bytes to samples, with detection of missing ones |
+//! | `doubt` | detection of samples that do not match their format |
+//! | `source` | the common interface of sources of samples |
 //! | `joined` | several sources as the antennas of one receiver |
-//! | `pace` | recordings as slowly as they were received |
-//! | `format` | how a sample is written |
-//! | `writer`, `recorded` | samples into a recording, on their own or while they go by |
+//! | `pace` | recordings at the pace at which they were received |
+//! | `format` | the encoding of a sample |
+//! | `writer`, `recorded` | writing of a recording, directly or while a source is read |
 //!
 //! Source: SigMF specification 1.2 (<https://sigmf.org>)
 
@@ -40,7 +40,7 @@ pub use writer::Writer;
 
 use std::path::{Path, PathBuf};
 
-/// Why samples cannot be read or written.
+/// Error of reading or writing samples.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be opened or read.
@@ -48,15 +48,15 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system. It is part of the message and so not a source, which would be printed again.
+        /// The error of the system. It is part of the message, and therefore not a source, which would be printed again.
         cause: std::io::Error,
     },
-    /// The file could not be made or written.
+    /// The file could not be created or written.
     #[error("cannot write {}: {cause}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// The error of the system, as above.
+        /// The error of the system, which is part of the message.
         cause: std::io::Error,
     },
     /// A SigMF description is not JSON.
@@ -64,35 +64,35 @@ pub enum Error {
     Json {
         /// The file.
         path: PathBuf,
-        /// The line.
+        /// Line number.
         line: usize,
-        /// The column in the line.
+        /// Column in the line.
         column: usize,
-        /// What was expected.
+        /// The expected syntax.
         what: String,
     },
-    /// A field of a SigMF description is missing or has an impossible value.
+    /// A field of a SigMF description is missing or has an invalid value.
     #[error("{}: {field}: {what}", path.display())]
     Field {
         /// The file.
         path: PathBuf,
         /// The field.
         field: String,
-        /// What is wrong, and what it should be.
+        /// The error, and the expected value.
         what: String,
     },
     /// Raw samples without their rate or format.
     #[error("{}: raw samples say nothing of themselves: give --rate (samples per second) and --format ({formats})", path.display(), formats = Format::NAMES)]
     Undescribed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
     /// There is no description next to the samples.
     #[error("{}: there is no {} beside it; give --rate and --format to read it as raw samples", path.display(), meta.display())]
     NoMeta {
-        /// The samples.
+        /// The file of samples.
         path: PathBuf,
-        /// The description that was looked for.
+        /// The missing description.
         meta: PathBuf,
     },
     /// There are no samples next to the description.
@@ -100,31 +100,31 @@ pub enum Error {
     NoData {
         /// The description.
         meta: PathBuf,
-        /// The samples that were looked for.
+        /// The missing file of samples.
         data: PathBuf,
     },
-    /// An archive does not hold one recording.
+    /// An archive does not contain exactly one recording.
     #[error("{}: {what}", path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
-        /// What the archive holds, and what to do.
+        /// The archive's contents, and the remedy.
         what: String,
     },
-    /// Recordings cannot be those of the antennas of one receiver.
+    /// The recordings cannot be the antennas of one receiver.
     #[error("{names}: {what}")]
     Join {
-        /// The recordings.
+        /// Names of the recordings.
         names: String,
-        /// What is wrong, and what to do.
+        /// The reason, and the remedy.
         what: String,
     },
-    /// A radio cannot be opened, cannot listen as requested, or gives no more samples.
+    /// A radio cannot be opened, cannot be configured as requested, or returns no more samples.
     #[error("{device}: {what}")]
     Radio {
-        /// The radio.
+        /// Name of the radio.
         device: String,
-        /// What is wrong, and what to do.
+        /// The error, and the remedy.
         what: String,
     },
 }

@@ -1,10 +1,10 @@
 //! Sampled radio: samples from files and radios, and the threads that decode them.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! | --- | --- |
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
-//! | [`decode`] | from samples to all users' grants: a decoder and a thread for each carrier, and their events in one order |
+//! | [`decode`] | from samples to all users' grants: a decoder and a thread per carrier, and their events in one order |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

@@ -1,7 +1,7 @@
-//! Radio samples from live radios, through SoapySDR, as pieces like those of a recording.
+//! Radio samples from live radios, through SoapySDR, in the same pieces as those of a recording.
 //!
 //! SoapySDR is a C++ library that must be installed. Only builds with the feature `sdr` use it. Other builds can still
-//! read settings, and [`open`] says what is missing.
+//! parse settings, and [`open`] returns an error that names the missing feature.
 
 #[cfg(any(feature = "sdr", test))]
 mod clock;
@@ -12,60 +12,61 @@ use std::fmt;
 
 use crate::iq::{Error, MOST_ANTENNAS, Source};
 
-/// Whether this build can listen to radios.
+/// Whether this build supports radios.
 pub const IS_BUILT: bool = cfg!(feature = "sdr");
 
-/// How to build with the feature.
+/// Instruction for a build with the feature.
 pub const REMEDY: &str =
     "install libsoapysdr-dev and build with `--features sdr`, or start AIRPACE_FEATURES=sdr ./airpace";
 
-/// Which radio, and how it listens.
+/// Selection and configuration of a radio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// How SoapySDR finds it (`driver`, `serial`, …); empty for the first radio.
+    /// SoapySDR's arguments for the device (`driver`, `serial`, …); empty for the first radio.
     pub device: Vec<(String, String)>,
-    /// Which of its receivers, from 0: several listen side by side, as antennas of one receiver. None counts as the first.
+    /// Receivers of the radio, from 0: several receivers are used as antennas of one receiver. An empty list is the first
+    /// one.
     pub channels: Vec<usize>,
-    /// Which of the receiver's antennas; otherwise the one that the driver prefers.
+    /// Antenna port of the receiver; `None` is the driver's default.
     pub antenna: Option<String>,
-    /// The centre frequency, in Hz.
+    /// Centre frequency, in Hz.
     pub frequency_hz: Option<f64>,
-    /// Samples per second; otherwise the first of [`RATES_HZ`] that the radio has.
+    /// Samples per second; `None` selects the first of [`RATES_HZ`] that the radio supports.
     pub rate_hz: Option<f64>,
-    /// Width of its filter in Hz; otherwise the driver's choice for the rate.
+    /// Bandwidth of the filter in Hz; `None` is the driver's choice for the rate.
     pub bandwidth_hz: Option<f64>,
-    /// Its amplification.
+    /// Gain setting.
     pub gain: Gain,
-    /// By how many parts in a million its oscillator is fast.
+    /// Relative frequency error of the oscillator, in parts per million; positive if it is fast.
     pub ppm: f64,
 }
 
-/// The amplification of a radio.
+/// Gain setting of a radio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Gain {
     /// Automatic if possible, otherwise the middle of its range.
     #[default]
     Unset,
-    /// Automatic; refused if the radio cannot do it.
+    /// Automatic; refused if the radio does not support it.
     Automatic,
     /// This many dB over all stages.
     Db(f64),
 }
 
-/// Rates that suit cells without resampling. The highest is enough for any cell.
+/// Sample rates that suit cells without resampling. The maximum is sufficient for any cell.
 ///
-/// Chosen: rates of FFTs of 128 to 1536 points that radios usually have.
+/// Chosen: rates of FFTs of 128 to 1536 points that radios usually support.
 pub const RATES_HZ: [f64; 7] = [23.04e6, 19.2e6, 15.36e6, 11.52e6, 7.68e6, 3.84e6, 1.92e6];
 
 impl Settings {
     /// The keys that do not belong to SoapySDR.
     pub const KEYS: [&str; 7] = ["freq", "rate", "gain", "antenna", "channel", "bandwidth", "ppm"];
 
-    /// Reads `driver=rtlsdr,serial=1,freq=806M,gain=40`. The [`KEYS`](Settings::KEYS) among them say how the radio
-    /// listens and override `self`; SoapySDR gets the others.
+    /// Parses `driver=rtlsdr,serial=1,freq=806M,gain=40`. The [`KEYS`](Settings::KEYS) among them configure the reception
+    /// and override `self`; SoapySDR receives the others.
     ///
     /// # Errors
-    /// If a word is not `KEY=VALUE`, or if a value is impossible.
+    /// A word is not `KEY=VALUE`, or a value is invalid.
     pub fn with(&self, text: &str) -> Result<Settings, String> {
         let mut settings = self.clone();
         settings.device.clear();
@@ -94,7 +95,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The radio's name for people.
+    /// Returns the radio's name for messages.
     pub fn name(&self) -> String {
         let words = self.device.iter().map(|(key, value)| format!("{key}={value}"));
         let numbers: Vec<String> = self.channels.iter().map(usize::to_string).collect();
@@ -107,10 +108,10 @@ impl Settings {
     }
 }
 
-/// Reads a frequency or rate in Hz: `1815.2e6`, `1815.2M`, `1920k`.
+/// Parses a frequency or rate in Hz: `1815.2e6`, `1815.2M`, `1920k`.
 ///
 /// # Errors
-/// If the text is not a frequency.
+/// The text is not a frequency.
 pub fn hertz(text: &str) -> Result<f64, String> {
     let units = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
     let read = |(unit, hz): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hz);
@@ -118,10 +119,10 @@ pub fn hertz(text: &str) -> Result<f64, String> {
     found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned())
 }
 
-/// Reads the receivers of a radio: `1`, or several that listen side by side, `0+1`.
+/// Parses the receivers of a radio: `1`, or several that are used in parallel, `0+1`.
 ///
 /// # Errors
-/// If the text is no list of different numbers.
+/// The text is not a list of different numbers.
 pub fn channels(text: &str) -> Result<Vec<usize>, String> {
     let numbers: Result<Vec<usize>, _> = text.split('+').map(str::parse).collect();
     let are_different = |all: &Vec<usize>| {
@@ -131,10 +132,10 @@ pub fn channels(text: &str) -> Result<Vec<usize>, String> {
     numbers.ok_or_else(|| "give a number, from 0, or several antennas such as 0+1".to_owned())
 }
 
-/// Reads by how many parts in a million an oscillator is fast.
+/// Parses the frequency error of an oscillator, in parts per million.
 ///
 /// # Errors
-/// If the text is not a number, or is more than any oscillator is off.
+/// The text is not a number, or exceeds the error of any oscillator.
 pub fn ppm(text: &str) -> Result<f64, String> {
     let read = text.parse().ok().filter(|ppm: &f64| ppm.abs() <= 1000.0);
     read.ok_or_else(|| "give millionths from -1000 to 1000".to_owned())
@@ -143,7 +144,7 @@ pub fn ppm(text: &str) -> Result<f64, String> {
 impl std::str::FromStr for Gain {
     type Err = String;
 
-    /// `auto`, or dB.
+    /// Parses `auto`, or a gain in dB.
     fn from_str(text: &str) -> Result<Gain, String> {
         match text.parse::<f64>() {
             Ok(db) if db.is_finite() => Ok(Gain::Db(db)),
@@ -153,16 +154,16 @@ impl std::str::FromStr for Gain {
     }
 }
 
-/// How a radio listens, as reported by the radio.
+/// Configuration of the reception, as reported by the radio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// The centre frequency, in Hz.
+    /// Centre frequency, in Hz.
     pub frequency_hz: f64,
     /// Samples per second.
     pub rate_hz: f64,
-    /// Its gain in dB; `None` if the radio sets it automatically.
+    /// Gain in dB; `None` if the radio sets it automatically.
     pub gain_db: Option<f64>,
-    /// The antenna.
+    /// Antenna port.
     pub antenna: String,
 }
 
@@ -177,10 +178,11 @@ impl fmt::Display for Tuned {
     }
 }
 
-/// Opens a radio and tunes it. It listens from the first read on.
+/// Opens a radio and tunes it. The reception starts at the first read.
 ///
 /// # Errors
-/// If there is no such radio, if it cannot listen like this, or if this build cannot listen at all. Says what to do.
+/// There is no such radio, it cannot be configured like this, or this build does not support radios. The error contains a
+/// remedy.
 pub fn open(settings: &Settings) -> Result<(Box<dyn Source>, Tuned), Error> {
     #[cfg(feature = "sdr")]
     {
@@ -191,10 +193,10 @@ pub fn open(settings: &Settings) -> Result<(Box<dyn Source>, Tuned), Error> {
     Err(not_built(settings.name()))
 }
 
-/// The available radios, in the words that open them.
+/// Returns the available radios, each as the text that opens it.
 ///
 /// # Errors
-/// If this build cannot listen at all, or SoapySDR fails.
+/// This build does not support radios, or SoapySDR fails.
 pub fn devices() -> Result<Vec<String>, Error> {
     #[cfg(feature = "sdr")]
     {

@@ -1,4 +1,4 @@
-//! What must hold for any recording, tested on random bytes. The same function is a fuzz target of `fuzz/`.
+//! Properties of recordings from random bytes. The same function is a fuzz target of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;

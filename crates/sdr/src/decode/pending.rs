@@ -1,27 +1,27 @@
-//! Whole subframes: messages that waited for evidence are put where they belong before a subframe is counted.
+//! Complete subframes: messages that waited for evidence are added to their subframe before it is returned.
 
 use std::collections::BTreeMap;
 
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
 
-/// The subframes of one recording that may still get messages.
+/// Subframes of one recording that may still receive messages.
 #[derive(Debug)]
 pub struct PendingSubframes {
-    /// Subframes for which a message may wait for evidence.
+    /// Maximum number of subframes for which a message waits for evidence.
     patience: u64,
     waiting: BTreeMap<u64, Reading>,
 }
 
 impl PendingSubframes {
-    /// Holds no subframe yet. A message may wait for evidence for `patience` subframes
+    /// Creates an empty buffer. A message may wait for evidence for `patience` subframes
     /// ([`Caution::patience`](airpace_phy::evidence::Caution)).
     pub fn new(patience: u64) -> PendingSubframes {
         PendingSubframes { patience, waiting: BTreeMap::new() }
     }
 
-    /// Takes a subframe; its late messages go to the subframes that they are of. Appends to `whole` the subframes that can
-    /// get no more messages, in their order.
+    /// Adds a subframe, and its late messages to their subframes. Appends the subframes that can receive no more messages
+    /// to `whole`, in order.
     pub fn push(&mut self, mut reading: Reading, whole: &mut Vec<Reading>) {
         self.add(std::mem::take(&mut reading.late));
         let newest = reading.index;
@@ -33,7 +33,7 @@ impl PendingSubframes {
         }
     }
 
-    /// Puts late messages where they belong. Those of subframes that are not held are dropped.
+    /// Adds late messages to their subframes. Messages of subframes that are not in the buffer are dropped.
     pub fn add(&mut self, late: Vec<Found>) {
         for found in late {
             if let Some(reading) = self.waiting.get_mut(&found.index) {
@@ -42,7 +42,7 @@ impl PendingSubframes {
         }
     }
 
-    /// The rest in their order, when nothing more will come.
+    /// Returns the remaining subframes in order, after the end of the input.
     pub fn finish(&mut self) -> impl Iterator<Item = Reading> + use<> {
         std::mem::take(&mut self.waiting).into_values()
     }

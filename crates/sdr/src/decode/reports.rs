@@ -1,4 +1,4 @@
-//! Whole subframes to radio reports, brought together over all carriers.
+//! Radio reports from complete subframes, combined over all carriers.
 
 use airpace_core::Time;
 use airpace_phy::decoder::Reading;
@@ -7,17 +7,18 @@ use airpace_phy::found::Found;
 use airpace_radio::fusion::{Fused, Fusion};
 use airpace_radio::{CarrierId, Rnti};
 
-/// Makes a radio report of every whole subframe of every carrier, and brings those of one time together.
+/// Creates a radio report for every complete subframe of every carrier, and combines those of the same time.
 #[derive(Clone, Debug)]
 pub struct Reports {
     fusion: Fusion,
-    /// The side of who is followed, by carrier.
+    /// Own-radio state of the followed user, by carrier.
     own: Vec<Option<OwnSide>>,
 }
 
 impl Reports {
-    /// Reports of the carriers 0 to `carriers` − 1, at most 256. `own` is who is followed: its side is in the reports.
-    /// Recordings wait for each other as long as it takes; live cells wait for [`Fusion::LIVE_PATIENCE`].
+    /// Creates the reports of the carriers 0 to `carriers` − 1, at most 256. `own` is the RNTI of the user whose
+    /// own-radio state is included. Recordings wait for each other without a limit; live cells wait for
+    /// [`Fusion::LIVE_PATIENCE`].
     pub fn new(carriers: usize, own: Option<Rnti>, are_live: bool) -> Reports {
         let patience = if are_live { Fusion::LIVE_PATIENCE } else { Fusion::WITHOUT_END };
         Reports {
@@ -26,21 +27,21 @@ impl Reports {
         }
     }
 
-    /// Adds `subframes` to the numbers of a carrier, from its subframe `from` on, as
-    /// [`Shift`](airpace_radio::align::Shift) says.
+    /// Adds `subframes` to the numbers of a carrier's subframes, starting at subframe `from`, according to
+    /// [`Shift`](airpace_radio::align::Shift).
     pub fn shift(&mut self, carrier: CarrierId, from: u64, subframes: i64) {
         self.fusion.align(carrier, from, subframes);
     }
 
-    /// A message is believed, whose subframe may come later.
+    /// Notes an accepted message, which may precede its subframe.
     pub fn hear(&mut self, carrier: CarrierId, found: &Found) {
         if let Some(own) = self.own_side(carrier) {
             own.hear(found);
         }
     }
 
-    /// Takes a whole subframe of a carrier, in the carrier's order. It began `at_ms` milliseconds after the carrier's first
-    /// sample. `name` says what RNTI stands for a user in the reports.
+    /// Adds a complete subframe of a carrier, in the carrier's order. It started `at_ms` milliseconds after the carrier's
+    /// first sample. `name` returns the RNTI that represents a user in the reports.
     pub fn push(
         &mut self,
         carrier: CarrierId,
@@ -56,32 +57,32 @@ impl Reports {
         self.fusion.push(report);
     }
 
-    /// A carrier is silent, and not waited for until it has caught up.
+    /// Notes that a carrier is stalled; it is not waited for until it has caught up.
     pub fn stall(&mut self, carrier: CarrierId) {
         self.fusion.stall(carrier);
     }
 
-    /// A carrier is over, but for the subframes that waited for messages.
+    /// Notes that a carrier has ended, except for subframes that wait for messages.
     pub fn leave(&mut self, carrier: CarrierId) {
         self.fusion.leave(carrier);
     }
 
-    /// A carrier is over.
+    /// Notes that a carrier has ended.
     pub fn end(&mut self, carrier: CarrierId) {
         self.fusion.end(carrier);
     }
 
-    /// What comes out next; `None` if a carrier has to report first.
+    /// Returns the next combined reports; `None` if a carrier has to report first.
     pub fn pop(&mut self) -> Option<Fused> {
         self.fusion.pop()
     }
 
-    /// Nothing more will come. Returns what comes out next, complete or not.
+    /// Returns the next combined reports after the end of the input, complete or not.
     pub fn flush(&mut self) -> Option<Fused> {
         self.fusion.flush()
     }
 
-    /// Subframes of a carrier that came after theirs had come out, and are in no report.
+    /// Returns the number of a carrier's subframes that arrived too late, and are in no report.
     pub fn too_late(&self, carrier: CarrierId) -> u64 {
         self.fusion.too_late(carrier)
     }

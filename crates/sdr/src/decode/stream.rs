@@ -1,4 +1,4 @@
-//! Everything that decoders say, to radio reports in the order of time: for a program that wants the reports only.
+//! Conversion of decoder events to radio reports in the order of time, for programs that need only the reports.
 
 use airpace_phy::decoder::{Output, Reading};
 use airpace_radio::fusion::Fused;
@@ -6,18 +6,18 @@ use airpace_radio::{CarrierId, Rnti};
 
 use super::{CarrierEvent, DecodeEvent, PendingSubframes, Reports};
 
-/// Makes reports of the events of a [`Decoding`](super::Decoding).
+/// Creates reports from the events of a [`Decoding`](super::Decoding).
 #[derive(Debug)]
 pub struct ReportStream {
-    /// Samples per second, and the subframes that may still get messages, by carrier.
+    /// Sample rate, and subframes that may still receive messages, by carrier.
     carriers: Vec<(f64, PendingSubframes)>,
     reports: Reports,
 }
 
 impl ReportStream {
-    /// For carriers of these sample rates in Hz, at most 256. `own` is who is followed. Messages wait for evidence for
-    /// `patience` subframes at most ([`Caution::patience`](airpace_phy::evidence::Caution)): so late are the reports.
-    /// Recordings wait for each other as long as it takes, live cells do not.
+    /// Creates a stream for carriers with these sample rates in Hz, at most 256. `own` is the followed user. Messages
+    /// wait for evidence for at most `patience` subframes ([`Caution::patience`](airpace_phy::evidence::Caution)), which
+    /// is the delay of the reports. Recordings wait for each other without a limit, live cells do not.
     pub fn new(rates_hz: &[f64], own: Option<Rnti>, patience: u64, are_live: bool) -> ReportStream {
         let carrier = |&rate_hz: &f64| (rate_hz, PendingSubframes::new(patience));
         ReportStream {
@@ -26,7 +26,7 @@ impl ReportStream {
         }
     }
 
-    /// Takes an event. `each` gets what comes out.
+    /// Processes an event, and calls `each` for the resulting reports.
     pub fn take(&mut self, event: CarrierEvent, mut each: impl FnMut(Fused)) {
         let CarrierEvent { carrier, event } = event;
         let (_, pending) = &mut self.carriers[usize::from(carrier.0)];
@@ -71,7 +71,7 @@ impl ReportStream {
         std::iter::from_fn(|| self.reports.pop()).for_each(&mut each);
     }
 
-    /// Nothing more will come. `each` gets the rest, complete or not.
+    /// Ends the input, and calls `each` for the remaining reports, complete or not.
     pub fn finish(mut self, each: impl FnMut(Fused)) {
         std::iter::from_fn(|| self.reports.flush()).for_each(each);
     }

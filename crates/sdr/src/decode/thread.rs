@@ -1,4 +1,4 @@
-//! The thread of one recording or radio: samples in, its decoder's outputs out.
+//! The thread of one recording or radio: reads samples, and sends its decoder's outputs.
 
 use std::sync::mpsc::SyncSender;
 
@@ -9,38 +9,39 @@ use airpace_rt::clock::thread_cpu;
 use super::{End, Error};
 use crate::iq::{self, Flaw, Piece, Source};
 
-/// Events that may wait to be taken: less than a second of a cell.
+/// Maximum number of events that wait to be processed: less than a second of a cell.
 pub(super) const MOST_WAITING: usize = 256;
 
-/// Pieces of samples after which a thread that heard nothing says that it is still at work.
+/// Number of pieces of samples without output after which a thread reports its progress.
 const MOST_UNTOLD: u32 = 64;
 
-/// What a thread reports.
+/// Events of a thread.
 pub(super) enum Event {
     /// An output of the decoder.
     Heard(Box<Output>),
     /// The receiver lost samples.
     Gap,
-    /// Something is wrong with the samples.
+    /// The samples have a flaw.
     Flaw(Flaw),
-    /// How much of the samples has been read, 0 to 1, where that is known, and what it cost since it was told last.
+    /// Share of the samples that has been read, 0 to 1, if known, and processor time since the last report.
     Progress { share: Option<f64>, cost_us: f64 },
-    /// Nothing more will come.
+    /// The source has ended.
     End(Box<End>),
 }
 
-/// An event, whose it is, and how far its samples were read by then.
+/// An event with its source, and the position up to which the samples were read.
 pub(super) struct ThreadEvent {
-    /// Which recording's, from 0.
+    /// Number of the recording, from 0.
     pub carrier: usize,
-    /// Milliseconds from its first sample.
+    /// Milliseconds from the first sample.
     pub at_ms: f64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// Decodes samples in a thread of its own, which ends when nobody listens any more. `name` is for people, `carrier` its
-/// place among the recordings, and `options` says how to decode; its sample rate and antennas are the source's.
+/// Starts a thread that decodes samples and ends when the receiver of its events is dropped. `name` is for messages,
+/// `carrier` is the index of the recording, and `options` configures the decoder; its sample rate and antennas are the
+/// source's.
 pub(super) fn start(
     name: &str,
     source: Box<dyn Source>,
@@ -74,14 +75,14 @@ pub(super) fn start(
                 Err(Stop::Unheard) => return,
             };
             let (ladder, work) = (Some(*thread.decoder.ladder()), thread.decoder.work());
-            // Nobody may be left to hear it.
+            // The receiver may already be dropped.
             let _ = thread.tell(Event::End(Box::new(End { ladder, work, failure })));
         })
         .map_err(|cause| Error::Thread { name, cause })?;
     Ok(())
 }
 
-/// Why a thread ends before its recording does.
+/// Reason for the end of a thread before the end of its recording.
 enum Stop {
     Failed(iq::Error),
     Unheard,
@@ -93,22 +94,23 @@ struct Thread {
     decoder: Decoder,
     rate_hz: u64,
     antennas: usize,
-    /// Samples that were read, or lost by the receiver.
+    /// Number of samples that were read, or lost by the receiver.
     gone: u64,
-    /// How much has been read, where that is known.
+    /// Share of the samples that has been read, if known.
     share: Option<f64>,
-    /// Processor time that was not told yet, in microseconds.
+    /// Processor time that was not reported yet, in microseconds.
     cost_us: f64,
-    /// Pieces since something was told.
+    /// Number of pieces since the last report.
     untold: u32,
     sender: SyncSender<ThreadEvent>,
 }
 
 impl Thread {
-    /// A source that is read is given back before its end is told: nobody waits for a radio to be switched off.
+    /// Reads the whole source. The source is dropped before its end is reported, so that nobody waits until a radio is
+    /// off.
     fn read_all(&mut self, mut source: Box<dyn Source>) -> Result<(), Stop> {
-        // Pieces of one length: what is decoded does not depend on how a pipe was filled. A message waits for its
-        // piece's end for a quarter of a millisecond at most.
+        // Pieces of a fixed length make the results independent of the sizes of a pipe's reads. A message waits for the
+        // end of its piece for at most a quarter of a millisecond.
         let piece = (self.rate_hz / 4000).max(1) as usize * self.antennas;
         let mut samples: Vec<Complex32> = vec![];
         let end = loop {
@@ -127,7 +129,7 @@ impl Thread {
                     self.push(&samples)?;
                     samples.clear();
                     self.tell(Event::Gap)?;
-                    // Of a loss of unknown length the tracker finds out by itself.
+                    // The tracker itself detects a loss of unknown length.
                     if let Some(count) = lost {
                         self.gone = self.gone.saturating_add(count);
                         self.decoder.skip(count);
@@ -139,7 +141,7 @@ impl Thread {
                 Err(error) => break Err(Stop::Failed(error)),
             }
         };
-        // What came before a failure is as good as any.
+        // The samples before a failure are decoded too.
         self.push(&samples)?;
         self.decoder.finish();
         self.pop()?;

@@ -1,27 +1,27 @@
-//! The bytes of a file: it is opened when the first byte is wanted, and expanded if zstd compressed it.
+//! The bytes of a file, which is opened at the first read, and decompressed if it is zstd.
 
 use std::io::{self, BufReader, Read};
 
-/// The first bytes of a zstd frame in a file.
+/// First bytes of a zstd frame in a file.
 ///
 /// Source: RFC 8878 §3.1.1
 const FRAME: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// The first bytes of a zstd frame that holds something else, without the lowest four bits.
+/// First bytes of a skippable zstd frame, as a number without the lowest four bits.
 ///
 /// Source: RFC 8878 §3.1.2
 const SKIPPABLE: u32 = 0x184D_2A50;
 
-/// Bytes that are read at once.
+/// Buffer size of a read, in bytes.
 pub const CHUNK: usize = 1 << 16;
 
-/// Opens a file, a pipe, or whatever has bytes.
+/// A function that opens a file, a pipe, or another source of bytes.
 type Open = Box<dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send>;
 
 /// Bytes, in order.
 pub struct Bytes {
     state: State,
-    /// Length of the file as stored, if that is known.
+    /// Length of the file as stored, if known.
     length: Option<u64>,
     is_named_packed: bool,
     is_live: bool,
@@ -34,9 +34,8 @@ enum State {
 }
 
 impl Bytes {
-    /// Bytes of a source that `open` opens when the first byte is wanted; `length` bytes, if that is known.
-    /// `is_packed`: the name says that they are compressed. Other bytes that begin like a zstd frame also count as
-    /// compressed.
+    /// Creates a source that `open` opens at the first read; its length is `length` bytes, if known. `is_packed` is
+    /// whether the name implies compressed bytes. Other bytes that start like a zstd frame count as compressed too.
     pub fn new(
         length: Option<u64>,
         is_packed: bool,
@@ -46,22 +45,22 @@ impl Bytes {
         Bytes { state, length, is_named_packed: is_packed, is_live: length.is_none() }
     }
 
-    /// The same, if all bytes are there already, although their number is not known.
+    /// Marks the source as complete: all bytes are available, although their number is unknown.
     pub fn not_live(self) -> Bytes {
         Bytes { is_live: false, ..self }
     }
 
-    /// Whether bytes may not have come yet, as from a pipe.
+    /// Returns whether bytes may not have arrived yet, as in a pipe.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// The share of the file that has been read, 0 to 1, if its length is known.
+    /// Returns the share of the file that has been read, 0 to 1, if its length is known.
     pub fn progress(&self) -> Option<f64> {
         self.length.map(|length| (self.taken() as f64 / length.max(1) as f64).min(1.0))
     }
 
-    /// Bytes that were taken from the file as stored.
+    /// Returns the number of bytes read from the file as stored.
     pub fn taken(&self) -> u64 {
         match &self.state {
             State::Closed(_) => 0,
@@ -70,16 +69,16 @@ impl Bytes {
         }
     }
 
-    /// The total number of bytes, if that is known: it is not for compressed bytes. Opens the source.
+    /// Returns the total number of bytes, if known: it is unknown for compressed bytes. Opens the source.
     ///
     /// # Errors
-    /// If the source cannot be opened or read.
+    /// The source cannot be opened or read.
     pub fn length(&mut self) -> io::Result<Option<u64>> {
         self.open()?;
         Ok(self.length.filter(|_| matches!(self.state, State::Plain(_))))
     }
 
-    /// Whether the bytes are compressed; not known before the source was opened.
+    /// Returns whether the bytes are compressed; `false` before the source was opened.
     pub fn is_packed(&self) -> bool {
         matches!(self.state, State::Packed(_))
     }
@@ -117,7 +116,7 @@ impl Read for Bytes {
 /// A source whose first bytes were already read.
 struct Counted {
     head: Vec<u8>,
-    /// Bytes of the head that were given.
+    /// Number of the head's bytes that were returned.
     read: usize,
     source: Box<dyn Read + Send>,
     count: u64,

@@ -1,16 +1,17 @@
-//! Whether samples look like their declared format, told from their own statistics.
+//! Detection of samples that do not match their declared format, from the statistics of their values.
 //!
-//! Parts of samples are most frequent around the middle of their range, however loud they are: noise, LTE, and both when
-//! they are clipped. Read in another format they are not. The look takes the beginning of a recording only.
+//! The real and imaginary parts of samples are most frequent around the middle of their range, at any signal level: for
+//! noise, for LTE, and for both after clipping. Read in another format, they are not. Only the start of a recording is
+//! checked.
 
 use super::Format;
 
-/// Why samples are hardly what they are said to be.
+/// Reason why samples probably do not have the declared format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// Both parts of samples are most frequent at the ends of their range, and rare in its middle.
     Sign(Format),
-    /// The high bytes of numbers look like their low bytes.
+    /// The high bytes of numbers have the statistics of low bytes.
     Order,
     /// Floating-point numbers are whole numbers above 1.
     Scale,
@@ -38,48 +39,48 @@ impl std::fmt::Display for Doubt {
     }
 }
 
-/// Looks at the bytes of a recording's first antenna.
+/// Statistics of the bytes of a recording's first antenna.
 #[derive(Debug)]
 pub struct Look {
     format: Format,
-    /// Bytes of an instant of all antennas.
+    /// Bytes of all antennas per sampling instant.
     size: usize,
-    /// By part (in-phase, quadrature), and for numbers of two bytes by byte: how often each value came.
+    /// Histogram of values by part (in-phase, quadrature); for numbers of two bytes, by part and byte.
     counts: [[u32; 256]; 4],
-    /// Floating-point numbers above 1, and those that are not whole.
+    /// Counts of floating-point numbers above 1, and of those that are not whole.
     large: u32,
     broken: u32,
     instants: u32,
 }
 
-/// Instants after which the judgement is made.
+/// Number of instants after which the samples are judged.
 ///
-/// Chosen: a millisecond or two of the widest cells. A share of one in a hundred is then hundreds of values.
+/// Chosen: a millisecond or two of the widest cells. A share of one percent is then hundreds of values.
 const ENOUGH: u32 = 1 << 16;
 
-/// The fewest instants for a judgement, at the end of a short recording.
+/// Minimum number of instants for a judgement, at the end of a short recording.
 const LEAST: u32 = 1 << 11;
 
-/// The fewest values on each side of the range.
+/// Minimum number of values on each side of the range.
 const LEAST_PER_SIDE: u32 = 100;
 
-/// How many times as frequent the outer half of a side must be as the inner half.
+/// Minimum ratio of the frequencies of a side's outer and inner halves.
 ///
-/// Chosen: a lone tone, whose values are most frequent at its peaks, reaches 2.
+/// Chosen: a single tone, whose values are most frequent at its peaks, reaches 2.
 const MOST_OUTER: u32 = 3;
 
 impl Look {
-    /// For samples of a format, with so many bytes per instant.
+    /// Creates the statistics of samples in a format, with this many bytes per instant.
     pub fn new(format: Format, size: usize) -> Look {
         Look { format, size, counts: [[0; 256]; 4], large: 0, broken: 0, instants: 0 }
     }
 
-    /// Whether enough was seen.
+    /// Returns whether enough instants were counted.
     pub fn is_over(&self) -> bool {
         self.instants >= ENOUGH
     }
 
-    /// Takes the bytes of whole instants.
+    /// Counts the bytes of whole instants.
     pub fn take(&mut self, bytes: &[u8]) {
         let left = (ENOUGH - self.instants.min(ENOUGH)) as usize;
         for instant in bytes.chunks_exact(self.size).take(left) {
@@ -91,7 +92,7 @@ impl Look {
                 }
                 Format::Ci16 => {
                     for (part, word) in instant[..4].as_chunks::<2>().0.iter().enumerate() {
-                        // What is clipped says nothing.
+                        // Clipped values contain no information.
                         if i16::from_le_bytes(*word).unsigned_abs() < 32_766 {
                             self.counts[2 * part][usize::from(word[0])] += 1;
                             self.counts[2 * part + 1][usize::from(word[1])] += 1;
@@ -109,7 +110,7 @@ impl Look {
         }
     }
 
-    /// What is doubtful.
+    /// Returns the detected mismatch, if any.
     pub fn judge(&self) -> Option<Doubt> {
         if self.instants < LEAST {
             return None;
@@ -118,14 +119,14 @@ impl Look {
             Format::Ci8 => self.has_two_ends(0).then_some(Doubt::Sign(Format::Cu8)),
             Format::Cu8 => self.has_two_ends(128).then_some(Doubt::Sign(Format::Ci8)),
             Format::Ci16 => self.is_swapped().then_some(Doubt::Order),
-            // Noise is no whole number, and a signal in its range is none above 1.
+            // Noise does not consist of whole numbers, and a signal within full scale has no values above 1.
             Format::Cf32 => (self.broken == 0 && self.large > self.instants / 10).then_some(Doubt::Scale),
         }
     }
 
-    /// Whether both parts are rare around the byte `middle` and frequent at both ends. If the middle of a signal lies
-    /// elsewhere, its values become rarer on one side at least. Values at the very ends are those of a clipped signal,
-    /// and those in the very middle may be another format's; neither count.
+    /// Returns whether both parts are rare around the byte `middle` and frequent at both ends. If the mean of a signal is
+    /// elsewhere, its values become rarer on at least one side. Values at the extreme ends are those of a clipped signal,
+    /// and values at the exact middle may belong to another format; neither are counted.
     fn has_two_ends(&self, middle: u8) -> bool {
         let count = |part: usize, distances: std::ops::RangeInclusive<u8>, is_below: bool| -> u32 {
             let place = |by: u8| if is_below { middle.wrapping_sub(by) } else { middle.wrapping_add(by) };
@@ -137,9 +138,10 @@ impl Look {
         })
     }
 
-    /// Whether the second bytes are spread over their range and the first are near zero: the first are then the high ones.
+    /// Returns whether the second bytes are spread over their range and the first are near zero, so that the first are
+    /// the high bytes.
     fn is_swapped(&self) -> bool {
-        // Of 256 values, these are a quarter.
+        // A quarter of the 256 values are nearer to zero than this.
         const NEAR: u8 = 32;
         let share = |counts: &[u32; 256]| {
             let near = (0..256).filter(|&byte| (byte as u8 as i8).unsigned_abs() < NEAR);
@@ -148,8 +150,8 @@ impl Look {
         };
         [0, 2].into_iter().all(|part| {
             let (low, high) = (&self.counts[part], &self.counts[part + 1]);
-            // Numbers of eight bits that were shifted up have low bytes of zero, and a faint signal beside the middle has
-            // few high bytes.
+            // Eight-bit numbers that were shifted up have low bytes of zero, and a weak signal with an offset has few
+            // different high bytes.
             let kinds = |counts: &[u32; 256]| counts.iter().filter(|count| **count > 0).count();
             let is_spread = kinds(low) > 1 && kinds(high) > 128;
             low.iter().sum::<u32>() >= LEAST && is_spread && share(low) > 0.6 && share(high) < 0.4
@@ -163,7 +165,7 @@ mod tests {
     use airpace_core::Streams;
     use airpace_phy::Complex32;
 
-    /// Gaussian samples of a size beside full scale, around a mean.
+    /// Returns Gaussian samples with this standard deviation, relative to full scale, and this mean.
     fn noise(deviation: f32, mean: Complex32) -> Vec<Complex32> {
         let mut rng = Streams::new(11).stream("noise");
         let mut part = || rng.normal() as f32 * deviation;

@@ -1,11 +1,11 @@
-//! How one sample is written.
+//! Encoding of samples.
 
 use std::fmt;
 use std::str::FromStr;
 
 use airpace_phy::Complex32;
 
-/// How a complex sample is written: in-phase, then quadrature.
+/// Encoding of a complex sample: in-phase, then quadrature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Two signed bytes (HackRF); 127 is full scale.
@@ -18,7 +18,7 @@ pub enum Format {
     Cf32,
 }
 
-/// The text names no format that can be read.
+/// The text does not name a supported format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoFormat(pub String);
 
@@ -47,10 +47,10 @@ impl fmt::Display for NoFormat {
 impl Format {
     /// Every format.
     pub const ALL: [Format; 4] = [Format::Ci8, Format::Cu8, Format::Ci16, Format::Cf32];
-    /// Their names, for people.
+    /// Names of the formats, for messages.
     pub const NAMES: &str = "ci8, cu8, ci16_le or cf32_le";
 
-    /// SigMF's name for the format.
+    /// Returns SigMF's name for the format.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Ci8 => "ci8",
@@ -60,7 +60,7 @@ impl Format {
         }
     }
 
-    /// Bytes of one sample.
+    /// Returns the number of bytes of one sample.
     pub const fn size(self) -> usize {
         match self {
             Format::Ci8 | Format::Cu8 => 2,
@@ -69,10 +69,10 @@ impl Format {
         }
     }
 
-    /// Appends the samples in `bytes`; bytes after the last whole sample are ignored. Numbers that are not finite
-    /// become zero. Returns for how many samples this happened.
+    /// Appends the samples in `bytes`; bytes after the last whole sample are ignored. Numbers that are not finite are
+    /// replaced by zero. Returns the number of samples with a replaced number.
     pub fn read(self, bytes: &[u8], out: &mut Vec<Complex32>) -> usize {
-        // Arrays of known length become vector instructions: a receiver gives up to 30 million samples per second.
+        // Arrays of known length let the compiler vectorise: a receiver delivers up to 30 million samples per second.
         match self {
             Format::Ci8 => {
                 let samples = bytes.as_chunks::<2>().0.iter();
@@ -106,13 +106,14 @@ impl Format {
         }
     }
 
-    /// Appends samples as bytes. Values beyond full scale are cut, except in floating point. Returns how many were cut.
+    /// Appends samples as bytes. Values beyond full scale are clipped, except in floating point. Returns the number of
+    /// clipped samples.
     pub fn write(self, samples: &[Complex32], out: &mut Vec<u8>) -> usize {
         let mut cut = 0;
         for sample in samples {
             cut += usize::from(self != Format::Cf32 && (sample.re.abs() > 1.0 || sample.im.abs() > 1.0));
             for part in [sample.re, sample.im] {
-                // `as` keeps within the type's range and turns NaN into zero.
+                // `as` saturates to the type's range and converts NaN to zero.
                 match self {
                     Format::Ci8 => out.push((part * 127.0).round().clamp(-127.0, 127.0) as i8 as u8),
                     Format::Cu8 => out.push((part * 127.5 + 127.5).round() as u8),
@@ -134,7 +135,7 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = NoFormat;
 
-    /// SigMF's names; the byte order may be left out.
+    /// Parses SigMF's names; the byte order may be omitted.
     fn from_str(text: &str) -> Result<Format, NoFormat> {
         let is_it =
             |format: &Format| format.name() == text || format.name().strip_suffix("_le") == Some(text);

@@ -6,11 +6,11 @@ use airpace_phy::Complex32;
 
 use super::{Error, Flaw, Piece, Source};
 
-/// Sources that began at the same instant and share a clock, read side by side.
+/// Sources that started at the same instant and share a clock, read in parallel.
 ///
-/// Where one of them lost samples, that antenna is silent. If it does not say how many, the antenna is silent from there
-/// on, because its samples cannot be told to belong to those of the others any more. It is also silent after its end. The
-/// whole ends with the last.
+/// Where a source lost samples, its antennas return zeros. If the source does not report the number of lost samples, its
+/// antennas return zeros from there on, because its samples cannot be aligned with those of the others any more. They
+/// also return zeros after the source's end. The joined source ends with its last source.
 pub struct Joined {
     rate_hz: f64,
     parts: Vec<Part>,
@@ -21,23 +21,23 @@ pub struct Joined {
 struct Part {
     source: Box<dyn Source>,
     antennas: usize,
-    /// Samples that wait for those of the others, each instant with all antennas of the source.
+    /// Samples that wait for those of the other sources; each instant contains all antennas of the source.
     ahead: Vec<Complex32>,
-    /// Instants before them that were lost.
+    /// Number of lost instants before these samples.
     lost: u64,
-    /// Instants that were read and lost so far.
+    /// Number of instants read and lost so far.
     at: u64,
     is_over: bool,
 }
 
-/// Instants that are given at once.
+/// Maximum number of instants per read.
 const MOST: usize = 1 << 14;
 
 impl Joined {
     /// Joins sources, each with its name.
     ///
     /// # Errors
-    /// If their sample rates differ.
+    /// The sample rates differ.
     pub fn new(sources: Vec<(String, Box<dyn Source>)>) -> Result<Joined, Error> {
         let rate_hz = sources.first().map_or(0.0, |(_, source)| source.sample_rate_hz());
         if let Some((name, other)) = sources.iter().find(|(_, source)| source.sample_rate_hz() != rate_hz) {
@@ -58,7 +58,7 @@ impl Joined {
         Ok(Joined { rate_hz, parts, antennas, flaws: VecDeque::new() })
     }
 
-    /// Reads what is needed for the next instants. Returns whether something is there to give.
+    /// Reads the samples for the next instants. Returns whether samples or events are available.
     fn read_ahead(&mut self) -> Result<bool, Error> {
         for (which, part) in self.parts.iter_mut().enumerate() {
             if part.is_over || part.lost > 0 || !part.ahead.is_empty() {
@@ -84,7 +84,7 @@ impl Joined {
 }
 
 impl Part {
-    /// For how many instants it has samples, or is silent.
+    /// Returns the number of instants for which the source has samples, or returns zeros.
     fn ready(&self) -> u64 {
         match (self.lost, self.ahead.len(), self.is_over) {
             (0, 0, true) => u64::MAX,
@@ -93,7 +93,7 @@ impl Part {
         }
     }
 
-    /// Whether it is silent at the next instant.
+    /// Returns whether the source returns zeros at the next instant.
     fn is_silent(&self) -> bool {
         self.lost > 0 || self.ahead.is_empty()
     }
@@ -123,7 +123,7 @@ impl Source for Joined {
                 }
                 continue;
             }
-            // What all have lost is lost; an antenna that is over loses nothing.
+            // Instants that all sources lost are a gap; an ended source does not count as losing samples.
             if self.parts.iter().all(Part::is_silent) {
                 self.parts.iter_mut().for_each(|part| part.lost = part.lost.saturating_sub(ready));
                 return Ok(Piece::Gap(Some(ready)));
@@ -148,7 +148,7 @@ impl Source for Joined {
         }
     }
 
-    /// How much of the source that is read least has been read.
+    /// Returns the smallest share that has been read, over all sources.
     fn progress(&self) -> Option<f64> {
         let shares: Option<Vec<f64>> = self.parts.iter().map(|part| part.source.progress()).collect();
         shares.map(|shares| shares.into_iter().fold(1.0, f64::min))
@@ -164,7 +164,8 @@ mod tests {
     use super::*;
     use crate::iq::{Format, Meta, Reader, Segment};
 
-    /// A recording whose samples have this value, with captures that begin at these samples by the receiver's count.
+    /// Returns a recording whose samples have this value. Each capture has this many samples, and starts at this sample
+    /// by the receiver's count.
     fn source(value: i8, antennas: usize, counts: &[usize], begins: &[Option<u64>]) -> Box<dyn Source> {
         let mut meta = Meta::raw(Format::Ci8, 1e6);
         meta.antennas = antennas;
@@ -179,7 +180,7 @@ mod tests {
         Box::new(Reader::new("a".into(), meta, Box::new(std::io::Cursor::new(bytes)), None))
     }
 
-    /// All samples as numbers of 127ths, and what is told beside them.
+    /// Returns all samples as multiples of 1/127, and the other pieces with their positions.
     fn all(sources: Vec<Box<dyn Source>>) -> (Vec<i32>, Vec<(usize, Piece)>, usize) {
         let named = sources.into_iter().map(|source| ("a".to_owned(), source)).collect();
         let mut joined = Joined::new(named).unwrap();
@@ -198,7 +199,7 @@ mod tests {
     fn an_antenna_without_samples_is_silent_and_what_all_lost_is_lost() {
         let one = || source(1, 1, &[4, 4], &[Some(0), Some(6)]);
         let two = || source(2, 2, &[5, 5], &[Some(0), Some(7)]);
-        // The first lacks 4 and 5, the second 5 and 6; the first ends at 10, the second at 12.
+        // The first source lacks the instants 4 and 5, the second lacks 5 and 6; the first ends at 10, the second at 12.
         let (samples, told, antennas) = all(vec![one(), two()]);
         assert_eq!((antennas, told), (3, vec![(5, Piece::Gap(Some(1)))]));
         let [both, first, second] = [[1, 2, 2], [1, 0, 0], [0, 2, 2]];

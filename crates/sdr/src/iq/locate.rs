@@ -1,4 +1,4 @@
-//! Finds the files that a name means.
+//! Search for the files that a name refers to.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,40 +10,40 @@ use std::path::{Path, PathBuf};
 use super::bytes::Bytes;
 use super::{Error, Format, Meta};
 
-/// Endings of SigMF.
+/// File name extensions of SigMF.
 const META: &str = ".sigmf-meta";
 const DATA: &str = ".sigmf-data";
 const ARCHIVE: &str = ".sigmf";
 const COLLECTION: &str = ".sigmf-collection";
 const ZSTD: &str = ".zst";
 
-/// The error for a folder if no recording's name begins with its name.
+/// Error text for a folder whose name is not the start of a recording's name.
 const FOLDER: &str = "is a folder; give a file of samples";
 
-/// A file larger than this is not a description.
+/// Maximum size of a description, in bytes.
 const MOST_META: u64 = 1 << 28;
 
-/// Longest extension of an archive's entry.
+/// Maximum length of an archive entry's extension, in bytes.
 ///
 /// Chosen: many times the longest path of a system.
 const MOST_EXTENSION: u64 = 1 << 16;
 
-/// Samples that have not been read yet, and what is known about them.
+/// Samples that have not been read yet, and their description.
 pub struct Located {
-    /// The file of samples, for errors.
+    /// Path of the file of samples, for errors.
     pub path: PathBuf,
-    /// What is known about them.
+    /// Description of the samples.
     pub meta: Meta,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// Finds the samples and the description for a user's `path`: either file of a SigMF recording or the name with which
-/// both begin, an archive of both, raw samples, or `-` for standard input. `raw` describes raw samples, and overrides a
+/// Finds the samples and the description for a user's `path`: either file of a SigMF recording or the common start of
+/// their names, an archive of both, raw samples, or `-` for standard input. `raw` describes raw samples, and overrides a
 /// description.
 ///
 /// # Errors
-/// If a file is missing or cannot be read, or if it is not known what the samples are.
+/// A file is missing or cannot be read, or the format or the rate of the samples is unknown.
 pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     if path == Path::new("-") {
         let meta = undescribed(path, raw)?;
@@ -70,8 +70,8 @@ pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     }
 }
 
-/// All existing files that `path` may mean as the name of a recording: writing over one of them may destroy the
-/// recording.
+/// Returns all existing files to which `path` may refer as the name of a recording: overwriting one of them may destroy
+/// the recording.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
     let text = path.to_string_lossy();
     let plain = text.strip_suffix(ZSTD).unwrap_or(&text);
@@ -91,7 +91,7 @@ pub fn files_of(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is known about samples without a description.
+/// Returns the description of samples without a description file.
 fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
     match raw {
         (Some(rate), Some(format)) => Ok(Meta::raw(format, rate)),
@@ -104,7 +104,7 @@ fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, 
     }
 }
 
-/// From the description, whose name is `stem` and an ending.
+/// Finds the samples for a description, whose name is `stem` and an extension.
 fn of_meta(path: &Path, stem: &str, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     let meta = read_meta(path, raw)?;
     let plain = match &meta.dataset {
@@ -119,7 +119,7 @@ fn of_meta(path: &Path, stem: &str, raw: (Option<f64>, Option<Format>)) -> Resul
     Ok(Located { bytes: of_file(&data)?, path: data, meta })
 }
 
-/// From the samples.
+/// Finds the description for a file of samples.
 fn of_data(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
     std::fs::metadata(path).map_err(Error::io(path))?;
     let text = path.to_string_lossy();
@@ -144,8 +144,8 @@ fn parse_meta(path: &Path, source: impl Read, raw: (Option<f64>, Option<Format>)
     Meta::parse_but(path, &text, raw)
 }
 
-/// A file is opened at once, so that an error is known now. A pipe is opened when its first byte is wanted, because
-/// opening it waits until a program writes.
+/// Opens a file at once, so that errors are detected now. A pipe is opened at its first read, because opening it blocks
+/// until a program writes.
 fn of_file(path: &Path) -> Result<Bytes, Error> {
     let about = path.metadata().map_err(Error::io(path))?;
     if about.is_dir() {
@@ -161,13 +161,13 @@ fn of_file(path: &Path) -> Result<Bytes, Error> {
     Ok(Bytes::new(Some(about.len()), is_packed, || Ok(Box::new(file))))
 }
 
-/// Whether an open descriptor is a file, and not a pipe, socket or device.
+/// Returns whether an open descriptor is a file, and not a pipe, socket or device.
 fn is_file(open: &impl AsFd) -> bool {
     let file = open.as_fd().try_clone_to_owned().map(File::from);
     file.and_then(|file| file.metadata()).is_ok_and(|of_file| of_file.is_file())
 }
 
-/// The only recording of an archive, read inside the archive.
+/// Finds the only recording of an archive, and reads it inside the archive.
 ///
 /// Source: SigMF specification, "SigMF Archives": a tar file with a folder for each recording
 fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, Error> {
@@ -178,7 +178,7 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     loop {
         file.seek(SeekFrom::Start(at)).map_err(Error::io(path))?;
         let mut archive = tar::Archive::new(&file);
-        // Entry by entry, as stored: extensions of the next entry are read here, and only up to a maximum length.
+        // Entries are read as stored, one by one: extensions of the next entry are parsed here, up to a maximum length.
         let mut entries = archive.entries().map_err(Error::io(path))?.raw(true);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(Error::io(path))?;
@@ -220,7 +220,7 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     Ok(Located { path: data, meta, bytes })
 }
 
-/// What entries of an archive say about the next entry, whose own header has no room for it.
+/// Fields of an extension entry of an archive, which applies to the next entry if its own header has no space for them.
 ///
 /// Source: IEEE 2018, POSIX.1-2017, `pax`, "pax Extended Header"; GNU 2021, tar 1.34, type `L`
 #[derive(Default)]
@@ -278,7 +278,7 @@ mod tests {
         all
     }
 
-    /// `cell.sigmf-data` and `cell.sigmf-meta` in a new folder.
+    /// Creates `cell.sigmf-data` and `cell.sigmf-meta` in a new folder.
     fn recorded() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let mut writer =
@@ -299,7 +299,7 @@ mod tests {
         for name in ["cell", "cell.sigmf-meta", "cell.sigmf-data"] {
             assert_eq!(read_all(&path(name)), samples(), "{name}");
         }
-        // A folder with the same name, as an unpacked archive has it.
+        // A folder with the same name, as in an unpacked archive.
         std::fs::create_dir(path("cell")).unwrap();
         assert_eq!(read_all(&path("cell")), samples());
 
@@ -329,7 +329,7 @@ mod tests {
         archive("two.sigmf", &["cell.sigmf-data", "cell.sigmf-meta", "cell.sigmf-meta"]);
         assert!(refused(&path("two.sigmf")).contains("two.sigmf: the archive holds several"));
         archive("half.sigmf", &["cell.sigmf-data"]);
-        // Names of more than a hundred bytes, in both forms, and a name that claims to be as long as the archive.
+        // Names of more than a hundred bytes, in both forms, and a name with a declared length of the whole archive.
         let long = "n".repeat(300);
         let mut gnu = tar::Builder::new(File::create(path("long.sigmf")).unwrap());
         for end in ["data", "meta"] {
@@ -408,7 +408,7 @@ mod tests {
         let meta = folder.path().join("cell.sigmf-meta");
         let reader = Reader::open(&meta, (Some(3.84e6), None)).unwrap();
         assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (3.84e6, Format::Cf32));
-        // What the caller gives may be missing in the description, or wrong in it.
+        // A value that the caller gives may be missing or invalid in the description.
         std::fs::write(&meta, r#"{"global": {"core:datatype": "ri8", "core:sample_rate": "?"}}"#).unwrap();
         let reader = Reader::open(&meta, (Some(1e6), Some(Format::Ci8))).unwrap();
         assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (1e6, Format::Ci8));
@@ -423,7 +423,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         let mut reader = Reader::open(&pipe, (Some(1e6), Some(Format::Ci8))).unwrap();
         assert_eq!(reader.progress(), None);
-        // The reader opens its end when it wants samples.
+        // The reader opens its end of the pipe at the first read.
         let writer = std::thread::spawn(move || std::fs::write(pipe, [127, 0, 0, 127]));
         let mut all = vec![];
         while let Piece::Samples(_) = reader.read(&mut all).unwrap() {}

@@ -1,4 +1,4 @@
-//! What a SigMF description says about its samples.
+//! Parsing and writing of SigMF descriptions.
 
 use std::path::Path;
 
@@ -6,50 +6,50 @@ use serde_json::{Map, Value};
 
 use super::{Error, Format, NoFormat};
 
-/// What is known about a recording.
+/// Description of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
-    /// How a sample is written.
+    /// Encoding of a sample.
     pub format: Format,
     /// Samples per second, of each antenna.
     pub sample_rate_hz: f64,
-    /// Antennas whose samples lie side by side, instant by instant: SigMF's channels. A sample of a recording, as it is
-    /// counted everywhere, is one instant of all of them.
+    /// Number of antennas, whose samples are interleaved instant by instant: SigMF's channels. In all counts, one sample
+    /// of a recording is one instant of all antennas.
     pub antennas: usize,
-    /// The file of samples, if its name differs from SigMF's; it lies next to the description.
+    /// Name of the file of samples, if it differs from SigMF's; the file is next to the description.
     pub dataset: Option<String>,
-    /// Bytes after the last sample that are not samples.
+    /// Number of bytes after the last sample that are not samples.
     pub trailing_bytes: u64,
-    /// Pieces without a gap, in order; at least one.
+    /// Segments without a gap, in order; at least one.
     pub segments: Vec<Segment>,
-    /// All other top-level fields, as they are written there (`core:description`, `lte:…`).
+    /// All fields of the `global` object, unchanged (`core:description`, `lte:…`).
     pub extra: Map<String, Value>,
 }
 
-/// A piece of a recording without a gap: a SigMF capture.
+/// A segment of a recording without a gap: a SigMF capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Segment {
-    /// Its first sample, by position in the file.
+    /// Position of the first sample in the file.
     pub start: u64,
-    /// Its first sample, by the receiver's count. If samples were lost, it is larger than the end of the previous
-    /// segment.
+    /// Number of the first sample by the receiver's count. If samples were lost, it is larger than the end of the
+    /// previous segment.
     pub global_index: Option<u64>,
-    /// Bytes before its first sample that are not samples.
+    /// Number of bytes before the first sample that are not samples.
     pub header_bytes: u64,
-    /// The frequency to which the receiver was tuned.
+    /// Centre frequency of the receiver, in Hz.
     pub frequency_hz: Option<f64>,
 }
 
-/// The largest number of samples or bytes: every JSON parser holds it exactly.
+/// Maximum number of samples or bytes: every JSON parser represents it exactly.
 const MOST: u64 = 1 << 53;
 
-/// The most antennas of a recording.
+/// Maximum number of antennas of a recording.
 ///
-/// Chosen: more than radios have that share a clock. An instant must fit into what is read at once.
+/// Chosen: more than any radio with a shared clock has. All samples of an instant must fit into one read.
 pub const MOST_ANTENNAS: usize = 64;
 
 impl Meta {
-    /// For samples of which only this is known.
+    /// Creates the description of samples with this format and rate only.
     pub fn raw(format: Format, sample_rate_hz: f64) -> Meta {
         Meta {
             format,
@@ -62,21 +62,21 @@ impl Meta {
         }
     }
 
-    /// Reads a description; `path` is for errors only.
+    /// Parses a description; `path` is for errors only.
     ///
     /// # Errors
-    /// If it is not JSON, or a field that matters is missing or impossible.
+    /// The text is not JSON, or a required field is missing or invalid.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Meta, Error> {
         Meta::parse_but(path, text, (None, None))
     }
 
-    /// The same, if rate or format are known already: then the description's values do not matter.
+    /// Parses a description; a given rate or format replaces the description's value.
     pub(super) fn parse_but(
         path: &Path,
         text: &[u8],
         known: (Option<f64>, Option<Format>),
     ) -> Result<Meta, Error> {
-        // Some systems begin every text with a byte order mark.
+        // Some systems start every text file with a byte order mark.
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         let root: Value = serde_json::from_slice(text).map_err(|error| {
             let what = error.to_string();
@@ -156,8 +156,8 @@ impl Meta {
         })
     }
 
-    /// What the description says of rate and format if known values overruled it, in words; `None` if it agrees or says
-    /// nothing about them.
+    /// Returns the description's rate and format as text where given values overruled them; `None` if the description
+    /// agrees or does not contain them.
     pub fn overruled(&self) -> Option<String> {
         let format = self.extra.get("core:datatype").and_then(Value::as_str);
         let format = format.filter(|format| format.parse() != Ok(self.format));
@@ -168,7 +168,7 @@ impl Meta {
         (!said.is_empty()).then(|| said.join(" at "))
     }
 
-    /// The description as SigMF writes it.
+    /// Returns the description as SigMF's JSON.
     pub fn to_json(&self) -> String {
         let mut global = self.extra.clone();
         global.insert("core:datatype".into(), self.format.name().into());
@@ -224,7 +224,7 @@ impl Segment {
     }
 }
 
-/// A field, and what is wrong with it.
+/// A field, and its error.
 type Wrong = (String, String);
 
 fn wrong<What: Into<String>>(field: &str) -> impl Fn(What) -> Wrong + '_ {
@@ -246,7 +246,7 @@ fn sample_rate(value: Option<&Value>) -> Result<f64, &'static str> {
     }
 }
 
-/// A whole number in any notation; `or` if there is none.
+/// Returns a whole number in any notation; `or` if the field is missing.
 fn whole(value: Option<&Value>, or: u64) -> Result<u64, &'static str> {
     let Some(value) = value else { return Ok(or) };
     let whole_float = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);

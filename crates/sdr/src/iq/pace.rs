@@ -9,21 +9,21 @@ use airpace_phy::Complex32;
 
 use super::{Error, Piece, Source};
 
-/// A source that gives samples no sooner than a receiver would, a millisecond's worth at a time; the first ones at
+/// A source that returns samples no sooner than a receiver would, at most a millisecond at a time; the first ones at
 /// once.
 pub struct Paced {
     source: Box<dyn Source>,
-    /// When the first sample was asked for.
+    /// Time of the first read.
     since: Option<Instant>,
-    /// Samples that were given or lost.
+    /// Number of samples that were returned or lost.
     gone: u64,
-    /// Samples that were read ahead, and how many of them were given.
+    /// Samples that were read ahead, and the number of them that were returned.
     ahead: Vec<Complex32>,
     given: usize,
     lag: Arc<Lag>,
 }
 
-/// How late samples were asked for: how far their reader fell behind.
+/// Delay of the reads relative to the pace, which shows how far the reader is behind.
 #[derive(Debug, Default)]
 pub struct Lag {
     pieces: AtomicU64,
@@ -33,18 +33,18 @@ pub struct Lag {
 }
 
 impl Lag {
-    /// The latest.
+    /// Returns the delay of the last read.
     pub fn last(&self) -> Duration {
         Duration::from_micros(self.last_us.load(Ordering::Relaxed))
     }
 
-    /// The mean.
+    /// Returns the mean delay.
     pub fn mean(&self) -> Duration {
         let pieces = self.pieces.load(Ordering::Relaxed).max(1);
         Duration::from_micros(self.sum_us.load(Ordering::Relaxed) / pieces)
     }
 
-    /// The maximum.
+    /// Returns the maximum delay.
     pub fn most(&self) -> Duration {
         Duration::from_micros(self.most_us.load(Ordering::Relaxed))
     }
@@ -64,12 +64,12 @@ impl Paced {
         Paced { source, since: None, gone: 0, ahead: vec![], given: 0, lag: Arc::default() }
     }
 
-    /// How late its samples are asked for. This can be read while another thread reads the source.
+    /// Returns the delays of the reads. Another thread can read them while the source is read.
     pub fn lag(&self) -> Arc<Lag> {
         Arc::clone(&self.lag)
     }
 
-    /// Waits until the last sample so far would have come.
+    /// Waits until the reception time of the last returned sample.
     fn wait(&self, since: Instant) {
         let due = since + Duration::from_secs_f64(self.gone as f64 / self.source.sample_rate_hz().max(1.0));
         let now = Instant::now();
@@ -145,7 +145,7 @@ mod tests {
             }
         }
         assert!(out.len() == 10_000 && out == whole, "{} samples", out.len());
-        // A reader that does not ask falls behind.
+        // A reader that pauses falls behind.
         let mut paced = Paced::new(reader(&bytes));
         paced.read(&mut out).unwrap();
         thread::sleep(Duration::from_millis(30));

@@ -1,4 +1,4 @@
-//! Reads samples piece by piece.
+//! Reading of samples, piece by piece.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -11,23 +11,23 @@ use super::doubt::{Doubt, Look};
 use super::locate::{Located, locate};
 use super::{Error, Format, Meta};
 
-/// If the number of samples is not known, trailing bytes are held back, up to this many.
+/// Maximum number of trailing bytes that are held back if the number of samples is unknown.
 const MOST_HELD: u64 = 1 << 24;
 
-/// Samples of a recording, in order.
+/// The samples of a recording, in order.
 pub struct Reader {
     meta: Meta,
     path: PathBuf,
     ahead: Ahead,
     samples: u64,
-    /// Flaws that are still to be reported.
+    /// Flaws that are not reported yet.
     flaws: VecDeque<Flaw>,
     /// Whether a sample was not a finite number.
     has_strange: bool,
-    /// As long as it is not known whether the samples look like their format.
+    /// Statistics of the values, until the samples are judged.
     look: Option<Box<Look>>,
     next_segment: usize,
-    /// Bytes of the segment's header that are still to come.
+    /// Number of the segment header's bytes that are not read yet.
     header_left: u64,
     is_over: bool,
 }
@@ -37,9 +37,9 @@ pub struct Reader {
 pub enum Piece {
     /// This many samples of each antenna.
     Samples(usize),
-    /// Samples that the receiver lost: how many, if the recording tells.
+    /// Samples that the receiver lost, with their number if the recording contains it.
     Gap(Option<u64>),
-    /// A flaw in the samples. Whole samples are read all the same. Each flaw is reported once.
+    /// A flaw in the samples. Complete samples are still read. Each flaw is reported once.
     Flaw(Flaw),
     /// The end.
     End,
@@ -48,61 +48,61 @@ pub enum Piece {
 /// A flaw in samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// Some are not finite numbers, and are read as zero.
+    /// Some samples are not finite numbers, and are read as zero.
     #[error(
         "among the {count} samples from {first} on are some that are no finite numbers: these count as zero"
     )]
     Strange {
-        /// Number of the first samples in which this happened.
+        /// Number of the first sample of the piece that contains such a number.
         first: u64,
-        /// How many samples were read there.
+        /// Number of samples in this piece.
         count: u64,
     },
-    /// The samples do not look like their format.
+    /// The samples do not match their format.
     #[error("it is read as {said}, but {doubt}")]
     Format {
-        /// The format in which they are read.
+        /// The format in which the samples are read.
         said: Format,
-        /// What is odd.
+        /// The mismatch.
         doubt: Doubt,
     },
-    /// One of several antennas lost samples, and nobody knows how many.
+    /// One of several antennas lost an unknown number of samples.
     #[error(
         "antenna {which} lost samples after {at}, and its description does not say how many: the antenna is left out from \
          there on"
     )]
     Antenna {
-        /// Which of the joined recordings, from 0.
+        /// Number of the joined recording, from 0.
         which: usize,
-        /// Samples before the loss.
+        /// Number of samples before the loss.
         at: u64,
     },
-    /// The samples end within compressed data.
+    /// The samples end within a compressed frame.
     #[error("the compressed data end unfinished after {bytes} bytes; {samples} samples were whole")]
     Frame {
-        /// Bytes of the file.
+        /// Number of bytes of the file.
         bytes: u64,
-        /// Samples that were read.
+        /// Number of samples that were read.
         samples: u64,
     },
     /// The samples end within a sample.
     #[error("sample {sample} has only {bytes} of its {size} bytes, and is left out")]
     Sample {
-        /// Its number.
+        /// Number of this sample.
         sample: u64,
-        /// Bytes that exist.
+        /// Number of existing bytes.
         bytes: usize,
-        /// Bytes that should exist.
+        /// Number of bytes of a complete sample.
         size: usize,
     },
-    /// The samples end before a capture that the description names.
+    /// The samples end before a capture of the description.
     #[error("the samples end at {sample}, though captures[{capture}] begins at sample {start}")]
     Capture {
-        /// How many samples there are.
+        /// Number of existing samples.
         sample: u64,
-        /// The first capture that is missing.
+        /// The first missing capture.
         capture: usize,
-        /// Where it should begin.
+        /// Start of this capture.
         start: u64,
     },
 }
@@ -117,19 +117,19 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens a recording: a SigMF recording by either of its files, by the name with which both begin, or by its
-    /// archive; raw samples; or standard input for `-`. Data that zstd compressed is expanded. `raw` describes raw
-    /// samples, which need it; for a SigMF file it overrides the description. No samples are read yet, and pipes are
-    /// not even opened, so that a silent pipe delays nothing.
+    /// Opens a recording: a SigMF recording by either of its files, by the common start of their names, or by its
+    /// archive; raw samples; or standard input for `-`. Data compressed by zstd are decompressed. `raw` describes raw
+    /// samples, for which it is required; for a SigMF file it overrides the description. No samples are read yet, and
+    /// pipes are not opened, so that a pipe without a writer does not block.
     ///
     /// # Errors
-    /// If a file cannot be opened, or if it is not known what the samples are.
+    /// A file cannot be opened, or the format or the rate of the samples is unknown.
     pub fn open(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Reader, Error> {
         let Located { path, meta, bytes } = locate(path, raw)?;
         Ok(Reader::of(path, meta, bytes))
     }
 
-    /// Samples of any source, with `length` bytes if that is known; `path` is for errors.
+    /// Reads samples from any source, with `length` bytes if known; `path` is for errors.
     pub fn new(path: PathBuf, meta: Meta, source: Box<dyn Read + Send>, length: Option<u64>) -> Reader {
         Reader::of(path, meta, Bytes::new(length, false, || Ok(source)))
     }
@@ -152,37 +152,38 @@ impl Reader {
         }
     }
 
-    /// What is known about the recording.
+    /// Returns the description of the recording.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// How much of the file has been read, 0 to 1, if its length is known. For compressed samples, this counts
-    /// compressed bytes.
+    /// Returns the share of the file that has been read, 0 to 1, if its length is known. For compressed samples, this
+    /// counts compressed bytes.
     pub fn progress(&self) -> Option<f64> {
         self.ahead.source.progress()
     }
 
-    /// Whether samples come as fast as a receiver gives them, for example from a pipe, and may stop for a while.
+    /// Returns whether samples arrive at the receiver's pace, for example from a pipe, and may be interrupted for a
+    /// while.
     pub fn is_live(&self) -> bool {
         self.ahead.source.is_live()
     }
 
-    /// Samples read so far.
+    /// Returns the number of samples read so far.
     pub fn position(&self) -> u64 {
         self.samples
     }
 
-    /// Bytes of one instant of all antennas.
+    /// Returns the number of bytes of one instant of all antennas.
     fn size(&self) -> usize {
         self.meta.format.size() * self.meta.antennas
     }
 
-    /// Appends the next samples: of each antenna one, side by side. Never crosses a gap: a gap before the next samples is
-    /// reported first, once.
+    /// Appends the next samples, interleaved: one of each antenna per instant. Never crosses a gap: a gap before the next
+    /// samples is reported first, once.
     ///
     /// # Errors
-    /// If the file cannot be opened or read, is shorter than its header should be, or is compressed and damaged.
+    /// The file cannot be opened or read, is shorter than its header, or is compressed and damaged.
     pub fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error> {
         if let Some(flaw) = self.flaws.pop_front() {
             return Ok(Piece::Flaw(flaw));
@@ -230,7 +231,7 @@ impl Reader {
         Ok(Piece::Samples(count))
     }
 
-    /// At the first sample of a segment: the samples that were lost before it, if any were.
+    /// Enters a segment at its first sample. Returns the number of samples that were lost before it, if any were lost.
     fn enter_segment(&mut self) -> Option<Option<u64>> {
         let segment = *self.meta.segments.get(self.next_segment)?;
         if self.samples != segment.start {
@@ -241,12 +242,12 @@ impl Reader {
         self.header_left = segment.header_bytes;
         let Some(index) = segment.global_index else { return Some(None) };
         let expected = last.global_index.unwrap_or(last.start) + (segment.start - last.start);
-        // A new capture without a loss: the receiver was retuned, or added a note. A count that goes backwards has
-        // started again.
+        // A new capture without a loss: the receiver was retuned, or added an annotation. A count that decreases was
+        // restarted.
         (index != expected).then_some(index.checked_sub(expected))
     }
 
-    /// The look at the first samples is over.
+    /// Judges the samples from the collected statistics.
     fn judge(&mut self) {
         let doubt = self.look.take().and_then(|look| look.judge());
         self.flaws.extend(doubt.map(|doubt| Flaw::Format { said: self.meta.format, doubt }));
@@ -291,12 +292,12 @@ impl Reader {
 /// Bytes that were read ahead: samples and headers, without trailing bytes.
 struct Ahead {
     source: Bytes,
-    /// Bytes that remain to be read, if that is known.
+    /// Number of bytes that remain to be read, if known.
     left: Option<u64>,
-    /// Bytes that are held back because they may be the last ones; `None` before the beginning.
+    /// Number of bytes that are held back because they may be the trailing ones; `None` before the first read.
     held: Option<usize>,
     buffer: Vec<u8>,
-    /// The part of the buffer that is in use.
+    /// The used part of the buffer.
     start: usize,
     end: usize,
     /// Whether the source ended too early.
@@ -304,7 +305,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Opens the source; `trailing` bytes at its end do not count.
+    /// Opens the source; `trailing` bytes at its end are not samples.
     fn begin(&mut self, path: &Path, trailing: u64) -> Result<(), Error> {
         if self.held.is_some() {
             return Ok(());
@@ -322,7 +323,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// Number of bytes that can be taken now.
+    /// Returns the number of bytes that can be taken now.
     fn available(&self) -> usize {
         (self.end - self.start).saturating_sub(self.held.unwrap_or(0))
     }
@@ -333,7 +334,7 @@ impl Ahead {
         &self.buffer[first..self.start]
     }
 
-    /// Reads more bytes until up to `most` are there; false if no more come.
+    /// Reads more bytes, until up to `most` are available. Returns `false` at the end.
     fn more(&mut self, most: usize) -> io::Result<bool> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);

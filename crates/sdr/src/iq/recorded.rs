@@ -1,4 +1,4 @@
-//! A source whose samples are recorded while they go by.
+//! A source whose samples are recorded while they are read.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Records into `path`, with either ending of SigMF or none, as `ci16_le`; `frequency_hz` is the frequency to which
-    /// the receiver is tuned.
+    /// Records into `path`, with either extension of SigMF or none, as `ci16_le`; `frequency_hz` is the centre frequency
+    /// of the receiver.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// The file cannot be created.
     pub fn new(source: Box<dyn Source>, path: &Path, frequency_hz: Option<f64>) -> Result<Recorded, Error> {
         let mut meta = Meta::raw(Format::Ci16, source.sample_rate_hz());
         meta.antennas = source.antennas();
@@ -63,7 +63,7 @@ impl Source for Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        // A caller that drops a source does not ask for errors.
+        // Errors cannot be returned from here.
         let _ = self.finish();
     }
 }

@@ -9,25 +9,26 @@ use super::{Error, Piece, Reader};
 
 /// Samples in order, from any origin.
 pub trait Source: Send {
-    /// Samples per second.
+    /// Returns the number of samples per second.
     fn sample_rate_hz(&self) -> f64;
 
-    /// Antennas that listen at the same time.
+    /// Returns the number of antennas that receive simultaneously.
     fn antennas(&self) -> usize {
         1
     }
 
-    /// Appends the next samples: of each antenna one, side by side, in the order of the antennas. Never crosses a gap: a gap before the next samples is reported first, once. No samples
-    /// (`Samples(0)`) mean that none have come for a while, but that more may come.
+    /// Appends the next samples, interleaved: one of each antenna per instant, in the order of the antennas. Never
+    /// crosses a gap: a gap before the next samples is reported first, once. `Samples(0)` means that no samples have
+    /// arrived for a while, but more may follow.
     ///
     /// # Errors
-    /// If no more samples will come, although the source was not meant to end.
+    /// No more samples will arrive, although the source was not meant to end.
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error>;
 
-    /// How much of the source has been read, 0 to 1, if its end is known.
+    /// Returns the share of the source that has been read, 0 to 1, if its end is known.
     fn progress(&self) -> Option<f64>;
 
-    /// Whether samples come as fast as a receiver gives them, and may stop for a while.
+    /// Returns whether samples arrive at the receiver's pace, and may be interrupted for a while.
     fn is_live(&self) -> bool {
         true
     }
@@ -58,15 +59,15 @@ impl Source for Reader {
 /// A source that ends early: after a given time, or on request.
 pub struct Until {
     source: Box<dyn Source>,
-    /// Samples after which it ends, including lost ones.
+    /// Number of samples after which the source ends, including lost ones.
     most: Option<u64>,
     stop: Arc<AtomicBool>,
-    /// Samples that came, including lost ones.
+    /// Number of samples so far, including lost ones.
     gone: u64,
 }
 
 impl Until {
-    /// Ends after `seconds` of samples, if given, and as soon as `stop` is set.
+    /// Ends the source after `seconds` of samples, if given, and as soon as `stop` is set.
     pub fn new(source: Box<dyn Source>, seconds: Option<f64>, stop: Arc<AtomicBool>) -> Until {
         let most = seconds.map(|seconds| (seconds * source.sample_rate_hz()).round() as u64);
         Until { source, most, stop, gone: 0 }
@@ -105,7 +106,7 @@ impl Source for Until {
 
     fn progress(&self) -> Option<f64> {
         let of_time = self.most.map(|most| self.gone as f64 / most.max(1) as f64);
-        // The limit that is reached first.
+        // The limit that is reached first determines the progress.
         let share = [of_time, self.source.progress()].into_iter().flatten().reduce(f64::max);
         share.map(|share| share.min(1.0))
     }
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use crate::iq::{Format, Meta, Segment};
 
-    /// Three hundred samples per second, three thousand in total. From the tenth on, a second's worth is lost.
+    /// 300 samples per second, 3000 in total. After the first ten samples, one second of samples is lost.
     fn source() -> Box<dyn Source> {
         let mut meta = Meta::raw(Format::Ci8, 300.0);
         let at = |start, global_index| Segment { start, global_index, ..Segment::default() };
@@ -129,7 +130,7 @@ mod tests {
         Box::new(Reader::new("a".into(), meta, Box::new(bytes), Some(6000)))
     }
 
-    /// Everything that the source gives: the number of samples, and the lost ones.
+    /// Reads the whole source. Returns the number of samples, and the losses.
     fn rest(until: &mut Until) -> (usize, Vec<Option<u64>>) {
         let (mut out, mut gaps) = (vec![], vec![]);
         loop {

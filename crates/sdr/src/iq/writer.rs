@@ -1,4 +1,4 @@
-//! Writing a SigMF recording.
+//! Writing of a SigMF recording.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use airpace_phy::Complex32;
 
 use super::{Error, Meta, Segment};
 
-/// A SigMF recording that is being written. [`finish`](Writer::finish) gives `STEM.sigmf-data` and `STEM.sigmf-meta`
-/// their names. So an incomplete recording never looks like a complete one, never replaces an older one, and leaves
-/// nothing.
+/// A SigMF recording that is being written. [`finish`](Writer::finish) gives the files their names `STEM.sigmf-data` and
+/// `STEM.sigmf-meta`. An incomplete recording therefore never looks like a complete one, never replaces an older one, and
+/// leaves no files behind.
 #[derive(Debug)]
 pub struct Writer {
     meta: Meta,
@@ -22,17 +22,17 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a recording. `path` may have either ending of SigMF, or none.
+    /// Starts a recording. `path` may have either extension of SigMF, or none.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// The file cannot be created.
     pub fn create(path: &Path, meta: Meta) -> Result<Writer, Error> {
         let [data, description] = Writer::files(path);
         let data = Whole::create(&data).map_err(Error::write(&data))?;
         Ok(Writer { meta, description, data, bytes: vec![], samples: 0, cut: 0 })
     }
 
-    /// The files of samples and of their description, for a recording called `path`.
+    /// Returns the files of samples and of their description, for a recording with the name `path`.
     pub fn files(path: &Path) -> [PathBuf; 2] {
         let text = path.to_string_lossy();
         let stem =
@@ -40,10 +40,10 @@ impl Writer {
         ["data", "meta"].map(|ending| PathBuf::from(format!("{stem}.sigmf-{ending}")))
     }
 
-    /// Appends samples: of each antenna one, side by side.
+    /// Appends samples, interleaved: one of each antenna per instant.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn write(&mut self, samples: &[Complex32]) -> Result<(), Error> {
         self.bytes.clear();
         self.samples += (samples.len() / self.meta.antennas) as u64;
@@ -51,7 +51,7 @@ impl Writer {
         self.data.write_all(&self.bytes).map_err(Error::write(self.data.path()))
     }
 
-    /// Samples are missing before the next one: how many, if that is known.
+    /// Notes that samples are missing before the next one, with their number if known.
     pub fn gap(&mut self, lost: Option<u64>) {
         let last = *self.meta.segments.last().expect("a description has a segment");
         let expected = last.global_index.unwrap_or(last.start) + (self.samples - last.start);
@@ -62,10 +62,10 @@ impl Writer {
         self.meta.segments.push(segment);
     }
 
-    /// Writes the description. Returns its path and how many samples exceeded full scale and were cut.
+    /// Writes the description. Returns its path, and the number of samples that exceeded full scale and were clipped.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// A file cannot be written.
     pub fn finish(self) -> Result<(PathBuf, u64), Error> {
         let path = self.description;
         let mut meta = Whole::create(&path).map_err(Error::write(&path))?;

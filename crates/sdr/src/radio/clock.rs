@@ -1,46 +1,46 @@
-//! What a radio's time stamps and error reports tell about lost samples.
+//! Detection of lost samples from a radio's time stamps and error reports.
 
-/// By this many samples, a stamp may be off without a loss: radios lose whole packets, and a cell's tracker copes with
-/// a few.
+/// Maximum deviation of a time stamp without a loss, in samples: radios lose whole packets, and a cell's tracker copes
+/// with a few samples.
 const SLACK: f64 = 4.0;
-/// The stamp may also be off by this share of the samples since the last stamp: the rate that a driver names may be
-/// rounded.
+/// Additional deviation of a time stamp without a loss, as a share of the samples since the last stamp: the rate that a
+/// driver reports may be rounded.
 const SLACK_SHARE: f64 = 50e-6;
-/// After this many stamps in agreement, a stamp that disagrees means a loss.
+/// Agreement count from which a deviating stamp indicates a loss.
 const BELIEVED: u32 = 8;
-/// The most agreement that is remembered.
+/// Maximum of the agreement count.
 const MOST_BELIEVED: u32 = 64;
-/// What an unexplained stamp subtracts from the agreement.
+/// Decrease of the agreement count after an unexplained stamp.
 const DOUBT: u32 = 2;
-/// A jump by more seconds is not a loss: the radio's clock was set.
+/// Maximum duration of a loss, in s. A longer jump means that the radio's clock was set.
 const LONGEST_LOSS_S: f64 = 10.0;
 
 /// Compares the number of samples with the radio's clock.
 ///
-/// Chosen: stamps are believed once they have advanced with the samples for a while. Drivers that stamp buffers by the
-/// computer's clock, or count in other units, never get there; of their losses, only those that they report are known.
+/// Chosen: stamps are trusted once they have advanced with the samples for a while. Drivers that take stamps from the
+/// computer's clock, or count in other units, are never trusted; of their losses, only the reported ones are known.
 #[derive(Debug)]
 pub struct Clock {
     rate_hz: f64,
-    /// The last stamp, and the number of samples since the one that it belongs to.
+    /// The last stamp, and the number of samples since the sample to which it belongs.
     last: Option<(i64, u64)>,
     agreement: u32,
     has_complained: bool,
 }
 
 impl Clock {
-    /// For samples at this rate.
+    /// Creates a clock for samples at this rate.
     pub fn new(rate_hz: f64) -> Clock {
         Clock { rate_hz, last: None, agreement: 0, has_complained: false }
     }
 
-    /// The radio reports that samples were lost or spoilt.
+    /// Notes that the radio reported lost or corrupted samples.
     pub fn complain(&mut self) {
         self.has_complained = true;
     }
 
-    /// Takes `count` samples; `time_ns` is their time by the radio: 0, or the time of earlier samples, if they have
-    /// none. Returns whether samples were lost before them, with their number if it is known.
+    /// Counts `count` samples; `time_ns` is the radio's time stamp: 0, or the time of earlier samples, if they have none.
+    /// Returns whether samples were lost before them, with their number if known.
     pub fn take(&mut self, count: usize, time_ns: i64) -> Option<Option<u64>> {
         let has_complained = std::mem::take(&mut self.has_complained);
         let is_stamped = time_ns != 0 && self.last.is_none_or(|(last_ns, _)| last_ns != time_ns);
@@ -59,7 +59,7 @@ impl Clock {
         gap
     }
 
-    /// Judges a stamp: the clock advanced by `missing` more samples than came since the last stamp.
+    /// Judges a stamp: the clock advanced by `missing` more samples than arrived since the last stamp.
     fn judge(&mut self, missing: f64, since: u64, has_complained: bool) -> Option<Option<u64>> {
         if missing.abs() <= SLACK + SLACK_SHARE * since as f64 {
             self.agreement = (self.agreement + 1).min(MOST_BELIEVED);
@@ -84,7 +84,7 @@ mod tests {
 
     const RATE: f64 = 1.92e6;
 
-    /// A clock that has seen this many blocks of 100 samples in order, and the time after them.
+    /// Returns a clock after this many consecutive blocks of 100 samples, and the time after them.
     fn settled(blocks: u64) -> (Clock, i64) {
         let mut clock = Clock::new(RATE);
         for block in 0..blocks {
@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_does_not_keep_time_with_the_samples_is_not_believed() {
-        // Twice as fast as the samples, as drivers do that count bytes; and the computer's clock, which jumps.
+        // A clock that is twice as fast as the samples, as of drivers that count bytes; and the computer's clock, which
+        // jumps.
         for time in [|at: u64| time_ns(2 * at), |at: u64| time_ns(at + at * 7919 % 997)] {
             let mut clock = Clock::new(RATE);
             for block in 0..200 {

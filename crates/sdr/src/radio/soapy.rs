@@ -1,4 +1,4 @@
-//! A radio behind SoapySDR: opened, tuned, and read by a thread that does nothing else.
+//! A radio behind SoapySDR: opened, tuned, and read by a dedicated thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,24 +14,24 @@ use super::clock::Clock;
 use super::{Gain, RATES_HZ, Settings, Tuned};
 use crate::iq::{Error, Piece, Source};
 
-/// Seconds of samples that may wait to be read. Samples that come beyond that are lost and counted.
+/// Maximum duration of samples that wait to be read, in s. Further samples are dropped and counted.
 const MOST_WAITING_S: f64 = 0.5;
-/// Seconds of samples per read, so that no sample waits long for others.
+/// Duration of samples per read, in s: short, so that no sample waits long for others.
 const BLOCK_S: f64 = 0.002;
-/// The fewest samples per read.
+/// Minimum number of samples per read.
 const LEAST_BLOCK: usize = 1024;
-/// How long one call may wait for samples.
+/// Timeout of a call that waits for samples.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long a radio may be silent.
+/// Maximum time without samples before the radio counts as failed.
 const SILENCE: Duration = Duration::from_secs(3);
-/// A radio that is tuned further off than this does not listen there: cells are searched within 12 kHz.
+/// Maximum error of the centre frequency, in Hz: cells are searched within 12 kHz.
 const MOST_OFF_HZ: f64 = 10e3;
-/// A rate that differs by no larger share counts as the requested one: a cell's tracker follows the rest.
+/// Maximum relative error of a sample rate that counts as the requested one: a cell's tracker follows the rest.
 const SAME_RATE: f64 = 2e-6;
-/// The largest share by which a rate may differ at all. A decoder gets the true rate.
+/// Maximum relative error of a sample rate that is accepted. The decoder uses the true rate.
 const MOST_OFF_RATE: f64 = 0.01;
 
-/// A radio that listens from the first read on.
+/// A radio whose reception starts at the first read.
 pub struct Radio {
     name: String,
     rate_hz: f64,
@@ -40,14 +40,14 @@ pub struct Radio {
 }
 
 enum State {
-    /// Not listening yet.
+    /// The reception has not started.
     Ready(RxStream<Complex32>),
     Listening(Pump),
     /// The radio failed, or could not be started.
     Over,
 }
 
-/// The reading thread, from the point of view of its reader.
+/// Handle of the reading thread.
 struct Pump {
     blocks: Receiver<Block>,
     waiting: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ impl Radio {
     /// Opens a radio and tunes it.
     ///
     /// # Errors
-    /// If there is no such radio, or if it cannot listen like this.
+    /// There is no such radio, or it cannot be configured like this.
     pub fn open(settings: &Settings) -> Result<(Radio, Tuned), Error> {
         let name = settings.name();
         let channels = if settings.channels.is_empty() { vec![0] } else { settings.channels.clone() };
@@ -110,7 +110,7 @@ impl Radio {
             let ended = thread.listen();
             let _ = thread.stream.deactivate(None);
             if let Err(error) = ended {
-                // The receiver may be gone already.
+                // The receiver of the messages may already be dropped.
                 let _ = thread.sender.send(Block::Failed(error));
             }
         };
@@ -204,7 +204,7 @@ impl Loss {
 }
 
 impl Thread {
-    /// Reads until it is stopped.
+    /// Reads until `stop` is set.
     fn listen(&mut self) -> Result<(), Error> {
         self.stream
             .activate(None)
@@ -250,7 +250,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Passes the first `count` samples of each antenna on; `false` if the receiver is gone.
+    /// Sends the first `count` samples of each antenna; returns `false` if the receiver of the messages is gone.
     fn give(&mut self, antennas: &[Vec<Complex32>], count: usize) -> bool {
         if let Some(lost) = self.clock.take(count, self.stream.time_ns()) {
             self.loss.add(lost);
@@ -277,7 +277,7 @@ impl Thread {
 struct Opening<'s> {
     name: &'s str,
     settings: &'s Settings,
-    /// The receiver that is set.
+    /// Number of the configured receiver.
     channel: usize,
 }
 
@@ -290,7 +290,7 @@ impl Opening<'_> {
         self.channel
     }
 
-    /// Sets the receiver.
+    /// Configures the receiver.
     fn tune(&self, device: &Device) -> Result<Tuned, Error> {
         let rate_hz = self.rate(device)?;
         let frequency_hz = self.frequency(device)?;
@@ -299,7 +299,7 @@ impl Opening<'_> {
         Ok(Tuned { frequency_hz, rate_hz, gain_db, antenna })
     }
 
-    /// The factor by which the oscillator changes the values that it is given.
+    /// Returns the factor between a requested and a true frequency, due to the oscillator's error.
     fn stretch(&self) -> f64 {
         1.0 + self.settings.ppm * 1e-6
     }
@@ -413,10 +413,10 @@ impl Opening<'_> {
     }
 }
 
-/// The available radios, in the words that open them.
+/// Returns the available radios, each as the text that opens it.
 ///
 /// # Errors
-/// If SoapySDR fails.
+/// SoapySDR fails.
 pub fn devices() -> Result<Vec<String>, Error> {
     let found = soapysdr::enumerate("").map_err(|error| refused("SoapySDR", error.message))?;
     let words = found.iter().map(|args| {
@@ -432,12 +432,12 @@ fn refused(name: &str, what: String) -> Error {
     Error::Radio { device: name.to_owned(), what }
 }
 
-/// Whether a value lies in one of the ranges; single values are ranges too.
+/// Returns whether a value is in one of the ranges; single values are ranges too.
 fn has(ranges: &[Range], value: f64) -> bool {
     ranges.iter().any(|range| value >= range.minimum - 1.0 && value <= range.maximum + 1.0)
 }
 
-/// Ranges in millions, for people.
+/// Returns the ranges in millions, as text for messages.
 fn among(ranges: &[Range]) -> String {
     let of = |range: &Range| match (range.minimum / 1e6, range.maximum / 1e6) {
         (least, most) if least == most => format!("{least}"),

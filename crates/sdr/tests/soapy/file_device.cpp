@@ -1,18 +1,19 @@
-// A radio for tests: plays a file of samples through SoapySDR, and fails as radios do.
+// SoapySDR driver for tests: plays a file of samples, and simulates the failures of radios.
 //
-//   driver=airpace_file,path=FILE     two 32-bit floats a sample, little-endian
-//   log=FILE                          what it was told, a line each
-//   clock=samples|bytes|none          stamps that count samples, stamps that run twice as fast, or no stamps
+//   driver=airpace_file,path=FILE     two 32-bit floats per sample, little-endian
+//   log=FILE                          log of the settings that the driver received, one per line
+//   clock=samples|bytes|none          time stamps that count samples, time stamps that run twice as fast, or none
 //   faults=KIND:AT:COUNT+…            at sample AT of the file:
-//       lose        COUNT samples are left out without a word
-//       overflow    the same, and a read says so
-//       corrupt     a read says that samples are spoilt; none is left out
-//       quiet       COUNT reads wait in vain
-//       gone        there is nothing more: it was unplugged
-//   agc=yes                           it finds its gain by itself where it is asked to
-//   most_rate=HZ                      the most samples per second, instead of 61.44 million
+//       lose        COUNT samples are omitted without an error
+//       overflow    COUNT samples are omitted, and a read reports an overflow
+//       corrupt     a read reports corrupted samples; no sample is omitted
+//       quiet       COUNT reads time out
+//       gone        all further reads fail, as after unplugging
+//   agc=yes                           automatic gain is supported
+//   most_rate=HZ                      maximum samples per second, instead of 61.44 million
 //
-// Behind the file's end it is silent. A second receiver hears the same with the parts of each sample exchanged.
+// After the end of the file, reads return no samples. A second receiver returns the same samples with real and imaginary
+// parts exchanged.
 
 #include <SoapySDR/Device.hpp>
 #include <SoapySDR/Formats.hpp>
@@ -88,7 +89,7 @@ public:
         log("gain", value);
     }
 
-    // As some drivers do, it tunes as near as it can and says nothing.
+    // Like some drivers, this one tunes to the nearest possible frequency without an error.
     SoapySDR::RangeList getFrequencyRange(const int, const size_t) const override
     {
         return {SoapySDR::Range(24e6, 1.8e9)};
@@ -201,7 +202,7 @@ private:
 
 SoapySDR::KwargsList find(const SoapySDR::Kwargs &args)
 {
-    // SoapySDR asks all drivers where no `driver` is given: a `type` is another's.
+    // Without a `driver` argument, SoapySDR asks all drivers. A `type` argument belongs to another driver.
     if (args.count("type") != 0) return {};
     SoapySDR::Kwargs found = args;
     found["driver"] = "airpace_file";

@@ -1,4 +1,4 @@
-//! Live radio through SoapySDR, with a radio that plays a file and fails as radios do.
+//! Tests of live radio through SoapySDR, with a driver that plays a file and simulates the failures of radios.
 
 mod module;
 mod radio;

@@ -1,12 +1,12 @@
-//! The radio for tests, compiled as a module of SoapySDR.
+//! The test radio, compiled as a module of SoapySDR.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where SoapySDR looks for modules in addition to the installed ones.
+/// Environment variable with a folder in which SoapySDR searches for additional modules.
 pub const PLUGIN_PATH: &str = "SOAPY_SDR_PLUGIN_PATH";
 
-/// Compiles the radio for tests into a folder; `None` if there is no compiler.
+/// Compiles the test radio into a folder; `None` if there is no compiler.
 pub fn build(folder: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdr/tests/soapy/file_device.cpp");
     let module = folder.join("libairpace_file.so");

@@ -1,5 +1,5 @@
-//! From the first call to the last sample. SoapySDR looks for its modules only once, so every test runs again in a
-//! process of its own that knows the module from the start.
+//! Tests from opening the radio to its last sample. SoapySDR searches for modules only once, so every test runs again in
+//! a separate process in which the module is present from the start.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::module;
 
 const RATE_HZ: f64 = 1.92e6;
 
-/// Runs the rest of a test in a process whose SoapySDR knows the radio for tests; `false` in a process without it.
+/// Runs the test in a process in which SoapySDR finds the test radio; returns `false` in a process without it.
 #[must_use]
 fn is_at_the_radio(test: &str) -> bool {
     static MODULE: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -61,7 +61,7 @@ impl Player {
         log.lines().map(str::to_owned).collect()
     }
 
-    /// Opens a radio that plays it, at 806 MHz and 1.92 Msps unless `more` says otherwise.
+    /// Opens a radio that plays the file, at 806 MHz and 1.92 Msps unless `more` contains other values.
     fn open(&self, more: &str) -> Result<(Box<dyn Source>, Tuned), Error> {
         let usual = Settings { frequency_hz: Some(806e6), rate_hz: Some(RATE_HZ), ..Settings::default() };
         let (path, log) = (self.folder.path().join("samples"), self.log());
@@ -84,10 +84,10 @@ impl Player {
     }
 }
 
-/// What a radio gave until it failed.
+/// Output of a radio until it failed.
 struct Heard {
     samples: Vec<Complex32>,
-    /// The sample before which each gap lies, and its length.
+    /// Position of each gap, and its length.
     gaps: Vec<(usize, Option<u64>)>,
     error: String,
 }
@@ -128,7 +128,7 @@ fn a_radio_is_tuned_as_it_was_asked_to() {
     ];
     assert_eq!(player.told(), expected, "and it is not switched on before somebody reads");
 
-    // An oscillator that is fast by 50 parts in a million turns lower values into the right frequency and rate.
+    // With an oscillator that is fast by 50 ppm, lower settings give the requested frequency and rate.
     let player = Player::new(10);
     let (source, tuned) = player.open("ppm=50,agc=yes").unwrap();
     assert_eq!(tuned.to_string(), "806.0000 MHz at 1.92 Msps, gain by itself, antenna RX");
@@ -250,7 +250,7 @@ fn a_reader_that_is_too_slow_loses_samples_and_knows_how_many() {
     let (mut source, _) = player.open(&format!("faults=quiet:{}:20", count - 100)).unwrap();
     let mut samples = vec![];
     assert!(matches!(source.read(&mut samples), Ok(Piece::Samples(_))), "it listens");
-    // Meanwhile the radio plays everything but the last samples, and waits.
+    // In the meantime, the radio plays all but the last samples, and then waits.
     while !player.told().contains(&"quiet".to_owned()) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

@@ -11,7 +11,7 @@ fn bytes(format: Format, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Gives one byte at a time, as a slow pipe may.
+/// A source that returns one byte at a time, like a slow pipe.
 struct Slow(io::Cursor<Vec<u8>>);
 
 impl Read for Slow {
@@ -21,7 +21,7 @@ impl Read for Slow {
     }
 }
 
-/// A reader of a file, and one of a slow pipe.
+/// Returns a reader of a file, and a reader of a slow pipe.
 fn both(meta: &Meta, bytes: &[u8]) -> [Reader; 2] {
     let length = bytes.len() as u64;
     let bytes = io::Cursor::new(bytes.to_vec());
@@ -32,7 +32,7 @@ fn both(meta: &Meta, bytes: &[u8]) -> [Reader; 2] {
     ]
 }
 
-/// The number of samples, and everything that is reported in between.
+/// Returns the number of samples, and all other pieces with their positions.
 fn read_all(reader: &mut Reader) -> Result<(usize, Vec<(u64, Piece)>), Error> {
     let (mut all, mut told) = (vec![], vec![]);
     loop {
@@ -119,7 +119,7 @@ fn compressed_samples_are_expanded_as_far_as_they_go() {
     for mut reader in both(&meta, &packed) {
         assert_eq!(read_all(&mut reader).unwrap(), (count, vec![]));
     }
-    // A frame of something else at the front, as parallel compressors write it; then two frames.
+    // A skippable frame at the start, as parallel compressors write it, followed by two frames.
     let skipped = [&[0x5A, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7], &packed[..], &packed].concat();
     for mut reader in both(&meta, &skipped) {
         assert_eq!(read_all(&mut reader).unwrap(), (2 * count, vec![]));
@@ -143,7 +143,7 @@ fn compressed_samples_are_expanded_as_far_as_they_go() {
     packed[cut_at] ^= 0xFF;
     let damaged = both(&meta, &packed).map(|mut reader| read_all(&mut reader));
     for told in damaged {
-        // Without a checksum in the file, some errors stay unnoticed.
+        // Without a checksum in the file, some errors remain undetected.
         if let Err(error) = told {
             assert!(error.to_string().starts_with("a: compressed data are damaged, before byte"), "{error}");
         }
