@@ -1,5 +1,5 @@
-//! The one schema of what happens in a run. Drivers write [`Event`]s into a [`Recorder`]. Tables, metrics, qlog and reports
-//! read this stream.
+//! Event schema of a run. Drivers write [`Event`]s into a [`Recorder`]. Tables, metrics, qlog and reports are made from
+//! this stream.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
@@ -8,18 +8,18 @@ use std::time::Duration;
 use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rate, Time};
 use airpace_radio::RadioReport;
 
-/// The reader of a run's events.
+/// The consumer of a run's events.
 pub trait Recorder {
-    /// Takes one event. Events come in order of time.
+    /// Receives one event. Events arrive in order of time.
     fn record(&mut self, event: Event<'_>);
 
-    /// Whether the driver must make events that take work. The driver asks once, before the run.
+    /// Returns whether the driver must create events of this kind, which take work. The driver asks once, before the run.
     fn wants(&self, detail: Detail) -> bool {
         detail == Detail::Subframes
     }
 }
 
-/// Events that a driver makes only for a recorder that wants them.
+/// Kinds of events that a driver creates only on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// [`Event::Subframe`].
@@ -43,7 +43,7 @@ impl Recorder for Discard {
     }
 }
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A sender put a data packet on its path (`time` is `packet.sent`).
@@ -54,35 +54,35 @@ pub enum Event<'a> {
     Acked(Acked),
     /// A sender declared packets lost.
     Lost(Lost),
-    /// The internals of a flow's controller and receiver half, at fixed intervals and at every change of state.
+    /// Internal values of a flow's controller and receiver, at fixed intervals and at every change of state.
     Inspected(&'a Inspected<'a>),
-    /// One subframe of one carrier, as the cell made it.
+    /// One subframe of one carrier, as the cell scheduled it.
     Subframe(&'a Subframe<'a>),
-    /// What the last hop could have carried to a device.
+    /// Capacity of the last hop to or from a device.
     Capacity(Capacity),
-    /// What was reported to a device about its radio.
+    /// A radio report to a device.
     Reported(&'a Reported<'a>),
-    /// A transfer of a flow has come to a step.
+    /// A transfer of a flow reached a step.
     Transfer(Transfer),
 }
 
-/// What happened to a packet at the end.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fate {
-    /// It reached the other end.
+    /// The packet reached the end of its path.
     Delivered,
-    /// A full queue refused it.
+    /// A full queue refused the packet.
     QueueFull,
-    /// Active queue management dropped it.
+    /// Active queue management dropped the packet.
     Aqm,
-    /// It was lost on a wire.
+    /// The packet was lost on a wire.
     WireLoss,
-    /// All HARQ transmissions of a transport block that held it failed.
+    /// All HARQ transmissions of a transport block that contained the packet failed.
     HarqFailure,
 }
 
 impl Fate {
-    /// The word in tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Fate::Delivered => "delivered",
@@ -97,22 +97,22 @@ impl Fate {
 /// The end of a data packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// When.
+    /// Time of the arrival or loss.
     pub time: Time,
     /// The packet; its one-way delay is `time - packet.sent`.
     pub packet: Packet,
-    /// What happened to it.
+    /// Whether and why the packet was delivered or dropped.
     pub fate: Fate,
     /// Whether these bytes had been delivered before (a duplicate on the wire).
     pub duplicate: bool,
-    /// The one-way delay on an empty path. The actual one-way delay minus this is the queueing delay.
+    /// The one-way delay on an idle path. The actual one-way delay minus this value is the queueing delay.
     pub propagation_delay: Duration,
 }
 
 /// An acknowledgement at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
-    /// When it was processed.
+    /// Time at which the acknowledgement was processed.
     pub time: Time,
     /// The flow.
     pub flow: FlowId,
@@ -131,52 +131,52 @@ pub struct Acked {
 /// Packets declared lost by their sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// When.
+    /// Time of the declaration.
     pub time: Time,
     /// The flow.
     pub flow: FlowId,
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: Bytes,
 }
 
-/// A step of a transfer: a flow of limited size has one, or one after the other.
+/// A step of a transfer. A flow of limited size has one transfer, or several in sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When.
+    /// Time of the step.
     pub time: Time,
     /// The flow.
     pub flow: FlowId,
-    /// The transfer's number among those of the flow, from 0.
+    /// Number of the transfer among those of the flow, from 0.
     pub number: u64,
     /// The step.
     pub step: TransferStep,
 }
 
-/// The steps of a transfer, in their order. Several may come at one instant.
+/// The steps of a transfer, in order. Several steps may have the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransferStep {
-    /// The client has sent its request or, without one, the sender has the data.
+    /// The client has sent its request; without requests, the sender has the data.
     Began,
-    /// The first of its bytes have arrived.
+    /// The first bytes have arrived.
     FirstByte,
-    /// As many of its bytes have arrived as the client needs to show something.
+    /// Enough bytes have arrived for the client's start-up, for example to show a first picture.
     StartedUp,
-    /// All of its bytes have arrived.
+    /// All bytes have arrived.
     Complete,
 }
 
-/// The internals of a flow's scheme at an instant.
+/// Internal values of a flow's scheme at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspected<'a> {
-    /// When.
+    /// Time of the sample.
     pub time: Time,
     /// The flow.
     pub flow: FlowId,
-    /// The controller's state, in the words of its paper (`Startup`, `Wireless`, …).
+    /// The controller's state, with the name used in its paper (`Startup`, `Wireless`, …).
     pub state: &'a str,
-    /// Whether `state` differs from the one before.
+    /// Whether `state` differs from the previous state.
     pub state_changed: bool,
     /// Congestion window.
     pub cwnd: Bytes,
@@ -184,11 +184,11 @@ pub struct Inspected<'a> {
     pub pacing_rate: Option<Rate>,
     /// Bytes outstanding.
     pub inflight: Bytes,
-    /// Named internals of controller and receiver half; each name ends in its unit (`btlbw_mbps`, `rtprop_ms`).
+    /// Named internal values of controller and receiver; each name ends in its unit (`btlbw_mbps`, `rtprop_ms`).
     pub values: &'a [(&'static str, f64)],
 }
 
-/// The owner of a grant. Only the cell itself knows this.
+/// The owner of a grant, which is known only to the cell itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// A device of the scenario.
@@ -208,38 +208,38 @@ pub struct Subframe<'a> {
     pub owners: &'a [Owner],
 }
 
-/// What the last hop could have carried to or from one device in an interval: all that it did carry, plus what nobody
-/// used.
+/// Capacity of the last hop to or from one device in an interval: the bytes that it carried, plus the unused capacity.
 ///
 /// For a cell: (PRBs given to the device + idle PRBs, over its active carriers) at the device's current bits per PRB,
-/// minus expected HARQ errors and radio headers. For a trace: its delivery chances.
+/// minus expected HARQ errors and radio headers. For a trace: its delivery opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Start of the interval.
     pub time: Time,
-    /// Its length.
+    /// Length of the interval.
     pub span: Duration,
     /// The device.
     pub device: DeviceId,
-    /// To the device or from it.
+    /// Direction: to the device or from it.
     pub direction: Direction,
     /// IP bytes that could have been carried.
     pub bytes: Bytes,
 }
 
-/// Where a device's radio reports come from.
+/// Source of a device's radio reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The device's own modem: its own grants and signal, complete and on time.
     Modem,
-    /// The control channel of its cell, as the device decodes it: everyone's grants, with the delays and errors that
-    /// the scenario sets.
+    /// The control channel of the cell, as decoded by the device: the grants of all users, with the delays and errors
+    /// that the scenario sets.
     ControlChannel,
 }
 
 /// One subframe of one carrier, as it was reported to a device.
 ///
-/// Reports of one device and source come in order of time. Reports of different devices come as each device gets them.
+/// Reports of one device and source are in order of time. Reports of different devices are in the order in which the
+/// devices receive them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<'a> {
     /// The device.
