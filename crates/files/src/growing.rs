@@ -1,4 +1,4 @@
-//! Files that grow while others read them.
+//! Files that grow while other programs read them.
 
 use std::fs::File;
 use std::io::{BufWriter, Error, ErrorKind, Result, Write};
@@ -10,13 +10,13 @@ use rustix::io::Errno;
 
 use crate::special::{self, Target};
 
-/// A file that is written in place, so that readers see it grow. Its earlier content goes when the first new bytes
-/// come.
+/// A file that is written in place, so that readers see its growth. Its previous content is removed when the first new
+/// bytes are written.
 #[derive(Debug)]
 pub struct Growing {
     path: PathBuf,
     out: BufWriter<File>,
-    /// Whether it is a plain file that still holds its earlier content.
+    /// Whether this is a plain file that still has its previous content.
     holds_others: bool,
 }
 
@@ -24,7 +24,7 @@ impl Growing {
     /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// If its name is a link or a folder, if the file has a second name (a hard link), or if the system refuses.
+    /// The path is a link or a folder, the file has a second name (a hard link), or the system refuses.
     pub fn open(path: &Path) -> Result<Growing> {
         let (file, holds_others) = match special::look(path)? {
             Target::Stream(stream) => (stream, false),
@@ -46,15 +46,15 @@ impl Growing {
         Ok(Growing { path: path.to_owned(), out: BufWriter::new(file), holds_others })
     }
 
-    /// The file's name.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Empties the file now, because its content is out of date.
+    /// Empties the file now, because its content is outdated.
     ///
     /// # Errors
-    /// If the file cannot be emptied.
+    /// The file cannot be emptied.
     pub fn begin(&mut self) -> Result<()> {
         match std::mem::take(&mut self.holds_others) {
             true => self.out.get_ref().set_len(0),

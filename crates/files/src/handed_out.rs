@@ -1,4 +1,4 @@
-//! A file that a stranger gets.
+//! Files that are sent to other users, checked for private keys.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -6,24 +6,25 @@ use std::os::unix::fs::FileExt;
 
 use crate::private_key::{self, CONTEXT};
 
-/// Bytes that are examined at once.
+/// Number of bytes that are examined in one step.
 ///
-/// Chosen: two reads of a transfer, so that the bytes that are examined twice are an eighth.
+/// Chosen: two reads of a transfer, so that only an eighth of the bytes is examined twice.
 const STEP: usize = 128 << 10;
 
-/// A plain file whose bytes are examined before they are given: none is given from a private key on.
+/// A plain file whose bytes are examined before they are returned: no byte at or after the start of a private key is
+/// returned.
 ///
-/// Examining takes 160 KiB of memory, whatever the file's length is. Bytes are examined in order from the file's first one. If
-/// a reader starts further behind, all before it is examined first.
+/// The examination takes 160 KiB of memory for a file of any length. Bytes are examined in order from the start of the
+/// file. If a read starts further behind, all bytes before it are examined first.
 #[derive(Debug)]
 pub struct HandedOut {
     file: File,
-    /// Bytes from the start of the file that hold no key.
+    /// Number of bytes from the start of the file that contain no key.
     examined: u64,
 }
 
 impl HandedOut {
-    /// A file whose first bytes, so many, were examined before.
+    /// Wraps a file whose first `examined` bytes were examined before.
     pub(crate) fn new(file: File, examined: u64) -> Result<HandedOut> {
         let mut handed_out = HandedOut { file, examined };
         if examined == 0 {
@@ -32,25 +33,25 @@ impl HandedOut {
         Ok(handed_out)
     }
 
-    /// What the system says of the file.
+    /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// The system refuses.
     pub fn metadata(&self) -> Result<Metadata> {
         self.file.metadata()
     }
 
-    /// Bytes that were examined so far. With this number, the same file may be opened again
+    /// Returns the number of examined bytes. With this number, the same file may be opened again
     /// ([`Inside::hand_out_again`](crate::Inside::hand_out_again)).
     pub fn examined(&self) -> u64 {
         self.examined
     }
 
-    /// Reads from this offset on. Returns the number of bytes; 0 at the end of the file.
+    /// Reads from this offset. Returns the number of bytes; 0 at the end of the file.
     ///
     /// # Errors
-    /// With [`ErrorKind::PermissionDenied`] if a private key starts before the end of what would be read; or if the
-    /// system refuses.
+    /// [`ErrorKind::PermissionDenied`] if a private key starts before the end of the read range; or an error of the
+    /// system.
     pub fn read_at(&mut self, into: &mut [u8], at: u64) -> Result<usize> {
         self.examine(at.saturating_add(into.len() as u64))?;
         loop {
@@ -61,12 +62,12 @@ impl HandedOut {
         }
     }
 
-    /// Examines the file up to this offset at least, if it is as long.
+    /// Examines the file at least up to this offset, or to its end.
     fn examine(&mut self, until: u64) -> Result<()> {
         let mut part = Vec::new();
         while self.examined < until || self.examined == 0 {
-            // Each part begins with the last bytes of the part before it and ends with the first of the next one, so that a
-            // key across a border is found.
+            // Each part starts with the last bytes of the previous part and ends with the first bytes of the next one, so
+            // that a key across a boundary is found.
             let from = self.examined.saturating_sub(CONTEXT as u64);
             part.resize((self.examined - from) as usize + STEP + CONTEXT, 0);
             let filled = fill(&self.file, &mut part, from)?;

@@ -1,4 +1,4 @@
-//! Files inside a folder, under names that a stranger has chosen.
+//! Files inside a folder, for names that were chosen by an untrusted peer.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use crate::handed_out::HandedOut;
 use crate::withheld::{Identity, Withheld};
 
-/// A folder that no name leads out of: every part of a name is opened by itself, and none through a link.
+/// A folder that confines names: each part of a name is opened separately, and links are not followed.
 ///
-/// A name is parts with `/` between them. The folder stays the same, even if it is renamed.
+/// A name consists of parts separated by `/`. The folder stays the same, even if it is renamed.
 #[derive(Debug)]
 pub struct Inside {
     path: PathBuf,
@@ -25,16 +25,16 @@ pub struct Inside {
     withheld: Withheld,
 }
 
-/// What lies under a name.
+/// The kind of object with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lies {
-    /// Nothing.
+    /// No object has the name.
     Nothing,
-    /// A plain file of so many bytes.
+    /// A plain file.
     File {
-        /// Its length in bytes.
+        /// Length in bytes.
         bytes: u64,
-        /// When it was last changed, in nanoseconds since 1970.
+        /// Time of the last modification, in nanoseconds since 1970.
         modified: i128,
     },
     /// A folder, a link, a pipe, a device or a socket.
@@ -42,22 +42,22 @@ pub enum Lies {
 }
 
 impl Inside {
-    /// Opens the folder. A link to a folder is followed here: the folder's own name is the user's.
+    /// Opens the folder. A link to a folder is followed here, because the user chose the folder's name.
     ///
     /// # Errors
-    /// If it is no folder, or the system refuses.
+    /// The path is not a folder, or the system refuses.
     pub fn open(path: &Path) -> Result<Inside> {
         let folder =
             rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Inside { path: path.to_owned(), folder, withheld: Withheld::default() })
     }
 
-    /// The same folder, but names never lead to these files and into these folders, which are the command's own: keys,
-    /// certificates, logs. They are known by their paths and by device and number, so that links and other names of
+    /// Excludes files and folders of the command itself: keys, certificates, logs. Names never lead to these files or
+    /// into these folders. They are identified by their paths and by device and inode, so that links and other names of
     /// them are refused too.
     ///
     /// # Errors
-    /// If the folder itself is one of them, or lies inside one.
+    /// The folder itself is one of them, or is inside one of them.
     pub fn withholding<'a>(mut self, paths: impl IntoIterator<Item = &'a Path>) -> Result<Inside> {
         paths.into_iter().for_each(|path| self.withheld.add(path));
         let own = std::fs::canonicalize(&self.path)?;
@@ -70,15 +70,15 @@ impl Inside {
         Ok(self)
     }
 
-    /// The folder's name when it was opened.
+    /// Returns the folder's path at the time of opening.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What lies under the name.
+    /// Returns the kind of object with the name.
     ///
     /// # Errors
-    /// If the name leads out of the folder or through a link, or if the system refuses.
+    /// The name leads out of the folder or through a link, or the system refuses.
     pub fn look(&self, name: &str) -> Result<Lies> {
         let (folders, last) = parts(name)?;
         let folder = match self.descend(&folders, false) {
@@ -101,11 +101,10 @@ impl Inside {
         }
     }
 
-    /// Opens a plain file for reading. It never waits.
+    /// Opens a plain file for reading. This never blocks.
     ///
     /// # Errors
-    /// If the name leads out of the folder or through a link, or to something else than a plain file, or if the system
-    /// refuses.
+    /// The name leads out of the folder, through a link, or to something other than a plain file; or the system refuses.
     pub fn read(&self, name: &str) -> Result<File> {
         let (folders, last) = parts(name)?;
         let folder = self.descend(&folders, false)?;
@@ -114,20 +113,21 @@ impl Inside {
         self.own(plain(File::from(opened.map_err(through)?))?)
     }
 
-    /// Opens a plain file for a stranger. As [`Inside::read`], but nothing that its user keeps from others: no hidden
-    /// name, and no private key. The start of the file is examined for a key at once, and all else before it is read.
+    /// Opens a plain file for an untrusted peer, like [`Inside::read`], but without files that a user keeps private:
+    /// hidden names and private keys. The start of the file is examined for a key at once, and the rest before it is
+    /// read.
     ///
     /// # Errors
-    /// As [`Inside::read`]; also, with [`ErrorKind::PermissionDenied`], for such a file.
+    /// The errors of [`Inside::read`], and [`ErrorKind::PermissionDenied`] for a private file.
     pub fn hand_out(&self, name: &str) -> Result<HandedOut> {
         self.hand_out_again(name, 0)
     }
 
-    /// Opens a file that was handed out and closed. So many bytes of it were examined then
-    /// ([`HandedOut::examined`]). The caller makes sure that it is the same file.
+    /// Opens a file that was handed out and closed before. `examined` is the number of bytes that were examined then
+    /// ([`HandedOut::examined`]). The caller must ensure that the file is the same.
     ///
     /// # Errors
-    /// As [`Inside::hand_out`].
+    /// The same errors as [`Inside::hand_out`].
     pub fn hand_out_again(&self, name: &str, examined: u64) -> Result<HandedOut> {
         if name.split('/').any(|part| part.starts_with('.')) {
             let reason = "a hidden file is never handed out";
@@ -136,18 +136,18 @@ impl Inside {
         HandedOut::new(self.read(name)?, examined)
     }
 
-    /// A file, if it is none that is withheld.
+    /// Returns the file, unless it is excluded.
     fn own(&self, file: File) -> Result<File> {
         self.withheld.check(|| Ok(identity(&fstat(&file)?)))?;
         Ok(file)
     }
 
-    /// Opens a plain file for reading and writing, with what it holds; makes it, and the folders above it, if there is
-    /// none. Nobody else has it open in this way until it is dropped.
+    /// Opens a plain file for reading and writing, with its contents; creates it, and the folders above it, if it does
+    /// not exist. No other process can open it in this way until it is dropped.
     ///
     /// # Errors
-    /// As [`Inside::read`]; also if the file has a second name (a hard link), and with [`ErrorKind::WouldBlock`] if it
-    /// is open in this way already.
+    /// The errors of [`Inside::read`]; an error if the file has a second name (a hard link); [`ErrorKind::WouldBlock`] if
+    /// it is already open in this way.
     pub fn change(&self, name: &str) -> Result<File> {
         let (folders, last) = parts(name)?;
         let folder = self.descend(&folders, true)?;
@@ -169,18 +169,18 @@ impl Inside {
             Err(Errno::WOULDBLOCK) => {
                 Err(Error::new(ErrorKind::WouldBlock, "another transfer is writing it"))
             }
-            // Some network folders have no locks.
+            // Some network file systems do not support locks.
             Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS) => Ok(file),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Gives a file its final name, durably; `replaces` says whether a file that has it already is replaced. A link of
-    /// that name is replaced itself.
+    /// Renames a file to its final name, durably; `replaces` is whether an existing file with that name is replaced. An
+    /// existing link with that name is itself replaced.
     ///
     /// # Errors
-    /// With [`ErrorKind::AlreadyExists`] if something has the name and may not be replaced; if a name leads out of the
-    /// folder or through a link; or if the system refuses.
+    /// [`ErrorKind::AlreadyExists`] if an object has the name and must not be replaced; an error if a name leads out of
+    /// the folder or through a link, or if the system refuses.
     pub fn rename(&self, from: &str, to: &str, replaces: bool) -> Result<()> {
         let ((from_folders, from_last), (to_folders, to_last)) = (parts(from)?, parts(to)?);
         let (from, to) = (self.descend(&from_folders, false)?, self.descend(&to_folders, false)?);
@@ -190,7 +190,7 @@ impl Inside {
             rustix::fs::renameat(from, from_last, to, to_last)?;
         } else {
             match rustix::fs::renameat_with(from, from_last, to, to_last, RenameFlags::NOREPLACE) {
-                // Some file systems cannot rename in this way. A second name never replaces anything either.
+                // Some file systems do not support this call. A hard link never replaces an existing file either.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     rustix::fs::linkat(from, from_last, to, to_last, AtFlags::empty())?;
                     rustix::fs::unlinkat(from, from_last, AtFlags::empty())?;
@@ -198,15 +198,15 @@ impl Inside {
                 renamed => renamed?,
             }
         }
-        // Not every file system can do this to a folder; the file's own bytes are safe already.
+        // Some file systems cannot sync a folder; the file's own bytes are already on disk.
         let _ = fsync(to);
         Ok(())
     }
 
-    /// Removes a file, if there is one.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
-    /// If the name leads out of the folder or through a link, or if the system refuses.
+    /// The name leads out of the folder or through a link, or the system refuses.
     pub fn remove(&self, name: &str) -> Result<()> {
         let (folders, last) = parts(name)?;
         let folder = match self.descend(&folders, false) {
@@ -221,7 +221,7 @@ impl Inside {
         }
     }
 
-    /// Fails if something that is withheld has this name.
+    /// Fails if an excluded object has this name.
     fn check_named(&self, folder: BorrowedFd<'_>, last: &str) -> Result<()> {
         match rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => self.withheld.check(|| Ok(identity(&about))),
@@ -229,7 +229,7 @@ impl Inside {
         }
     }
 
-    /// The folder of a name's last part.
+    /// Opens the folder of a name's last part.
     fn descend(&self, folders: &[&str], makes: bool) -> Result<Depth> {
         let mut depth = Depth::Top;
         for part in folders {
@@ -254,7 +254,7 @@ fn identity(about: &rustix::fs::Stat) -> Identity {
     (about.st_dev, about.st_ino)
 }
 
-/// A folder on the way to a name's last part.
+/// The folder of a name's last part.
 enum Depth {
     Top,
     Below(OwnedFd),
@@ -269,14 +269,14 @@ impl Depth {
     }
 }
 
-/// Sets when the file was last changed, in nanoseconds since 1970, and whether it is a program.
+/// Sets the time of the file's last modification, in nanoseconds since 1970, and whether it is executable.
 ///
 /// # Errors
-/// If the system refuses.
+/// The system refuses.
 pub fn set_about(file: &File, modified: Option<i128>, is_program: bool) -> Result<()> {
     if is_program {
         let mode = fstat(file)?.st_mode;
-        // Who may read it may start it.
+        // Users who may read the file may execute it.
         rustix::fs::fchmod(file, Mode::from_raw_mode((mode & 0o777) | ((mode & 0o444) >> 2)))?;
     }
     let Some(modified) = modified else { return Ok(()) };
@@ -287,7 +287,7 @@ pub fn set_about(file: &File, modified: Option<i128>, is_program: bool) -> Resul
     Ok(futimens(file, &Timestamps { last_access: now, last_modification: modified })?)
 }
 
-/// The folders and the last part of a name.
+/// Splits a name into its folders and its last part.
 fn parts(name: &str) -> Result<(Vec<&str>, &str)> {
     let mut parts: Vec<&str> = name.split('/').collect();
     if parts.iter().any(|part| matches!(*part, "" | "." | "..") || part.contains('\0')) {
@@ -297,7 +297,7 @@ fn parts(name: &str) -> Result<(Vec<&str>, &str)> {
     Ok((parts, last))
 }
 
-/// Errors of names that lead through a link.
+/// Converts the errors of names that lead through a link.
 fn through(error: Errno) -> Error {
     match error {
         Errno::LOOP => {

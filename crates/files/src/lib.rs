@@ -1,24 +1,24 @@
-//! How files are written and foreign files are opened: the only place in the project that does either with a path that
-//! a user or a stranger has chosen.
+//! Writing of files and opening of untrusted files: the only code in the project that does so with a path that was chosen
+//! by a user or an untrusted peer.
 //!
-//! | what | for | how |
+//! | item | purpose | method |
 //! | --- | --- | --- |
-//! | [`Whole`] | what is made once | under a random name beside its own, which it gets when it is whole |
-//! | [`Growing`] | what others read while it grows | in place, emptied when its first bytes come |
-//! | [`new_file`] | logs of programs in a run folder | in place; never over anything |
-//! | [`unnamed`] | what would take too much memory while a program runs | without a name: it is gone with the process |
-//! | [`open`], [`read_to_string`] | what strangers may have prepared | plain files of a bounded size, and nothing that waits |
-//! | [`read_at_most`], [`text_at_most`] | what comes through a pipe or a decoder | of a bounded size |
-//! | [`read_recording`] | recordings that users name | of a bounded size, also expanded; `-` is standard input |
-//! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` that they are |
-//! | [`Inside`] | names that a stranger has chosen | never out of one folder, through no link, and to no key |
-//! | [`HandedOut`] | a file that a stranger gets | examined for private keys before its bytes are given |
+//! | [`Whole`] | files that are written once | under a random temporary name in the same folder, renamed when complete |
+//! | [`Growing`] | files that are read while they grow | in place, emptied at the first write |
+//! | [`new_file`] | logs of programs in a run folder | in place; never replaces anything |
+//! | [`unnamed`] | data that would take too much memory while a program runs | unnamed: removed with the process |
+//! | [`open`], [`read_to_string`] | files that an untrusted user may have prepared | plain files of limited size; never blocks |
+//! | [`read_at_most`], [`text_at_most`] | output of a pipe or a decoder | of limited size |
+//! | [`read_recording`] | recordings that users name | of limited size, also decompressed; `-` is standard input |
+//! | [`set_kernel`], [`set_process`], [`join_group`] | settings of the kernel and of this process | as the files in `/proc` |
+//! | [`Inside`] | names that an untrusted peer chose | never outside of one folder, through a link, or to a key |
+//! | [`HandedOut`] | files that are sent to an untrusted peer | examined for private keys before their bytes are returned |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
-//! | [`make_own_folder`], [`is_own_folder`] | folders whose content root trusts | no link, and nobody else may write there |
-//! | [`Place`] | telling whether two names are one file | by device and number |
+//! | [`make_own_folder`], [`is_own_folder`] | folders whose content root trusts | no link, and not writable by others |
+//! | [`Place`] | detection of two names of one file | by device and inode |
 //!
-//! If a link lies where a file is to be written, the write is refused, and the error names the link's target. Links
-//! among the folders of the path are the user's own affair.
+//! If the path of a file to be written is a link, the write is refused, and the error contains the link's target. Links
+//! among the folders of the path are permitted.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -55,7 +55,7 @@ use std::io::{Error, ErrorKind};
 
 use rustix::io::Errno;
 
-/// Advice for a failed write, as the end of a sentence; `option` names the option for the file.
+/// Returns the remedy for a failed write, as the end of a sentence; `option` names the option for the file.
 pub fn remedy(error: &Error, option: &str) -> String {
     if let Some(remedy) = limit(error) {
         return remedy.to_owned();
@@ -68,7 +68,7 @@ pub fn remedy(error: &Error, option: &str) -> String {
     }
 }
 
-/// Advice if a file was refused because too many are open, whatever its name is: as the end of a sentence.
+/// Returns the remedy if a file was refused because too many files are open, as the end of a sentence.
 pub fn limit(error: &Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::MFILE => {

@@ -1,13 +1,14 @@
-//! Files that are new.
+//! Creation of new files.
 
 use std::fs::{File, OpenOptions};
 use std::io::Result;
 use std::path::Path;
 
-/// Makes a file that was not there, in a folder of ours. It is written as it comes, so that it can be read after a crash.
+/// Creates a file that did not exist, in a trusted folder. Bytes are written directly, so that they can be read after a
+/// crash.
 ///
 /// # Errors
-/// If something has that name already, a link too.
+/// An object has that name already, possibly a link.
 pub fn new_file(path: &Path) -> Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }

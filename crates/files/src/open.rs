@@ -1,4 +1,4 @@
-//! Opens files that a stranger may have prepared.
+//! Opening of files that an untrusted user may have prepared.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -8,10 +8,10 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::special;
 
-/// Opens a plain file for reading. It never waits, and follows no link.
+/// Opens a plain file for reading. This never blocks, and follows no link.
 ///
 /// # Errors
-/// If its name is a link, a folder, a pipe or a device, or if the system refuses.
+/// The path is a link, a folder, a pipe or a device, or the system refuses.
 pub fn open(path: &Path) -> Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
@@ -25,21 +25,21 @@ pub fn open(path: &Path) -> Result<File> {
     Err(Error::new(ErrorKind::InvalidInput, "it is no plain file"))
 }
 
-/// The text of a plain file of at most `most_bytes` bytes.
+/// Returns the text of a plain file of at most `most_bytes` bytes.
 ///
 /// # Errors
-/// As [`open`]; also if the file is longer, or is not text.
+/// The errors of [`open`]; an error if the file is longer, or is not text.
 pub fn read_to_string(path: &Path, most_bytes: u64) -> Result<String> {
     text_at_most(open(path)?, most_bytes)
 }
 
-/// All bytes of a file, a pipe or a decoder, if there are at most `max_bytes`.
+/// Returns all bytes of a file, a pipe or a decoder, if there are at most `max_bytes`.
 ///
 /// # Errors
-/// With [`ErrorKind::FileTooLarge`] if there are more; or if it cannot be read.
+/// [`ErrorKind::FileTooLarge`] if there are more bytes; or an error of the reader.
 pub fn read_at_most(reader: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A file's length says little: it may grow while it is read.
+    // The file's length is not sufficient: the file may grow while it is read.
     reader.take(max_bytes + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > max_bytes {
         true => Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {max_bytes} bytes"))),
@@ -47,10 +47,10 @@ pub fn read_at_most(reader: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// The same as text.
+/// Returns all bytes as text, if there are at most `max_bytes`.
 ///
 /// # Errors
-/// As [`read_at_most`]; also, with [`ErrorKind::InvalidData`], if it is not UTF-8.
+/// The errors of [`read_at_most`]; [`ErrorKind::InvalidData`] if the text is not UTF-8.
 pub fn text_at_most(reader: impl Read, max_bytes: u64) -> Result<String> {
     String::from_utf8(read_at_most(reader, max_bytes)?)
         .map_err(|error| Error::new(ErrorKind::InvalidData, error.utf8_error()))

@@ -1,21 +1,21 @@
-//! Folders that belong to this user alone.
+//! Folders that can be changed by this user only.
 
 use std::fs::DirBuilder;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-/// Bits for others who may write a file or folder: its group, and everyone.
+/// Mode bits for write access by the group and by everyone.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// Everybody may put files there, and nobody may remove those of others.
+/// Mode bit of a folder in which everyone may create files, but only owners may remove theirs.
 const STICKY: u32 = 0o1000;
 
-/// Whether there is a folder of this name that only this user can change: no link, owned by this user (or by root), and
-/// not writable by others. `false` if nothing has the name.
+/// Returns whether a folder with this name exists that only this user can change: no link, owned by this user (or by
+/// root), and not writable by others. Returns `false` if nothing has the name.
 ///
 /// # Errors
-/// With [`ErrorKind::PermissionDenied`] if something else has the name: the sentence says what.
+/// [`ErrorKind::PermissionDenied`] if another kind of object has the name; the text states which.
 pub fn is_own_folder(path: &Path) -> Result<bool> {
     let refuse = |reason: String| Err(Error::new(ErrorKind::PermissionDenied, reason));
     let about = match path.symlink_metadata() {
@@ -39,11 +39,11 @@ pub fn is_own_folder(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes a folder with mode 0700 if nothing has the name, and checks it as [`is_own_folder`] does. The folder above it must
-/// be one in which nobody else can rename it: owned by this user or root, and writable by others only with the sticky bit.
+/// Creates a folder with mode 0700 if nothing has the name, and checks it like [`is_own_folder`]. The parent folder must
+/// not let others rename it: it is owned by this user or root, and is writable by others only with the sticky bit.
 ///
 /// # Errors
-/// As [`is_own_folder`], or if the system refuses.
+/// The errors of [`is_own_folder`], or the system refuses.
 pub fn make_own_folder(path: &Path) -> Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let about = above.metadata()?;
@@ -57,6 +57,6 @@ pub fn make_own_folder(path: &Path) -> Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // It may have been there before.
+    // The folder may have existed before.
     is_own_folder(path).map(drop)
 }

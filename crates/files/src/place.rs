@@ -1,22 +1,23 @@
-//! Where a file lies, whatever it is called.
+//! Identity of a file, independent of its name.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The place of a file, whatever its name: two names of one file have the same place.
+/// The identity of a file: two names of one file are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Device and number of an existing file.
+    /// Device and inode of an existing file.
     There(u64, u64),
-    /// A file that does not exist yet: the real name of its folder, and its own name.
+    /// A file that does not exist yet: the canonical path of its folder, and its own name.
     New(PathBuf),
 }
 
 impl Place {
-    /// Where a path leads, through links too. Pipes and devices have no place: several programs may write to one.
+    /// Returns the identity of the file at a path, also through links. Pipes and devices have none, because several
+    /// programs may write to one.
     pub fn of(path: &Path) -> Option<Place> {
         if let Ok(about) = path.metadata() {
             return about.is_file().then(|| Place(Kind::There(about.dev(), about.ino())));

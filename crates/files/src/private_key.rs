@@ -1,20 +1,21 @@
-//! Private keys in the bytes of a file.
+//! Detection of private keys in the bytes of a file.
 
 use memchr::memmem;
 
-/// Bytes on both sides of a mark (such as `PRIVATE KEY`) by which it is decided whether the mark belongs to a key.
+/// Number of bytes before and after a mark (such as `PRIVATE KEY`) from which it is decided whether the mark belongs to a
+/// key.
 ///
-/// Chosen: more than the private key of RSA with 16,384 bits as JSON, in which other members may be between its marks.
+/// Chosen: more than a private RSA key of 16,384 bits as JSON, in which other members may be between its marks.
 pub(crate) const CONTEXT: usize = 16 << 10;
 
-/// The first words of keys that are not between PEM's lines, at the start of a line: of PuTTY, and of `airpace recv`.
+/// First words of key files other than PEM, at the start of a line: of PuTTY, and of `airpace recv`.
 const FIRST_WORDS: [&[u8]; 2] = [b"PuTTY-User-Key-File-", b"# The key of `airpace recv`"];
 
-/// PEM's line before a key, and what the line contains.
+/// PEM's line before a key, and the words that mark a private key in it.
 const BEGIN: &[u8] = b"-----BEGIN ";
 const PRIVATE: &[u8] = b"PRIVATE KEY";
 
-/// Bytes between both: `ENCRYPTED `, `OPENSSH ` and others.
+/// Maximum number of bytes between both: `ENCRYPTED `, `OPENSSH ` and others.
 const LONGEST_KIND: usize = 64;
 
 /// Minimum number of base64 characters after PEM's line that count as a key, and the same where quotes or marks of a comment
@@ -32,15 +33,15 @@ const SETTINGS: [&[u8]; 4] = [b"privatekey", b"presharedkey", b"private-key", b"
 /// How these names end.
 const SETTING_ENDS: [&[u8]; 3] = [b"Key", b"key", b"KEY"];
 
-/// Characters of base64 in a key of WireGuard: 32 bytes.
+/// Number of base64 characters in a WireGuard key of 32 bytes.
 const SETTING_CHARACTERS: usize = 43;
 
-/// What every mark of a key in text has, in UTF-16 of either order.
+/// Byte sequences in UTF-16 of either byte order. Each text mark of a key contains at least one of them.
 const WIDE: [&[u8]; 4] = [b"K\0E\0Y", b"K\0e\0y", b"k\0e\0y", b"k\0t\0y"];
 
-/// Whether a part of a file, which starts at this offset of the file, holds a private key or the start of one: a key in
-/// PEM, OpenPGP's armour, PuTTY's and OpenSSH's form, WireGuard's settings and JSON at any place, in UTF-16 too; a key in DER
-/// only if the file starts with it.
+/// Returns whether a part of a file, which starts at this offset, contains a private key or the start of one. Keys are
+/// detected at any position in PEM, OpenPGP's armour, the formats of PuTTY and OpenSSH, WireGuard's settings and JSON,
+/// also in UTF-16. A key in DER is detected only at the start of the file.
 pub(crate) fn is_in(part: &[u8], offset: u64) -> bool {
     let is_first = offset == 0;
     is_first && is_der_key(part) || is_in_text(part, is_first) || is_in_wide_text(part, is_first)
@@ -56,7 +57,7 @@ fn is_in_text(part: &[u8], is_first: bool) -> bool {
         || is_json_key(part)
 }
 
-/// As [`is_in_text`], for a text in UTF-16.
+/// Like [`is_in_text`], for text in UTF-16.
 fn is_in_wide_text(part: &[u8], is_first: bool) -> bool {
     if !WIDE.iter().any(|words| memmem::find(part, words).is_some()) {
         return false;
@@ -71,15 +72,15 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// Whether the words at this place are the first of a line.
+/// Returns whether the words at this position are the first of a line.
 fn starts_a_line(part: &[u8], at: usize, is_first: bool) -> bool {
     let is_indent = |byte: &&u8| byte.is_ascii_whitespace() && !is_line_end(**byte);
     let line = at - part[..at].iter().rev().take_while(is_indent).count();
-    // An earlier part has decided about words at the very start of this one.
+    // Words at the very start of this part were already judged with the previous part.
     if line == 0 { is_first || at > 0 } else { is_line_end(part[line - 1]) }
 }
 
-/// Whether the name of a setting ends at this place, starts its line and has a key as its value.
+/// Returns whether the name of a setting ends at this position, starts its line and has a key as its value.
 fn is_setting(part: &[u8], end: usize, is_first: bool) -> bool {
     let is_name = |name: &&&[u8]| end >= name.len() && part[end - name.len()..end].eq_ignore_ascii_case(name);
     let Some(name) = SETTINGS.iter().find(is_name) else { return false };
@@ -97,8 +98,8 @@ fn is_base64(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// Whether the words `PRIVATE KEY` at this place are of a line around a key, and not of a program that writes such lines:
-/// the line starts there, or a key follows.
+/// Returns whether the words `PRIVATE KEY` at this position belong to a line around a key, and not to a program that
+/// writes such lines: the line starts there, or a key follows.
 ///
 /// Source: RFC 7468 §2 (the lines around a key), §10 and §11 (`PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`)
 fn is_pem_label(part: &[u8], at: usize, is_first: bool) -> bool {
@@ -111,7 +112,7 @@ fn is_pem_label(part: &[u8], at: usize, is_first: bool) -> bool {
     starts_a_line(part, begin, is_first) || is_key_after_label(&part[at + PRIVATE.len()..])
 }
 
-/// Whether a key follows the words `PRIVATE KEY`: the line ends, perhaps by the escape of a string, or by its quotes, and
+/// Returns whether a key follows the words `PRIVATE KEY`: the line ends, perhaps by the escape of a string, or by its quotes, and
 /// base64 or a header of RFC 1421 comes next.
 fn is_key_after_label(rest: &[u8]) -> bool {
     let rest = rest.strip_prefix(b" BLOCK").unwrap_or(rest);
@@ -135,7 +136,7 @@ fn is_key_after_label(rest: &[u8]) -> bool {
     rest.len() < all && (is_header || rest.iter().take_while(|byte| is_base64(byte)).count() >= least)
 }
 
-/// Whether a text holds a private or symmetric key in JSON.
+/// Returns whether a text contains a private or symmetric key in JSON.
 ///
 /// Source: RFC 7518 §6.2.2 and §6.3.2 (`d`), §6.4.1 (`k`)
 fn is_json_key(part: &[u8]) -> bool {
@@ -147,7 +148,7 @@ fn is_json_key(part: &[u8]) -> bool {
     has(b"\"kty\":") && (has(b"\"d\":\"") || has(b"\"kty\":\"oct\"") && has(b"\"k\":\""))
 }
 
-/// Whether bytes begin as a private key does in DER, without PEM's lines and base64 around it.
+/// Returns whether bytes start like a private key in DER, without PEM's lines and base64.
 ///
 /// Source: RFC 5958 §2 and §3 (PKCS #8, plain and encrypted), RFC 8017 §A.1.2 (PKCS #1), RFC 5915 §3 (keys of elliptic
 /// curves), RFC 7292 §4 (PKCS #12)
@@ -158,11 +159,11 @@ fn is_der_key(bytes: &[u8]) -> bool {
     const PKCS7: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07];
     let Some((SEQUENCE, inner, _)) = element(bytes) else { return false };
     let Some((tag, first, rest)) = element(inner) else { return false };
-    // What an algorithm's identifier names.
+    // Returns the object identifier of an algorithm.
     let identifier = |sequence| element(sequence).filter(|(tag, ..)| *tag == OBJECT).map(|(_, name, _)| name);
     match (tag, first, element(rest)) {
         (INTEGER, [0 | 1], Some((SEQUENCE, algorithm, _))) => identifier(algorithm).is_some(),
-        // A modulus of 512 bits or more; and the private key of a curve.
+        // A modulus of at least 512 bits; next, the private key of a curve.
         (INTEGER, [0], Some((INTEGER, modulus, _))) => modulus.len() >= 64,
         (INTEGER, [1], Some((OCTETS, key, _))) => (16..=66).contains(&key.len()),
         (INTEGER, [3], Some((SEQUENCE, content, _))) => {
@@ -181,7 +182,7 @@ const OCTETS: u8 = 0x04;
 const OBJECT: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// The first element of DER: its tag, its content as far as it is here, and what follows it.
+/// Returns the first element of DER: its tag, its content as far as available, and the bytes after it.
 ///
 /// Source: ITU-T X.690, 2021 §8.1.3 (lengths); of an indefinite length all that follows is the content
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
@@ -213,7 +214,7 @@ mod tests {
         assert!(is_in(b"PuTTY-User-Key-File-3: ssh-ed25519\n", 0));
         let der = |head: &[u8], length: usize| [head, &vec![7; length]].concat();
         for key in [
-            // PKCS #8 of RSA, of a curve, and of Ed25519; PKCS #1; a curve's own form.
+            // PKCS #8 of RSA, of a curve, and of Ed25519; PKCS #1; the specific format of a curve's key.
             der(
                 &[0x30, 0x82, 4, 0xbd, 2, 1, 0, 0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 1],
                 1200,
@@ -240,7 +241,7 @@ mod tests {
             assert!(is_in(&key, 0), "{key:x?}");
         }
         for other in [
-            // A certificate, a public key of RSA, and others' sequences.
+            // A certificate, a public RSA key, and other sequences.
             der(&[0x30, 0x82, 3, 0x40, 0x30, 0x82, 2, 0x28, 0xa0, 3, 2, 1, 2], 900),
             der(&[0x30, 0x82, 1, 0x0a, 2, 0x82, 1, 1, 0], 260),
             der(&[0x30, 12, 2, 1, 1, 0x60, 7, 2, 1, 3, 4, 0], 2),
@@ -290,7 +291,7 @@ mod tests {
         }
         let wide: Vec<u8> = format!("\u{feff}{pem}").encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(is_in(&wide, 0));
-        // Programs and texts that name such lines.
+        // Programs and texts that contain such lines.
         for text in [
             "\0-----BEGIN RSA PRIVATE KEY-----\0-----END RSA PRIVATE KEY-----\0",
             "see -----BEGIN PRIVATE KEY-----",

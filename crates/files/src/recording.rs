@@ -1,4 +1,4 @@
-//! Recordings as users name them: traces, tables and logs that are read whole.
+//! Reading of recordings that users name: traces, tables and logs, which are read completely.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -15,12 +15,13 @@ use crate::read_at_most;
 /// Source: RFC 1952 §2.3.1
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The bytes of a file, of a pipe, or of standard input if its name is `-`; gzip is expanded. There are at most
-/// `max_bytes`, as they are and expanded. Standard input is read once and kept, so that it may be asked for again.
+/// Returns the bytes of a file, of a pipe, or of standard input if the path is `-`; gzip is decompressed. At most
+/// `max_bytes` are accepted, both before and after decompression. Standard input is read once and kept, so that it may be
+/// requested again.
 ///
 /// # Errors
-/// A folder, a device or a terminal, which have no end; more bytes than `max_bytes`; gzip that is damaged; or what the
-/// system says.
+/// A folder, a device or a terminal, which have no end; more bytes than `max_bytes`; damaged gzip; or an error of the
+/// system.
 pub fn read_recording(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     let bytes = if path == Path::new("-") { standard_input(max_bytes)? } else { named(path, max_bytes)? };
     if !bytes.starts_with(&GZIP) {
@@ -30,9 +31,9 @@ pub fn read_recording(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
         .map_err(|error| Error::new(error.kind(), format!("expanded from gzip: {error}")))
 }
 
-/// What to do about a recording that cannot be read: as the end of a sentence. A name is a path, and is looked for nowhere
-/// else; if the folder of recordings that the environment names (`AIRPACE_DATA`) has a trace of this name, the trace's
-/// path is given.
+/// Returns the remedy for a recording that cannot be read, as the end of a sentence. A name is a path and is not searched
+/// elsewhere; if the folder of recordings in the environment variable `AIRPACE_DATA` contains a trace with this name, the
+/// remedy names the trace's path.
 pub fn recording_remedy(path: &Path, error: &Error) -> String {
     if error.kind() == ErrorKind::FileTooLarge {
         return "give a part of it".to_owned();

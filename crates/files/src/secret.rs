@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
-/// A new file that only its owner can read, with these bytes. Links in the folders of its path are the user's own.
+/// Creates a file that only its owner can read, with these bytes. Links in the folders of its path are followed.
 ///
 /// # Errors
-/// With [`ErrorKind::AlreadyExists`] if something has that name already, a link too; or if the system refuses.
+/// [`ErrorKind::AlreadyExists`] if an object has that name already, possibly a link; or the system refuses.
 pub fn new_secret(path: &Path, contents: &[u8]) -> Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(0o600))?);
@@ -18,10 +18,11 @@ pub fn new_secret(path: &Path, contents: &[u8]) -> Result<()> {
     file.sync_all()
 }
 
-/// The text of a file of at most `most_bytes` bytes that belongs to this user and that nobody else can read or change.
+/// Returns the text of a file of at most `most_bytes` bytes that belongs to this user and is not accessible to others.
 ///
 /// # Errors
-/// With [`ErrorKind::PermissionDenied`] and the remedy if others could read or change it; as [`crate::open`] otherwise.
+/// [`ErrorKind::PermissionDenied`] with a remedy if others could read or change it; otherwise the errors of
+/// [`crate::open`].
 pub fn read_secret(path: &Path, most_bytes: u64) -> Result<String> {
     let file = crate::open(path)?;
     let about = file.metadata()?;

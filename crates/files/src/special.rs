@@ -1,4 +1,4 @@
-//! Writing at a name that does not belong to a plain file.
+//! Writing to paths that are not plain files.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Whether a path names a file that this process has already open: such names are links, but the system's own.
+/// Returns whether a path names an open file of this process: such paths are links, but the system's own.
 fn is_own(path: &Path) -> bool {
     let numbered = ["/dev/fd/", "/proc/self/fd/"];
     let text = path.to_str().unwrap_or_default();
@@ -18,19 +18,19 @@ fn is_own(path: &Path) -> bool {
 
 /// The target of a write to a path.
 pub enum Target {
-    /// A pipe, a terminal or another device, open for writing: bytes go there at once.
+    /// A pipe, a terminal or another device, open for writing; bytes are written directly.
     Stream(File),
     /// A plain file, which may exist already.
     Plain,
 }
 
-/// Looks at what the path names.
+/// Determines the kind of object at a path.
 ///
 /// # Errors
-/// If it is a link, a folder, a disk or a path without a name, or if the system refuses.
+/// The path is a link, a folder, a disk or has no file name, or the system refuses.
 pub fn look(path: &Path) -> Result<Target> {
     if is_own(path) {
-        // If it leads to a plain file, that file has been written to already.
+        // If it is a plain file, this process has already written to it.
         return File::options().append(true).open(path).map(Target::Stream);
     }
     if path.file_name().is_none() {
@@ -43,7 +43,7 @@ pub fn look(path: &Path) -> Result<Target> {
     };
     match about {
         kind if kind.is_file() => {
-            // Replacing the file by name would work even where writing to it is not allowed.
+            // Replacing the file by name would succeed even without the right to write to it.
             rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
             Ok(Target::Plain)
         }
@@ -54,7 +54,7 @@ pub fn look(path: &Path) -> Result<Target> {
     }
 }
 
-/// Opening a pipe waits for its reader.
+/// Opens a pipe or a device. Opening a pipe blocks until it has a reader.
 fn stream(path: &Path) -> Result<File> {
     let file = File::from(rustix::fs::open(
         path,
@@ -67,7 +67,7 @@ fn stream(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The error for a link: nothing is written through it.
+/// Returns the error for a link: writes do not follow links.
 pub fn link(path: &Path) -> Error {
     let target = path.read_link().unwrap_or_default();
     Error::new(

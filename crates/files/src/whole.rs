@@ -1,4 +1,4 @@
-//! Files that get their name only when they are complete.
+//! Files that receive their name only when they are complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -12,12 +12,12 @@ use tempfile::TempPath;
 
 use crate::special::{self, Target};
 
-/// End of the name of an incomplete file. That name begins with a dot and the file's final name.
+/// Suffix of the name of an incomplete file. This name starts with a dot and the file's final name.
 const UNFINISHED: &str = ".part";
 
-/// A file that is written under another name beside its own. If it is not finished, nothing of it remains.
+/// A file that is written under a temporary name in the same folder. If it is not finished, it is removed.
 ///
-/// If its name is a pipe or a device, bytes go there at once.
+/// If the path is a pipe or a device, bytes are written directly.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
@@ -27,10 +27,10 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Begins the file. It gets the rights of the file that it replaces.
+    /// Starts the file. It inherits the mode bits of the file that it replaces.
     ///
     /// # Errors
-    /// If its name is a link, a folder or a protected file, or if nothing can be created in its folder.
+    /// The path is a link, a folder or a protected file, or nothing can be created in its folder.
     pub fn create(path: &Path) -> Result<Whole> {
         match special::look(path)? {
             Target::Stream(stream) => {
@@ -46,11 +46,11 @@ impl Whole {
         }
     }
 
-    /// Begins a file in a folder of ours. When it is complete, it replaces whatever has its name; of a link, the link
-    /// itself.
+    /// Starts a file in a trusted folder. When it is complete, it replaces any object with its name; a link is itself
+    /// replaced.
     ///
     /// # Errors
-    /// If nothing can be created in its folder.
+    /// Nothing can be created in its folder.
     pub fn replace(path: &Path) -> Result<Whole> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut prefix = OsString::from(".");
@@ -62,7 +62,8 @@ impl Whole {
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)?;
         let (file, unfinished) = file.into_parts();
-        // As long as it is locked, its writer lives. Some network folders have no locks; files stay there.
+        // The lock marks a file whose writer is alive. Some network file systems have no locks; incomplete files remain
+        // there.
         let is_locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if is_locked {
             remove_abandoned(folder, path.file_name().unwrap_or_default(), MIN_AGE);
@@ -70,10 +71,10 @@ impl Whole {
         Ok(Whole { path: path.to_owned(), unfinished: Some(unfinished), out: BufWriter::new(file) })
     }
 
-    /// Gives the file these rights instead of the usual ones, as `chmod` does.
+    /// Sets the file's mode bits, like `chmod`.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// The system refuses.
     pub fn set_rights(&self, mode: u32) -> Result<()> {
         match self.unfinished {
             Some(_) => self.out.get_ref().set_permissions(Permissions::from_mode(mode)),
@@ -81,7 +82,7 @@ impl Whole {
         }
     }
 
-    /// The file's final name.
+    /// Returns the file's final path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -91,10 +92,10 @@ impl Whole {
         self.finish()
     }
 
-    /// Gives the file its final name, in place of the file that had it before.
+    /// Renames the file to its final name, and replaces an existing file with that name.
     ///
     /// # Errors
-    /// If the rest cannot be written, or if the name cannot be given.
+    /// The remaining bytes cannot be written, or the file cannot be renamed.
     pub fn finish(mut self) -> Result<()> {
         self.out.flush()?;
         match self.unfinished.take() {
@@ -117,23 +118,23 @@ impl Write for Whole {
 /// Writes a file completely or not at all.
 ///
 /// # Errors
-/// As [`Whole::create`] and [`Whole::finish`].
+/// The errors of [`Whole::create`] and [`Whole::finish`].
 pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     Whole::create(path)?.filled_with(contents.as_ref())
 }
 
-/// Writes a file in a folder of ours, completely or not at all.
+/// Writes a file in a trusted folder, completely or not at all.
 ///
 /// # Errors
-/// As [`Whole::replace`] and [`Whole::finish`].
+/// The errors of [`Whole::replace`] and [`Whole::finish`].
 pub fn replace(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     Whole::replace(path)?.filled_with(contents.as_ref())
 }
 
-/// Minimum age of an incomplete file that is removed: its writer may not have locked a younger one yet.
+/// Minimum age of an incomplete file that is removed: the writer of a younger file may not have locked it yet.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// Maximum number of names that are checked for incomplete files, so that a file in a large folder is made as fast.
+/// Maximum number of names that are checked for incomplete files, which limits the time in a large folder.
 const MAX_CHECKED: usize = 4_096;
 
 /// Removes incomplete files for this name whose writers were killed: files of this user that no process has locked.
@@ -161,7 +162,7 @@ fn remove_abandoned(folder: &Path, name: &OsStr, min_age: Duration) {
     }
 }
 
-/// The final name of a file, if `name` is its temporary name from [`Whole`]. A killed process leaves such a file.
+/// Returns the final name of a file, if `name` is its temporary name from [`Whole`]. A killed process leaves such a file.
 pub fn unfinished(name: &OsStr) -> Option<&str> {
     let (name, random) = name.to_str()?.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.')?;
     let is_random = random.len() == 6 && random.chars().all(|c| c.is_ascii_alphanumeric());

@@ -1,16 +1,16 @@
-//! Files and folders of our own that strangers neither get nor replace.
+//! Files and folders of the command itself, which an untrusted peer must neither read nor replace.
 
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Device and number of a file or folder.
+/// Device and inode of a file or folder.
 pub(crate) type Identity = (u64, u64);
 
-/// Files and folders, known by their names and by device and number.
+/// Files and folders, identified by their paths and by device and inode.
 ///
-/// A file keeps its device and number under any name: through a link, as a hard link, after it was renamed. A name is
-/// resolved again for each check, because programs that renew certificates replace files.
+/// A file keeps its device and inode under any name: through a link, as a hard link, after a rename. Paths are resolved
+/// again for each check, because programs that renew certificates replace files.
 #[derive(Debug, Default)]
 pub(crate) struct Withheld {
     entries: Vec<(PathBuf, Option<Identity>)>,
@@ -18,7 +18,7 @@ pub(crate) struct Withheld {
 
 impl Withheld {
     pub(crate) fn add(&mut self, path: &Path) {
-        // The working directory may change; a relative name must not change its meaning.
+        // A relative path must keep its meaning if the working directory changes.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let identity = identity(&path);
         self.entries.push((path, identity));
@@ -35,7 +35,7 @@ impl Withheld {
         self.entries.iter().any(is_it)
     }
 
-    /// Fails for a file or folder of these.
+    /// Fails for one of these files or folders.
     pub(crate) fn check(&self, found: impl FnOnce() -> Result<Identity>) -> Result<()> {
         if self.is_empty() || !self.holds(found()?) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What writing a file, or opening a stranger's file, must not do to others.
+//! Attacks that writing a file, or opening an untrusted file, must resist.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -63,7 +63,7 @@ fn nothing_is_written_through_a_link() {
     }
     assert_eq!(fs::read_to_string(path("victim")).unwrap(), "precious");
     assert_eq!(names(&folder), ["dangling", "link", "victim"]);
-    // In a folder of ours, the link itself is replaced.
+    // In a trusted folder, the link itself is replaced.
     replace(&path("link"), "ours").unwrap();
     assert!(path("link").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read_to_string(path("victim")).unwrap(), "precious");
@@ -104,7 +104,7 @@ fn rights_stay_and_protected_files_stay() {
     assert_eq!(path("secret").metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(path("secret")).unwrap(), "new");
     if rustix::process::geteuid().is_root() {
-        return; // Nothing is protected from root.
+        return; // Root may write protected files.
     }
     fs::set_permissions(path("secret"), Permissions::from_mode(0o400)).unwrap();
     assert_eq!(write(&path("secret"), "newer").unwrap_err().kind(), ErrorKind::PermissionDenied);

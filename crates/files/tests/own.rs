@@ -1,4 +1,4 @@
-//! Folders that must be this user's alone.
+//! Folders that must be accessible to this user only.
 
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ fn a_folder_that_others_made_or_may_change_is_none_of_ours() {
     fs::set_permissions(path("open"), Permissions::from_mode(0o777)).unwrap();
     assert_eq!(make_own_folder(&path("open/other")).unwrap_err().kind(), ErrorKind::PermissionDenied);
     if !rustix::process::geteuid().is_root() {
-        return; // Only root gives folders away.
+        return; // Only root may change the owner of a folder.
     }
     fs::create_dir(path("theirs")).unwrap();
     chown(path("theirs"), Some(1234), None).unwrap();

@@ -1,4 +1,4 @@
-//! What a folder with names of strangers keeps from them.
+//! Exclusion of files from a folder with untrusted names.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,7 +16,7 @@ fn withheld_files_are_neither_read_nor_replaced_under_any_name() {
     }
     fs::hard_link(path("key"), path("second")).unwrap();
     symlink(path("key"), path("called")).unwrap();
-    // The command was given a link; the file behind it is meant, and the link's own name.
+    // The command was given a link: the link's target and the link itself are excluded.
     let own = [path("called"), path("logs"), path("to-come")];
     let inside =
         Inside::open(folder.path()).unwrap().withholding(own.iter().map(|path| path.as_path())).unwrap();
@@ -34,7 +34,7 @@ fn withheld_files_are_neither_read_nor_replaced_under_any_name() {
     assert!(matches!(inside.look("free"), Ok(Lies::File { bytes: 4, .. })));
     inside.hand_out("free").unwrap();
     inside.rename("free", "other", true).unwrap();
-    // The key is renewed: another file under the same name.
+    // The key is renewed: another file has the same name.
     fs::remove_file(path("key")).unwrap();
     fs::write(path("key"), "renewed").unwrap();
     assert!(is_withheld(inside.hand_out("key").unwrap_err()), "the new one");
@@ -81,7 +81,7 @@ fn a_private_key_at_any_place_of_a_file_ends_what_is_handed_out() {
     let pem = "\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIIGlRHQgMrQS\n-----END EC PRIVATE KEY-----\n";
     let json = format!("{{\"d\": \"jpsQnnGQ\",{} \"kty\": \"EC\"}}", " ".repeat(9_000));
     let keys = [pem, json.as_str()];
-    // Also where one examined part of a file ends and the next one starts.
+    // The places include boundaries between examined parts of a file.
     let places = [0, 70_000, 131_050, 131_072, 147_440, 2_000_000];
     for (key, place) in keys.into_iter().flat_map(|key| places.map(|place| (key, place))) {
         let all = [&vec![b'x'; place], key.as_bytes(), &vec![b'y'; 40_000]].concat();
@@ -90,7 +90,7 @@ fn a_private_key_at_any_place_of_a_file_ends_what_is_handed_out() {
             let (mut at, mut examined) = (0_u64, 0);
             let mut buffer = vec![0; step];
             let error = loop {
-                // Closed and opened again before each read, as a server does that has many files open.
+                // The file is closed and opened again before each read, as by a server with many open files.
                 let read = inside.hand_out_again("film", examined).and_then(|mut file| {
                     let count = file.read_at(&mut buffer, at)?;
                     examined = file.examined();
@@ -109,7 +109,7 @@ fn a_private_key_at_any_place_of_a_file_ends_what_is_handed_out() {
             assert!(at <= place as u64, "{} bytes of the key at {place} were given", at - place as u64);
             assert!(at + 200_000 >= place as u64, "{at} of {place} harmless bytes were given");
         }
-        // Who has its start, and asks for the rest.
+        // A reader that has the start of the key and requests the rest is refused.
         let ahead =
             inside.hand_out("film").and_then(|mut file| file.read_at(&mut [0; 10], place as u64 + 30));
         assert_eq!(ahead.unwrap_err().kind(), ErrorKind::PermissionDenied);
