@@ -28,8 +28,8 @@ const FORCED_SLEEP: Duration = Duration::from_micros(200);
 pub struct Needs {
     /// The real-time priority that the thread requests; `None` for an ordinary thread.
     pub priority: Option<i32>,
-    /// After spinning, the thread does not spin again for this many times [`SPIN`]. So it spins for at most 1 / (1 + this) of the
-    /// time.
+    /// After spinning, the thread does not spin again for this many times 30 µs, the maximum duration of a
+    /// spin. So it spins for at most 1 / (1 + `rest`) of the time.
     pub rest: u32,
     /// Maximum duration of a wait.
     pub max_sleep: Duration,
