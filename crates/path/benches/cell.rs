@@ -1,4 +1,4 @@
-//! What one subframe of a cell costs.
+//! CPU time of one subframe of a cell.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn device(sinr_db: f64) -> DeviceRadioConfig {
     DeviceRadioConfig { channel, ..DeviceRadioConfig::default() }
 }
 
-/// A running cell. Device 0 is busy if it gets, or sends, more packets per subframe than the cell carries.
+/// A running cell. Device 0 is busy if it gets, or sends, more packets per subframe than the cell can carry.
 struct Running {
     cell: Cell,
     now: Time,

@@ -1,4 +1,4 @@
-//! What one user's radio costs per subframe: the channel, link adaptation and one transport block's error.
+//! CPU time of one user's radio per subframe: the channel, link adaptation and one transport block's error.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What a packet costs on each link, at a steady load: one push and one pop.
+//! CPU time of a packet on each link, at a steady load: one push and one pop.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,32 +1,32 @@
-//! An LTE FDD cell: the deep queues, the scheduler, HARQ, RLC and the carriers between a base station and its devices,
-//! one subframe of 1 ms at a time.
+//! LTE FDD cell model: queues, scheduler, HARQ, RLC and carriers between a base station and its devices, in subframes of
+//! 1 ms.
 //!
-//! A packet's way: [`Cell::push`] → its device's queue → a share of a transport block on some carrier (`rlc`,
-//! `scheduler`) → received, or sent again 8 ms later (`harq`) → put back in order (`rlc`) → `Cell::pop`.
+//! Downlink path of a packet: [`Cell::push`] → its device's queue → a part of a transport block on some carrier (`rlc`,
+//! `scheduler`) → received, or retransmitted 8 ms later (`harq`) → reordered (`rlc`) → `Cell::pop`.
 //!
-//! | part | what it contains |
+//! | part | content |
 //! | --- | --- |
-//! | [`config`], `plan` | the `[cell]` table and a device's radio; the same after checking |
-//! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; whether a block is lost; CQI and MCS |
+//! | [`config`], `plan` | the `[cell]` table and a device's radio; the same after validation |
+//! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; block errors; CQI and MCS |
 //! | `subframe` | the steps of one subframe of one carrier |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
-//! | `harq`, `rlc` | retransmissions; segmentation and order |
+//! | `harq`, `rlc` | retransmissions; segmentation and reordering |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
-//! | [`uplink`] | the other direction: devices' buffers, requests, grants |
+//! | [`uplink`] | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
-//! | `telemetry` | what a device that listens to the control channel receives |
+//! | `telemetry` | reports to devices that decode the control channel |
 //!
-//! Time: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
+//! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
 //! start. Packets that it completes leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in n+4, and
 //! retransmissions are sent from n+8 on.
 //!
 //! # NR
 //!
-//! Not built. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times a subframe. It
-//! would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
+//! Not implemented. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times per
+//! subframe. It would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
 //! `core::tables::nr` behind `scheduler::BlockSize`. A TDD pattern would skip the slots that are not downlink. `harq`
-//! would have 16 processes and take its round trip from the pattern; reordering would move from `rlc` to a PDCP module
-//! of the same structure.
+//! would have 16 processes and take its round trip from the pattern; reordering would move from `rlc` to a PDCP module of
+//! the same structure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -66,27 +66,27 @@ use user::{Device, RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
 ///
-/// Drive it as a [`Link`]; a driver that calls [`Link::pop`] at every [`Link::next`] sees every subframe in
+/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::next`] sees every subframe in
 /// [`Cell::subframes`] and [`Cell::capacity`] right after that call.
 #[derive(Debug)]
 pub struct Cell {
     config: CellConfig,
     bler: Bler,
     carriers: Vec<Carrier>,
-    /// The scenario's devices, in their order, then the background's users.
+    /// The scenario's devices, in their order, followed by the background users.
     users: Vec<User>,
     devices: usize,
     rntis: background::Rntis,
     /// The next subframe to run.
     subframe: u64,
-    /// When [`Link::pop`] was last called.
+    /// Time of the last call of [`Link::pop`].
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Bits of a full band at the best MCS of any device's level, without shadowing and fading.
+    /// Bits of a full band at the best MCS for any device's mean signal level, without shadowing and fading.
     best_block_bits: u64,
-    /// Packets whose journey ended, each list in order of time: those that were sent (delivered or lost), and those
-    /// that met a full queue.
+    /// Packets that left the cell, each list in order of time: transmitted packets (delivered or lost), and packets
+    /// refused by a full queue.
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
     telemetry: Telemetry,
@@ -97,17 +97,17 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Sets whether a device receives the control channel's messages ([`Cell::pop_report`]); at the start no device
+    /// Sets whether a device receives the messages of the control channel ([`Cell::pop_report`]); initially no device
     /// does.
     ///
     /// # Panics
     ///
-    /// If the cell has no such device. This holds for all methods that take a device.
+    /// If the cell has no such device. This applies to all methods that take a device.
     pub fn set_listening(&mut self, device: DeviceId, is_listening: bool) {
         self.telemetry.set_listening(usize::from(device.0), is_listening);
     }
 
-    /// The next report that a listening device has at `now`; its reports come in order of carrier and subframe.
+    /// The next report to a listening device at `now`; its reports are in order of carrier and subframe.
     pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         self.telemetry.pop(now)
     }
@@ -122,64 +122,64 @@ impl Cell {
         self.telemetry.next().is_some_and(|due| due <= now)
     }
 
-    /// Sets whether a device's modem log is read ([`Cell::pop_own_report`]): the device's own grants of both
-    /// directions, without the control channel's imperfections. At the start no log is read.
+    /// Sets whether a device's modem log is read ([`Cell::pop_own_report`]): the device's own grants of both directions,
+    /// without the imperfections of control channel decoding. Initially no log is read.
     pub fn set_logging(&mut self, device: DeviceId, is_logging: bool) {
         self.log.set_listening(usize::from(device.0), is_logging);
     }
 
-    /// The next entry of a modem log at `now`; a device's entries come in order of carrier and subframe, those of
-    /// uplink grants in the subframe in which the grant was sent.
+    /// The next entry of a modem log at `now`. A device's entries are in order of carrier and subframe; those of uplink
+    /// grants are in the subframe in which the grant was sent.
     pub fn pop_own_report(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         self.log.pop(now)
     }
 
-    /// Takes a packet that a device sends; it waits in the device's own buffer.
+    /// Takes a packet that a device sends; the packet is queued in the device's own buffer.
     pub fn push_uplink(&mut self, now: Time, packet: Packet) {
         self.uplink.push(now, packet);
     }
 
-    /// The next packet whose journey over the uplink ended by `now`, in order of time: it reached the base station, was
-    /// refused by its device's full buffer, or was lost on the air. Runs the cell like [`Link::pop`]; the two may be
-    /// called in either order.
+    /// The next packet that left the uplink by `now`, in order of time: it reached the base station, was refused by its
+    /// device's full buffer, or was lost on the radio link. Runs the cell like [`Link::pop`]; the two may be called in
+    /// either order.
     pub fn pop_uplink(&mut self, now: Time) -> Option<Exit> {
         self.run_until(now);
         self.uplink.pop(now)
     }
 
-    /// Bytes that wait in a device and were not sent yet.
+    /// Bytes queued in a device that were not transmitted yet.
     pub fn uplink_backlog_of(&self, device: DeviceId) -> Bytes {
         self.uplink.backlog_of(device)
     }
 
-    /// What the last subframe could have carried from a device, in IP bytes. Over the device's active uplink carriers:
-    /// (the PRBs it sent on + idle PRBs, but no more than one grant may have) × bits per PRB ÷ (1 + probability that a
+    /// Uplink capacity of a device in the last subframe, in IP bytes. Over the device's active uplink carriers: (PRBs on
+    /// which the device sent + idle PRBs, limited to the maximum of one grant) × bits per PRB ÷ (1 + probability that a
     /// first transmission is lost) less headers, as in [`Cell::capacity`].
     pub fn uplink_capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
         self.uplink.capacity(device, packet, self.subframe.saturating_sub(1))
     }
 
-    /// The least time that a packet takes over an idle uplink whose device holds a grant: processing at both ends and
-    /// as many subframes as the packet needs at the best rate that the level of any device allows during the run, without
-    /// shadowing and fading. Asking for the grant and waiting for it count as queueing.
+    /// Minimum delay of a packet over an idle uplink whose device holds a grant: processing at both ends, and the number
+    /// of subframes that the packet needs at the best rate for the mean signal level of any device during the run,
+    /// without shadowing and fading. Requesting a grant and waiting for it count as queueing.
     pub fn uplink_base_delay(&self, bytes: Bytes) -> Duration {
         self.uplink.base_delay(bytes)
     }
 
-    /// The longest time that data waits before a busy device can send it: until the next buffer status report rides on
-    /// a block, from that block to the grant that answers it, and from the grant to the granted block.
+    /// Maximum time that data of a busy device waits before transmission: until the next buffer status report is sent
+    /// with a block, from that block to the grant that answers it, and from the grant to the granted block.
     ///
     /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer); TS 36.213 §8.0 (four subframes from a grant to its block)
     pub fn grant_delay(&self) -> Duration {
         Duration::from_millis(u64::from(self.config.uplink.periodic_bsr_ms) + 4 + 4)
     }
 
-    /// Sets whether [`Cell::subframes`] is kept; at the start it is not.
+    /// Sets whether [`Cell::subframes`] is recorded; initially it is not.
     pub fn set_recording(&mut self, is_recording: bool) {
         self.is_recording = is_recording;
     }
 
-    /// What happened in the last subframe that was run, carrier by carrier; nothing while not recording.
+    /// Records of the last subframe, carrier by carrier; empty while not recording.
     pub fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
         let kept = if self.is_recording && self.subframe > 0 { &self.carriers[..] } else { &[] };
         kept.iter().map(|carrier| {
@@ -188,14 +188,14 @@ impl Cell {
         })
     }
 
-    /// How many subframes have been run.
+    /// Number of subframes simulated so far.
     pub fn subframes_run(&self) -> u64 {
         self.subframe
     }
 
-    /// What the last subframe could have carried to a device, in IP bytes: (its PRBs + idle PRBs, over its active
-    /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of
-    /// this size. In the long run, every lost block costs the PRBs of one more.
+    /// Downlink capacity of a device in the last subframe, in IP bytes: (its PRBs + idle PRBs, over its active carriers)
+    /// × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of this size. In the
+    /// long run, every lost block costs the PRBs of one more block.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
         let now = self.subframe.saturating_sub(1);
         let user = &mut self.users[usize::from(device.0)];
@@ -218,8 +218,8 @@ impl Cell {
         Capacity { time, span, device, direction: Direction::Downlink, bytes }
     }
 
-    /// What the last subframe's whole band would have carried to a device, over its active carriers, in bytes of transport
-    /// blocks: no scheduler gives more.
+    /// Bytes of transport blocks that the whole band could have carried to a device in the last subframe, over its active
+    /// carriers: the maximum that any scheduler can assign.
     pub fn whole_band(&self, device: DeviceId) -> Bytes {
         let now = self.subframe.saturating_sub(1);
         let user = &self.users[usize::from(device.0)];
@@ -232,9 +232,9 @@ impl Cell {
         Bytes(bits.div_ceil(8))
     }
 
-    /// With this much waiting at every millisecond, a device is served as if data without end waited: what a subframe more than
-    /// [`Cell::subframes_in_preparation`] could take, on all its carriers at the highest MCS, and the queue for which its next
-    /// carrier is activated.
+    /// Minimum queue that saturates a device: with this many bytes queued at every millisecond, the device is served as
+    /// with an infinite queue. It is the capacity of [`Cell::subframes_in_preparation`] + 1 subframes on all its carriers
+    /// at the highest MCS, plus the queue that activates its next carrier.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
         let bits_of =
             |link: &RadioLink| link.block_size(link.table.last_mcs()).bits(link.channel.grid().prbs);
@@ -244,38 +244,39 @@ impl Cell {
         Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_next_carrier
     }
 
-    /// How many subframes' data must be there so that a subframe finds its own: its own, and that of the subframes that pass
-    /// while later packets are processed.
+    /// Number of subframes for which data must be queued so that a subframe finds its own data: its own, and those that
+    /// pass while later packets are processed.
     pub fn subframes_in_preparation(&self) -> u64 {
         1 + self.enb_processing.as_micros().div_ceil(1000) as u64
     }
 
-    /// Bytes of a device that the base station has put into blocks so far, without what it sent again.
+    /// Bytes of a device that the base station has put into blocks so far, without retransmissions.
     pub fn sent_to(&self, device: DeviceId) -> Bytes {
         self.device(device).rlc.sent()
     }
 
-    /// What the last subframe's whole band would have carried from a device, over its active uplink carriers, in IP bytes.
+    /// IP bytes that the whole band could have carried from a device in the last subframe, over its active uplink
+    /// carriers.
     pub fn uplink_whole_band(&mut self, device: DeviceId, packet: Bytes) -> Bytes {
         self.uplink.whole_band(device, packet, self.subframe.saturating_sub(1))
     }
 
-    /// Bytes for which a device's queue has room.
+    /// Free space in a device's queue (bytes).
     pub fn room_for(&self, device: DeviceId) -> Bytes {
         self.device(device).rlc.room()
     }
 
-    /// Bytes that wait for a device and were not sent yet.
+    /// Bytes queued for a device that were not transmitted yet.
     pub fn backlog_of(&self, device: DeviceId) -> Bytes {
         self.device(device).rlc.queued()
     }
 
-    /// How many of a device's carriers are active.
+    /// Number of a device's active carriers.
     pub fn active_carriers(&self, device: DeviceId) -> usize {
         self.device(device).aggregation.active()
     }
 
-    /// The SINR in dB that a device has on its primary carrier in the last subframe.
+    /// SINR in dB of a device on its primary carrier in the last subframe.
     pub fn sinr_db(&mut self, device: DeviceId) -> f64 {
         let now = self.subframe.saturating_sub(1);
         self.users[usize::from(device.0)].links[0].channel.at(now).sinr_db
@@ -288,7 +289,7 @@ impl Cell {
         }
     }
 
-    /// Runs the subframes that begin by `now`.
+    /// Runs the subframes that start by `now`.
     fn run_until(&mut self, now: Time) {
         while Time::from_millis(self.subframe) <= now {
             self.run_subframe();
@@ -365,11 +366,12 @@ impl Cell {
         }
     }
 
-    /// Activates and deactivates a device's carriers by what the device used of what the scheduler could give to it.
+    /// Activates and deactivates a device's carriers, depending on its share of the PRBs that the scheduler could assign
+    /// to it.
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
-        // What a device does not get while it moves to another cell says nothing about its load.
+        // During a handover, missing grants are no measure of the load.
         if device.handover.is_interrupted(now) {
             return;
         }
@@ -385,7 +387,7 @@ impl Cell {
     }
 }
 
-/// Prepares a device before a subframe is scheduled. If a handover begins, returns when data flows again.
+/// Prepares a device before a subframe is scheduled. If a handover starts, returns the subframe in which data resumes.
 fn begin_subframe(
     user: &mut User,
     now: u64,
@@ -438,15 +440,15 @@ impl Link for Cell {
         let subframe = Time::from_millis(self.subframe);
         let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
-        // Even if a driver leaves a report in place, it must not be called for that report again and again.
+        // If a driver leaves a report in place, do not return its time again.
         let reports = [self.telemetry.next(), self.log.next()].into_iter().flatten();
         let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
         Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.next()))
     }
 
-    /// Processing at both ends and as many subframes as the packet needs at the best rate that the level of any device of
-    /// this cell allows during the run, without shadowing and fading: the same for every seed. The wait for the next
-    /// subframe to begin, 0.5 ms on average, counts as queueing.
+    /// Processing at both ends, and the number of subframes that the packet needs at the best rate for the mean signal
+    /// level of any device of this cell during the run, without shadowing and fading: the same for every seed. The wait
+    /// for the start of the next subframe, 0.5 ms on average, counts as queueing.
     fn base_delay(&self, bytes: Bytes) -> Duration {
         let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
         self.enb_processing + Duration::from_millis(subframes) + self.ue_processing

@@ -1,10 +1,11 @@
-//! A cellular link as CellReplay emulates it: a few packets at a time are served as a light load was, more as a heavy
-//! load was.
+//! Cellular link emulation as in CellReplay: a few packets at a time are served as under light load, more packets as
+//! under heavy load.
 //!
-//! Two recordings of one link describe it. *Trains* say what few packets met: how long the first of them took (the base
-//! delay), and when the others followed. A *trace* says what a full queue met. A packet that comes when all packets before
-//! it have been served begins a train and takes the base delay of that time. Packets after it take the train's chances.
-//! When the train has no more, they wait for the chances of the trace, until the link has been idle.
+//! Two recordings describe a link. *Trains* contain the service of few packets: the delay of the first packet (the base
+//! delay), and the delivery chances of the others. A *trace* contains the service of a full queue. A packet that arrives
+//! when all earlier packets have been served starts a train and takes the base delay of that time. Packets after it take
+//! the train's chances. When the train has no more chances, they wait for the chances of the trace, until the link has
+//! been idle.
 //!
 //! ```text
 //!           ┌────────── base delay, chances of a train ──────────┐
@@ -31,22 +32,22 @@ use crate::trace::{SizeOffsets, Start, Trace, TraceConfig, TraceLink, Trains};
 #[cfg(test)]
 mod tests;
 
-/// How packets use the recordings of a cellular link.
+/// Configuration of a cellular link: use of its recordings by packets.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellularConfig {
     /// Bytes that one chance carries, of a train or of the trace.
     ///
-    /// Chosen: as the packets of CellReplay's recordings. The program refuses larger packets; here, they take several
+    /// Chosen: the packet size of CellReplay's recordings. The program refuses larger packets; here, they take several
     /// chances.
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: CellReplay counts the header of its TUN device.
     pub header_bytes: u64,
-    /// How long the link must have been idle before a packet begins a new train, in ms.
+    /// Idle time of the link after which a packet starts a new train, in ms.
     pub light_after_ms: u32,
-    /// Where in the recordings the run starts: in seconds, or `random`.
+    /// Start of the run within the recordings: in seconds, or `random`.
     pub start_s: Start,
-    /// How much may wait for the chances of the trace, and which packets are dropped.
+    /// Limits of the queue for the chances of the trace, and its discipline.
     pub buffer: BufferConfig,
 }
 
@@ -65,19 +66,19 @@ impl Default for CellularConfig {
 
 /// One direction of a cellular link.
 ///
-/// Time is in whole milliseconds, as for [`TraceLink`]: packets of one millisecond come together.
+/// Time is in whole milliseconds, as for [`TraceLink`]: packets of one millisecond arrive together.
 ///
-/// Differs: both recordings begin with the run, not with the first packet. A packet is held for its whole delay; the
-/// program counts it from the beginning of the millisecond. A packet that the queue drops is forgotten; the program waits
-/// for it, and never serves a train again.
+/// Differs: both recordings start with the run, not with the first packet. A packet is held for its whole delay; the
+/// program counts the delay from the start of the millisecond. A packet dropped by the queue is forgotten; the program
+/// waits for it, and never serves a train again.
 #[derive(Clone, Debug)]
 pub struct CellularLink {
     light: Light,
-    /// What happens to the packets that no train serves.
+    /// Link for the packets that no train serves.
     heavy: TraceLink,
     /// Packets in `heavy`.
     in_heavy: u64,
-    /// Packets that are held for their delay, in the order in which they are released.
+    /// Packets held for their delay, in the order of their release.
     held: VecDeque<Held>,
     exits: VecDeque<Exit>,
 }
@@ -90,7 +91,7 @@ struct Held {
     packet: Packet,
 }
 
-/// The trains, and where the packets have got to.
+/// The trains, and the progress of packets in them.
 #[derive(Clone, Debug)]
 struct Light {
     trains: Arc<Trains>,
@@ -99,23 +100,23 @@ struct Light {
     opportunity: u64,
     header: u64,
     light_after_ms: u64,
-    /// The present train; `None` before the first packet.
+    /// The current train; `None` before the first packet.
     train: Option<Ongoing>,
-    /// When the latest packet is released, as the train says, in ms.
+    /// Release of the latest packet by its train, in ms.
     last_ms: u64,
-    /// When the latest packet is released.
+    /// Actual release of the latest packet.
     released_ms: u64,
     released: Time,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Ongoing {
-    /// Its place among the trains.
+    /// Index among the trains.
     index: usize,
-    /// When its first packet came.
+    /// Arrival of its first packet.
     began_ms: u64,
     delay_ms: u64,
-    /// The next chance, and how many bytes are left of it.
+    /// The next chance, and its remaining bytes.
     chance: usize,
     left: u64,
 }
@@ -155,8 +156,8 @@ impl CellularLink {
         Ok(CellularLink { light, heavy, in_heavy: 0, held: VecDeque::new(), exits: VecDeque::new() })
     }
 
-    /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
-    /// `name.pie`. A random start is drawn in the trace, and the trains start there too.
+    /// The link at the start of a run. Random numbers of its queue, if any, come from the stream `name.pie`. A random
+    /// start is drawn in the trace, and the trains start at the same time.
     pub fn begin(self, streams: &Streams, name: &str) -> CellularLink {
         let heavy = self.heavy.begin(streams, name);
         let light = Light { start_ms: heavy.start_ms(), ..self.light };
@@ -164,18 +165,18 @@ impl CellularLink {
     }
 
     /// IP bytes that the trace's chances at or after `from` and before `to` can carry in packets that fill them, in the
-    /// past or the future. What trains carry comes on top.
+    /// past or the future. The capacity of trains is not included.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.heavy.capacity_between(from, to)
     }
 
-    /// Bytes of a flow that are held for their delay, and do not yet wait for the trace.
+    /// Bytes of a flow that are held for their delay, before they are queued for the trace.
     pub fn held_of(&self, flow: FlowId) -> Bytes {
         let its = self.held.iter().filter(|held| held.packet.flow == flow);
         its.map(|held| held.packet.bytes).sum()
     }
 
-    /// For how long packets are held at present: those that the train does not serve, if it has no more chances.
+    /// Current delay of packets: that of packets which the train does not serve, if it has no more chances.
     pub fn held_for(&self) -> Duration {
         let light = &self.light;
         let first_ms = || light.trains.at(light.start_ms).1;
@@ -187,7 +188,7 @@ impl CellularLink {
         }))
     }
 
-    /// Releases packets, and serves those that wait, up to `now`. At one instant, packets are released first.
+    /// Releases packets, and serves queued ones, up to `now`. Packets due at the same time are released first.
     ///
     /// Source: CellReplay `cellular_queue.cc` (write_packets)
     fn advance(&mut self, now: Time) {
@@ -202,7 +203,7 @@ impl CellularLink {
             let Some(Held { release, is_light, packet }) = next.and_then(|_| self.held.pop_front()) else {
                 return;
             };
-            // A packet may not overtake those that wait for the trace.
+            // A packet may not overtake packets queued for the trace.
             if is_light && self.in_heavy == 0 {
                 self.exits.push_back(Exit { time: release, packet, fate: Fate::Delivered });
             } else {
@@ -214,8 +215,8 @@ impl CellularLink {
 }
 
 impl Light {
-    /// When a packet that arrives at `now` has had its delay, and whether a train's chance serves it. Otherwise it then
-    /// waits for the trace.
+    /// Release time of a packet that arrives at `now`, and whether a train's chance serves it. Otherwise the packet is
+    /// then queued for the trace.
     ///
     /// Source: CellReplay `cellular_queue.cc` (read_packet, get_pkt_release_time_from_trace)
     fn release(&mut self, now: Time, packet: &Packet) -> (Time, bool) {
@@ -224,7 +225,7 @@ impl Light {
         self.last_ms = train_ms;
         let offset_ms = self.offsets.of(Bytes(size));
         let shifted_ms = train_ms.saturating_add_signed(offset_ms).max(now_ms);
-        // Packets stay in order. An offset that would change it is left out.
+        // Packets stay in order. A size offset that would change the order is left out.
         let mut release_ms = if shifted_ms >= self.released_ms { shifted_ms } else { train_ms };
         if release_ms < self.released_ms {
             release_ms = self.released_ms;
@@ -236,7 +237,7 @@ impl Light {
         (self.released, is_light)
     }
 
-    /// The same in ms, by the trains alone.
+    /// Release time in ms by the trains alone, and whether a train's chance serves the packet.
     fn by_train(&mut self, now_ms: u64, size: u64) -> (u64, bool) {
         let idle_from_ms = self.last_ms + self.light_after_ms;
         let ongoing = self.train.filter(|train| now_ms + train.delay_ms <= idle_from_ms);
@@ -255,14 +256,14 @@ impl Light {
             train.chance += 1;
             train.left = self.opportunity;
         }
-        // Chosen: a packet larger than a chance takes as many as it needs.
+        // Chosen: a packet larger than a chance takes as many chances as it needs.
         let more = size.saturating_sub(train.left).div_ceil(self.opportunity);
         train.chance = train.chance.saturating_add(more as usize);
         train.left = train.left + more * self.opportunity - size;
         self.train = Some(train);
         let first_ms = now_ms + train.delay_ms;
         match chances_ms.get(train.chance) {
-            // The first packet is not held for the train's first chance, which stands for it.
+            // The first packet does not wait for the train's first chance, which represents that packet.
             Some(_) if ongoing.is_none() && train.chance == 0 => (first_ms, true),
             Some(&at) => (first_ms + (at - since_ms), true),
             None => (first_ms.max(now_ms + chances_ms.last().copied().unwrap_or_default()), false),
@@ -287,9 +288,9 @@ impl Link for CellularLink {
         [exit, release, self.heavy.next()].into_iter().flatten().min()
     }
 
-    /// The shortest base delay of the recording, with the offset of the packet's size.
+    /// The minimum base delay of the recording, with the offset for the packet's size.
     ///
-    /// Chosen: what a base delay is longer at other times counts as queueing, as for a wire's sway.
+    /// Chosen: the excess of the base delay at other times counts as queueing, as for a wire's sway.
     fn base_delay(&self, bytes: Bytes) -> Duration {
         let size = Bytes(bytes.0.saturating_add(self.light.header));
         let offset_ms = self.light.offsets.of(size).min(0);

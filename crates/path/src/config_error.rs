@@ -3,23 +3,23 @@
 use std::fmt;
 use std::time::Duration;
 
-/// A configuration that cannot be built. Its text names the key and the remedy. The code that reads the file adds the
-/// file's name and the table in which the key stands.
+/// An invalid configuration. The text names the key and the remedy. The code that reads the file adds the file's name and
+/// the table that contains the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The key, as it is written in a scenario (`burst.loss_in_bad`).
+    /// The key as written in a scenario (`burst.loss_in_bad`).
     pub key: String,
-    /// What is wrong and what would be right, as a clause that follows the key ("is 1.5; a probability is 0 to 1").
+    /// The problem and a valid value, as a clause that follows the key ("is 1.5; a probability is 0 to 1").
     pub reason: String,
 }
 
 impl ConfigError {
-    /// An error about `key`.
+    /// An error in `key`.
     pub fn new(key: impl Into<String>, reason: impl Into<String>) -> ConfigError {
         ConfigError { key: key.into(), reason: reason.into() }
     }
 
-    /// The same error one table further out: `key` becomes `table.key`.
+    /// The error with its key in the enclosing table: `key` becomes `table.key`.
     pub fn within(self, table: &str) -> ConfigError {
         ConfigError { key: format!("{table}.{}", self.key), ..self }
     }
@@ -33,7 +33,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Refuses a value that is not a probability.
+/// Rejects a value that is not a probability.
 pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
     if (0.0..=1.0).contains(&value) {
         return Ok(value);
@@ -41,7 +41,7 @@ pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; a probability is 0 to 1 (0.01 is one in a hundred)")))
 }
 
-/// The most that a value may be, by the end of its key. Values far beyond any network would only cost time and memory.
+/// Maximum values, by the suffix of the key. Values far beyond any network would only cost time and memory.
 ///
 /// Chosen: 100 Gbit/s, eleven days, and for the others more than occurs in nature.
 const MOST: [(&str, f64); 9] = [
@@ -56,13 +56,13 @@ const MOST: [(&str, f64); 9] = [
     ("_per_subframe", 1e3),
 ];
 
-/// The most that a value may be if its key does not end in a unit.
+/// Maximum value for keys without a unit suffix.
 const MOST_OF_ANY: f64 = 1e12;
 
-/// The lowest rate that is accepted, in Mbit/s.
+/// Minimum rate (Mbit/s).
 const LEAST_MBPS: f64 = 1e-6;
 
-/// Refuses a value that is negative, not a number, or above the limit of its unit.
+/// Rejects a value that is negative, not a number, or above the limit of its unit.
 pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
     if value >= 0.0 {
         return not_too_much(key, value);
@@ -70,7 +70,7 @@ pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; give a number of at least 0")))
 }
 
-/// Refuses a value that is zero or less, not a number, or above the limit of its unit; and a rate below a bit per
+/// Rejects a value that is zero or less, not a number, or above the limit of its unit; and a rate below one bit per
 /// second.
 pub fn positive(key: &str, value: f64) -> Result<f64, ConfigError> {
     if value > 0.0 && value < LEAST_MBPS && key.ends_with("_mbps") {
@@ -92,7 +92,7 @@ fn not_too_much(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; the most that it may be is {most}")))
 }
 
-/// The duration of `ms` milliseconds, rounded to the nanosecond. Refuses a value that is negative or not finite.
+/// The duration of `ms` milliseconds, rounded to the nanosecond. Rejects a value that is negative or not finite.
 pub fn duration_ms(key: &str, ms: f64) -> Result<Duration, ConfigError> {
     not_negative(key, ms).map(|ms| Duration::from_nanos(libm::round(ms * 1e6) as u64))
 }

@@ -1,13 +1,13 @@
-//! All that the packets of some flows cross, in both directions: wires, queues of the Internet, the last hop.
+//! Network of all links that a set of flows crosses, in both directions: wires, Internet queues, the last hop.
 //!
 //! ```text
 //! data down:  push ─▶ wire ─▶ [internet] ─▶ last hop ─▶ pop          its ACKs:  push ─▶ [cell] ─▶ wire ─▶ pop
 //! data up:    push ─▶ last hop ─▶ [internet] ─▶ wire ─▶ pop          its ACKs:  push ─▶ wire ─▶ [cell] ─▶ pop
 //! ```
 //!
-//! A driver puts packets on the network ([`Network::push`]). At every deadline ([`Network::next`]) it takes what comes out
-//! ([`Network::pop`]) until there is nothing, and asks for the next deadline. Whatever clock the driver has, the network
-//! is the same.
+//! A driver pushes packets into the network ([`Network::push`]). At every deadline ([`Network::next`]) it pops all
+//! outputs ([`Network::pop`]) until there are none, and then gets the next deadline. The network is the same for any
+//! clock of the driver.
 
 use airpace_core::{Bytes, Deadlines, DeviceId, Direction, FlowId, Packet, Streams, Time};
 use airpace_event::{Capacity, Fate, Source, Subframe};
@@ -31,8 +31,8 @@ pub use truth::{CellService, LinkState, SharedLink};
 use last_hop::{LastHop, MILLISECOND};
 use route::{Flow, Hop};
 
-/// A network. Each data packet carries a `D` and each ACK an `A`, which the links do not look at: a driver's header, frame,
-/// or bytes.
+/// A network. Each data packet carries a `D` and each ACK an `A`, which are opaque to the links: a driver's header,
+/// frame, or bytes.
 #[derive(Debug)]
 pub struct Network<D, A> {
     flows: Vec<Flow<D, A>>,
@@ -44,39 +44,40 @@ pub struct Network<D, A> {
     /// The part to which each deadline belongs.
     parts: Vec<Part>,
     draining: Draining,
-    /// What [`Network::capacities`] returns. It is computed anew when the last hop has run and when a millisecond begins.
+    /// Result of [`Network::capacities`]. It is recomputed after each run of the last hop and at the start of each
+    /// millisecond.
     capacities: Vec<Capacity>,
     has_subframes: bool,
 }
 
-/// What comes out of a network.
+/// Output of a network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Output<'a, D, A> {
-    /// A copy of a packet has ended its journey.
+    /// A copy of a packet has left the network.
     Ended(Journey<'a, D, A>),
-    /// The last hop has run: [`Network::subframes`], [`Network::capacities`] and [`Network::pop_report`] have what is new.
+    /// The last hop has run: [`Network::subframes`], [`Network::capacities`] and [`Network::pop_report`] have new data.
     Radio,
-    /// A millisecond begins. Where the last hop has no subframes, the same is new as with [`Output::Radio`].
+    /// A millisecond starts. If the last hop has no subframes, there is the same new data as after [`Output::Radio`].
     Millisecond,
 }
 
-/// The end of a journey.
+/// A packet that has left the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Journey<'a, D, A> {
     /// The packet.
     pub packet: Packet,
-    /// [`Fate::Delivered`] if it has reached the other end.
+    /// [`Fate::Delivered`] if it has reached the other endpoint.
     pub fate: Fate,
-    /// What it carries.
+    /// Its load.
     pub load: Load<&'a D, &'a A>,
 }
 
-/// What a packet of a flow carries. Data goes the way that the flow's configuration says, ACKs the other way.
+/// Load of a flow's packet. Data travels in the flow's configured direction, ACKs in the opposite one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load<D, A> {
-    /// Of a data packet.
+    /// Load of a data packet.
     Data(D),
-    /// Of an ACK.
+    /// Load of an ACK.
     Ack(A),
 }
 
@@ -85,20 +86,20 @@ pub enum Load<D, A> {
 enum Part {
     Link(SharedPart),
     Millisecond,
-    /// The wire of a flow that leads this way.
+    /// The wire of a flow in this direction.
     Wire(FlowId, Direction),
 }
 
-/// A link that flows share.
+/// A link shared by flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SharedPart {
     Internet(Direction),
     LastHop,
 }
 
-/// The parts that flows share, in the order in which they act if several are due at one instant. Each acts before the part
-/// that feeds it, so that its packets leave before more arrive. Wires act after all of them: a wire has room for any number
-/// of packets.
+/// The shared parts, in the order in which they are processed if several are due at the same time. Each is processed
+/// before the part that feeds it, so that its packets leave before more arrive. Wires are processed after all of them: a
+/// wire can hold any number of packets.
 const SHARED: [Part; 4] = [
     Part::Link(SharedPart::Internet(Direction::Uplink)),
     Part::Link(SharedPart::LastHop),
@@ -106,43 +107,43 @@ const SHARED: [Part; 4] = [
     Part::Millisecond,
 ];
 
-/// The place of the millisecond among [`SHARED`].
+/// The index of the millisecond in [`SHARED`].
 const MILLISECOND_PLACE: usize = 3;
 
-/// Which part [`Network::pop`] is taking packets from.
+/// The part from which [`Network::pop`] currently takes packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draining {
-    /// From none.
+    /// None.
     No,
-    /// From this link; it may have more.
+    /// This link, which may have more packets.
     Link(SharedPart),
-    /// From this wire; it has more.
+    /// This wire, which has more packets.
     Wire(FlowId, Direction),
-    /// From none any more: the last hop is drained, and the driver may have popped its reports.
+    /// None any more: the last hop is drained, and the driver may have popped its reports.
     LastHopReports,
-    /// From none any more: the next call returns `None`.
+    /// None any more: the next call returns `None`.
     Over,
 }
 
 /// The directions for which a device's capacity is computed.
 #[derive(Debug, Default)]
 struct DeviceWays {
-    /// Those in which the device has flows; the downlink if it has none.
+    /// Directions in which the device has flows; the downlink if it has none.
     ways: Vec<Way>,
 }
 
 #[derive(Debug)]
 struct Way {
     direction: Direction,
-    /// What the wires of the flows whose data goes this way carry in a millisecond. Used where there is no last hop.
+    /// Bytes that the wires of the flows with data in this direction carry per millisecond. Used if there is no last hop.
     wires: Option<Bytes>,
     /// Whether one of these flows crosses the Internet's queue.
     crosses_internet: bool,
 }
 
 impl<D, A> Network<D, A> {
-    /// The planned network with the random numbers of a run. `order` holds the numbers of all flows: where wires of several
-    /// flows are due at the same instant, they come in this order.
+    /// The planned network with the random numbers of a run. `order` contains the numbers of all flows: if wires of
+    /// several flows are due at the same time, they are processed in this order.
     ///
     /// # Panics
     /// If `order` lacks a flow.
@@ -187,10 +188,10 @@ impl<D, A> Network<D, A> {
         network
     }
 
-    /// Puts a packet on the network.
+    /// Pushes a packet into the network.
     ///
     /// # Panics
-    /// If the network does not know the packet's flow, or a flow's data packets or its ACKs are not numbered one by one.
+    /// If the packet's flow does not exist, or a flow's data packets or its ACKs are not numbered consecutively.
     #[inline(always)]
     pub fn push(&mut self, now: Time, packet: Packet, load: Load<D, A>) {
         let flow = &mut self.flows[usize::from(packet.flow.0)];
@@ -199,13 +200,13 @@ impl<D, A> Network<D, A> {
         self.enter(now, direction, first, packet);
     }
 
-    /// When [`Network::pop`] must next be called.
+    /// Time of the next call of [`Network::pop`].
     #[inline]
     pub fn next(&self) -> Time {
         self.deadlines.first()
     }
 
-    /// The next that comes out at `now`; after `None`, [`Network::next`] is up to date, and may be `now` again. `now` never
+    /// The next output at `now`; after `None`, [`Network::next`] is up to date, and may be `now` again. `now` never
     /// decreases over the calls.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Output<'_, D, A>> {
@@ -216,7 +217,7 @@ impl<D, A> Network<D, A> {
                     return None;
                 }
                 match self.parts[place] {
-                    // A driver may call late. Each millisecond begins at its own time nevertheless, and none is left out.
+                    // A driver may call late. Each millisecond nevertheless starts at its own time, and none is skipped.
                     Part::Millisecond => Some(self.begin_millisecond(due)),
                     Part::Link(link) => self.pop_link(now, link),
                     Part::Wire(flow, direction) => self.pop_wire(now, flow, direction),
@@ -236,7 +237,7 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// [`Network::pop`] from a link that flows share.
+    /// [`Network::pop`] from a shared link.
     fn pop_link(&mut self, now: Time, link: SharedPart) -> Option<Output<'_, D, A>> {
         self.draining = Draining::Link(link);
         let hop = link.hop();
@@ -283,35 +284,35 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// What happened in the subframe that the last hop has just run; nothing while not recording.
+    /// Records of the subframe that the last hop has just run; empty while not recording.
     pub fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
         self.last_hop.subframes().take_while(|_| self.has_subframes)
     }
 
-    /// How many subframes the last hop has run.
+    /// Number of subframes that the last hop has run.
     pub fn subframes_run(&self) -> u64 {
         self.last_hop.subframes_run()
     }
 
-    /// What the path could carry for each device: over a cell in the last subframe, otherwise in the millisecond that begins.
-    /// It is the capacity of the last hop or, if that is less, of the Internet's queue. For each device, the queue counts with
-    /// its whole rate, because nobody knows how devices would have shared it.
+    /// Capacity of the path for each device: over a cell in the last subframe, otherwise in the millisecond that starts.
+    /// It is the minimum of the capacities of the last hop and of the Internet queue. For each device, the queue counts
+    /// with its whole rate, because it is unknown how devices would have shared it.
     pub fn capacities(&self) -> &[Capacity] {
         &self.capacities
     }
 
-    /// The next report that a device is told ([`Network::set_reported`]), and by whom. The driver may change it, as a device's
-    /// clock does.
+    /// The next report to a device ([`Network::set_reported`]), with its source. The driver may modify the report, for
+    /// example to model a device's clock.
     pub fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         self.last_hop.pop_report()
     }
 
-    /// Whether [`Network::subframes`] is kept; at first it is not.
+    /// Sets whether [`Network::subframes`] is recorded; initially it is not.
     pub fn set_recording(&mut self, is_recording: bool) {
         self.last_hop.set_recording(is_recording);
     }
 
-    /// Whether a device is told what this source says of its radio; at first none is.
+    /// Sets whether a device receives the radio reports of this source; initially no device does.
     pub fn set_reported(&mut self, device: DeviceId, source: Source, is_reported: bool) {
         self.last_hop.set_reported(device, source, is_reported);
     }
@@ -337,7 +338,7 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// The next packet that leaves a link, and which way it goes.
+    /// The next packet that leaves a link, with its direction.
     fn exit_of(&mut self, link: SharedPart, now: Time) -> Option<(Direction, Exit)> {
         match link {
             SharedPart::Internet(direction) => {
@@ -353,7 +354,7 @@ impl<D, A> Network<D, A> {
         if self.has_subframes {
             self.find_capacities(now);
         }
-        // Its deadline depends on which reports are popped now.
+        // The deadline of the last hop depends on the reports that are popped now.
         self.draining = Draining::LastHopReports;
         Output::Radio
     }
@@ -396,7 +397,7 @@ impl<D, A> Network<D, A> {
 }
 
 impl SharedPart {
-    /// Its place among [`SHARED`].
+    /// The link's index in [`SHARED`].
     fn place(self) -> usize {
         match self {
             SharedPart::Internet(Direction::Uplink) => 0,

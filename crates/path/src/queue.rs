@@ -1,4 +1,4 @@
-//! A bottleneck: packets wait in a buffer and leave one after the other at a rate, which may change in steps.
+//! Bottleneck queue: packets wait in a buffer and leave in sequence at a rate, which may change in steps.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use redraw::Redraw;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Rate of service in Mbit/s from the start; infinite (the default) lets packets pass at once.
+    /// Rate of service in Mbit/s from the start; infinite (the default) forwards packets immediately.
     pub rate_mbps: f64,
     /// Later changes of the rate.
     pub schedule: Vec<RateStep>,
-    /// Instead of `rate_mbps` and `schedule`: a rate that is drawn again and again.
+    /// Instead of `rate_mbps` and `schedule`: a rate that is redrawn at intervals.
     pub redraw: Option<RedrawConfig>,
-    /// How much may wait, and which packets are dropped. The packet in service does not count as waiting.
+    /// Limits of the queue, and its discipline. The packet in service does not count as queued.
     pub buffer: BufferConfig,
 }
 
@@ -39,9 +39,9 @@ pub struct QueueConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// When the rate changes, in seconds since the run began.
+    /// Time of the change, in seconds since the start of the run.
     pub at_s: f64,
-    /// The rate from then on in Mbit/s; infinite lets packets pass at once, 0 stops them until the next step.
+    /// The rate from then on in Mbit/s; infinite forwards packets immediately, 0 stops them until the next step.
     pub rate_mbps: f64,
 }
 
@@ -57,11 +57,11 @@ impl Default for QueueConfig {
 pub struct Queue {
     buffer: Buffer,
     in_service: Option<InService>,
-    /// `None` lets packets pass at once.
+    /// `None` forwards packets immediately.
     rate: Option<Rate>,
     /// Later rates, the next one first.
     steps: VecDeque<(Time, Option<Rate>)>,
-    /// Draws later rates, if they are drawn; the next one is in `steps`.
+    /// Source of later rates, if they are drawn; the next rate is in `steps`.
     redraw: Option<Redraw>,
     exits: VecDeque<Exit>,
     /// Kept to avoid an allocation per call.
@@ -71,11 +71,11 @@ pub struct Queue {
 #[derive(Clone, Debug)]
 struct InService {
     packet: Packet,
-    /// The start of the time over which `left` is served at the present rate.
+    /// The time from which `left` is served at the current rate.
     since: Time,
-    /// The rest of the packet in bits times 10⁹. A rate in bit/s serves that unit in as many nanoseconds.
+    /// The rest of the packet in bits times 10⁹. A rate of R bit/s serves R of these units per nanosecond.
     left: u64,
-    /// When the packet leaves if the rate does not change.
+    /// Departure of the packet if the rate does not change.
     done: Time,
 }
 
@@ -106,10 +106,10 @@ impl InService {
 }
 
 impl Queue {
-    /// An empty queue as configured.
+    /// An empty queue with this configuration.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub fn new(config: &QueueConfig) -> Result<Queue, ConfigError> {
         let rate = |key: &str, mbps: f64| match mbps {
             f64::INFINITY => Ok(None),
@@ -152,7 +152,7 @@ impl Queue {
         })
     }
 
-    /// A queue whose rate is drawn. Until [`Queue::begin`], it has the highest rate that can be drawn.
+    /// A queue whose rate is drawn. Until [`Queue::begin`], it has the maximum rate that can be drawn.
     fn redrawn(config: &QueueConfig) -> Result<Queue, ConfigError> {
         let stands_beside = |key: &str| {
             Err(ConfigError::new(key, "stands beside `redraw`, which draws the rate; remove either"))
@@ -169,8 +169,7 @@ impl Queue {
         Ok(Queue { rate: redraw.as_ref().map(Redraw::highest), redraw, ..fixed })
     }
 
-    /// The queue at the beginning of a run. Its random numbers, if it draws any, are those of the streams `name.rate` and
-    /// `name.pie`.
+    /// The queue at the start of a run. Its random numbers, if any, come from the streams `name.rate` and `name.pie`.
     pub fn begin(mut self, streams: &Streams, name: &str) -> Queue {
         let stream = |part: &str| streams.stream(&format!("{name}.{part}"));
         self.buffer.begin(|| stream("pie"));
@@ -181,17 +180,17 @@ impl Queue {
         self
     }
 
-    /// Brings the rate up to date, also where no packet has come for some time.
+    /// Updates the rate, even if no packet has arrived for some time.
     pub fn update_rate(&mut self, now: Time) {
         self.advance(now);
     }
 
-    /// The rate of service as of the last call; `None` lets packets pass at once.
+    /// The rate of service as of the last call; `None` forwards packets immediately.
     pub fn rate(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Serves packets that are done by `now`, and changes the rate at its time.
+    /// Serves packets that are complete by `now`, and applies changes of the rate.
     fn advance(&mut self, now: Time) {
         loop {
             let done = self.in_service.as_ref().map_or(Time::NEVER, |served| served.done);

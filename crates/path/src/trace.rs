@@ -1,16 +1,16 @@
-//! A link that carries packets at recorded instants: it replays a trace of delivery chances, by the rules of mahimahi.
+//! Trace-driven link: carries packets at the recorded delivery chances of a trace, by the rules of mahimahi.
 //!
-//! | module | contains |
+//! | module | content |
 //! | --- | --- |
 //! | here | [`TraceLink`], the link |
-//! | [`chances`] | [`Trace`]: the instants, and statistics of them |
-//! | [`mod@format`] | reading and writing both forms of a trace file |
+//! | [`chances`] | [`Trace`]: the times of delivery chances, and their statistics |
+//! | [`mod@format`] | reading and writing both formats of a trace file |
 //! | [`rates`] | tables of rates: columns, units, times |
-//! | [`kpi`] | the bandwidth that a modem reported while a trace was recorded |
-//! | [`start`] | where in a recording a run starts |
+//! | [`kpi`] | the bandwidth that a modem reported during the recording of a trace |
+//! | [`start`] | start of a run within a recording |
 //! | [`synth`] | synthetic traces |
-//! | [`trains`] | how a cellular link served a few packets at a time |
-//! | [`mmlink`] | logs of mm-link: read, compared with our link, and written |
+//! | [`trains`] | service of a cellular link for a few packets at a time |
+//! | [`mmlink`] | logs of mm-link: reading, comparison with our link, and writing |
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub use trains::{SizeOffsets, TrainModel, Trains};
 
 use mmlink::Line;
 
-/// How packets use a trace.
+/// Use of a trace by packets.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraceConfig {
@@ -50,10 +50,10 @@ pub struct TraceConfig {
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: mahimahi counts the header of its TUN device.
     pub header_bytes: u64,
-    /// Where in the trace the run starts: in seconds, or `random`.
+    /// Start of the run within the trace: in seconds, or `random`.
     pub start_s: Start,
-    /// How much may wait, and which packets are dropped. The packet in transit does not count as waiting. A limit in
-    /// milliseconds is converted at the mean rate of the trace.
+    /// Limits of the queue, and its discipline. The packet in transit does not count as queued. A limit in milliseconds
+    /// is converted at the mean rate of the trace.
     pub buffer: BufferConfig,
 }
 
@@ -71,8 +71,8 @@ impl Default for TraceConfig {
 /// A link that carries packets at the delivery chances of a trace.
 ///
 /// Time is in whole milliseconds. Each chance carries `opportunity_bytes`, of one packet or several. A packet may need
-/// several chances and leaves at the one that finishes it. The unused rest of a chance is lost. A packet that arrives
-/// within a millisecond can only use the chances of later ones. After its last chance the trace repeats.
+/// several chances and leaves at its last one. The unused rest of a chance is lost. A packet that arrives within a
+/// millisecond can only use the chances of later milliseconds. After its last chance the trace repeats.
 ///
 /// Source: mahimahi `link_queue.cc` (ae477d4)
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub struct TraceLink {
     rate: Rate,
     /// Kept to avoid an allocation per call.
     drops: Vec<Dropped>,
-    /// What the link did since it was last asked; `None` if nobody asks.
+    /// Events of the link since the last fetch; `None` if they are not recorded.
     lines: Option<Vec<Line>>,
 }
 
@@ -97,22 +97,21 @@ pub struct TraceLink {
 struct InTransit {
     packet: Packet,
     arrived: Time,
-    /// Bytes left to carry, including the header.
+    /// Remaining bytes, including the header.
     left: Bytes,
 }
 
 impl TraceLink {
-    /// An empty link whose time zero is `config.start_s` into the trace; that of a random start is drawn by
-    /// [`TraceLink::begin`].
+    /// An empty link whose time zero is `config.start_s` into the trace; a random start is drawn by [`TraceLink::begin`].
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub fn new(trace: Arc<Trace>, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
         let start_ms = config.start_s.fixed_ms()?.unwrap_or_default();
         TraceLink::with_chances(Chances::new(trace, 0, start_ms), config)
     }
 
-    /// An empty link; the trace begins `base_ms` after time zero.
+    /// An empty link; the trace starts `base_ms` after time zero.
     fn beginning_at(trace: Arc<Trace>, base_ms: u64, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
         TraceLink::with_chances(Chances::new(trace, base_ms, 0), config)
     }
@@ -143,8 +142,8 @@ impl TraceLink {
         })
     }
 
-    /// The link at the beginning of a run. The random numbers of its queue, if it draws any, are those of the stream
-    /// `name.pie`; a random start is drawn as [`Start::ms`] says.
+    /// The link at the start of a run. The random numbers of its queue, if any, come from the stream `name.pie`; a random
+    /// start is drawn by [`Start::ms`].
     pub fn begin(mut self, streams: &Streams, name: &str) -> TraceLink {
         self.buffer.begin(|| streams.stream(&format!("{name}.pie")));
         if self.start == Start::Random {
@@ -159,13 +158,13 @@ impl TraceLink {
         self.chances.skip_ms
     }
 
-    /// Starts to record what the link does, for [`TraceLink::lines`].
+    /// Starts to record events of the link, for [`TraceLink::lines`].
     pub fn watch(&mut self) {
         self.lines.get_or_insert_default();
     }
 
-    /// What a watched link did up to `now` since the last call, in order of time. Each line takes memory until it is
-    /// fetched; there is one for each delivery chance at least.
+    /// Events of a watched link since the last call up to `now`, in order of time. Each line takes memory until it is
+    /// fetched; there is at least one for each delivery chance.
     pub fn lines(&mut self, now: Time) -> impl Iterator<Item = Line> {
         if self.lines.is_some() {
             self.advance(now.as_millis());
@@ -188,13 +187,13 @@ impl TraceLink {
         Bytes(self.opportunities_in(from, to).saturating_mul(self.opportunity_bytes().0))
     }
 
-    /// IP bytes that one chance carries in a packet that fills it.
+    /// IP bytes of one chance that is filled by a single packet.
     pub fn opportunity_bytes(&self) -> Bytes {
         self.opportunity - self.header
     }
 
-    /// Number of delivery chances so far that carried anything. The chances of an interval minus the difference of this
-    /// value over the interval are idle chances.
+    /// Number of delivery chances used so far. The number of chances in an interval minus the increase of this value over
+    /// the interval is the number of idle chances.
     pub fn used(&self) -> u64 {
         self.used
     }
@@ -247,7 +246,7 @@ impl TraceLink {
 
     fn dequeue(&mut self, now: Time) -> Option<InTransit> {
         let next = self.buffer.dequeue(now, &mut self.drops);
-        // mm-link's log lacks what is dropped here.
+        // mm-link's log does not contain packets dropped here.
         self.report_drops(now);
         next.map(|Queued { packet, arrived }| InTransit { packet, arrived, left: packet.bytes + self.header })
     }
@@ -264,7 +263,7 @@ impl Link for TraceLink {
         self.advance(ms);
         let bytes = (packet.bytes + self.header).0;
         self.note(|| Line::Arrival(mmlink::Arrival { ms, bytes }));
-        // The disciplines count in whole milliseconds, as everything here does.
+        // The disciplines use whole milliseconds, like the rest of this link.
         self.buffer.enqueue(instant(ms), packet, Some(self.rate), &mut self.drops);
         if !self.drops.is_empty() {
             let packets = self.drops.len() as u64;
@@ -290,7 +289,7 @@ impl Link for TraceLink {
 
     /// Zero.
     ///
-    /// Chosen: waiting for the next chance counts as queueing, because a trace does not tell why there was no chance.
+    /// Chosen: waiting for the next chance counts as queueing, because a trace contains no reason for missing chances.
     fn base_delay(&self, _: Bytes) -> Duration {
         Duration::ZERO
     }
@@ -305,17 +304,17 @@ fn instant(ms: u64) -> Time {
     Time::from_nanos(ms.saturating_mul(1_000_000))
 }
 
-/// A position in the endless repetition of a trace, on the link's own millisecond axis.
+/// A position in the infinite repetition of a trace, on the link's own millisecond axis.
 #[derive(Clone, Debug)]
 struct Chances {
     trace: Arc<Trace>,
-    /// The link's millisecond at which the trace begins.
+    /// The link's millisecond at which the trace starts.
     base_ms: u64,
-    /// Milliseconds that are skipped at the beginning of the trace.
+    /// Milliseconds skipped at the start of the trace.
     skip_ms: u64,
-    /// The beginning of the present repetition, in milliseconds of the trace.
+    /// Start of the current repetition, in milliseconds of the trace.
     lap_ms: u64,
-    /// The next chance of the present repetition.
+    /// Index of the next chance in the current repetition.
     index: usize,
 }
 
@@ -340,28 +339,28 @@ impl Chances {
         }
     }
 
-    /// Goes to the first chance at or after the link's millisecond `ms`.
+    /// Moves to the first chance at or after the link's millisecond `ms`.
     fn skip_to(&mut self, ms: u64) {
         self.seek(self.in_trace(ms));
     }
 
-    /// Goes to the first chance at or after millisecond `ms` of the repeated trace.
+    /// Moves to the first chance at or after millisecond `ms` of the repeated trace.
     fn seek(&mut self, ms: u64) {
         let (period, times) = (self.trace.period_ms(), self.trace.times_ms());
         let (mut lap, mut within) = (ms / period, ms % period);
         if within == 0 && lap > 0 {
-            // The last chances of a repetition coincide with the beginning of the next.
+            // The last chances of a repetition coincide with the start of the next one.
             (lap, within) = (lap - 1, period);
         }
         self.lap_ms = lap * period;
         self.index = times.partition_point(|&time| time < within);
         if self.index == times.len() {
-            // An outage at the end.
+            // The trace ends with an outage.
             (self.lap_ms, self.index) = (self.lap_ms.saturating_add(period), 0);
         }
     }
 
-    /// Number of chances before an instant of the link.
+    /// Number of chances before a time of the link.
     fn before(&self, time: Time) -> u64 {
         self.trace.opportunities_before(self.in_trace(time.as_nanos().div_ceil(1_000_000)))
     }

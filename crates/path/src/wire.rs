@@ -1,8 +1,8 @@
-//! A wire: the part of a path between two queues. It delays packets. If configured, it also jitters, sways, loses, is off
-//! at times, reorders, duplicates, serialises and bunches them.
+//! Wire: the part of a path between two queues. It delays packets. If configured, it also adds jitter and sway, loses
+//! packets, is off at times, reorders, duplicates, serialises and batches packets.
 //!
-//! A packet's way through it: whether the wire is on, serialisation at the wire's rate, loss, propagation with jitter and sway, reordering, and
-//! release in batches. Packets stay in order unless reordering is configured.
+//! Order of processing: whether the wire is on, serialisation at the wire's rate, loss, propagation with jitter and sway,
+//! reordering, and release in batches. Packets stay in order unless reordering is configured.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,7 +24,7 @@ pub use sway::SwayConfig;
 use on_off::{Switch, SwitchPlan};
 use sway::{Sway, SwayPlan};
 
-/// How a wire treats packets. By default everything is off: an ideal wire without delay.
+/// Configuration of a wire. By default everything is off: an ideal wire without delay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WireConfig {
@@ -32,7 +32,7 @@ pub struct WireConfig {
     pub delay_ms: f64,
     /// Mean of an exponentially distributed extra delay, in milliseconds; it never makes a packet overtake another.
     pub jitter_mean_ms: f64,
-    /// An extra delay that all packets have for a while, and that is then drawn again.
+    /// An extra delay that is common to all packets for some time, and is then redrawn.
     pub sway: Option<SwayConfig>,
     /// Probability that a packet is lost, independently of other packets.
     pub loss: f64,
@@ -40,17 +40,17 @@ pub struct WireConfig {
     pub burst: Option<BurstConfig>,
     /// Times in which the wire is off and loses every packet, on top of other losses.
     pub on_off: Option<OnOffConfig>,
-    /// Packets that are held back until others have passed.
+    /// Packets that are delayed until others have passed.
     pub reorder: Option<ReorderConfig>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
-    /// Rate of serialisation in Mbit/s, with unlimited room for waiting packets; `None` serialises at once.
+    /// Rate of serialisation in Mbit/s, with unlimited space for waiting packets; `None` serialises immediately.
     pub rate_mbps: Option<f64>,
-    /// Packets leave only at multiples of this many milliseconds, which bunches ACKs; 0: they leave at once.
+    /// Packets leave only at multiples of this many milliseconds, which bunches ACKs; 0: they leave immediately.
     pub batch_ms: f64,
 }
 
-/// A wire that is good or bad and may change before each packet: the Gilbert–Elliott model.
+/// Gilbert–Elliott model: a wire is good or bad and may change before each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstConfig {
@@ -70,13 +70,13 @@ fn certain() -> f64 {
     1.0
 }
 
-/// Packets that take a longer way.
+/// Packets that take a longer path.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderConfig {
-    /// Probability that a packet takes the longer way.
+    /// Probability that a packet takes the longer path.
     pub probability: f64,
-    /// How much later such a packet arrives, in milliseconds.
+    /// Additional delay of such a packet, in milliseconds.
     pub extra_ms: f64,
 }
 
@@ -84,15 +84,15 @@ pub struct ReorderConfig {
 #[derive(Debug)]
 pub struct Wire {
     delay: Duration,
-    /// Packets under way, in order of arrival. `fifo` is always sorted; `late` holds the packets on the longer way, and
-    /// those that overtake.
+    /// Packets in flight, in order of arrival. `fifo` is always sorted; `late` contains the packets on the longer path,
+    /// and those that overtake.
     fifo: VecDeque<Exit>,
     late: BinaryHeap<Reverse<Late>>,
     /// `None` on a wire that only delays, which then needs only its queue.
     impairments: Option<Box<Impairments>>,
 }
 
-/// A wire that can be built any number of times.
+/// A wire that can be instantiated any number of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WirePlan {
     delay: Duration,
@@ -103,7 +103,7 @@ pub struct WirePlan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ImpairmentsPlan {
     jitter_mean_ns: f64,
-    /// Whether the jitter that is drawn delays packets.
+    /// Whether the drawn jitter delays packets.
     delays_by_jitter: bool,
     sway: Option<SwayPlan>,
     loss: f64,
@@ -123,11 +123,11 @@ struct Impairments {
     sway: Option<Sway>,
     switch: Option<Switch>,
     bad: bool,
-    /// When the serialisation of all pushed packets ends.
+    /// Time at which the serialisation of all pushed packets ends.
     busy_until: Time,
-    /// The latest instant that was passed to the wire.
+    /// The latest time that was passed to the wire.
     now: Time,
-    /// Packets out of order so far; keeps the order of those that arrive together.
+    /// Number of packets out of order so far; keeps the order of those that arrive together.
     late_count: u64,
 }
 
@@ -135,7 +135,7 @@ impl WireConfig {
     /// The plan of this wire.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub fn plan(&self) -> Result<WirePlan, ConfigError> {
         if let Some(burst) = &self.burst {
             probability("burst.to_bad", burst.to_bad)?;
@@ -176,16 +176,16 @@ impl WireConfig {
 }
 
 impl WirePlan {
-    /// A wire that passes everything on at once.
+    /// A wire that forwards all packets immediately.
     pub(crate) const IDEAL: WirePlan = WirePlan { delay: Duration::ZERO, impairments: None };
 
-    /// The same wire with this propagation delay.
+    /// This wire with another propagation delay.
     pub fn with_delay(&self, delay: Duration) -> WirePlan {
         WirePlan { delay, ..self.clone() }
     }
 
-    /// The same wire seen from its far end: the packets that are lost on the way are lost here, and the others pass at once.
-    /// `None` if what happens to a packet depends on when it enters.
+    /// This wire as observed at its far end: packets that are lost on the wire are lost here, and the others are
+    /// forwarded immediately. `None` if the treatment of a packet depends on the time at which it enters.
     pub(crate) fn seen_from_far_end(&self) -> Option<WirePlan> {
         let plan = self.impairments.map(|plan| ImpairmentsPlan { delays_by_jitter: false, ..plan });
         let depends_on_time = |plan: &ImpairmentsPlan| {
@@ -196,8 +196,8 @@ impl WirePlan {
         is_same.then_some(WirePlan { delay: Duration::ZERO, impairments: plan })
     }
 
-    /// The jitter of each packet, in order, of the wire that is built with the same arguments; without end. `None` if it has no
-    /// jitter.
+    /// The jitter of each packet, in order, of the wire that is built with the same arguments; infinite. `None` if the
+    /// wire has no jitter.
     pub(crate) fn jitters(
         &self,
         streams: &Streams,
@@ -207,7 +207,7 @@ impl WirePlan {
         (wire.plan.jitter_mean_ns > 0.0).then(|| std::iter::repeat_with(move || wire.draw(true).jitter))
     }
 
-    /// The rate at which the wire serialises; `None` serialises at once.
+    /// The rate at which the wire serialises; `None` serialises immediately.
     pub fn rate(&self) -> Option<Rate> {
         self.impairments.as_ref().and_then(|impairments| impairments.rate)
     }
@@ -219,8 +219,8 @@ impl Wire {
         Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
     }
 
-    /// A planned wire. Its random numbers are those of the stream `name`, of `name.sway` for its sway, and of
-    /// `name.on_off` for its times on and off.
+    /// A planned wire. Its random numbers come from the stream `name`, those of its sway from `name.sway`, and those of
+    /// its on and off times from `name.on_off`.
     pub fn new(plan: &WirePlan, streams: &Streams, name: &str) -> Wire {
         let impairments = plan.impairments.map(|plan| {
             let (busy_until, now) = (Time::ZERO, Time::ZERO);
@@ -256,7 +256,7 @@ impl Wire {
     }
 }
 
-/// What is drawn for a packet when it enters a wire.
+/// Random draws for a packet that enters a wire.
 struct Drawn {
     fate: Fate,
     copies: usize,
@@ -264,7 +264,7 @@ struct Drawn {
 }
 
 impl Impairments {
-    /// Draws what happens to the next packet; the wire loses it if it is off.
+    /// Draws the treatment of the next packet; the packet is lost if the wire is off.
     fn draw(&mut self, is_on: bool) -> Drawn {
         let fate = if self.loses() || !is_on { Fate::WireLoss } else { Fate::Delivered };
         let copies = if fate == Fate::Delivered && self.chance(self.plan.duplicate) { 2 } else { 1 };
@@ -272,7 +272,7 @@ impl Impairments {
         Drawn { fate, copies, jitter: if self.plan.delays_by_jitter { jitter } else { Duration::ZERO } }
     }
 
-    /// When the last bit of a packet that arrives at `now` is on the wire.
+    /// Time at which the last bit of a packet that arrives at `now` is on the wire.
     fn serialised(&mut self, now: Time, bytes: Bytes) -> Time {
         if let Some(rate) = self.plan.rate {
             self.busy_until = self.busy_until.max(now) + rate.time_for(bytes);
@@ -298,17 +298,17 @@ impl Impairments {
         Duration::from_nanos(libm::round(self.rng.exponential(self.plan.jitter_mean_ns)) as u64)
     }
 
-    /// What the sway adds to the delay of a packet that leaves at `sent`.
+    /// Extra delay by sway of a packet that leaves at `sent`.
     fn extra_delay(&mut self, sent: Time) -> Duration {
         self.sway.as_mut().map_or(Duration::ZERO, |sway| sway.at(sent))
     }
 
-    /// Whether a packet may arrive before packets that left before it, because the delay has become shorter.
+    /// Whether a packet may arrive before packets that left earlier, because the delay has become shorter.
     fn may_overtake(&self) -> bool {
         self.plan.sway.is_some_and(|sway| sway.may_reorder)
     }
 
-    /// The first instant, at or after `arrival`, at which packets are released.
+    /// The first release time at or after `arrival`.
     fn released(&self, arrival: Time) -> Time {
         let batch = self.plan.batch.as_nanos() as u64;
         if batch == 0 {

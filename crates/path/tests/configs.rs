@@ -1,4 +1,4 @@
-//! The links' configurations as a scenario writes them.
+//! Tests of the links' configurations in the format of a scenario.
 
 use airpace_path::queue::{Discipline, QueueConfig};
 use airpace_path::trace::{Start, TraceConfig};

@@ -1,4 +1,4 @@
-//! The network of whole devices, as an emulator uses it: one flow per device, with data both ways.
+//! Tests of the network of whole devices, as used by an emulator: one flow per device, with data both ways.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn cellular() -> LastHopPlan {
     LastHopPlan::Cellular(Box::new(CellularPlan::new(link(12, 1), link(15, 2))))
 }
 
-/// A chance per millisecond down; with `back`, one per 2 ms up.
+/// A chance per millisecond downlink; with `back`, one per 2 ms uplink.
 fn trace(back: bool) -> LastHopPlan {
     let config = TraceConfig::default();
     let plan = TracePlan::new(every_ms(1), None, Direction::Downlink, true, &config).expect("a plan");
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// A packet of a device that goes this way.
+/// A packet of a device in this direction.
 struct Sent {
     at: Time,
     device: u16,
@@ -98,7 +98,7 @@ struct Sent {
     bytes: Bytes,
 }
 
-/// Sends the packets, which are in order of time. Returns when each came out, and how.
+/// Sends the packets, which are in order of time. Returns exit time and fate of each.
 fn cross(network: &mut Network<u64, u64>, sent: &[Sent], end: Time) -> Vec<Option<(Time, Fate)>> {
     let mut out = vec![None; sent.len()];
     let mut numbers = vec![[0; 2]; sent.iter().map(|it| usize::from(it.device) + 1).max().unwrap_or(0)];
@@ -221,7 +221,7 @@ fn the_capacity_of_both_ways_is_told() {
                 }
             }
         }
-        // No chance of a trace comes at 0 ms.
+        // A trace has no chance at 0 ms.
         let expected = bytes.map(|bytes| if name == "wires" { 20 * bytes } else { 19 * bytes });
         let off = [0, 1].map(|way| seen[way].abs_diff(expected[way]));
         assert!(off.iter().all(|&off| off <= 750), "{name}: {seen:?}, not {expected:?}");
@@ -257,7 +257,7 @@ proptest! {
     ) {
         let last_hops = [cell(2), LastHopPlan::Nothing(None), trace(false), trace(true), cellular()];
         let last_hop = last_hops[kind].clone();
-        // A recording is the link of one device.
+        // A recording is the link of a single device.
         let devices = if kind < 2 { 2 } else { 1 };
         let wire = WireConfig { loss, ..WireConfig::default() };
         let world = World {

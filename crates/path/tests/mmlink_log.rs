@@ -1,4 +1,4 @@
-//! Logs of our own links: mm-link's reader, which is ours, finds in them what the links did.
+//! Tests of logs written by our own links: our reader for mm-link's format must find the link's events in them.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn packet(number: u64, bytes: Bytes, sent: Time) -> Packet {
     Packet { flow: FlowId(0), device: DeviceId(0), number, bytes, sent, ecn: Ecn::NotEct }
 }
 
-/// What a log and our link, fed with the log's arrivals, do not agree on.
+/// Differences between a log and our link with the log's arrivals.
 fn disagreement(log: &Log, trace: Arc<Trace>) -> Vec<String> {
     let comparison = log.compare(trace).expect("a queue that we have");
     comparison.differences.iter().map(ToString::to_string).collect()
@@ -91,7 +91,7 @@ proptest! {
         let end = Time::from_secs(4);
         while let Some(exit) = link.pop(end) {
             delivered += u64::from(exit.fate == Fate::Delivered);
-            // CoDel drops while it serves, and mm-link does not log that.
+            // CoDel drops at dequeue, and mm-link does not log that.
             let is_logged = config.buffer.discipline != Discipline::CoDel || exit.fate == Fate::QueueFull;
             refused += u64::from(exit.fate != Fate::Delivered && is_logged);
         }
@@ -100,7 +100,7 @@ proptest! {
         let log = Log::parse(&text).expect("a log");
         let mut named = config.buffer.clone();
         if named.discipline != Discipline::CoDel {
-            // The numbers of CoDel and PIE stand in the heads of their own logs only.
+            // The parameters of CoDel and PIE are only in the headers of their own logs.
             (named.target_ms, named.interval_ms) = (5.0, 100.0);
         }
         if named.discipline != Discipline::Pie {
@@ -154,7 +154,7 @@ proptest! {
         let end = Time::from_millis(1500);
         let mut now = Time::ZERO;
         while now < end {
-            // The driver sleeps, and finds everything that was due meanwhile.
+            // The driver sleeps, and then finds everything that became due meanwhile.
             now += std::time::Duration::from_micros(late_us);
             while network.next() <= now {
                 while let Some(output) = network.pop(now) {

@@ -1,4 +1,4 @@
-//! A network as drivers use it: every packet that is pushed comes out, with its load.
+//! Tests of a network as used by drivers: every pushed packet exits, with its load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn trace(direction: Direction) -> LastHopPlan {
     LastHopPlan::Trace(Box::new(plan))
 }
 
-/// A trace of a chance per millisecond this way, and one of a chance per 3 ms the other way.
+/// A trace with a chance per millisecond in this direction, and one with a chance per 3 ms in the opposite direction.
 fn both_traces(direction: Direction) -> LastHopPlan {
     let LastHopPlan::Trace(plan) = trace(direction) else { unreachable!("it is a trace") };
     let back = Arc::new(Trace::from_times_ms((1..=30).map(|chance| 3 * chance).collect()).expect("a trace"));
@@ -80,11 +80,11 @@ fn packet(flow: &FlowConfig, index: u16, number: u64, bytes: Bytes, sent: Time) 
     Packet { flow: FlowId(index), device: flow.device, number, bytes, sent, ecn: Ecn::NotEct }
 }
 
-/// A packet that came out: when, flow, number, load, and fate.
+/// A packet that exited: time, flow, number, load, and fate.
 type Out = (Time, u16, u64, Load<String, u64>, Fate);
 
-/// Pushes `count` data packets and as many ACKs of each flow, one per millisecond, and collects the packets that come
-/// out until `end`.
+/// Pushes `count` data packets and as many ACKs of each flow, one per millisecond, and collects the exiting packets until
+/// `end`.
 fn run(parts: &Parts, network: &mut Network<String, u64>, count: u64, end: Time) -> Vec<Out> {
     let mut out = vec![];
     let mut numbers = 0..count;
@@ -280,7 +280,7 @@ fn each_direction_of_a_link_has_its_own_capacity_and_backlog() {
     let down = FlowConfig { acks_cross_cell: true, ..FLOW };
     let parts = Parts { last_hop, flows: vec![down, up], ..Parts::default() };
     let mut network = parts.build(1);
-    // The device sends five packets of its own, then the ACK of a packet that it has received.
+    // The device sends five data packets, then the ACK of a received packet.
     for number in 0..5 {
         network.push(Time::ZERO, packet(&up, 1, number, DATA_BYTES, Time::ZERO), Load::Data(String::new()));
     }

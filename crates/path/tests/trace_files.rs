@@ -1,5 +1,4 @@
-//! The recorded traces that the project keeps outside its repository (`AIRPACE_DATA`), compared with what is known of
-//! them.
+//! Tests of the recorded traces outside the repository (`AIRPACE_DATA`), compared with their known properties.
 
 use airpace_path::trace::Trace;
 

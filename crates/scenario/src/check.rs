@@ -1,5 +1,4 @@
-//! Checks that the types cannot make: amounts that make no sense, references to missing entries, links that cannot be
-//! built.
+//! Validation beyond the types: invalid amounts, references to missing entries, links that cannot be built.
 
 use std::ops::RangeInclusive;
 
@@ -18,68 +17,68 @@ mod transfers;
 use crate::Origin;
 use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage};
 
-/// The longest run, in seconds: eleven days.
+/// Maximum duration of a run, in seconds: eleven days.
 const LONGEST_RUN_S: f64 = 1e6;
 
-/// The largest product of a run's seconds and its flows: results are kept for each tenth of a second of each flow.
+/// Maximum product of a run's seconds and its flows: results are kept for each tenth of a second of each flow.
 ///
 /// Chosen: a flow for eleven days, or a thousand for some hours.
 const MOST_FLOW_SECONDS: f64 = 1e7;
 
-/// The largest number of entries of a list, such as flows or devices.
+/// Maximum number of entries of a list, such as flows or devices.
 ///
 /// Chosen: more than a cell can serve.
 const MOST_ENTRIES: usize = 1_000;
 
-/// The largest number of characters of a name, which stands in every table and is part of file names.
+/// Maximum number of characters of a name, which appears in every table and is part of file names.
 ///
 /// Chosen: less than file systems allow, with room for suffixes.
 const LONGEST_NAME: usize = 100;
-/// The largest number of characters of a label, which stands in every row of a table.
+/// Maximum number of characters of a label, which appears in every row of a table.
 ///
 /// Chosen: two lines of a wide terminal.
 const LONGEST_LABEL: usize = 200;
-/// The largest number of characters of a text for readers: a sentence or a few.
+/// Maximum number of characters of a text for readers: a sentence or a few.
 ///
 /// Chosen: a few pages.
 const LONGEST_TEXT: usize = 10_000;
 
-/// The shortest time that an application may send or pause, in seconds.
+/// Minimum time for which an application may send or pause, in seconds.
 ///
 /// Chosen: a subframe.
 const SHORTEST_TURN_S: f64 = 1e-3;
 
-/// How often all applications of a run together may turn on.
+/// Maximum number of on-off cycles of all applications of a run together.
 ///
-/// Chosen: so that the turns take a few megabytes.
+/// Chosen: so that the cycles take a few megabytes.
 const MOST_TURNS: f64 = 1e6;
 
-/// Sizes of full packets in bytes.
+/// Valid sizes of full packets in bytes.
 ///
 /// Chosen: from a little more than an ACK of this transport to the jumbo frames of wired networks.
 const PACKET_BYTES: RangeInclusive<u64> = 100..=9_000;
 
-/// The longest that an ACK may be held back, in ms.
+/// Maximum delay of an ACK, in ms.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay` is less than 2^14 ms)
 const LONGEST_ACK_DELAY_MS: f64 = 16_383.0;
 
-/// A checked document, converted to the types that a run needs.
+/// A validated document, converted to the types that a run needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The schemes that are compared if the user names none.
     pub(crate) schemes: Vec<SchemeSpec>,
     /// For each flow: its own scheme, if it has one.
     pub(crate) own_schemes: Vec<Option<SchemeSpec>>,
-    /// The network between the ends of flows; if the last hop is a trace, it is still missing.
+    /// The network between the endpoints of flows; if the last hop is a trace, it is still missing.
     pub(crate) network: NetworkPlan,
 }
 
 impl Document {
-    /// The plan of everything that can be run.
+    /// Validates the document and plans its run.
     ///
     /// # Errors
-    /// Everything that cannot be run; keys are dotted paths from the scenario's root.
+    /// A value that cannot be run; keys are dotted paths from the scenario's root.
     pub(crate) fn plan(&self, origin: &Origin) -> Result<Plan, ConfigError> {
         if self.name.is_empty() || !self.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         {
@@ -122,7 +121,7 @@ impl Document {
         Ok(Plan { schemes, own_schemes, network })
     }
 
-    /// Refuses values that would take unlimited memory or time.
+    /// Rejects values that would take unlimited memory or time.
     fn check_amounts(&self) -> Result<(), ConfigError> {
         for (key, entries) in [
             ("flow", self.flow.len()),
@@ -168,7 +167,7 @@ impl Document {
         Ok(())
     }
 
-    /// Refuses texts that are too long for their purpose.
+    /// Rejects texts that are too long for their purpose.
     fn check_texts(&self) -> Result<(), ConfigError> {
         let check = |key: String, text: &str, most: usize| match text.chars().count() {
             length if length > most => {
@@ -200,7 +199,7 @@ impl Document {
         let last_hops: Vec<&str> =
             last_hops.iter().filter(|(_, is_there)| *is_there).map(|it| it.0).collect();
         if let [first, .., last] = last_hops[..] {
-            // The error names the table that was set from outside.
+            // The error contains the table that was set from outside.
             let blamed = *last_hops.iter().find(|table| origin.was_set(table)).unwrap_or(&last);
             let other = if blamed == first { last } else { first };
             let reason = format!("stands beside `[{other}]`; a path has one last hop: remove either");
@@ -223,7 +222,7 @@ impl Document {
         Ok(())
     }
 
-    /// The plan of the network between the ends of flows; if the last hop is a trace, it is still missing.
+    /// The plan of the network between the endpoints of flows; if the last hop is a trace, it is still missing.
     fn network(&self) -> Result<NetworkPlan, ConfigError> {
         let last_hop = match &self.cell {
             Some(cell) => {
@@ -250,12 +249,12 @@ impl Document {
         })
     }
 
-    /// Whether the last hop replays recordings of both directions, which ACKs cross too.
+    /// Whether the last hop replays recordings of both directions. ACKs then cross it too.
     fn records_both_ways(&self) -> bool {
         self.cellular.is_some() || self.trace.as_ref().is_some_and(|trace| trace.back.is_some())
     }
 
-    /// Refuses flows in both directions over a single trace, which is one direction of a link.
+    /// Rejects flows in both directions over a single trace, which is one direction of a link.
     fn check_directions(&self) -> Result<(), ConfigError> {
         let is_one_way = self.trace.is_some() && !self.records_both_ways();
         for (index, flow) in self.flow.iter().enumerate() {
@@ -339,7 +338,7 @@ impl Outage {
 impl Device {
     fn check_clock(&self) -> Result<(), ConfigError> {
         let clock = &self.clock;
-        // Every device's clock starts an hour ahead, so that it never shows a time before zero.
+        // Every device's clock starts an hour ahead, so that it never shows a negative time.
         for (key, value, most) in [
             ("offset_ms", clock.offset_ms, 1e6),
             ("drift_ppm", clock.drift_ppm, 1e5),
@@ -449,7 +448,7 @@ impl Expect {
     }
 }
 
-/// Checks every entry of a list. The key of an error gets the list's name and the entry's place in front.
+/// Checks every entry of a list. The key of an error is prefixed with the list's name and the entry's index.
 fn each<T>(
     list: &str,
     entries: &[T],

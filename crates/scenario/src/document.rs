@@ -24,7 +24,7 @@ pub use last_hop::{BackTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
 pub use misreport::Misreport;
 
-/// One experiment as its file describes it.
+/// Content of a scenario file: one experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -33,22 +33,22 @@ pub struct Document {
     /// One line for lists and reports. Like every text for readers, it has at most 10,000 characters.
     #[serde(default)]
     pub about: String,
-    /// Where the experiment is published, such as a section of a paper.
+    /// Publication of the experiment, such as a section of a paper.
     #[serde(default)]
     pub source: String,
-    /// How long a run lasts, in seconds of the run's clock.
+    /// Duration of a run, in seconds of the run's clock.
     pub duration_s: f64,
     /// The schemes that are compared if the user names none.
     #[serde(default = "default_schemes")]
     pub schemes: Vec<String>,
-    /// The shared bottleneck on the server's side of the last hop. Every flow with `internet = true` crosses it. It has
-    /// a queue for each direction.
+    /// The shared bottleneck on the server side of the last hop. Every flow with `internet = true` crosses it. It has a
+    /// queue for each direction.
     pub internet: Option<QueueConfig>,
     /// The last hop, if it is a cell.
     pub cell: Option<CellConfig>,
     /// The last hop, if it is a recorded trace, or one for each direction.
     pub trace: Option<TraceHop>,
-    /// The last hop, if it is a cellular link with recordings of a light and of a heavy load.
+    /// The last hop, if it is a cellular link with recordings under light and heavy load.
     pub cellular: Option<CellularHop>,
     /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
@@ -56,10 +56,10 @@ pub struct Document {
     /// The configuration of each flow's wire for ACKs; its delay comes from the flow's `rtt_ms`.
     #[serde(default)]
     pub reverse: WireConfig,
-    /// Time spans in which every ACK that is sent is lost.
+    /// Time spans in which every ACK is lost.
     #[serde(default)]
     pub ack_outage: Vec<Outage>,
-    /// The mobile devices. If none is listed, there is one.
+    /// The mobile devices. If the list is absent, there is one.
     #[serde(default = "one_device")]
     pub device: Vec<Device>,
     /// The flows.
@@ -88,32 +88,31 @@ pub struct Device {
     pub label: String,
     /// The device's radio, used if the last hop is a cell.
     pub radio: DeviceRadioConfig,
-    /// How the device's clock differs from true time.
+    /// Difference of the device's clock from true time.
     pub clock: ClockConfig,
-    /// How the device listens to a cell's control channel: with a decoder of radio samples. If absent, it receives the
-    /// base station's own data, with the imperfections of `cell.telemetry`.
+    /// Decoder of radio samples by which the device receives a cell's control channel. If absent, it receives the base
+    /// station's own data, with the imperfections of `cell.telemetry`.
     pub decoder: Option<DecoderConfig>,
-    /// A file into which a run writes the radio reports that the device's flows use: one line of JSON for each subframe,
-    /// with the run's times. They are those of the modem if only senders on the device use reports, otherwise those of
-    /// the control channel.
-    /// It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger, who must
-    /// not choose which file is written.
+    /// A file for the radio reports that the device's flows use: one line of JSON for each subframe, with the run's
+    /// times. They are those of the modem if only senders on the device use reports, otherwise those of the control
+    /// channel. It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger, who
+    /// must not choose the file to be written.
     pub reports: Option<PathBuf>,
 }
 
-/// A device's decoder of the control channel, with the radio channel between the cell and the decoder's samples. Each
-/// device and carrier has its own antenna, channel and decoder.
+/// A device's control channel decoder, with the radio channel between the cell and the decoder's samples. Each device and
+/// carrier has its own antenna, channel and decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecoderConfig {
-    /// Mean ratio of signal to noise on a resource element, in dB. It affects only the decoder; the device's own data
-    /// is received as `radio` says.
+    /// Mean signal-to-noise ratio on a resource element, in dB. It affects only the decoder; the device's own data is
+    /// received as configured by `radio`.
     pub snr_db: f64,
-    /// Multipath profile, how power is spread over delay.
+    /// Multipath profile: distribution of power over delay.
     ///
     /// Source: TS 36.101 Annex B.2
     pub fading: DelayProfile,
-    /// The largest Doppler shift of a path, in Hz; at 0, the channel never changes.
+    /// Maximum Doppler shift of a path, in Hz; at 0, the channel never changes.
     pub doppler_hz: f64,
 }
 
@@ -123,17 +122,17 @@ impl Default for DecoderConfig {
     }
 }
 
-/// How a device's clock differs from true time.
+/// Difference of a device's clock from true time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClockConfig {
-    /// How far the clock is ahead at the start, in ms; negative: behind.
+    /// Offset of the clock at the start, in ms; positive: ahead, negative: behind.
     pub offset_ms: f64,
-    /// How much too fast the clock runs, in parts per million; negative: too slow.
+    /// Drift of the clock, in parts per million; positive: too fast, negative: too slow.
     pub drift_ppm: f64,
-    /// How far the clock jumps ahead at `step_at_s`, in ms; negative: back.
+    /// Jump of the clock at `step_at_s`, in ms; positive: ahead, negative: back.
     pub step_ms: f64,
-    /// When the clock jumps, in s.
+    /// Time of the jump, in s.
     pub step_at_s: f64,
 }
 
@@ -144,51 +143,53 @@ pub struct Flow {
     /// Name in tables, at most 200 characters; `flow N` if absent.
     #[serde(default)]
     pub label: String,
-    /// The flow's device, by its place in the list, counted from 0.
+    /// The flow's device, by its index in the list, counted from 0.
     #[serde(default)]
     pub device: u16,
-    /// The direction of the flow's data: `down` to the device, or `up` from it. The sender uses the clock of its side.
+    /// The direction of the flow's data: `down` to the device, or `up` from it. The sender uses the clock of its
+    /// endpoint.
     #[serde(default, deserialize_with = "words::direction")]
     pub direction: Direction,
-    /// What the flow's ACKs cross.
+    /// Path of the flow's ACKs.
     #[serde(default)]
     pub acks: AckPath,
-    /// Number of the application on the device that the flow belongs to. If absent, the flow has its own application.
+    /// Number of the flow's application on the device. If absent, the flow has its own application.
     pub app: Option<u16>,
-    /// The transport protocol as which the device counts the flow: `tcp` or `udp`.
+    /// Transport protocol of the flow for the device's counters: `tcp` or `udp`.
     #[serde(default, deserialize_with = "words::protocol")]
     pub protocol: Protocol,
     /// The flow's scheme. If absent, the scheme under test.
     pub scheme: Option<String>,
-    /// When the flow starts, in s.
+    /// Start of the flow, in s.
     #[serde(default)]
     pub start_s: f64,
-    /// When the flow's application stops sending, in s. If absent, at the end.
+    /// Time at which the flow's application stops sending, in s. If absent, at the end.
     pub stop_s: Option<f64>,
-    /// The smallest round-trip time over the whole empty path, in ms.
+    /// Minimum round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
     /// Size of full packets on the wire, IP and transport headers included, in bytes: 100 to 9000. A trace's delivery
-    /// chances stay 1504 bytes: packets share them, or use several, as they do in mahimahi.
+    /// chances remain 1504 bytes: packets share them, or use several, as in mahimahi.
     #[serde(default = "usual_packet")]
     pub mss_bytes: u64,
-    /// With `off_s`: how long the application sends before each pause, in s.
+    /// Sending time of the application before each pause, in s; requires `off_s`.
     pub on_s: Option<f64>,
-    /// With `on_s`: how long each pause is, in s.
+    /// Duration of each pause, in s; requires `on_s`.
     pub off_s: Option<f64>,
-    /// How fast the application produces data, in Mbit/s. If absent, it always has more.
+    /// Rate at which the application produces data, in Mbit/s. If absent, it always has more.
     pub rate_mbps: Option<f64>,
-    /// How much data there is to send, in bytes. If absent, there is no end.
+    /// Amount of data to send, in bytes. If absent, it is unlimited.
     pub bytes: Option<u64>,
-    /// With `bytes`: how often so much is transferred, in ms. A transfer that is due while the one before is under way
-    /// begins when that one has arrived. If absent, there is one transfer.
+    /// Interval of transfers of `bytes` each, in ms. A transfer that is due while the previous one is in progress starts
+    /// when the previous one has arrived. If absent, there is one transfer.
     pub every_ms: Option<f64>,
-    /// With `every_ms`: what the transfers after the first use.
+    /// Connection of the transfers after the first; requires `every_ms`.
     pub connection: Option<Connection>,
-    /// With `bytes`, for a download: the size of the client's request, with which each transfer begins. The request
-    /// carries what the receiver half knows, as ACKs do. At 0, there is none: the server begins by itself.
+    /// Size of the client's request, which starts each transfer of a download with `bytes`. The request carries the
+    /// receiver's feedback, as ACKs do. At 0, there is no request: the server starts on its own.
     #[serde(default)]
     pub request_bytes: u64,
-    /// With `bytes`: how much must have arrived before the client can show something. All of a shorter transfer.
+    /// Number of bytes of a transfer that must have arrived before the client can show something; all bytes if it is
+    /// shorter.
     #[serde(default = "start_up_bytes")]
     pub start_up_bytes: u64,
     /// Whether the flow crosses the `[internet]` queue.
@@ -197,26 +198,26 @@ pub struct Flow {
     /// Data packets per ACK; TCP's receivers acknowledge every second packet.
     #[serde(default = "every_packet")]
     pub ack_every: u32,
-    /// The longest time that the receiver holds back an ACK while it waits for `ack_every` packets, in ms.
+    /// Maximum time for which the receiver delays an ACK while it waits for `ack_every` packets, in ms.
     #[serde(default = "ack_delay_ms")]
     pub ack_delay_ms: f64,
-    /// How the receiver lies about the capacity that it measures. It affects flows under `pbe` only.
+    /// Misreporting of the measured capacity by the receiver. It affects flows under `pbe` only.
     pub misreport: Option<Misreport>,
 }
 
-/// What the transfers of a flow after the first use.
+/// Connection of a flow's transfers after the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Connection {
-    /// A new connection for each: both ends of the scheme begin anew. A receiver half that listens to the radio was
-    /// listening before, as the phone's decoder does.
+    /// A new connection for each transfer: both endpoints of the scheme start in their initial state. A receiver that
+    /// decodes the control channel was already decoding before, as the phone's decoder does.
     #[default]
     New,
-    /// The connection of the first, with all that its ends have learnt.
+    /// The connection of the first transfer, with the state of its endpoints.
     Same,
 }
 
-/// What the ACKs of a flow cross.
+/// Path of a flow's ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckPath {
@@ -235,11 +236,11 @@ pub enum AckPath {
 pub struct Expect {
     /// The expectation as a sentence.
     pub say: String,
-    /// The scheme under test that the expectation is about. It is skipped if that scheme is not run.
+    /// The scheme under test to which the expectation applies. It is skipped if that scheme is not run.
     pub scheme: String,
     /// The label of the flow. If absent, the first flow.
     pub flow: Option<String>,
-    /// The metric, as the summary names it, for example `throughput_mbps` or `queueing_delay_ms.p95`.
+    /// The metric, by its name in the summary, for example `throughput_mbps` or `queueing_delay_ms.p95`.
     pub metric: String,
     /// The lowest allowed value.
     pub at_least: Option<f64>,
@@ -250,7 +251,7 @@ pub struct Expect {
 }
 
 impl Document {
-    /// How long a run lasts.
+    /// Duration of a run.
     pub fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration_s)
     }
@@ -264,7 +265,7 @@ impl Document {
         own.chain(back).map(PathBuf::as_path).chain(ways.flat_map(CellularWay::files))
     }
 
-    /// Gives names to flows and devices that have none.
+    /// Assigns labels to flows and devices that have none.
     pub(crate) fn label(&mut self) {
         for (index, flow) in self.flow.iter_mut().enumerate() {
             if flow.label.is_empty() {
@@ -280,17 +281,17 @@ impl Document {
 }
 
 impl Flow {
-    /// When the flow starts, according to the scenario.
+    /// Start of the flow by the scenario.
     pub fn start(&self) -> Time {
         Time::from_secs_f64(self.start_s)
     }
 
-    /// When the flow's application stops; [`Time::NEVER`] if it does not.
+    /// Time at which the flow's application stops; [`Time::NEVER`] if it does not.
     pub fn stop(&self) -> Time {
         self.stop_s.map_or(Time::NEVER, Time::from_secs_f64)
     }
 
-    /// When the flow's receiver acknowledges.
+    /// ACK policy of the flow's receiver.
     pub fn ack_policy(&self) -> AckPolicy {
         AckPolicy { every: self.ack_every, max_delay: Duration::from_secs_f64(self.ack_delay_ms * 1e-3) }
     }
@@ -300,24 +301,24 @@ impl Flow {
         Bytes(self.mss_bytes)
     }
 
-    /// How much there is to send in all, if that is limited.
+    /// Total amount of data to send, if limited.
     pub fn size(&self) -> Option<Bytes> {
         self.bytes.map(Bytes).filter(|_| self.every_ms.is_none())
     }
 
-    /// The size of each of its transfers, if it has any: a flow of limited size that sends as fast as it may.
+    /// The size of each of its transfers, if it has any: a flow of limited size that sends as fast as possible.
     pub fn transfer_size(&self) -> Option<Bytes> {
         self.bytes.map(Bytes).filter(|_| self.on_s.is_none() && self.rate_mbps.is_none())
     }
 
-    /// How often a transfer begins; `None` if there is one at most.
+    /// Interval of transfers; `None` if there is at most one.
     pub fn transfers_every(&self) -> Option<Duration> {
         self.every_ms.map(|ms| Duration::from_secs_f64(ms * 1e-3))
     }
 }
 
 impl Outage {
-    /// Whether `time` lies in the span.
+    /// Whether `time` is within the span.
     pub fn covers(&self, time: Time) -> bool {
         let start = Time::from_secs_f64(self.at_s);
         time >= start && time < start + Duration::from_secs_f64(self.for_s)
@@ -332,9 +333,9 @@ fn one_device() -> Vec<Device> {
     vec![Device::default()]
 }
 
-/// What a client needs before it can show something, in bytes.
+/// Default number of bytes that a client needs before it can show something.
 ///
-/// Chosen: 100 kB, the first second of a video of 0.8 Mbit/s, or what the top of a page takes.
+/// Chosen: 100 kB, the first second of a video of 0.8 Mbit/s, or the top of a web page.
 fn start_up_bytes() -> u64 {
     100_000
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where the value was set, which key, and the remedy.
+//! Errors of scenarios: the place where the value was set, its key, and the remedy.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use airpace_core::nearest::nearest;
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Where the value was set: the scenario's file, or `--set key=value`; empty if there is no scenario.
+    /// Place where the value was set: the scenario's file, or `--set key=value`; empty if there is no scenario.
     pub place: String,
-    /// The key's dotted path (`flow.0.rtt_ms`); empty if the whole file is at fault.
+    /// The key's dotted path (`flow.0.rtt_ms`); empty if the error concerns the whole file.
     pub key: String,
-    /// What is wrong, and the remedy.
+    /// The problem and the remedy.
     pub reason: String,
 }
 
@@ -27,7 +27,7 @@ impl ScenarioError {
         ScenarioError::new(&place, "", format!("this is not TOML: {}", error.message()))
     }
 
-    /// An error about a key that does not exist or cannot have this value. `blame` finds where a key was set.
+    /// An error about a key that does not exist or cannot have this value. `blame` returns the place where a key was set.
     pub(super) fn typing(
         blame: &dyn Fn(&str) -> String,
         error: &serde_path_to_error::Error<toml::de::Error>,
@@ -56,7 +56,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Turns serde's other messages into words that a scenario's author uses.
+/// Rewrites serde's other messages in the terms of a scenario's author.
 fn plain_words(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("lacks the key {field}; add it");
@@ -79,12 +79,12 @@ fn plain_words(message: &str) -> String {
     format!("{}, expected {expected}", shortened(&found))
 }
 
-/// Most characters of a value that a message repeats.
+/// Maximum number of characters of a value that a message repeats.
 ///
 /// Chosen: a line of a terminal.
 const MOST_SHOWN: usize = 80;
 
-/// A text that is not longer than a line; of a longer one, its beginning.
+/// Truncates a text that is longer than a line.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -92,7 +92,7 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// Turns `flow[0].rtt_ms` into the form that is typed after `--set`: `flow.0.rtt_ms`.
+/// Converts `flow[0].rtt_ms` to the form used with `--set`: `flow.0.rtt_ms`.
 fn dotted(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let parts: Vec<String> = path
@@ -107,7 +107,7 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
     parts.join(".")
 }
 
-/// serde's message about a field (or variant) that does not exist, with the names of those that do.
+/// serde's message about a field (or variant) that does not exist, with the names of the existing ones.
 struct UnknownField<'a> {
     is_key: bool,
     wrong: &'a str,
@@ -125,14 +125,14 @@ impl<'a> UnknownField<'a> {
         Some(UnknownField { is_key, wrong, known: names.collect() })
     }
 
-    /// What is wrong with the key at this path.
+    /// The problem with the key at this path.
     fn reason(&self, key: &str) -> String {
         let subject = match self.is_key {
             true => "is not a key".to_owned(),
             false => format!("cannot be `{}`", self.wrong),
         };
         match nearest(self.wrong, self.known.iter().copied()) {
-            // Keys are given by their whole path, as they are typed after `--set`.
+            // Keys are given by their whole path, as used with `--set`.
             Some(known) if self.is_key => {
                 let table = key.strip_suffix(self.wrong).unwrap_or_default();
                 format!("{subject}; did you mean `{table}{known}`?")

@@ -1,7 +1,7 @@
-//! One experiment as one TOML file: a path, the devices and flows on it, and what is expected of them.
+//! Scenario files: one experiment as one TOML file, with a path, the devices and flows on it, and the expected results.
 //!
-//! A [`Document`] is the content of the file. A [`Scenario`] is made from it once: everything in it was checked, its
-//! schemes were read and its network is planned. [`Scenario::prepare`] reads the files that the scenario names.
+//! A [`Document`] is the content of the file. A [`Scenario`] is made from it once: its content is validated, its schemes
+//! are parsed and its network is planned. [`Scenario::prepare`] reads the files that the scenario refers to.
 //!
 //! ```toml
 //! name = "stationary-idle"
@@ -27,9 +27,10 @@
 //! ```
 //!
 //! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`, a
-//! `[cellular]` link, or none. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs come back over
-//! `[reverse]`, and over the last hop if it carries their direction too. Any key can be overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is
-//! several experiments that differ in some keys ([`Scenario::load_variants`]).
+//! `[cellular]` link, or none. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs
+//! return over `[reverse]`, and over the last hop if it carries their direction too. Any key can be overridden by its
+//! dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is several experiments that differ in some keys
+//! ([`Scenario::load_variants`]).
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -62,7 +63,7 @@ pub use replay::{KpiReplay, Replay, TraceReplay};
 
 use check::Plan;
 
-/// One experiment that can be run once the files that it names are read. It dereferences to the contents of its file.
+/// One experiment that can be run once its files are read. It dereferences to the content of its file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     document: Document,
@@ -78,33 +79,33 @@ impl Deref for Scenario {
     }
 }
 
-/// Where a scenario came from.
+/// Origin of a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Origin {
     file: String,
     sets: Vec<(String, String)>,
-    /// The scenario as it was written, including overrides.
+    /// The original scenario, including overrides.
     tree: toml::Table,
 }
 
 impl Scenario {
-    /// Reads a scenario. `file_name` is what errors call the source of the text. `sets` are pairs of a key's dotted
-    /// path and its new value (`("flow.0.rtt_ms", "162")`). The value is read as TOML, or as a string if it is not
-    /// TOML. Setting a table to a string sets its `file`: `("trace", "FILE")`.
+    /// Reads a scenario. `file_name` is the name of the text's source in errors. `sets` are pairs of a key's dotted path
+    /// and its new value (`("flow.0.rtt_ms", "162")`). The value is read as TOML, or as a string if it is not TOML.
+    /// Setting a table to a string sets its `file`: `("trace", "FILE")`.
     ///
     /// # Errors
-    /// Names file, key and remedy: text that is not TOML, a key that does not exist (and the most similar that does), a
-    /// value of the wrong type, a path that cannot be built.
+    /// Names file, key and remedy: text that is not TOML, a key that does not exist (with the most similar existing key),
+    /// a value of the wrong type, a path that cannot be built.
     pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
         let (tree, _) = variants::split(text, file_name)?;
         Scenario::from_tree(tree, file_name, sets)
     }
 
     /// The variants of a scenario: one for each of its `[[variant]]` tables, or the scenario itself if it has none.
-    /// Arguments are as in [`Scenario::load`], which leaves the variants out. The keys of `sets` are set last.
+    /// Arguments are as in [`Scenario::load`], which ignores the variants. The keys of `sets` are set last.
     ///
     /// # Errors
-    /// As [`Scenario::load`]; and a variant without a name, or one whose name another variant has.
+    /// As [`Scenario::load`]; and a variant without a name, or with the name of another variant.
     pub fn load_variants(
         text: &str,
         file_name: &str,
@@ -116,7 +117,7 @@ impl Scenario {
         }
         let scenario = |variant: &variants::Variant| {
             let scenario = Scenario::from_tree(variant.apply(tree.clone())?, file_name, sets);
-            // What the command line sets is named as such already.
+            // The place of a value from the command line is already correct.
             scenario.map_err(|error| match error.place == file_name {
                 true => ScenarioError { place: variant.place(), ..error },
                 false => error,
@@ -142,8 +143,7 @@ impl Scenario {
         Ok(Scenario { document, plan, origin })
     }
 
-    /// The scenario as TOML, including overrides: [`Scenario::load`] reads it back. Files that a run writes are left
-    /// out.
+    /// The scenario as TOML, including overrides: [`Scenario::load`] can read it. Files that a run writes are left out.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(&overrides::without_outputs(&self.origin.tree))
             .expect("a table that was read can be written")
@@ -154,25 +154,25 @@ impl Scenario {
         &self.plan.schemes
     }
 
-    /// The scheme of a flow when `under_test` is the scheme under test.
+    /// The scheme of a flow if `under_test` is the scheme under test.
     pub fn scheme_of(&self, flow: usize, under_test: &SchemeSpec) -> SchemeSpec {
         self.plan.own_schemes[flow].as_ref().unwrap_or(under_test).clone()
     }
 }
 
 impl Origin {
-    /// Whether an override set this key, or set something in this table and so created the table.
+    /// Whether an override set this key, or set a key in this table and so created the table.
     fn was_set(&self, key: &str) -> bool {
         overrides::origin(&self.sets, key, "").starts_with("--set")
     }
 
-    /// Turns the error of a link's configuration into an error of this scenario.
+    /// Converts an error in a link's configuration to an error of this scenario.
     fn refuse(&self, error: ConfigError) -> ScenarioError {
         let key = error.key.replace('[', ".").replace(']', "");
         self.refuse_key(&key, error.reason)
     }
 
-    /// The error about a key.
+    /// An error about a key.
     fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
         ScenarioError { place: overrides::origin(&self.sets, key, &self.file), key: key.to_owned(), reason }
     }

@@ -1,4 +1,4 @@
-//! Scenarios as users name them: by a name of the list, or by a file.
+//! Loading of scenarios by the name of a built-in scenario, or by a file.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,19 +10,19 @@ use crate::{Scenario, ScenarioError, builtin};
 /// Maximum length of a scenario's file in bytes. A stranger may have written it, and its tree takes fifty times as much
 /// memory.
 ///
-/// Chosen: a hundred times as much as the longest scenario that ships.
+/// Chosen: a hundred times the length of the longest built-in scenario.
 const MAX_BYTES: u64 = 1 << 20;
 
 impl Scenario {
-    /// The scenario that `argument` names, a built-in one or a file, with these keys set as in [`Scenario::load`].
+    /// Loads the scenario `argument`, a built-in one or a file, with these keys set as in [`Scenario::load`].
     ///
     /// # Errors
-    /// As [`Scenario::load`]; and a name that neither a scenario nor a file has, or a file that cannot be read.
+    /// As [`Scenario::load`]; and a name of neither a scenario nor a file, or a file that cannot be read.
     pub fn named(argument: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
         Scenario::load(&Scenario::text_of(argument)?, argument, sets)
     }
 
-    /// The variants of the scenario that `argument` names, with these keys set; itself if it has none.
+    /// The variants of the scenario `argument`, with these keys set; the scenario itself if it has none.
     ///
     /// # Errors
     /// As [`Scenario::named`] and [`Scenario::load_variants`].
@@ -30,10 +30,10 @@ impl Scenario {
         Scenario::load_variants(&Scenario::text_of(argument)?, argument, sets)
     }
 
-    /// The text of the scenario that `argument` names.
+    /// The text of the scenario `argument`.
     ///
     /// # Errors
-    /// A name that neither a scenario nor a file has, or a file that cannot be read.
+    /// A name of neither a scenario nor a file, or a file that cannot be read.
     pub fn text_of(argument: &str) -> Result<String, ScenarioError> {
         if let Some((_, text)) = builtin().iter().find(|(name, _)| *name == argument) {
             return Ok((*text).to_owned());
@@ -52,7 +52,7 @@ impl Scenario {
     }
 }
 
-/// A hint at the name that the user may have meant.
+/// A hint with the name that the user may have meant.
 fn hint(argument: &str) -> String {
     let names = || builtin().iter().map(|(name, _)| *name);
     let begun: Vec<String> =

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::ScenarioError;
 use super::error::shortened;
 
-/// Tables that name a file: setting one to a string sets its `file`.
+/// Tables with a file: setting one to a string sets its `file`.
 const TABLES_WITH_A_FILE: [&str; 6] = [
     "trace",
     "trace.back",
@@ -17,7 +17,7 @@ const TABLES_WITH_A_FILE: [&str; 6] = [
     "cellular.up.heavy",
 ];
 
-/// Keys that name a file.
+/// Keys whose values are file names.
 const FILES: [&str; 9] = [
     "trace.file",
     "trace.kpi",
@@ -30,8 +30,8 @@ const FILES: [&str; 9] = [
     "cellular.up.offsets",
 ];
 
-/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables
-/// on the way are created. Whether the key exists is checked later, when the tree is converted to types.
+/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables on
+/// the path are created. The existence of the key is checked later, when the tree is converted to types.
 pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), ScenarioError> {
     let refuse = |reason: String| ScenarioError::new(&spelled(path, text), path, reason);
     let value = text.parse::<Value>().unwrap_or_else(|_| Value::String(text.to_owned()));
@@ -43,7 +43,7 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
         parts.push("file");
     }
     if parts.starts_with(&["device", "0"]) {
-        // If no device is listed, there is one.
+        // If the list of devices is absent, there is one device.
         tree.entry("device").or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
     }
     let last = parts.pop().expect("split gives at least one part");
@@ -55,8 +55,7 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
     at.assign(last, value).map_err(|reason| refuse(format!("cannot be set: `{}` {reason}", parts.join("."))))
 }
 
-/// Where the value of `key` was set: by the last of `sets` that set it, its table or a key in it; otherwise in the
-/// file.
+/// Place where the value of `key` was set: the last of `sets` that set it, its table or a key in it; otherwise the file.
 pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String {
     let covers = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -67,7 +66,7 @@ pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String
         .map_or_else(|| file.to_owned(), |(set, value)| spelled(set, value))
 }
 
-/// Makes relative file names in a scenario start at the scenario's own folder. `-` stays standard input.
+/// Makes relative file names in a scenario relative to the scenario's own folder. `-` remains standard input.
 pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     let Some(folder) = Path::new(file_name).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return;
@@ -85,7 +84,7 @@ pub(super) fn anchor_files(tree: &mut Table, file_name: &str) {
     }
 }
 
-/// Removes keys that are meant for one run only: files that the run writes.
+/// Removes keys that apply to one run only: files that the run writes.
 pub(super) fn without_outputs(tree: &Table) -> Table {
     let mut tree = tree.clone();
     let devices = tree.get_mut("device").and_then(Value::as_array_mut).into_iter().flatten();
@@ -99,7 +98,7 @@ fn spelled(path: &str, text: &str) -> String {
     format!("--set {path}={}", shortened(text))
 }
 
-/// The place that a path of keys has reached.
+/// The value that a path of keys has reached.
 enum Slot<'a> {
     Table(&'a mut Table),
     Array(&'a mut Vec<Value>),

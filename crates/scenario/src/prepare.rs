@@ -1,5 +1,5 @@
-//! From a scenario to something that can run. Files are read and everything is planned once, so that errors are
-//! reported before the first run begins.
+//! Preparation of a scenario for runs. Files are read and everything is planned once, so that errors are reported before
+//! the first run starts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource}
 use crate::replay::{KpiReplay, Replay, TraceReplay};
 use crate::{Origin, Scenario, ScenarioError};
 
-/// A trace with a hole (no delivery chance) of this length is refused unless the scenario allows holes.
+/// A trace with a hole (no delivery chance) of this length is rejected unless the scenario allows holes.
 ///
 /// Chosen: 5 s, longer than the first timeout of any retransmission timer in use.
 const LONGEST_HOLE: Duration = Duration::from_secs(5);
 
-/// Maximum length of a recording in bytes, as it is and expanded.
+/// Maximum length of a recording in bytes, both compressed and expanded.
 ///
-/// Chosen: mahimahi's form has about nine bytes for each packet, so this is an hour at 100 Mbit/s.
+/// Chosen: mahimahi's format has about nine bytes for each packet, so this is an hour at 100 Mbit/s.
 pub const MAX_RECORDING_BYTES: u64 = 256 << 20;
 
 /// A scenario whose files were read. It can be run any number of times, also from several threads.
@@ -34,16 +34,16 @@ pub struct Prepared {
 }
 
 impl Scenario {
-    /// Reads the files that the scenario names, for runs of `duration_s`.
+    /// Reads the scenario's files, for runs of `duration_s`.
     ///
     /// # Errors
-    /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole in the part that a run
-    /// uses, or does not fit its KPI trace.
+    /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole in the part that a run uses,
+    /// or does not fit its KPI trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
         self.read(Some(self.duration()))
     }
 
-    /// Reads the files that the scenario names, for runs that their programs end: they may use every part of a trace.
+    /// Reads the scenario's files, for runs that are ended by their programs: they may use every part of a trace.
     ///
     /// # Errors
     /// As [`Scenario::prepare`]; a hole anywhere in a trace.
@@ -51,7 +51,7 @@ impl Scenario {
         self.read(None)
     }
 
-    /// `run` is how long a run lasts; `None` if only its programs end it.
+    /// Reads the files; `run` is the duration of a run, or `None` if only its programs end it.
     fn read(&self, run: Option<Duration>) -> Result<Prepared, ScenarioError> {
         let planned = &self.plan.network;
         let mut reader = Reader { scenario: self, origin: &self.origin, run, replays: vec![] };
@@ -72,9 +72,9 @@ impl Scenario {
 struct Reader<'a> {
     scenario: &'a Scenario,
     origin: &'a Origin,
-    /// How long a run lasts; `None` if only its programs end it.
+    /// Duration of a run; `None` if only its programs end it.
     run: Option<Duration>,
-    /// What was read.
+    /// Recordings read so far.
     replays: Vec<Replay>,
 }
 
@@ -129,7 +129,7 @@ impl Reader<'_> {
         plan.with_back(trace, &back.link).map_err(|error| refuse(error, "trace.back"))
     }
 
-    /// The trace of one direction, read or made.
+    /// The trace of one direction, from a file or from a model.
     fn trace_of(&mut self, source: &TraceSource<'_>) -> Result<Trace, ScenarioError> {
         match (source.file, source.synth) {
             (Some(file), _) => self.read_trace(source, file),
@@ -157,7 +157,7 @@ impl Reader<'_> {
         let bytes = read(file).map_err(refuse)?;
         let (trace, rates) = Trace::read(&bytes, source.column)
             .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;
-        // A run that starts anywhere may meet every hole.
+        // A run with a random start may meet every hole.
         let from_ms = source.start_s.fixed_ms().map_err(|error| self.origin.refuse(error.within(table)))?;
         let hole = match (from_ms, self.run) {
             (Some(from_ms), Some(run)) => trace.longest_hole_in(from_ms, run.as_millis() as u64),
@@ -194,8 +194,8 @@ impl Reader<'_> {
     }
 }
 
-/// The bytes of a recording; the error is what is wrong with it and the remedy. The scenario that names the file may
-/// come from a stranger.
+/// The bytes of a recording; the error contains the problem and the remedy. The scenario with the file name may come from
+/// a stranger.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     airpace_files::read_recording(file, MAX_RECORDING_BYTES).map_err(|error| {
         let remedy = airpace_files::recording_remedy(file, &error);
@@ -209,12 +209,12 @@ impl Prepared {
         &self.scenario
     }
 
-    /// The network between the ends of the scenario's flows.
+    /// The network between the endpoints of the scenario's flows.
     pub fn network(&self) -> &NetworkPlan {
         &self.network
     }
 
-    /// The same network for whole devices, each with one flow that carries data both ways: an emulator's.
+    /// The network for whole devices, each with one flow that carries data both ways, for an emulator.
     ///
     /// # Errors
     /// As [`NetworkPlan::for_devices`].
@@ -222,7 +222,7 @@ impl Prepared {
         self.network.for_devices().map_err(|error| self.scenario.origin.refuse(error))
     }
 
-    /// The recordings that runs replay, in the order in which they were read.
+    /// The recordings that runs replay, in the order of reading.
     pub fn replays(&self) -> &[Replay] {
         &self.replays
     }

@@ -1,4 +1,4 @@
-//! What runs take from a recording: which part of it, and how its numbers were read.
+//! Use of a recording by runs: the part that is used, and the interpretation of its numbers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use airpace_path::trace::{KpiTrace, RateTable, Start, Trace};
 
 use crate::document::TraceSource;
 
-/// How runs use a recording that was read from a file. As text, it is a sentence for people.
+/// Use of a recording from a file by runs. Its `Display` text is a human-readable sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replay {
     /// A trace of a link.
@@ -27,21 +27,22 @@ impl fmt::Display for Replay {
     }
 }
 
-/// How runs use a KPI trace that ends before the trace of its link.
+/// Use of a KPI trace that ends before the trace of its link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KpiReplay {
     /// The file.
     pub file: PathBuf,
-    /// When its last value ends, if that value holds for as long as those before it, in seconds.
+    /// End of its last value, if that value holds for as long as the previous ones, in seconds.
     pub kpi_s: f64,
-    /// The length of the link's trace, in seconds: until its end, the last value holds.
+    /// The length of the link's trace, in seconds: the last value holds until its end.
     pub trace_s: f64,
     /// The last value, in Mbit/s.
     pub last_mbps: f64,
 }
 
 impl KpiReplay {
-    /// `None` if the last value holds for no longer than some value before it: then the KPI trace is as long as the trace.
+    /// `None` if the last value holds for no longer than some value before it: then the KPI trace is as long as the
+    /// trace.
     pub(crate) fn of(file: &Path, kpi: &KpiTrace, trace: &Trace) -> Option<KpiReplay> {
         let &(last_ms, last) = kpi.values().last()?;
         let spans = kpi.values().windows(2).map(|pair| pair[1].0 - pair[0].0);
@@ -69,7 +70,7 @@ impl fmt::Display for KpiReplay {
     }
 }
 
-/// A file's name for people.
+/// A file's name for messages.
 fn name_of(file: &Path) -> std::borrow::Cow<'_, str> {
     match file.file_name() {
         Some(name) if file != Path::new("-") => name.to_string_lossy(),
@@ -77,24 +78,24 @@ fn name_of(file: &Path) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// How runs use a trace that was read from a file.
+/// Use of a trace from a file by runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceReplay {
-    /// The table of the scenario that names the file: `trace`, `trace.back`, `cellular.down.heavy`.
+    /// The scenario's table with the file: `trace`, `trace.back`, `cellular.down.heavy`.
     pub table: String,
     /// The file; `-` is standard input.
     pub file: PathBuf,
-    /// What was read, if the file is a table of rates.
+    /// Data of the table, if the file is a table of rates.
     pub rates: Option<RateTable>,
-    /// Where in the trace a run starts.
+    /// Start of a run within the trace.
     pub start: Start,
-    /// How long a run lasts, in seconds; `None` if only its programs end it.
+    /// Duration of a run, in seconds; `None` if only its programs end it.
     pub run_s: Option<f64>,
     /// The length of the trace, in seconds; after that, it repeats.
     pub trace_s: f64,
     /// Mean rate of the whole trace, in Mbit/s.
     pub mean_mbps: f64,
-    /// Mean rate of the part that every run uses, in Mbit/s; `None` if the part differs from seed to seed or has no end.
+    /// Mean rate of the part that every run uses, in Mbit/s; `None` if the part depends on the seed or has no end.
     pub used_mbps: Option<f64>,
 }
 
@@ -106,7 +107,7 @@ impl TraceReplay {
         rates: Option<RateTable>,
         run: Option<Duration>,
     ) -> TraceReplay {
-        // A start that is no time was refused when the scenario was checked.
+        // An invalid start was rejected when the scenario was validated.
         let from_ms = source.start_s.fixed_ms().ok().flatten();
         let used = from_ms
             .zip(run)
@@ -159,7 +160,7 @@ impl fmt::Display for TraceReplay {
     }
 }
 
-/// Seconds for people: at most one decimal.
+/// Seconds for messages: at most one decimal.
 fn seconds(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     format!("{tenths}")

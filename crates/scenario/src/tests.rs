@@ -24,7 +24,7 @@ fn refusal(text: &str, sets: &[(&str, &str)]) -> String {
     load(text, sets).expect_err("must be refused")
 }
 
-/// Why a scenario that can be loaded cannot be run.
+/// The error of a scenario that can be loaded but cannot be run.
 fn unready(text: &str, sets: &[(&str, &str)]) -> String {
     load(text, sets).expect("must load").prepare().expect_err("must be refused").to_string()
 }

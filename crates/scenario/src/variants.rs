@@ -1,4 +1,4 @@
-//! Variants: several experiments in one file that differ in some keys, as the rows of a paper's table do.
+//! Variants: several experiments in one file that differ in some keys, like the rows of a paper's table.
 //!
 //! ```toml
 //! [[variant]]
@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use crate::ScenarioError;
 use crate::overrides;
 
-/// The largest number of variants of a file.
+/// Maximum number of variants of a file.
 ///
 /// Chosen: more than the table of any paper has rows.
 const MOST: usize = 1_000;
@@ -21,12 +21,12 @@ const MOST: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Variant {
-    /// What is added to the scenario's name, after a dash, and to its line for lists.
+    /// Suffix of the scenario's name, after a dash, and of its line for lists.
     name: String,
     /// Keys by their dotted paths, with their values.
     #[serde(default)]
     set: Table,
-    /// The file, for errors.
+    /// The file name, for errors.
     #[serde(skip)]
     file: String,
 }
@@ -66,12 +66,12 @@ pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>)
 }
 
 impl Variant {
-    /// Where its keys stand, for errors.
+    /// Place of its keys, for errors.
     pub(super) fn place(&self) -> String {
         format!("{}, variant `{}`", self.file, self.name)
     }
 
-    /// The scenario `tree` with this variant's keys, and its name.
+    /// The scenario `tree` with this variant's keys and name.
     pub(super) fn apply(&self, mut tree: Table) -> Result<Table, ScenarioError> {
         for (key, value) in &self.set {
             overrides::set(&mut tree, key, &value.to_string()).map_err(|error| ScenarioError {

@@ -1,4 +1,4 @@
-//! Words for values whose types are defined in other crates.
+//! Keywords of values whose types are defined in other crates.
 
 use airpace_cc::registry::Protocol;
 use airpace_core::Direction;

@@ -1,4 +1,4 @@
-//! `docs/guide/keys.md` lists every key of a scenario: what the source says of it, the words that it may be, its default.
+//! Generates `docs/guide/keys.md`, the list of all keys of a scenario with their documentation, keywords and defaults.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use airpace_scenario::Document;
 use toml::{Table, Value};
 
-/// What the page begins with.
+/// First lines of the page.
 const LEAD: &str = "# Every key of a scenario\n\nAny key can be set by its path: `airpace sim stationary-idle --set \
                     forward.loss=0.0005`. `N` stands for a number from 0 on: `flow.0.rtt_ms` is the round trip of the \
                     first flow. [Scenarios](scenarios.md) explains the keys that most experiments need. The default \
                     is the value that holds if the key is not given; *absent* means that no value holds then. A \
                     *required* key must be given where its table is.\n\n";
 
-/// Where the structures of a scenario are.
+/// Locations of the structures of a scenario.
 const SOURCES: [&str; 3] =
     ["crates/scenario/src/document.rs", "crates/scenario/src/document", "crates/path/src"];
 
 /// A structure that is read from a scenario.
 #[derive(Default)]
 struct Structure {
-    /// Whether every key may be absent.
+    /// Whether all keys are optional.
     is_optional: bool,
     fields: Vec<Field>,
 }
@@ -40,7 +40,7 @@ impl Field {
         self.of.contains("Vec<")
     }
 
-    /// The type of it, or of its entries.
+    /// The type of the field, or of its entries.
     fn bare(&self) -> String {
         self.of.replace("Option<", "").replace("Vec<", "").replace("Box<", "").replace('>', "")
     }
@@ -48,7 +48,7 @@ impl Field {
 
 /// A key of a scenario, or a table of keys.
 struct Entry {
-    /// Names, with `N` for a place in a list.
+    /// Names, with `N` for an index in a list.
     path: Vec<String>,
     about: String,
     of: Kind,
@@ -63,7 +63,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The sources that may hold structures of a scenario.
+/// The sources that may contain structures of a scenario.
 fn sources() -> Vec<String> {
     let mut paths = SOURCES.map(|path| root().join(path)).to_vec();
     let mut texts = vec![];
@@ -81,11 +81,11 @@ fn first_sentence(lines: &[&str]) -> String {
     let paragraph: Vec<&str> = lines.iter().copied().take_while(|line| !line.is_empty()).collect();
     let paragraph = paragraph.join(" ");
     let end = paragraph.find(". ").map_or(paragraph.len(), |end| end + 1);
-    // Links to other items have no target on a page, and a scenario's author knows no `None`.
+    // Links to other items have no target on the page, and authors of scenarios do not know `None`.
     paragraph[..end].replace("[`", "`").replace("`]", "`").replace("`None`", "none").replace('|', "\\|")
 }
 
-/// Adds the structures of a source that scenarios are read into.
+/// Adds the structures of a source that are deserialized from scenarios.
 fn add_structures(text: &str, structures: &mut BTreeMap<String, Structure>) {
     let (mut docs, mut attributes, mut inside) = (vec![], String::new(), None::<String>);
     for line in text.lines() {
@@ -146,7 +146,7 @@ fn add_entries(structures: &BTreeMap<String, Structure>, path: &[String], name: 
     }
 }
 
-/// The table at this path, which is made if it is absent.
+/// The table at this path. It is created if absent.
 fn table_at<'t>(mut table: &'t mut Table, path: &[String]) -> &'t mut Table {
     let mut parts = path.iter().peekable();
     while let Some(part) = parts.next() {
@@ -179,7 +179,7 @@ fn read(scenario: &Table) -> Result<Document, String> {
     Value::Table(scenario.clone()).try_into().map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
-/// A scenario with every table, and in them no key but those that are required.
+/// A scenario with all tables, and in them only the required keys.
 fn smallest(entries: &[Entry]) -> Table {
     let mut scenario = Table::new();
     for Entry { path, of, .. } in entries {
@@ -188,7 +188,7 @@ fn smallest(entries: &[Entry]) -> Table {
             Kind::Key { is_required: false, .. } => {}
             Kind::Key { is_required: true, .. } => {
                 let candidates = [Value::Integer(1), Value::String("x".to_owned())];
-                // Only the type matters: a wrong one is another error than a missing key elsewhere.
+                // Only the type matters: a wrong type yields a different error than a missing key elsewhere.
                 let is_right = |value: &&Value| {
                     let error = read(&with(&scenario, path, Some((*value).clone()))).err();
                     error.is_none_or(|error| !error.contains("invalid type"))
@@ -202,7 +202,7 @@ fn smallest(entries: &[Entry]) -> Table {
     scenario
 }
 
-/// The words that a key may be, as reading reports them; none if it is no word.
+/// The keywords that a key accepts, from the error of reading; none if it accepts no keyword.
 fn words(scenario: &Table, path: &[String]) -> Vec<String> {
     let error = read(&with(scenario, path, Some(Value::String("no such word".to_owned())))).err();
     let Some(expected) =
@@ -213,7 +213,7 @@ fn words(scenario: &Table, path: &[String]) -> Vec<String> {
     expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The values in a structure as `{:#?}` shows it, by path without places in lists.
+/// The values in a structure from its `{:#?}` text, by path without list indices.
 fn values(shown: &str) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::<String, Vec<String>>::new();
     let mut path: Vec<&str> = vec![];
@@ -238,7 +238,7 @@ fn values(shown: &str) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// A default that is no word, as a scenario spells it; `None` if the key is then absent.
+/// A default that is not a keyword, as written in a scenario; `None` if the key is absent by default.
 fn default_text(shown: &[String], is_list: bool) -> Option<String> {
     let one =
         |value: &String| value.parse::<f64>().map_or_else(|_| value.clone(), |number| number.to_string());
@@ -250,7 +250,7 @@ fn default_text(shown: &[String], is_list: bool) -> Option<String> {
     }
 }
 
-/// To write the page again: `AIRPACE_UPDATE=1 cargo test -p airpace-scenario --test keys`.
+/// To update the page: `AIRPACE_UPDATE=1 cargo test -p airpace-scenario --test keys`.
 #[test]
 fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
     let mut structures = BTreeMap::new();
@@ -275,7 +275,7 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
         let place: Vec<&str> = path.iter().map(String::as_str).filter(|part| *part != "N").collect();
         let found = shown.get(&place.join("."));
         let found = found.unwrap_or_else(|| panic!("{name} has no value in {shown:#?}"));
-        // A word is the default if naming it changes nothing.
+        // A keyword is the default if setting it changes nothing.
         let is_default = |word: &&String| {
             let named = Value::String((*word).clone());
             read(&with(&scenario, path, Some(named))).as_ref() == Ok(&document)
@@ -294,7 +294,7 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
         let default = match default.as_deref() {
             _ if *is_required => "*required*".to_owned(),
             None => "*absent*".to_owned(),
-            // Words are typed without quotes after `--set`.
+            // Keywords are written without quotes after `--set`.
             Some(text) if !words.is_empty() => format!("`{}`", text.trim_matches('"')),
             Some(text) => format!("`{text}`"),
         };

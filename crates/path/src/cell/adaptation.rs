@@ -1,8 +1,8 @@
-//! Link adaptation: the device's channel reports, which are late and coarse, and the MCS that the base station derives
-//! from them.
+//! Link adaptation: the device's delayed and quantized channel reports, and the MCS that the base station derives from
+//! them.
 //!
-//! SINR (+ estimation noise) → CQI, 4 bits, every `cqi_period_ms` → at the base station `cqi_delay_ms` later → the SINR
-//! that the CQI stands for + the outer loop's offset → the highest MCS whose block errors stay within the target.
+//! SINR (+ estimation noise) → CQI, 4 bits, every `cqi_period_ms` → at the base station after `cqi_delay_ms` → the CQI's
+//! threshold SINR + the outer loop's offset → the highest MCS whose block error rate is within the target.
 
 use std::collections::VecDeque;
 
@@ -21,38 +21,37 @@ mod outer_loop;
 
 pub(super) use outer_loop::{OuterLoop, Step};
 
-/// What a CQI report describes.
+/// Scope of a CQI report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CqiScope {
     /// One value for the band.
     #[default]
     Wideband,
-    /// One value per subband as well.
+    /// One value per subband, in addition to the wideband value.
     Subband,
 }
 
-/// How the MCS of a grant follows from the CQIs of its RBGs.
+/// Rule that derives the MCS of a grant from the CQIs of its RBGs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantMcs {
-    /// From the effective SINR that the CQIs stand for: a block is coded across all its RBGs, so good ones make up for
-    /// bad ones.
+    /// From the effective SINR of the CQIs: a block is coded across all its RBGs, so good RBGs compensate for bad ones.
     #[default]
     EffectiveSinr,
-    /// From the lowest CQI, as in ns-3's LENA. Where RBGs differ, this wastes most of what the better ones could carry.
+    /// From the lowest CQI, as in ns-3's LENA. If the RBGs differ, most of the capacity of the better ones is lost.
     WorstRbg,
 }
 
-/// How the MCS follows the channel.
+/// Configuration of link adaptation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdaptationConfig {
     /// Whether MCS and CQI use the tables with 256QAM.
     pub qam256: bool,
-    /// What CQI reports describe.
+    /// Scope of CQI reports.
     pub cqi_scope: CqiScope,
-    /// How a grant's MCS follows from the CQIs of subbands. It has no effect on reports of the whole band alone.
+    /// Rule that derives a grant's MCS from the CQIs of subbands. It has no effect on wideband reports.
     pub grant_mcs: GrantMcs,
     /// Subframes between reports.
     pub cqi_period_ms: u32,
@@ -65,9 +64,9 @@ pub struct AdaptationConfig {
     /// Whether the outer loop corrects the CQI by the errors of first transmissions. It has no effect unless errors
     /// follow the SINR (`BlerModel::Sinr`), because otherwise a lower MCS would not help.
     pub outer_loop: bool,
-    /// Share of first transmissions that the outer loop allows to be lost.
+    /// Target share of first transmissions that are lost.
     pub outer_loop_target: f64,
-    /// How many dB a lost first transmission takes off the SINR. A received one adds step · target / (1 - target).
+    /// Step by which a lost first transmission lowers the SINR, in dB. A received one adds step · target / (1 - target).
     pub outer_loop_step_db: f64,
     /// Lowest offset in dB.
     pub outer_loop_min_db: f64,
@@ -75,7 +74,7 @@ pub struct AdaptationConfig {
     pub outer_loop_max_db: f64,
     /// Ports of cell-specific reference signals (1, 2 or 4). Together with the CFI they limit the MCS.
     pub antenna_ports: u8,
-    /// Whether to imitate ns-3 LENA: its CQI switching points, a CQI for every RBG, every second MCS, no outer loop, no
+    /// Whether to emulate ns-3 LENA: its CQI switching points, a CQI for every RBG, every second MCS, no outer loop, no
     /// limit by the CFI.
     pub lena_compat: bool,
 }
@@ -106,9 +105,9 @@ impl AdaptationConfig {
         if self.qam256 { McsTable::Qam256 } else { McsTable::Qam64 }
     }
 
-    /// The plan of this link adaptation.
+    /// The validated plan of this link adaptation.
     /// # Errors
-    /// A configuration that cannot be built, with the key and the remedy.
+    /// A configuration that cannot be used, with the key and the remedy.
     pub fn plan(&self) -> Result<AdaptationPlan, ConfigError> {
         self.check()?;
         Ok(AdaptationPlan { config: self.clone() })
@@ -145,14 +144,14 @@ impl AdaptationConfig {
     }
 }
 
-/// Link adaptation that can be built any number of times.
+/// A validated link adaptation that can be instantiated any number of times.
 #[derive(Clone, Debug)]
 pub struct AdaptationPlan {
     config: AdaptationConfig,
 }
 
 impl AdaptationPlan {
-    /// The configuration that the plan was made from.
+    /// The configuration of the plan.
     pub fn config(&self) -> &AdaptationConfig {
         &self.config
     }
@@ -165,23 +164,24 @@ pub struct LinkAdaptation {
     grid: Grid,
     tables: Thresholds,
     subband_prbs: u16,
-    /// Whether the outer loop is on and errors follow the SINR.
+    /// Whether the outer loop is active: it is enabled, and errors depend on the SINR.
     outer_loop: bool,
-    /// The subframe within the period in which this device reports.
+    /// The subframe within the period in which this device sends reports.
     phase: u64,
-    /// The next subframe in which it reports; 0 before the first report, which it sends when it attaches.
+    /// The next subframe with a report; 0 before the first report, which is sent when the device attaches.
     report_at: u64,
     /// The next subframe in which a report is sent or arrives.
     wakes_at: u64,
-    /// Reports under way, with the subframe from which the base station can use them.
+    /// Reports in flight, with the subframe from which the base station can use them.
     under_way: VecDeque<(u64, Report)>,
     report: Report,
     outer: OuterLoop,
-    /// What `mcs_of` gives for the whole band without the limit of a CFI. It is read far more often than it changes.
+    /// Cached result of `mcs_of` for the whole band, without the limit by the CFI. It is read far more often than it
+    /// changes.
     wideband_mcs: Option<u8>,
-    /// What the outer loop learns from: that MCS, and the lowest offset with which it is chosen.
+    /// Input of the outer loop: that MCS, and the lowest offset with which it is chosen.
     step: Step,
-    /// Errors of measurements, by subframe.
+    /// Measurement errors, by subframe.
     noise: Draws,
 }
 
@@ -189,13 +189,13 @@ pub struct LinkAdaptation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Report {
     wideband: u8,
-    /// Per subband; empty when only the wideband value was sent.
+    /// Per subband; empty if only the wideband value was sent.
     subbands: Vec<u8>,
 }
 
 impl LinkAdaptation {
-    /// Link adaptation on a carrier of this grid. The reports' phase and the measurement noise come from the stream and
-    /// the draws called `name`.
+    /// Link adaptation on a carrier with this grid. The reports' phase and the measurement noise come from the stream and
+    /// the draws with the name `name`.
     pub fn new(
         plan: &AdaptationPlan,
         bler: &Bler,
@@ -224,10 +224,10 @@ impl LinkAdaptation {
         }
     }
 
-    /// Brings the reports up to a subframe: measures `channel` if a report is due, and puts reports that have arrived
-    /// into use. Call it once in every subframe, before choosing an MCS.
+    /// Updates the reports at the start of a subframe: measures `channel` if a report is due, and applies reports that
+    /// have arrived. Call it once in every subframe, before choosing an MCS.
     ///
-    /// The first report is used at once, because the device sent it when it attached.
+    /// The first report is applied immediately, because the device sent it when it attached.
     #[inline]
     pub fn update(&mut self, subframe: u64, channel: &mut Channel) {
         if subframe >= self.wakes_at {
@@ -255,7 +255,7 @@ impl LinkAdaptation {
         self.wakes_at = self.report_at.min(arrives_at);
     }
 
-    /// Measures `channel` if a report is due in this subframe, and finds when the next one is.
+    /// Measures `channel` if a report is due in this subframe, and determines the subframe of the next report.
     fn send_report(&mut self, subframe: u64, channel: &mut Channel) {
         let period = u64::from(self.config.cqi_period_ms);
         let since = (subframe % period + period - self.phase) % period;
@@ -269,7 +269,7 @@ impl LinkAdaptation {
         self.report_at = subframe + period - since;
     }
 
-    /// The wideband CQI in use, 0…15; 0 means that not even the lowest MCS would be received.
+    /// The wideband CQI in use, 0…15; 0 means that even the lowest MCS would not be received.
     pub fn cqi(&self) -> u8 {
         self.report.wideband
     }
@@ -280,7 +280,7 @@ impl LinkAdaptation {
         self.wideband_mcs.map(|mcs| self.limited(mcs, cfi))
     }
 
-    /// The MCS for data over a flat band of this SINR, without noise in its measurement and corrections of the outer loop;
+    /// The MCS for a flat band with this SINR, without measurement noise and without corrections of the outer loop;
     /// `None` out of range.
     pub(super) fn nominal_mcs(&self, sinr_db: f64, cfi: u8) -> Option<u8> {
         let cqi = self.tables.cqi_db.partition_point(|&needed_db| needed_db <= sinr_db) as u8;
@@ -292,17 +292,17 @@ impl LinkAdaptation {
         Some(self.limited(mcs, cfi))
     }
 
-    /// The MCS that RBG `index` alone would get. Schedulers compare users by it.
+    /// The MCS for RBG `index` alone. Schedulers compare users by it.
     pub fn rbg_mcs(&self, index: u16, cfi: u8) -> Option<u8> {
         self.mcs_of(self.rbg_cqi(index)).map(|mcs| self.limited(mcs, cfi))
     }
 
-    /// Whether RBGs that are out of range must not be granted beside others, because they decide the MCS.
+    /// Whether RBGs that are out of range must not be granted together with others, because they would determine the MCS.
     pub fn shuns_bad_rbgs(&self) -> bool {
         self.config.grant_mcs == GrantMcs::WorstRbg
     }
 
-    /// The MCS for an allocation, from the reports for its PRBs as [`AdaptationConfig::grant_mcs`] says.
+    /// The MCS for an allocation, from the reports for its PRBs by the rule [`AdaptationConfig::grant_mcs`].
     pub fn mcs_on(&self, prbs: PrbSet, cfi: u8) -> Option<u8> {
         if self.report.subbands.is_empty() {
             return self.mcs(cfi);
@@ -325,7 +325,7 @@ impl LinkAdaptation {
         Some(self.tables.highest_mcs(sinr_db + self.offset_db()).min(self.tables.cap(cfi)))
     }
 
-    /// Tells the outer loop whether a *first* transmission, sent in subframe `sent`, was received.
+    /// Informs the outer loop whether a *first* transmission in subframe `sent` was received.
     pub fn on_first_transmission(&mut self, sent: u64, received: bool) {
         if self.outer_loop {
             self.outer.on_first_transmission(sent, received);
@@ -333,12 +333,12 @@ impl LinkAdaptation {
         }
     }
 
-    /// What the outer loop adds to the reported SINR, in dB.
+    /// Offset in dB that the outer loop adds to the reported SINR.
     pub fn offset_db(&self) -> f64 {
         if self.outer_loop { self.outer.offset_db() } else { 0.0 }
     }
 
-    /// Discards reports and corrections, as after a handover.
+    /// Discards reports and corrections, for example after a handover.
     pub fn reset(&mut self) {
         self.report_at = 0;
         self.wakes_at = 0;
@@ -360,7 +360,7 @@ impl LinkAdaptation {
         self.step = Step { mcs, from_db };
     }
 
-    /// The MCS under this CQI, without the limit of a CFI; `None` if the device is out of range.
+    /// The MCS for this CQI, without the limit by the CFI; `None` if the device is out of range.
     fn mcs_of(&self, cqi: u8) -> Option<u8> {
         if cqi == 0 {
             return None;
@@ -371,7 +371,7 @@ impl LinkAdaptation {
         Some(self.tables.highest_mcs(self.tables.sinr_db_of(cqi) + self.offset_db()))
     }
 
-    /// The MCS within the limit of a CFI. LENA's does not depend on the CFI.
+    /// The MCS within the limit by the CFI. In LENA mode there is no such limit.
     #[inline]
     fn limited(&self, mcs: u8, cfi: u8) -> u8 {
         if self.config.lena_compat { mcs } else { mcs.min(self.tables.cap(cfi)) }
@@ -398,7 +398,7 @@ impl LinkAdaptation {
     }
 }
 
-/// SINR thresholds in dB of CQIs and MCSs, with the limits that the CFI sets.
+/// SINR thresholds in dB of CQIs and MCSs, with the limits by the CFI.
 #[derive(Clone, Debug)]
 struct Thresholds {
     /// For CQI 1…15.
@@ -412,7 +412,7 @@ struct Thresholds {
 }
 
 impl Thresholds {
-    /// The CQI is the highest index whose block errors are at most 10 % on the reference resource.
+    /// The CQI is the highest index whose block error rate is at most 10 % on the reference resource.
     ///
     /// Source: TS 36.213 §7.2.3
     fn new(config: &AdaptationConfig, bler: &Bler, grid: Grid) -> Thresholds {
@@ -436,7 +436,7 @@ impl Thresholds {
         }
     }
 
-    /// The highest CQI that the SINR over these PRBs supports when the measurement is off by `error_db`; 0 if none.
+    /// The highest CQI that the SINR over these PRBs supports, with a measurement error of `error_db`; 0 if none.
     fn cqi(&self, snapshot: &Snapshot<'_>, prbs: PrbSet, error_db: f64) -> u8 {
         let mut cqi = 15;
         let mut modulation = self.cqi_modulation[14];
@@ -455,7 +455,7 @@ impl Thresholds {
         cqi as u8
     }
 
-    /// The lowest SINR in dB for which a device reports this CQI.
+    /// The lowest SINR in dB at which a device reports this CQI.
     fn sinr_db_of(&self, cqi: u8) -> f64 {
         match cqi {
             0 => SINR_FLOOR_DB,
@@ -467,9 +467,9 @@ impl Thresholds {
         self.cqi_modulation[usize::from(cqi.clamp(1, 15)) - 1]
     }
 
-    /// The highest MCS whose threshold the SINR reaches; 0 if it reaches none.
+    /// The highest MCS whose threshold is at most `sinr_db`; 0 if there is none.
     fn highest_mcs(&self, sinr_db: f64) -> u8 {
-        // Thresholds carry the rounding error of their inversion; such a tiny difference must not cost an MCS.
+        // Thresholds contain the rounding error of their inversion; such a tiny difference must not lower the MCS.
         let reached = self.mcs_db.partition_point(|&threshold_db| threshold_db <= sinr_db + 1e-9);
         (reached.max(1) - 1) as u8
     }
@@ -493,10 +493,9 @@ fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
     }
 }
 
-/// The block by which thresholds are defined.
+/// The block for which thresholds are defined.
 ///
-/// Chosen: 50 PRB pairs. The standard's reference resource is the whole band, which shifts thresholds by at most 0.2
-/// dB.
+/// Chosen: 50 PRB pairs. The standard's reference resource is the whole band, which shifts thresholds by at most 0.2 dB.
 fn reference_block(table: McsTable, mcs: u8) -> Block {
     Block { table, mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
 }
@@ -513,11 +512,11 @@ const fn subband_prbs(carrier_prbs: u16) -> u16 {
     }
 }
 
-/// SINR in dB from which LENA reports CQI 1…15 of the whole band. As for an RBG, LENA takes the highest CQI below the
-/// first MCS that fails, with MCS 2k - 1 for CQI k. But it tests a block of the whole band, whose curve is steeper.
+/// Minimum SINR in dB for wideband CQI 1…15 in LENA. As for an RBG, LENA takes the highest CQI below the first MCS that
+/// fails, with MCS 2k - 1 for CQI k. But it tests a block of the whole band, whose curve is steeper.
 ///
-/// Source: our measurements of ns-3.37 (round robin, which reads this CQI, gives MCS 8 at 2 dB where the schedulers
-/// that read RBGs' give 6)
+/// Source: our measurements of ns-3.37 (round robin, which reads this CQI, gives MCS 8 at 2 dB where the schedulers that
+/// read RBGs' give 6)
 fn lena_wideband_points_db(bler: &Bler, grid: Grid) -> [f64; 15] {
     let table = McsTable::Qam64;
     let needed_db = |mcs| {
@@ -530,7 +529,7 @@ fn lena_wideband_points_db(bler: &Bler, grid: Grid) -> [f64; 15] {
     })
 }
 
-/// SINR in dB from which LENA reports CQI 1…15 of an RBG, as measured on ns-3.37.
+/// Minimum SINR in dB for CQI 1…15 of an RBG in LENA, as measured on ns-3.37.
 const LENA_SWITCHING_POINTS_DB: [f64; 15] =
     [-4.40, -3.45, -1.30, 0.50, 2.05, 4.35, 6.05, 7.75, 10.25, 11.50, 13.60, 15.50, 16.95, 18.90, 19.85];
 

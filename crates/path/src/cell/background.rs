@@ -1,5 +1,5 @@
-//! Users on one carrier that are not devices of the scenario: users that only exchange control messages, users that
-//! download something now and then, and users whose data never ends.
+//! Background users of one carrier that are not devices of the scenario: users that only exchange control messages, users
+//! with occasional downloads, and users with an infinite queue.
 //!
 //! Source: PBE-CC §4.2.1; PBE-CC SIGCOMM §6.2 (how many there are, and how few PRBs they use)
 
@@ -9,12 +9,12 @@ use airpace_radio::Rnti;
 use super::config::BackgroundConfig;
 use super::user::Session;
 
-/// Control-only users of one carrier: each appears for one subframe, and new ones keep coming.
+/// Control-only users of one carrier: each is present for one subframe, and new users keep arriving.
 #[derive(Debug)]
 pub(super) struct Control {
     per_subframe: f64,
     rntis: Vec<Rnti>,
-    /// Messages that wait for a subframe with room.
+    /// Messages waiting for a subframe with free PRBs.
     pub waiting: Vec<ControlGrant>,
     rng: Rng,
 }
@@ -47,7 +47,7 @@ impl Control {
     }
 }
 
-/// Arrivals of downloads on one carrier.
+/// Arrival process of downloads on one carrier.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     per_subframe: f64,
@@ -57,8 +57,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals that ask for `load` of the carrier on average. The rate follows from the mean size of a download and
-    /// the mean cost of a bit (`prbs_per_bit`, averaged over the places that downloads may take).
+    /// Arrivals with a mean demand of `load` times the carrier. Their rate follows from the mean size of a download and
+    /// the mean PRBs per bit (`prbs_per_bit`, averaged over the places that downloads may take).
     pub(super) fn new(
         config: &BackgroundConfig,
         carrier_prbs: u16,
@@ -74,11 +74,11 @@ impl Arrivals {
         Arrivals { per_subframe, mean_bits, bits_per_subframe, draws }
     }
 
-    /// The downloads that arrive in subframe `now`, each with the user whose place it takes from `vacant`. If no place
-    /// is left, the rest are turned away.
+    /// The downloads that arrive in subframe `now`, each with the user whose place in `vacant` it takes. If no place is
+    /// vacant, the remaining downloads are rejected.
     ///
-    /// All places are equally likely: each has a random number, and the highest wins. So if another run has one more
-    /// place vacant, it has the same downloads at the same places, except those that this place wins.
+    /// All places are equally likely: each has a random number, and the highest number wins. If another run has one more
+    /// place vacant, it therefore has the same downloads at the same places, except those that this place wins.
     pub(super) fn sessions<'a>(
         &'a self,
         now: u64,
@@ -104,7 +104,7 @@ impl Arrivals {
 /// SINRs of `count` background users in dB, spread evenly over their distribution, in random order.
 ///
 /// Chosen: even spreading, so that a few users represent the distribution with any seed. No user is below 0 dB, because
-/// such a user would have gone to another cell.
+/// such a user would have selected another cell.
 pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Streams, name: &str) -> Vec<f64> {
     let mut rng = streams.stream(name);
     let mut draws: Vec<f64> = (0..count * 16).map(|_| rng.normal()).collect();
@@ -116,7 +116,7 @@ pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Stream
     sinrs_db
 }
 
-/// C-RNTIs, each given once until all 65,463 are used.
+/// C-RNTIs, each assigned once until all 65,463 are used.
 #[derive(Debug)]
 pub(super) struct Rntis {
     next: u64,
@@ -127,9 +127,9 @@ impl Rntis {
         Rntis { next: rng.below(COUNT) }
     }
 
-    /// A C-RNTI that no user has.
+    /// Assigns an unused C-RNTI.
     pub(super) fn assign(&mut self) -> Rnti {
-        // The stride has no common factor with the count, so all C-RNTIs are used before one is used again.
+        // The stride and the count are coprime, so all C-RNTIs are used before one is reused.
         self.next = (self.next + 7919) % COUNT;
         Rnti(FIRST + self.next as u16)
     }
@@ -150,7 +150,7 @@ mod tests {
         Arrivals::new(&config, 100, 1e-4, Streams::new(1).draws("arrivals"))
     }
 
-    /// The downloads of 20,000 subframes and their users, each on a cell with these places vacant.
+    /// The downloads of 20,000 subframes and their users; `vacant` returns the vacant places of a subframe.
     fn sessions(vacant: impl Fn(u64) -> Vec<u16>) -> Vec<(u64, u64, u16)> {
         let arrivals = arrivals();
         let of = |now| {
@@ -169,7 +169,7 @@ mod tests {
         all.iter().for_each(|&(_, _, user)| counts[usize::from(user)] += 1);
         let even = all.len() as f64 / 8.0;
         let uneven: f64 = counts.iter().map(|&count| (f64::from(count) - even).powi(2) / even).sum();
-        // Chi-square with 7 degrees of freedom: 24.3 once in a thousand times.
+        // Chi-square with 7 degrees of freedom exceeds 24.3 once in a thousand times.
         assert!(uneven < 24.3, "places are taken {counts:?} times");
 
         let without_five = sessions(|_| (0..8).rev().filter(|&user| user != 5).collect());

@@ -1,7 +1,7 @@
-//! From SINR to the probability that a transport block is lost.
+//! Block error model: from SINR to the probability that a transport block is lost.
 //!
-//! Per-RBG SINRs → effective SINR ([`information`]) → curve of one code block of this MCS and size → all `C` code
-//! blocks of the transport block, `1 - (1 - p)^C`. A retransmission is judged by what the soft buffer holds
+//! Per-RBG SINRs → effective SINR ([`information`]) → curve of one code block of this MCS and size → all `C` code blocks
+//! of the transport block, `1 - (1 - p)^C`. The error of a retransmission depends on the content of the soft buffer
 //! ([`SoftBuffer`]). The paper's model, which does not use the SINR, is an alternative ([`BlerModel::Pbe`]).
 
 use airpace_core::Bits;
@@ -17,7 +17,7 @@ pub mod information;
 use curves::MEASURED;
 use information::{mutual_information, sinr_db_of};
 
-/// What decides whether a transport block is lost.
+/// Model of transport block errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlerModel {
@@ -28,27 +28,28 @@ pub enum BlerModel {
     ///
     /// Source: PBE-CC §4.2.1
     Pbe,
-    /// Nothing is ever lost.
+    /// No block is ever lost.
     None,
 }
 
-/// How the receiver uses earlier transmissions of the same block.
+/// Combining of a block's transmissions in the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Combining {
-    /// The same bits are sent again: SINRs add up, by +3.0, +4.8 and +6.0 dB after 2, 3 and 4 equal transmissions.
+    /// Retransmissions repeat the same bits: SINRs add up, by +3.0, +4.8 and +6.0 dB after 2, 3 and 4 equal
+    /// transmissions.
     #[default]
     Chase,
-    /// New parity bits are sent first. Information adds up as long as the rate 1/3 mother code has new bits; after
-    /// that, SINRs add up.
+    /// Retransmissions first send new parity bits. Information adds up until all bits of the rate 1/3 mother code were
+    /// sent; after that, SINRs add up.
     IncrementalRedundancy,
 }
 
-/// How transport blocks are lost.
+/// Configuration of transport block errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlerConfig {
-    /// What decides whether a block is lost.
+    /// Model of transport block errors.
     pub model: BlerModel,
     /// Bit error probability of the `pbe` model.
     ///
@@ -59,11 +60,11 @@ pub struct BlerConfig {
     /// Chosen: 0.1, to account for combining, which the paper does not mention; 1.0 gives the paper's independent
     /// errors literally.
     pub pbe_retransmission_factor: f64,
-    /// How much more SINR in dB a real receiver needs than the curves say (`sinr` model).
+    /// Implementation loss: additional SINR in dB that a real receiver needs compared with the curves (`sinr` model).
     ///
     /// Chosen: 1 dB; 1…2 dB is common.
     pub implementation_loss_db: f64,
-    /// How retransmissions are combined (`sinr` model).
+    /// Combining of retransmissions (`sinr` model).
     pub combining: Combining,
     /// Whether the curve of a block is chosen by the size of its code blocks, as in ns-3's LENA, which has a curve for
     /// each of nine sizes. Otherwise it is interpolated by the size of the whole block (`sinr` model).
@@ -83,10 +84,10 @@ impl Default for BlerConfig {
     }
 }
 
-/// A transport block, as far as the error model needs it.
+/// Properties of a transport block that the error model uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The table that its MCS is from.
+    /// The table of its MCS.
     pub table: McsTable,
     /// MCS of its first transmission.
     pub mcs: u8,
@@ -101,17 +102,17 @@ impl Block {
     }
 }
 
-/// What a receiver's soft buffer holds of one block: energy and information of its transmissions so far.
+/// A receiver's soft buffer for one block: energy and information of its transmissions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SoftBuffer {
     transmissions: u8,
-    /// The SINRs of all transmissions added up.
+    /// Sum of the SINRs of all transmissions.
     sinr_db: f64,
     information: f64,
 }
 
 impl SoftBuffer {
-    /// Adds a transmission that was received at this effective SINR, of a block with this modulation.
+    /// Adds a transmission, received at this effective SINR, of a block with this modulation.
     pub fn add(&mut self, modulation: Modulation, sinr_db: f64) {
         let linear = |db: f64| libm::pow(10.0, db / 10.0);
         self.sinr_db = match self.transmissions {
@@ -122,7 +123,7 @@ impl SoftBuffer {
         self.information += mutual_information(modulation, sinr_db);
     }
 
-    /// How many transmissions the buffer holds.
+    /// Number of transmissions in the buffer.
     pub fn transmissions(&self) -> u8 {
         self.transmissions
     }
@@ -155,7 +156,7 @@ impl Bler {
         Ok(Bler { config: config.clone(), curves: all_curves(), log_of_bit_success })
     }
 
-    /// What decides whether a block is lost.
+    /// Model of transport block errors.
     pub fn model(&self) -> BlerModel {
         self.config.model
     }
@@ -182,7 +183,7 @@ impl Bler {
         }
     }
 
-    /// The effective SINR in dB at which this share of first transmissions is lost. The `sinr` model's curves and
+    /// The effective SINR in dB at which the share `error` of first transmissions is lost. The `sinr` model's curves and
     /// implementation loss are used with every model.
     pub fn sinr_db_for(&self, block: Block, error: f64) -> f64 {
         let (middle_db, slope_db) = self.code_block_curve(block);
@@ -208,9 +209,9 @@ impl Bler {
         1.0 - power(success, code_blocks(block.bits))
     }
 
-    /// (middle, slope) in dB of the curve for one code block of this block. Between the measured sizes it is
-    /// interpolated; beyond the largest size it stays the same. Below the smallest size, slope ∝ 1/√bits, and the
-    /// middle rises by three times what the slope gains, as it does among the smallest measured sizes.
+    /// (middle, slope) in dB of the curve for one code block of this block. Between the measured sizes, the curve is
+    /// interpolated; beyond the largest size it is constant. Below the smallest size, slope ∝ 1/√bits, and the middle
+    /// rises by three times the increase of the slope, as among the smallest measured sizes.
     fn code_block_curve(&self, block: Block) -> (f64, f64) {
         let sizes = &self.curves[curve_index(block.table, block.mcs)];
         let bits = block.bits.0.max(16) as f64;
@@ -234,10 +235,10 @@ impl Bler {
         )
     }
 
-    /// SINR in dB of one transmission that would be as good as everything that the buffer holds.
+    /// SINR in dB of a single transmission with the same error probability as the whole content of the buffer.
     ///
-    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of the rate 1/3 mother code; bits
-    /// sent after that are repetitions. The share of new bits adds information, the rest adds SINR.
+    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of the rate 1/3 mother code; bits sent
+    /// after that are repetitions. The share of new bits adds information, the rest adds SINR.
     fn combined_sinr_db(&self, block: Block, held: &SoftBuffer) -> f64 {
         if held.transmissions < 2 || self.config.combining == Combining::Chase {
             return held.sinr_db;
@@ -251,8 +252,8 @@ impl Bler {
     }
 }
 
-/// The measured curve whose code blocks are in the same of LENA's classes as those of a block of `bits`; of several,
-/// that with the nearest size of code blocks.
+/// The measured curve whose code blocks are in the same LENA class as those of a block of `bits`; of several curves, the
+/// one with the nearest code block size.
 fn curve_of_code_blocks(sizes: &[Curve; 6], bits: Bits) -> Option<Curve> {
     let size = code_block_size(bits);
     let size_of = |curve: &Curve| code_block_size(Bits(curve.bits as u64));
@@ -260,7 +261,7 @@ fn curve_of_code_blocks(sizes: &[Curve; 6], bits: Bits) -> Option<Curve> {
     same.min_by_key(|curve| size_of(curve).abs_diff(size)).copied()
 }
 
-/// Bits of the code blocks of a transport block, rounded up to a size that the turbo code has.
+/// Size in bits of the code blocks of a transport block, rounded up to a valid size of the turbo code.
 ///
 /// Source: TS 36.212 §5.1.2, §5.1.3.2.3 Table 5.1.3-3
 fn code_block_size(bits: Bits) -> u64 {
@@ -274,7 +275,7 @@ fn code_block_size(bits: Bits) -> u64 {
     data.next_multiple_of(step)
 }
 
-/// The largest of LENA's code block sizes that is not above this one; 0 below all.
+/// The largest of LENA's code block sizes that is at most `size`; 0 below all sizes.
 ///
 /// Source: ns-3 lte-mi-error-model.cc, which has curves for these sizes and takes the next lower one
 fn lena_class(size: u64) -> u64 {
@@ -297,7 +298,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 
 /// Curves 0…28 from the measurement, 29…36 for MCS 20…27 of the 256QAM table.
 ///
-/// Chosen: each of the latter is MCS 28's curve, moved to the SINR at which 256QAM of that code rate carries enough
+/// Chosen: each of the latter is MCS 28's curve, shifted to the SINR at which 256QAM of that code rate carries enough
 /// information, plus the mean distance of the measured 64QAM curves from that bound.
 fn all_curves() -> Vec<[Curve; 6]> {
     let mut curves: Vec<[Curve; 6]> = (0..29_u8).map(measured_curve).collect();
@@ -314,7 +315,7 @@ fn all_curves() -> Vec<[Curve; 6]> {
     curves
 }
 
-/// The logistic curve of one code block that gives the measured 50 % and 10 % points of the whole block.
+/// The logistic curve of one code block that reproduces the measured 50 % and 10 % points of the whole block.
 fn measured_curve(mcs: u8) -> [Curve; 6] {
     MEASURED[usize::from(mcs)].map(|(bits, half_db, tenth_db)| {
         let block = Block { table: McsTable::Qam64, mcs, bits: Bits(u64::from(bits)) };
@@ -327,7 +328,7 @@ fn measured_curve(mcs: u8) -> [Curve; 6] {
     })
 }
 
-/// The index of the curve that an MCS uses: 0…28 are the measured ones, 29…36 those derived for 256QAM.
+/// The index of the curve for an MCS: 0…28 are the measured ones, 29…36 those derived for 256QAM.
 fn curve_index(table: McsTable, mcs: u8) -> usize {
     /// MCS of the 64QAM table with the same modulation and TBS index as MCS 0…19 of the 256QAM table.
     const SAME: [u8; 20] = [0, 2, 4, 6, 8, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26];
@@ -338,12 +339,12 @@ fn curve_index(table: McsTable, mcs: u8) -> usize {
     }
 }
 
-/// Modulation of an MCS; for a reserved MCS, that of the highest.
+/// Modulation of an MCS; for a reserved MCS, that of the highest MCS.
 fn modulation(table: McsTable, mcs: u8) -> Modulation {
     table.mcs(mcs.min(table.last_mcs())).map_or(Modulation::Qpsk, |row| row.modulation)
 }
 
-/// The code rate that an MCS stands for: that of its CQI (even MCS), or between two CQIs (odd MCS).
+/// The nominal code rate of an MCS: that of its CQI (even MCS), or the mean of two CQIs (odd MCS).
 ///
 /// Source: TS 36.213 §7.2.3 Tables 7.2.3-1 and 7.2.3-2
 fn nominal_rate(table: McsTable, mcs: u8) -> f64 {

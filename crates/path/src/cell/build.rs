@@ -1,4 +1,4 @@
-//! Builds a cell from a plan.
+//! Builds a cell from a validated plan.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
 
-/// The largest number of background downloads at once on a carrier; further arrivals are turned away.
+/// Maximum number of simultaneous background downloads on a carrier; further arrivals are rejected.
 pub(super) const SESSION_PLACES: usize = 32;
 
 pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
@@ -66,8 +66,8 @@ pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     }
 }
 
-/// Bits of a block over the whole band of a user's primary carrier at the MCS for its level at the best time of the run.
-/// They do not depend on the seed. A user that is out of coverage all the time has the lowest MCS.
+/// Bits of a block over the whole band of a user's primary carrier, at the MCS for the best mean signal level of the run.
+/// They do not depend on the seed. A user that is always out of coverage has the lowest MCS.
 fn best_block_bits(user: &User) -> u64 {
     let link = &user.links[0];
     let mcs = link.adaptation.nominal_mcs(link.channel.best_sinr_db(), 1).unwrap_or(0);

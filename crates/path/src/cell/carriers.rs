@@ -1,38 +1,39 @@
-//! Carrier aggregation of one device: when its further carriers are activated and deactivated.
+//! Carrier aggregation of one device: activation and deactivation of its further carriers.
 //!
 //! The device's carriers have a fixed order and are activated one after the other; the first is always active.
 //!
 //! Source: PBE-CC §3 (activated when data piles up in the queue, deactivated when the extra capacity is not used)
 //!
-//! Differs: a deactivated carrier stops carrying new data at once, but still serves the retransmissions under way. The
+//! Differs: a deactivated carrier stops carrying new data immediately, but still serves the pending retransmissions. The
 //! standard flushes them and leaves their recovery to RLC.
 
 use airpace_core::Bytes;
 
 use super::config::AggregationConfig;
 
-/// What a device used in one subframe, over its active carriers.
+/// PRBs of a device in one subframe, over its active carriers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
-    /// PRBs that the device was given.
+    /// PRBs granted to the device.
     pub own: u32,
-    /// PRBs that others left: those of all active carriers, less what others were given.
+    /// PRBs that others left: those of all active carriers, less those granted to others.
     pub left: u32,
-    /// PRBs of an equal share of each active carrier among the device and the others that had data, in thousandths.
+    /// Sum over the active carriers of an equal share of PRBs among the device and the other users with data, in
+    /// thousandths.
     pub equal_share_thousandths: u32,
-    /// PRBs that other users were given on all active carriers except the last.
+    /// PRBs granted to other users on all active carriers except the last.
     pub others_without_last: u32,
     /// PRBs of all active carriers except the last.
     pub total_without_last: u32,
-    /// Whether the device was given PRBs on the last active carrier.
+    /// Whether the device was granted PRBs on the last active carrier.
     pub last_is_used: bool,
-    /// Bytes that wait for the device.
+    /// Bytes queued for the device.
     pub queue_bytes: u64,
 }
 
 impl Load {
-    /// Counts an active carrier of `total` PRBs: `own` were the device's, `used` everybody's, and `others` had data beside the
-    /// device.
+    /// Counts an active carrier of `total` PRBs: `own` PRBs were granted to the device, `used` to all users, and `others`
+    /// other users had data.
     pub(super) fn count(&mut self, total: u16, own: u16, used: u16, others: usize, is_last: bool) {
         let of_others = u32::from(used - own);
         self.own += u32::from(own);
@@ -53,7 +54,7 @@ pub(super) struct Aggregation {
     config: AggregationConfig,
     usable: usize,
     active: usize,
-    /// When the next carrier begins to carry data, if its activation is already decided.
+    /// Subframe in which the next carrier starts to carry data, if its activation is already decided.
     activates_at: Option<u64>,
     recent: Window,
     queue_since: Option<u64>,
@@ -61,7 +62,7 @@ pub(super) struct Aggregation {
     off: OffWindow,
 }
 
-/// The loads of the last subframes, and their sums; subframes not yet seen count as idle.
+/// The loads of the last subframes, and their sums; subframes before the first count as idle.
 #[derive(Clone, Debug)]
 struct Window {
     loads: Box<[Sums]>,
@@ -101,13 +102,13 @@ impl Aggregation {
         }
     }
 
-    /// How many of the device's carriers are active. They are activated in the device's order.
+    /// Number of the device's active carriers. They are activated in the device's order.
     pub(super) fn active(&self) -> usize {
         self.active
     }
 
-    /// What must wait for the device throughout `on_ms` so that its next carrier is activated, however little of the active ones it
-    /// is given; `None` if it has all, or the next one is coming.
+    /// Queue that activates the device's next carrier if it persists for `on_ms`, even if the device is granted little of
+    /// the active carriers; `None` if all carriers are active, or the next one is already being activated.
     pub(super) fn needed_queue(&self) -> Option<Bytes> {
         let lacks = self.active < self.usable && self.activates_at.is_none();
         lacks.then_some(Bytes(self.config.on_queue_bytes))
@@ -122,14 +123,14 @@ impl Aggregation {
         }
     }
 
-    /// Carriers whose activation is complete at `now` begin to carry data.
+    /// Activates the carrier whose activation is complete at `now`.
     pub(super) fn begin(&mut self, now: u64) {
         if self.activates_at.is_some_and(|at| at <= now) {
             self.set_active(now, self.active + 1);
         }
     }
 
-    /// Records what happened in subframe `now` and decides about activation and deactivation.
+    /// Records the load of subframe `now` and decides about activation and deactivation.
     pub(super) fn observe(&mut self, now: u64, load: Load) {
         if self.config.always_active || self.usable == 1 {
             return;
@@ -183,8 +184,8 @@ impl Window {
         Window { loads: vec![Sums::default(); subframes].into(), sums: Sums::default(), next: 0 }
     }
 
-    /// Adds a subframe. Returns which share of what the scheduler could give to the device the device was given over the whole
-    /// window; 0 until the window is full.
+    /// Adds a subframe. Returns the device's share, over the whole window, of the PRBs that the scheduler could assign to
+    /// it; 0 until the window is full.
     fn add(&mut self, load: Load) -> f64 {
         let new = Sums {
             own: 1000 * u64::from(load.own),
@@ -196,7 +197,7 @@ impl Window {
         self.sums.left = self.sums.left + new.left - old.left;
         self.sums.equal_share = self.sums.equal_share + new.equal_share - old.equal_share;
         self.next = (self.next + 1) % self.loads.len();
-        // A slot that was never filled has no carrier.
+        // An entry that was never filled has no carrier.
         if self.loads[self.next].equal_share == 0 {
             return 0.0;
         }
@@ -225,7 +226,7 @@ mod tests {
         load
     }
 
-    /// A subframe of the primary carrier, shared with another user that has data and takes what is left.
+    /// A subframe of the primary carrier, shared with another user that always has data and takes the remaining PRBs.
     fn contended(own: u16) -> Load {
         let mut load = Load::default();
         load.count(50, own, 50, 1, true);
@@ -279,7 +280,7 @@ mod tests {
             None,
             "a thin flow needs no more"
         );
-        // One winner of the whole band in each subframe is the same as half of each.
+        // Alternating between the whole band and nothing is the same as half of each subframe.
         let mut state = aggregation();
         let alternate = |now: u64| contended(if now.is_multiple_of(2) { 50 } else { 0 });
         assert!((0..200).any(|now| {

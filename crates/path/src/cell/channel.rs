@@ -1,4 +1,4 @@
-//! The radio channel from one carrier to one device: a SINR per RBG and subframe.
+//! Radio channel from one carrier to one device: one SINR per RBG and subframe.
 //!
 //! level (static, distance, or points in time) + shadowing + multipath fading → [`Snapshot`]. Static parts are computed
 //! once. A subframe's values do not depend on which other subframes were computed.
@@ -25,8 +25,8 @@ use shadowing::Shadowing;
 use trajectory::Trajectory;
 
 /// The radio channel from a carrier to a device. The level comes from exactly one of `sinr_db`, `distance_m`,
-/// `sinr_points_db` and `rssi_points_dbm`. The last two may stand together: then the SINR comes from the first of them
-/// and the RSRP from the second. If none is given, the SINR is 20 dB.
+/// `sinr_points_db` and `rssi_points_dbm`. The last two may be combined: then the SINR comes from the first of them and
+/// the RSRP from the second. If none is given, the SINR is 20 dB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChannelConfig {
@@ -48,9 +48,9 @@ pub struct ChannelConfig {
     pub antenna_gain_dbi: f64,
     /// Noise figure of the device's receiver in dB.
     pub noise_figure_db: f64,
-    /// How many dB interference from other cells raises the noise floor (used with `distance_m` or `rssi_points_dbm`).
+    /// Increase of the noise floor by interference from other cells, in dB (used with `distance_m` or `rssi_points_dbm`).
     pub interference_margin_db: f64,
-    /// The highest SINR that a receiver can reach, in dB; distortion in transmitter and receiver limits it.
+    /// Maximum SINR of a receiver, in dB; it is limited by distortion in transmitter and receiver.
     ///
     /// Chosen: 30 dB.
     pub sinr_cap_db: f64,
@@ -78,7 +78,7 @@ pub struct ChannelConfig {
     pub sinusoids_per_tap: u16,
     /// Number of spatial layers, 1 or 2. All SINRs are per layer.
     pub layers: u8,
-    /// How many dB each of two layers loses compared with a single layer.
+    /// Loss of each of two layers compared with a single layer, in dB.
     ///
     /// Chosen: 3 dB, half the power.
     pub layer_penalty_db: f64,
@@ -124,12 +124,12 @@ impl Grid {
         Grid { prbs, rbg_prbs: rbg_size(prbs) }
     }
 
-    /// How many RBGs there are.
+    /// Number of RBGs.
     pub const fn rbgs(self) -> u16 {
         self.prbs.div_ceil(self.rbg_prbs)
     }
 
-    /// The PRBs of an RBG; none beyond the last.
+    /// The PRBs of an RBG; empty beyond the last RBG.
     pub fn rbg(self, index: u16) -> PrbSet {
         let start = (index * self.rbg_prbs).min(self.prbs);
         PrbSet::run(start, self.rbg_prbs.min(self.prbs - start))
@@ -151,7 +151,7 @@ impl Grid {
 pub struct Channel {
     grid: Grid,
     level: Level,
-    /// RSRP minus SINR in dB, where the level is a SINR.
+    /// RSRP minus SINR in dB, if the level is a SINR.
     noise_dbm: f64,
     /// Loss in dB subtracted from the level.
     penalty_db: f64,
@@ -182,12 +182,12 @@ pub struct Snapshot<'a> {
     pub sinr_db: f64,
     /// SINR without fading: level and shadowing.
     pub mean_sinr_db: f64,
-    /// Received power per resource element of the reference signals in dBm, without fading. This is the value that
-    /// handsets show.
+    /// Received power per resource element of the reference signals in dBm, without fading. This is the value shown by
+    /// handsets.
     pub rsrp_dbm: f64,
     /// Effective SINR over the PRBs of every RBG; empty if the band is flat (then every RBG has `sinr_db`).
     pub rbg_sinr_db: &'a [f64],
-    /// The grid of PRBs that the values above are for.
+    /// The grid of PRBs of the values above.
     pub grid: Grid,
 }
 
@@ -212,14 +212,14 @@ impl Snapshot<'_> {
 }
 
 impl Channel {
-    /// The planned channel on a carrier of this grid and centre frequency. Its randomness comes from the streams
+    /// The planned channel on a carrier with this grid and centre frequency. Its random numbers come from the streams
     /// `{name}.shadowing` and `{name}.fading`.
     pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
         Channel::with_fading_of(plan, grid, frequency_mhz, streams, (name, name))
     }
 
-    /// The opposite direction of the channel `name`. It has the same level plus `offset_db`, and the same shadowing,
-    /// but one layer and its own fading from the stream `{own_name}.fading`. Path loss and shadowing are alike in both
+    /// The opposite direction of the channel `name`. It has the same level plus `offset_db`, and the same shadowing, but
+    /// one layer and its own fading from the stream `{own_name}.fading`. Path loss and shadowing are equal in both
     /// directions; multipath differs because the frequency differs.
     pub(super) fn opposite(
         plan: &ChannelPlan,
@@ -275,7 +275,7 @@ impl Channel {
         channel
     }
 
-    /// Replaces the fading, for instance by sinusoids that another simulator used.
+    /// Replaces the fading, for instance by sinusoids of another simulator.
     pub fn set_fading(&mut self, fading: Fading) {
         self.rbg_sinr_db = vec![0.0; usize::from(self.grid.rbgs())];
         self.fading = Some(fading);
@@ -287,12 +287,12 @@ impl Channel {
         self.grid
     }
 
-    /// Spatial layers.
+    /// Number of spatial layers.
     pub fn layers(&self) -> u8 {
         self.layers
     }
 
-    /// The highest SINR in dB that the level reaches in the run, without shadowing and fading.
+    /// Maximum SINR in dB of the level during the run, without shadowing and fading.
     pub(super) fn best_sinr_db(&self) -> f64 {
         let level_db = match &self.level {
             Level::Sinr(sinr_db) => *sinr_db,
@@ -310,8 +310,8 @@ impl Channel {
             && self.fading.as_ref().is_none_or(Fading::is_static)
     }
 
-    /// The channel in a subframe, counted in milliseconds from the start of the run. Subframes must not decrease; a
-    /// subframe before the last one gets the last one's values.
+    /// The channel in a subframe, counted in milliseconds from the start of the run. Subframes must not decrease; for a
+    /// subframe before the last one, the last one's values are returned.
     pub fn at(&mut self, subframe: u64) -> Snapshot<'_> {
         let known = self.subframe.is_some_and(|last| last >= subframe || self.is_static());
         if !known {
@@ -373,9 +373,9 @@ impl Level {
     }
 }
 
-/// The mean SINR in dB of a channel whose configuration gives no level.
+/// The mean SINR in dB if the configuration gives no level.
 ///
-/// Chosen: a good place in a macro cell.
+/// Chosen: a good position in a macro cell.
 pub const DEFAULT_SINR_DB: f64 = 20.0;
 
 /// The taps of given sinusoids: one for each run of equal delays.
@@ -390,18 +390,18 @@ fn given_taps(sinusoids: &[(f64, f64, f64, f64)]) -> Vec<Tap> {
     sinusoids.chunk_by(|one, next| one.0 == next.0).map(tap_of).collect()
 }
 
-/// Largest Doppler shift in Hz: f_d = v f_c / c.
+/// Maximum Doppler shift in Hz: f_d = v f_c / c.
 pub fn doppler_hz(speed_kmh: f64, frequency_mhz: f64) -> f64 {
     const LIGHT_M_PER_S: f64 = 299_792_458.0;
     speed_kmh / 3.6 * frequency_mhz * 1e6 / LIGHT_M_PER_S
 }
 
-/// The SINR of a flat channel of the capacity that these SINRs have on average: Π (1 + SINR) ^ (1/n) - 1, all as ratios.
+/// The SINR of a flat channel with the mean capacity of these SINRs: Π (1 + SINR) ^ (1/n) - 1, all as ratios.
 ///
 /// Chosen: within an RBG the mean is over the capacity, because that needs neither a modulation nor a logarithm for each
-/// PRB. For the few PRBs of an RBG it is near the mean over mutual information, which is taken over an allocation: within
-/// 0.3 dB on average. The value at the centre is 1.8 dB off on EVA: where a notch of the channel meets the centre, the PRBs
-/// beside it still carry data.
+/// PRB. For the few PRBs of an RBG it is near the mean over mutual information, which is used over an allocation: within
+/// 0.3 dB on average. The value at the RBG's centre has an error of 1.8 dB on EVA: if a notch of the channel is at the
+/// centre, the PRBs next to it still carry data.
 fn effective_ratio(sinrs: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = sinrs.len();
     let product: f64 = sinrs.map(|sinr| 1.0 + sinr).product();

@@ -25,7 +25,7 @@ pub struct CellConfig {
     pub crs_ports: u8,
     /// OFDM symbols of the control region, 1…3. If absent, it follows the number of DCIs.
     pub cfi: Option<u8>,
-    /// How the scheduler allocates PRBs to users.
+    /// Scheduling policy: allocation of PRBs to users.
     pub scheduler: Policy,
     /// Averaging time of proportional fair in ms.
     pub pf_time_constant_ms: f64,
@@ -35,26 +35,26 @@ pub struct CellConfig {
     pub enb_processing_ms: f64,
     /// Time from the end of a subframe until the device passes on the packets received in it, in ms.
     pub ue_processing_ms: f64,
-    /// Depart from the standard where ns-3's LENA does, to compare with its tables. This replaces the keys of CQI, MCS,
-    /// HARQ's combining and layer 2's headers that differ there.
+    /// Follow ns-3's LENA where it departs from the standard, for comparison with its results. This replaces the
+    /// differing keys of CQI, MCS, HARQ combining and layer 2 headers.
     pub lena_compat: bool,
     /// Hybrid ARQ.
     pub harq: HarqConfig,
     /// Radio link control.
     pub rlc: RlcConfig,
-    /// How transport blocks are lost.
+    /// Block errors.
     pub bler: BlerConfig,
     /// Channel reports and the choice of MCS.
     pub adaptation: AdaptationConfig,
     /// Activation of further carriers.
     pub aggregation: AggregationConfig,
-    /// What happens at a handover.
+    /// Interruption at a handover.
     pub handover: HandoverConfig,
     /// The uplink, from devices to the cell.
     pub uplink: UplinkConfig,
     /// Users that are not devices of the scenario.
     pub background: BackgroundConfig,
-    /// What a device that listens to the control channel receives.
+    /// Reports to a device that decodes the control channel.
     pub telemetry: TelemetryConfig,
 }
 
@@ -86,7 +86,7 @@ impl Default for CellConfig {
     }
 }
 
-/// Settings of one component carrier. An absent value is the cell's.
+/// Settings of one component carrier. If absent, a value is that of the cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CarrierConfig {
@@ -96,7 +96,7 @@ pub struct CarrierConfig {
     pub frequency_ghz: Option<f64>,
 }
 
-/// How the PRBs that retransmissions and control users leave are allocated.
+/// Allocation of the PRBs that remain after retransmissions and control users.
 ///
 /// Source: Jalali, Padovani, Pankaj 2000 (proportional fair); Knopp, Humblet 1995 (max C/I)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HarqConfig {
-    /// Retransmissions of a transport block before HARQ gives up.
+    /// Maximum number of HARQ retransmissions of a transport block.
     ///
     /// Source: PBE-CC §3 ("repeats the retransmission at most three times")
     pub max_retransmissions: u8,
@@ -133,9 +133,9 @@ impl Default for HarqConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RlcConfig {
-    /// Whether data that HARQ gave up is sent again.
+    /// Whether data is retransmitted by RLC after HARQ has failed.
     pub mode: RlcMode,
-    /// How long the receiver waits for a missing PDU in unacknowledged mode, in ms.
+    /// Maximum time for which the receiver waits for a missing PDU in unacknowledged mode, in ms.
     ///
     /// Source: TS 36.322 §7.3. Chosen: 40 ms, above three HARQ rounds.
     pub t_reordering_ms: u32,
@@ -149,8 +149,8 @@ pub struct RlcConfig {
     pub rlc_header_bytes: u32,
     /// MAC header of each transport block, in bytes.
     pub mac_header_bytes: u32,
-    /// In acknowledged mode, the sender asks for a STATUS with the last PDU that waits, and after this many PDUs at the
-    /// latest (pollPDU) …
+    /// In acknowledged mode, the sender requests a STATUS with the last PDU in its queue, and at least once per this
+    /// number of PDUs (pollPDU) …
     ///
     /// Source: TS 36.322 §5.2.2.1. Chosen: 128, as on the bearers on which handsets are tested (TS 36.508).
     pub poll_pdus: u32,
@@ -158,7 +158,7 @@ pub struct RlcConfig {
     ///
     /// Source: TS 36.322 §5.2.2.1. Chosen: 125 kB, as on those bearers.
     pub poll_bytes: u64,
-    /// The least time between two STATUS PDUs (t-StatusProhibit), in ms.
+    /// Minimum time between two STATUS PDUs (t-StatusProhibit), in ms.
     ///
     /// Source: TS 36.322 §5.2.3. Chosen: 60 ms, as on those bearers.
     pub status_prohibit_ms: u32,
@@ -189,41 +189,41 @@ impl Default for RlcConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RlcMode {
-    /// Data that HARQ gave up is sent again: nothing is lost.
+    /// RLC retransmits data after HARQ has failed: no data is lost.
     #[default]
     Acknowledged,
-    /// Data that HARQ gave up is lost.
+    /// Data is lost if HARQ fails.
     Unacknowledged,
 }
 
-/// When further carriers of a device are activated and deactivated. The device's load or its queue decides; it does not
-/// matter which flows the device has.
+/// Activation and deactivation of a device's further carriers. The decision depends on the device's load and queue, not
+/// on its flows.
 ///
 /// Source: PBE-CC §3 Fig. 2 for the times; the rule itself is the operator's
 ///
-/// Chosen: TS 36.321 §5.13 leaves activation to the network. Here a device gets a further carrier when it uses most of what
-/// the scheduler could give to it on those it has: what others leave, or an equal share among all that have data, whichever is
-/// more. So a sender without a standing queue also gets further carriers, beside other devices too, as the paper's own
-/// sender does (PBE-CC Fig. 13).
+/// Chosen: TS 36.321 §5.13 leaves activation to the network. Here a device gets a further carrier when it uses most of
+/// the PRBs that the scheduler could assign to it on its present carriers: the PRBs that others leave, or an equal share
+/// among all users with data, whichever is more. Thus a sender without a standing queue also gets further carriers, even
+/// together with other devices, like the paper's own sender (PBE-CC Fig. 13).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AggregationConfig {
-    /// Share that a device must use, on average over `on_ms`, of the PRBs that the scheduler could give to it.
+    /// Minimum share of the assignable PRBs that a device must use, on average over `on_ms`.
     pub on_share: f64,
-    /// Alternatively: bytes that must wait for the device throughout `on_ms`.
+    /// Alternatively: bytes that must be queued for the device throughout `on_ms`.
     pub on_queue_bytes: u64,
-    /// How long either condition must hold, in ms.
+    /// Duration for which either condition must hold, in ms.
     pub on_ms: u32,
     /// Time from the decision until the carrier carries data, in ms.
     ///
     /// Source: TS 36.133 §7.7.2 (at most 24 ms for a known carrier)
     pub activation_delay_ms: u32,
-    /// A carrier is deactivated when the device's PRBs would fill less than this share of what the other active
+    /// A carrier is deactivated when the device's PRBs would fill less than this share of the PRBs that the other active
     /// carriers offer the device …
     pub off_share: f64,
     /// … for this long, in ms.
     pub off_ms: u32,
-    /// A carrier without an assignment for this long is deactivated (sCellDeactivationTimer), in ms.
+    /// Time without an assignment after which a carrier is deactivated (sCellDeactivationTimer), in ms.
     ///
     /// Source: TS 36.321 §5.13, TS 36.331 (20…1280 ms)
     pub deactivation_timer_ms: u32,
@@ -246,8 +246,8 @@ impl Default for AggregationConfig {
     }
 }
 
-/// Handover between cells of the same kind: the device's data is interrupted, then starts afresh on a cell like the one
-/// it left.
+/// Handover between cells of the same kind: the device's data is interrupted, then restarts on a cell with the same
+/// properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HandoverConfig {
@@ -271,15 +271,15 @@ impl Default for HandoverConfig {
 pub struct BackgroundConfig {
     /// A measured hour whose values are the defaults; single keys override them.
     pub hour: Option<Hour>,
-    /// How often per second, on each carrier, a user appears that only exchanges control messages.
+    /// Arrivals per second, on each carrier, of users that only exchange control messages.
     pub control_per_second: Option<f64>,
     /// Number of such users per carrier; they appear in turn.
     pub population: Option<u16>,
-    /// Share of the carrier's PRBs that background data users want, 0…1.
+    /// Demand of background data users as a share of the carrier's PRBs, 0…1.
     pub load: Option<f64>,
     /// Mean amount of data of one background user, in kB (exponentially distributed).
     pub mean_kilobytes: f64,
-    /// Rate at which a background user's data arrives, in Mbit/s; 0: all at once.
+    /// Rate at which a background user's data arrives, in Mbit/s; 0: all data arrives immediately.
     pub rate_mbps: f64,
     /// Mean SINR of background users in dB.
     pub sinr_mean_db: f64,
@@ -287,7 +287,7 @@ pub struct BackgroundConfig {
     pub sinr_deviation_db: f64,
     /// Spatial layers of background users.
     pub layers: u8,
-    /// Users with endless data on each carrier.
+    /// Number of users with an infinite queue on each carrier.
     pub full_buffer: u16,
 }
 
@@ -316,7 +316,7 @@ impl Default for BackgroundConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hour {
-    /// Night: a few control messages, next to no data.
+    /// Night: a few control messages, almost no data.
     Idle,
     /// Daytime: about 15 users in 40 ms, nearly all of them control only.
     Busy,
@@ -345,11 +345,11 @@ impl BackgroundConfig {
         })
     }
 
-    /// Share of the PRBs that data users want.
+    /// Demand of data users as a share of the PRBs.
     ///
     /// Source: PBE-CC §4.2.1 for what it must come to: 1.3 users in 40 ms that pass the filter, a flow's own included.
     /// Chosen: 0.12 in few fast downloads gives that result, and leaves fewer than four control messages in over 95 %
-    /// of the subframes with a flow running.
+    /// of the subframes while a flow is running.
     pub fn load(&self) -> f64 {
         self.load.unwrap_or(match self.hour {
             Some(Hour::Busy) => 0.12,
@@ -359,12 +359,12 @@ impl BackgroundConfig {
     }
 }
 
-/// What a device receives when it listens to the control channel, and which errors it makes. By default it receives
-/// everything, at once and without errors.
+/// Reports to a device that decodes the control channel, with decoding errors. By default the device receives all
+/// messages, immediately and without errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// Probability that a DCI is not read.
+    /// Probability that a DCI is missed.
     pub missed_dci: f64,
     /// False DCIs per subframe, which no base station sent.
     pub false_dci_per_subframe: f64,
@@ -374,17 +374,17 @@ pub struct TelemetryConfig {
     pub latency_jitter_ms: f64,
     /// Whether retransmissions show MCS 29…31, which leave the transport block size unknown.
     pub reserved_mcs_on_retransmission: bool,
-    /// Whether retransmissions are not marked as such; then only the NDI tells.
+    /// Whether retransmissions are not marked; then only the NDI identifies them.
     pub hide_retransmissions: bool,
-    /// Carriers whose reports are missing for a time.
+    /// Carriers whose reports are missing for an interval.
     pub lost_carrier: Vec<LostCarrier>,
 }
 
-/// A carrier that a device cannot listen to for a time.
+/// A carrier that a device cannot decode for an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostCarrier {
-    /// The carrier, by its place in the cell.
+    /// Index of the carrier in the cell.
     pub carrier: u8,
     /// Start, in s.
     pub from_s: f64,
@@ -402,7 +402,7 @@ pub struct DeviceRadioConfig {
     pub carriers: Vec<u8>,
     /// Whether the device uses 256QAM.
     pub qam256: bool,
-    /// Bytes that may wait for the device in the base station.
+    /// Size of the device's queue in the base station, in bytes.
     ///
     /// Chosen: 6 MB; operators' queues hold seconds of data and have no active queue management.
     pub queue_bytes: u64,
@@ -445,7 +445,7 @@ impl CellConfig {
                 Policy::RoundRobin => CqiScope::Wideband,
                 Policy::ProportionalFair | Policy::MaxCi => CqiScope::Subband,
             };
-            // Every report is sent in every subframe.
+            // A report is sent in every subframe.
             config.adaptation.cqi_period_ms = 1;
             config.adaptation.grant_mcs = GrantMcs::WorstRbg;
             config.bler.implementation_loss_db = 0.0;
@@ -453,7 +453,7 @@ impl CellConfig {
             config.bler.by_code_block = true;
             config.rlc.mac_header_bytes = 0;
             if config.rlc.mode == RlcMode::Acknowledged {
-                // Every data PDU has the place of a segment and polls; a STATUS has its opportunity to itself.
+                // Every data PDU has the header of a segment and polls; a STATUS has a separate transmission opportunity.
                 config.rlc.rlc_header_bytes = 4;
                 config.rlc.poll_pdus = 1;
                 config.rlc.status_prohibit_ms = 10;

@@ -1,7 +1,7 @@
-//! Handovers of one device: when they begin, and for how long nothing reaches the device.
+//! Handovers of one device: their times, and the interruption of its data.
 //!
-//! At a handover, packets on the air go back into the queue and are forwarded without loss; HARQ, link adaptation and
-//! scheduler start afresh; further carriers are deactivated; and the device gets a new C-RNTI.
+//! At a handover, unacknowledged packets return to the queue and are forwarded without loss; HARQ, link adaptation and
+//! scheduler are reset; further carriers are deactivated; and the device gets a new C-RNTI.
 //!
 //! Source: TR 36.881 §5.2 (45–50 ms for the steps of a handover), TS 36.331 §5.3.5.4
 
@@ -13,7 +13,7 @@ use super::config::HandoverConfig;
 #[derive(Clone, Debug)]
 pub(super) struct Handover {
     config: HandoverConfig,
-    /// Subframes in which handovers begin, in order.
+    /// Subframes in which handovers start, in order.
     begins: Vec<u64>,
     next: usize,
     resumes_at: u64,
@@ -27,7 +27,7 @@ impl Handover {
         Handover { config: config.clone(), begins, next: 0, resumes_at: 0, rng }
     }
 
-    /// If a handover begins in subframe `now`, returns the subframe in which data flows again.
+    /// If a handover starts in subframe `now`, returns the subframe in which data resumes.
     pub(super) fn begin(&mut self, now: u64) -> Option<u64> {
         if self.begins.get(self.next).is_none_or(|&begin| begin > now) {
             return None;
@@ -39,7 +39,7 @@ impl Handover {
         Some(self.resumes_at)
     }
 
-    /// Whether nothing can reach the device in subframe `now`.
+    /// Whether the device is unreachable in subframe `now`.
     pub(super) fn is_interrupted(&self, now: u64) -> bool {
         now < self.resumes_at
     }

@@ -1,23 +1,22 @@
-//! Hybrid ARQ of one device on one carrier: eight stop-and-wait processes, each with a transport block per
-//! codeword.
+//! Hybrid ARQ of one device on one carrier: eight stop-and-wait processes, each with a transport block per codeword.
 //!
-//! A block sent in subframe n is acknowledged in n+4 and may be sent again in n+8 at the earliest. The outcome is drawn
-//! when the block is sent. The process stays taken until the base station can have acted on the feedback.
+//! A block sent in subframe n is acknowledged in n+4 and may be retransmitted in n+8 at the earliest. The outcome is
+//! drawn when the block is sent. The process stays occupied until the base station can react to the feedback.
 //!
 //! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
 
 use super::bler::{Block, SoftBuffer};
 use super::rlc::Content;
 
-/// Downlink HARQ processes of a carrier.
+/// Number of downlink HARQ processes per carrier.
 ///
 /// Source: TS 36.213 §7
 pub(super) const PROCESSES: usize = 8;
 
-/// Codewords of a grant.
+/// Number of codewords per grant.
 pub(super) const CODEWORDS: usize = 2;
 
-/// Marks a process whose block waits to be sent again: it becomes free only after that transmission.
+/// Marks a process with a pending retransmission: it becomes free only after that retransmission.
 const WAITING: u64 = u64::MAX;
 
 /// Redundancy versions in the order of transmissions.
@@ -25,16 +24,16 @@ const WAITING: u64 = u64::MAX;
 /// Source: TS 36.321 §5.4.2.2 gives the order that downlink schedulers follow too
 const REDUNDANCY_VERSIONS: [u8; 4] = [0, 2, 3, 1];
 
-/// One transport block on its way through HARQ.
+/// A transport block in HARQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
     /// Size, MCS and table of its first transmission.
     pub block: Block,
-    /// What the receiver's soft buffer holds of the block.
+    /// The receiver's soft buffer for the block.
     pub held: SoftBuffer,
-    /// The data that the block carries.
+    /// RLC data in the block.
     pub content: Content,
-    /// Data bits that the block carries for users without RLC.
+    /// Number of data bits in the block, for users without RLC.
     pub payload_bits: u64,
 }
 
@@ -52,7 +51,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Whether a block waits to be sent again.
+    /// Whether a retransmission is pending.
     pub(super) fn is_waiting(&self) -> bool {
         self.blocks.iter().any(Option::is_some)
     }
@@ -62,8 +61,8 @@ impl Process {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Harq {
     pub processes: [Process; PROCESSES],
-    /// The subframe from which each process may take new data. A separate array, because every subframe reads all of
-    /// them.
+    /// The subframe from which each process may take new data. A separate array, because every subframe reads all
+    /// processes.
     pub free_at: [u64; PROCESSES],
 }
 
@@ -73,20 +72,20 @@ impl Harq {
         self.free_at.iter().position(|&free_at| free_at <= now).map(|index| index as u8)
     }
 
-    /// Whether no process holds data that is not decoded yet.
+    /// Whether no process has a block that is not decoded yet.
     pub(super) fn is_idle(&self) -> bool {
         self.free_at.iter().all(|&free_at| free_at != WAITING)
     }
 
-    /// Process `index` was sent in subframe `now`; the base station can act on its feedback `round_trip` subframes
-    /// later.
+    /// Records that process `index` was sent in subframe `now`; the base station can react to its feedback `round_trip`
+    /// subframes later.
     pub(super) fn sent(&mut self, index: u8, now: u64, round_trip: u64) {
         let index = usize::from(index);
         self.processes[index].sent_in = now;
         self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { now + round_trip };
     }
 
-    /// Discards every block (handover); the new-data indicators keep toggling.
+    /// Discards all blocks (handover); the new-data indicators keep toggling.
     pub(super) fn flush(&mut self) {
         for process in &mut self.processes {
             process.blocks = [None; CODEWORDS];
@@ -96,7 +95,7 @@ impl Harq {
 }
 
 impl InFlight {
-    /// A block that was never sent.
+    /// A block before its first transmission.
     pub(super) fn new(block: Block, content: Content, payload_bits: u64) -> InFlight {
         InFlight { block, held: SoftBuffer::default(), content, payload_bits }
     }
@@ -106,7 +105,7 @@ impl InFlight {
         REDUNDANCY_VERSIONS[usize::from(self.held.transmissions() % 4)]
     }
 
-    /// The reserved MCS that a retransmission shows: it tells the modulation and nothing else.
+    /// The reserved MCS of a retransmission: it contains only the modulation.
     ///
     /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 (29…31) and 7.1.7.1-1A (28…31)
     pub(super) fn reserved_mcs(&self) -> u8 {
@@ -115,10 +114,10 @@ impl InFlight {
     }
 }
 
-/// A retransmission that waits for its turn.
+/// A pending retransmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
-    /// The earliest subframe for it.
+    /// The earliest subframe of the retransmission.
     pub at: u64,
     /// The subframe of the transmission that failed.
     pub sent_in: u64,

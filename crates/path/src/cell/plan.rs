@@ -1,4 +1,4 @@
-//! The plan of a cell: configurations that were checked once and can be built for any seed.
+//! Plan of a cell: validated configurations that can be instantiated for any seed.
 
 use airpace_core::Streams;
 
@@ -10,12 +10,12 @@ use super::channel::ChannelPlan;
 use super::config::{CellConfig, DeviceRadioConfig};
 use crate::config_error::ConfigError;
 
-/// A cell and its devices that can be built any number of times.
+/// A cell and its devices that can be instantiated any number of times.
 #[derive(Clone, Debug)]
 pub struct CellPlan {
     pub(super) config: CellConfig,
     pub(super) bler: Bler,
-    /// Link adaptation of the background's users.
+    /// Link adaptation of the background users.
     pub(super) adaptation: AdaptationPlan,
     pub(super) devices: Vec<DevicePlan>,
 }
@@ -31,7 +31,7 @@ pub(super) struct DevicePlan {
 impl CellPlan {
     /// The plan of a cell with these devices.
     /// # Errors
-    /// A configuration that cannot be built, by key (`prbs`, `device.0.channel.layers`) and remedy.
+    /// An invalid configuration, by key (`prbs`, `device.0.channel.layers`) and remedy.
     pub fn new(config: &CellConfig, devices: &[DeviceRadioConfig]) -> Result<CellPlan, ConfigError> {
         config.validate()?;
         let config = config.resolved();
@@ -44,7 +44,7 @@ impl CellPlan {
         Ok(CellPlan { config, bler, adaptation, devices })
     }
 
-    /// How many devices the cell has.
+    /// Number of devices in the cell.
     pub fn devices(&self) -> usize {
         self.devices.len()
     }

@@ -1,17 +1,16 @@
-//! RLC between the IP packets of one device and the transport blocks of all its carriers: segmentation and
-//! concatenation, in-order release, recovery of blocks that HARQ gave up.
+//! RLC between the IP packets of one device and the transport blocks of all its carriers: segmentation and concatenation,
+//! in-order delivery, recovery of blocks for which HARQ failed.
 //!
-//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block takes the
-//! next stretch of the stream as one PDU with the next sequence number, whichever carrier it uses. So the PDUs of
-//! several carriers interleave by sequence number. A packet is delivered when the stream is complete up to the packet's
-//! last byte.
+//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block on any carrier
+//! takes the next part of the stream as one PDU with the next sequence number. The PDUs of several carriers thus
+//! interleave by sequence number. A packet is delivered when the stream is complete up to the packet's last byte.
 //!
 //! Source: TS 36.322; PBE-CC §3
 //!
 //! In acknowledged mode, the receiver's STATUS PDUs take bytes of the transport blocks of the opposite direction
-//! (`status`). So each end has, beside its packets, the STATUS of the other direction to send.
+//! (`status`). Each endpoint thus sends the STATUS of the other direction in addition to its packets.
 //!
-//! Differs: what must be sent again is sent after [`RlcConfig::status_delay_ms`] and does not wait for the STATUS itself.
+//! Differs: retransmissions are sent after [`RlcConfig::status_delay_ms`] and do not wait for the STATUS itself.
 
 use std::collections::VecDeque;
 
@@ -24,25 +23,25 @@ mod status;
 
 use status::StatusExchange;
 
-/// Fixed part of the header of a PDU that is sent again in acknowledged mode, in bytes, if it is larger than that of
-/// other PDUs: it has the place of the segment as well.
+/// Fixed part of the header of a retransmitted PDU in acknowledged mode, in bytes, if it is larger than that of other
+/// PDUs: it also contains the offset of the segment.
 ///
 /// Source: TS 36.322 §6.2.1.5 (LSF and SO). Chosen: every PDU that is sent again counts as a segment, because its new
-/// block hardly ever has the size of the first.
+/// block rarely has the size of the first.
 const SEGMENT_HEADER: u32 = 4;
 
-/// The parts of the stream that one transport block carries: bytes of at most one repeated and one new PDU.
+/// The parts of the stream in one transport block: bytes of at most one retransmitted and one new PDU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     parts: [Option<Part>; 2],
-    /// Whether it has a STATUS about the opposite direction.
+    /// Whether it contains a STATUS about the opposite direction.
     has_status: bool,
-    /// Whether it asks the receiver for a STATUS.
+    /// Whether it requests a STATUS from the receiver (poll).
     polls: bool,
 }
 
 impl Content {
-    /// Whether it carries nothing.
+    /// Whether it contains neither data nor a STATUS.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.iter().all(Option::is_none) && !self.has_status
     }
@@ -62,16 +61,16 @@ struct Sdu {
     end: u64,
 }
 
-/// A stretch of the stream that was sent under one sequence number.
+/// A part of the stream that was sent with one sequence number.
 #[derive(Clone, Copy, Debug)]
 struct Pdu {
     /// Stream position after its last byte.
     end: u64,
-    /// Bytes in transport blocks that HARQ is still working on.
+    /// Bytes in transport blocks whose HARQ outcome is pending.
     pending: u32,
-    /// Bytes that must be sent again.
+    /// Bytes that must be retransmitted.
     unsent: u32,
-    /// If the PDU is lost for good (unacknowledged mode): the latest subframe in which the receiver gives it up.
+    /// If the PDU is lost for good (unacknowledged mode): the latest subframe in which the receiver skips it.
     give_up_at: u64,
 }
 
@@ -87,15 +86,15 @@ struct Repeat {
     ready_at: u64,
 }
 
-/// The timer that starts when a gap in the sequence numbers is seen.
+/// The timer that starts when a gap in the sequence numbers is detected.
 #[derive(Clone, Copy, Debug)]
 struct Reordering {
     expires_at: u64,
-    /// Sequence numbers below this one are given up when the timer expires.
+    /// Sequence numbers below this one are skipped when the timer expires.
     limit: u64,
 }
 
-/// Both ends of a device's RLC.
+/// Sender and receiver of a device's RLC.
 #[derive(Debug)]
 pub(super) struct Rlc {
     mode: RlcMode,
@@ -103,21 +102,21 @@ pub(super) struct Rlc {
     status_delay: u64,
     pdcp_header: u32,
     rlc_header: u32,
-    /// The RLC header of what is sent again.
+    /// Length of the RLC header of a retransmission.
     repeat_header: u32,
     mac_header: u32,
     status_alone: bool,
     limit: u64,
-    /// Packets that the base station is still processing, with the instant from which they may be sent.
+    /// Packets that the base station is still processing, with the time from which they may be sent.
     arriving: VecDeque<(Time, Packet)>,
     arriving_bytes: u64,
     /// Packets in the stream, oldest first; `sdus[next_sdu]` holds the next byte to be sent.
     sdus: VecDeque<Sdu>,
     next_sdu: usize,
-    /// Stream positions: everything before them was delivered, was sent, or has arrived.
+    /// Stream positions: end of the transmitted bytes, and end of the bytes that have arrived.
     sent: u64,
     arrived: u64,
-    /// PDUs not yet released, by sequence number from `first_sequence`.
+    /// PDUs not yet delivered, by sequence number from `first_sequence`.
     pdus: VecDeque<Pdu>,
     first_sequence: u64,
     /// One past the highest sequence number received completely.
@@ -125,11 +124,11 @@ pub(super) struct Rlc {
     repeats: VecDeque<Repeat>,
     repeat_bytes: u64,
     reordering: Option<Reordering>,
-    /// Whether the front packet misses a byte that will never arrive.
+    /// Whether the front packet lacks a byte that is lost for good.
     front_is_damaged: bool,
-    /// The STATUS exchange about this direction's data.
+    /// The STATUS exchange for this direction's data.
     status: StatusExchange,
-    /// Bytes of the opposite direction's STATUS that waits to be sent; 0: none.
+    /// Bytes of the opposite direction's STATUS that is pending; 0: none.
     status_to_send: u32,
 }
 
@@ -166,17 +165,17 @@ impl Rlc {
         }
     }
 
-    /// The bytes of the STATUS that the receiver of this direction's data sends in subframe `now`, if it sends one.
+    /// Length of the STATUS that the receiver of this direction's data sends in subframe `now`, if any.
     pub(super) fn take_status(&mut self, now: u64) -> Option<u32> {
         self.status.take(now, self.repeats.len())
     }
 
-    /// A STATUS about the opposite direction, of this many bytes, is to be sent. It replaces one that still waits.
+    /// Queues a STATUS about the opposite direction with this many bytes. It replaces a pending one.
     pub(super) fn send_status(&mut self, bytes: u32) {
         self.status_to_send = bytes;
     }
 
-    /// Takes in a packet that may be sent from `ready` on; `false` if the queue is full.
+    /// Takes a packet that may be sent from `ready` on; returns `false` if the queue is full.
     pub(super) fn push(&mut self, ready: Time, packet: Packet) -> bool {
         if self.queued().0 + packet.bytes.0 > self.limit {
             return false;
@@ -199,29 +198,29 @@ impl Rlc {
         }
     }
 
-    /// Bytes that wait to be sent for the first time, including those that the base station is still processing.
+    /// Bytes queued for their first transmission, including those that the base station is still processing.
     pub(super) fn queued(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
 
-    /// Bytes for which the queue has room.
+    /// Free space in the queue (bytes).
     pub(super) fn room(&self) -> Bytes {
         Bytes(self.limit) - self.queued()
     }
 
-    /// Bytes of the stream that were put into blocks so far; what is sent again does not count twice.
+    /// Bytes of the stream that were put into blocks so far; retransmissions do not count.
     pub(super) fn sent(&self) -> Bytes {
         Bytes(self.sent)
     }
 
-    /// Bytes of all packets that came in and have not left yet.
+    /// Bytes of all packets that have entered and not left yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
     }
 
-    /// Bytes that may be sent in subframe `now`, STATUS included, without headers: the amount that a buffer status
-    /// report counts.
+    /// Bytes that may be sent in subframe `now`, including a STATUS, without headers: the amount that a buffer status
+    /// report contains.
     ///
     /// Source: TS 36.321 §6.1.3.1
     pub(super) fn waiting(&self, now: u64) -> u64 {
@@ -230,8 +229,8 @@ impl Rlc {
         self.arrived - self.sent + repeats + u64::from(self.status_to_send)
     }
 
-    /// Size in bytes of transport blocks that would carry everything that may be sent in subframe `now`, including
-    /// headers; 0 if nothing waits.
+    /// Size in bytes of transport blocks for all data that may be sent in subframe `now`, including headers; 0 if there
+    /// is no data.
     pub(super) fn wanted(&self, now: u64) -> u64 {
         let status = u64::from(self.status_to_send);
         if status > 0 && self.status_alone {
@@ -289,7 +288,7 @@ impl Rlc {
         content
     }
 
-    /// Whether the PDUs that were put into a block in subframe `now` ask for a STATUS.
+    /// Whether the PDUs that were put into a block in subframe `now` request a STATUS.
     fn polls(&mut self, now: u64, content: &Content) -> bool {
         let parts = content.parts.iter().flatten();
         let pdus = parts.clone().count() as u32;
@@ -297,7 +296,8 @@ impl Rlc {
         pdus > 0 && self.status.polls(pdus, parts.map(|part| part.bytes).sum(), is_last)
     }
 
-    /// Advances `sent` by what fits into `room` bytes beside the length indicators; returns the advance.
+    /// Advances `sent` by the number of bytes that fit into `room` together with the length indicators; returns the
+    /// advance.
     fn take_fresh(&mut self, room: u32) -> u32 {
         let (start, room) = (self.sent, u64::from(room));
         let mut elements = 0;
@@ -317,13 +317,13 @@ impl Rlc {
         (self.sent - start) as u32
     }
 
-    /// A transport block was decoded in subframe `now`.
+    /// Processes a transport block that was decoded in subframe `now`.
     pub(super) fn decoded(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         if content.polls {
             self.status.polled(now);
         }
         for part in content.parts.into_iter().flatten() {
-            // The receiver gave this PDU up already, so it comes too late.
+            // The receiver has already skipped this PDU.
             let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
             let pdu = &mut self.pdus[index as usize];
             pdu.pending -= part.bytes;
@@ -334,7 +334,7 @@ impl Rlc {
         self.release(now, release);
     }
 
-    /// HARQ gave up a transport block in subframe `now`.
+    /// Processes a transport block for which HARQ failed in subframe `now`.
     pub(super) fn failed(&mut self, now: u64, content: Content) {
         for part in content.parts.into_iter().flatten() {
             let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
@@ -360,12 +360,12 @@ impl Rlc {
         self.repeat_bytes += u64::from(bytes);
     }
 
-    /// Whether [`Rlc::expire`] may have something to do in any future subframe.
+    /// Whether [`Rlc::expire`] may have an effect in any future subframe.
     pub(super) fn has_timers(&self) -> bool {
         self.mode == RlcMode::Unacknowledged && !self.pdus.is_empty()
     }
 
-    /// Lets the receiver give up, in subframe `now`, PDUs that it has awaited too long.
+    /// Lets the receiver skip, in subframe `now`, PDUs whose waiting time has expired.
     pub(super) fn expire(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
         if let Some(timer) = self.reordering
             && timer.expires_at <= now
@@ -381,8 +381,8 @@ impl Rlc {
         self.release(now, release);
     }
 
-    /// Puts everything on the air back into the queue, to be sent again from subframe `ready_at` on (forwarding at a
-    /// handover), and forgets what STATUS was to be sent. The caller must discard the transport blocks.
+    /// Returns all unacknowledged bytes to the queue, to be retransmitted from subframe `ready_at` on (forwarding at a
+    /// handover), and discards pending STATUS PDUs. The caller must discard the transport blocks.
     pub(super) fn forward(&mut self, ready_at: u64) {
         for repeat in &mut self.repeats {
             repeat.ready_at = repeat.ready_at.max(ready_at);
@@ -408,7 +408,7 @@ impl Rlc {
             }
             self.pdus.pop_front();
             if pdu.unsent > 0 {
-                // It was given up while it waited to be sent again.
+                // The PDU was skipped while its retransmission was pending.
                 self.repeats.pop_front();
                 self.repeat_bytes -= u64::from(pdu.unsent);
             }
@@ -442,7 +442,7 @@ impl Rlc {
     }
 }
 
-/// Bytes of the length indicators of a PDU of `elements` packets or parts of packets: 12 bits for each except the last.
+/// Bytes of the length indicators of a PDU with `elements` packets or parts of packets: 12 bits for each except the last.
 ///
 /// Source: TS 36.322 §6.2.1.3
 fn length_indicators(elements: u64) -> u64 {

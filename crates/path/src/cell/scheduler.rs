@@ -1,15 +1,15 @@
-//! Who gets which RBGs of one carrier in one subframe, after retransmissions and control users took theirs.
+//! Scheduler: assigns the RBGs of one carrier in one subframe that remain after retransmissions and control users.
 //!
-//! In two steps, as base stations do: pick at most `max_users` users for the subframe, then hand out RBG by RBG
-//! among them. A user stops getting RBGs as soon as its block takes all that waits for it.
+//! It has two steps, as in base stations: select at most `max_users` users for the subframe, then assign RBG by RBG among
+//! them. A user gets no more RBGs as soon as its block can carry all its queued data.
 //!
-//! | policy | RBG k goes to the user with |
+//! | policy | RBG k is assigned to the user with |
 //! | --- | --- |
-//! | round robin | the fewest RBGs so far; who begins rotates |
+//! | round robin | the fewest RBGs so far; the first user rotates |
 //! | max C/I | the highest rate on k |
-//! | proportional fair | the highest rate on k over its average, RBGs of this subframe counted in the average |
+//! | proportional fair | the highest rate on k over its average, which includes the RBGs of this subframe |
 //!
-//! Where all RBGs of a user are alike, its rate is one number and the RBGs of a user are laid side by side.
+//! If all RBGs of a user have equal quality, its rate is one number and its RBGs are contiguous.
 
 use airpace_core::tables::lte;
 use airpace_core::{Bits, Draws};
@@ -17,7 +17,7 @@ use airpace_radio::PrbSet;
 
 use super::config::Policy;
 
-/// Most RBGs that a carrier has (110 PRBs in groups of 4).
+/// Maximum number of RBGs of a carrier (110 PRBs in groups of 4).
 pub(super) const MAX_RBGS: usize = 28;
 
 /// A set of RBGs, one bit each.
@@ -32,7 +32,7 @@ pub(super) struct RbgGrid {
 }
 
 impl RbgGrid {
-    /// The grid of a carrier; LENA leaves out the last RBG where it is smaller than the others.
+    /// The grid of a carrier; LENA leaves out the last RBG if it is smaller than the others.
     ///
     /// Source: TS 36.213 §7.1.6.1; our measurement of ns-3.37
     pub(super) fn new(prbs: u16, lena_compat: bool) -> RbgGrid {
@@ -58,7 +58,7 @@ impl RbgGrid {
         rbgs.count_ones() as u16 * self.rbg_prbs - missing
     }
 
-    /// The lowest RBGs of `free` that carry `wanted` bits; all if they do not.
+    /// The lowest RBGs of `free` that can carry `wanted` bits; all if they cannot.
     fn lowest_for(&self, free: RbgMask, size: BlockSize, wanted: u64) -> RbgMask {
         if size.bits(self.prbs_in(free)) <= wanted {
             return free;
@@ -83,7 +83,7 @@ impl RbgGrid {
         set
     }
 
-    /// The RBGs that `prbs` touches.
+    /// The RBGs that overlap `prbs`.
     pub(super) fn touched(&self, prbs: PrbSet) -> RbgMask {
         prbs.runs().fold(0, |mask, (start, len)| {
             let (first, last) = (start / self.rbg_prbs, (start + len - 1) / self.rbg_prbs);
@@ -92,11 +92,11 @@ impl RbgGrid {
     }
 }
 
-/// How many bits PRBs carry for a user at its present MCS, all codewords.
+/// Block size for a user at its current MCS as a function of the PRBs, over all codewords.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockSize {
     pub i_tbs: u8,
-    /// Blocks of one layer each.
+    /// Number of codewords, one layer each.
     pub codewords: u8,
 }
 
@@ -108,31 +108,31 @@ impl BlockSize {
     }
 }
 
-/// A user that wants RBGs, and what it was given.
+/// A user with queued data, and the RBGs assigned to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// Who: index of the user, of its link to this carrier.
+    /// Index of the user, and of its link to this carrier.
     pub user: u16,
     pub link: u8,
-    /// Bits that one RBG carries for it.
+    /// Bits per RBG for this user.
     pub rate: f64,
-    /// Row of its rates per RBG, where RBGs differ.
+    /// Row of its rates per RBG, if RBGs differ.
     pub rates: Option<u16>,
-    /// What it had lately, in bits per subframe.
+    /// Recent average rate, in bits per subframe.
     pub average: f64,
-    /// Whether it had nothing to send in the subframe before.
+    /// Whether it had no data in the previous subframe.
     pub is_newcomer: bool,
-    /// Bits that wait for it.
+    /// Bits queued for it.
     pub wanted: u64,
     pub size: BlockSize,
-    /// What it was given.
+    /// RBGs assigned to it.
     pub given: RbgMask,
     prbs: u16,
     metric: f64,
 }
 
 impl Candidate {
-    /// A candidate whose rate is still to be found.
+    /// A candidate without a rate yet.
     pub(super) fn new(user: u16, link: u8, wanted: u64, average: f64, is_newcomer: bool) -> Candidate {
         Candidate {
             user,
@@ -157,18 +157,19 @@ pub(super) struct Scheduler {
     time_constant: f64,
     max_users: usize,
     lena_compat: bool,
-    /// Round robin: the user whose turn it is to begin.
+    /// Round robin: the first user of the next subframe.
     first: u16,
-    /// The candidates' metrics while RBGs are dealt out; [`SERVED`] for who needs no more. Kept to reuse its memory.
+    /// The candidates' metrics during the assignment; [`SERVED`] for candidates that need no more RBGs. Kept to reuse its
+    /// memory.
     metrics: Vec<f64>,
-    /// Who comes first among equals, by subframe.
+    /// Random numbers that break ties, by subframe.
     ties: Draws,
 }
 
-/// No RBG goes to a candidate of this metric.
+/// Metric of a candidate that gets no more RBGs.
 const SERVED: f64 = f64::NEG_INFINITY;
 
-/// The rate of an RBG that its user must not be given.
+/// Rate of an RBG that must not be assigned to its user.
 pub(super) const NEVER_GIVEN: f32 = f32::NEG_INFINITY;
 
 impl Scheduler {
@@ -180,7 +181,7 @@ impl Scheduler {
         lena_compat: bool,
         ties: Draws,
     ) -> Scheduler {
-        // Four PRBs at the lowest MCS still carry headers and some data; less would carry none.
+        // Four PRBs at the lowest MCS still carry headers and some data; fewer would carry no data.
         let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
         Scheduler {
             policy,
@@ -193,23 +194,23 @@ impl Scheduler {
         }
     }
 
-    /// An average one subframe later, before what the user is given in that subframe; at least a bit.
+    /// An average one subframe later, without the bits of that subframe; at least one bit.
     ///
     /// R(t+1) = (1 - 1/t_c) R(t) + (1/t_c) bits
     pub(super) fn decayed(&self, average: f64) -> f64 {
         (average - average / self.time_constant).max(1.0)
     }
 
-    /// What a block adds to its user's average.
+    /// Contribution of a block to its user's average.
     pub(super) fn gain(&self, block: Bits) -> f64 {
         block.0 as f64 / self.time_constant
     }
 
-    /// Gives a user that was idle the priority of the best-placed user that was not, at most: its average then
-    /// starts at rate / metric of that one.
+    /// Limits the priority of a user that was idle to the highest priority among the other users: its average then starts
+    /// at rate / metric of that user.
     ///
-    /// Chosen: an average left to decay while idle would hand the newcomer the whole band for tens of ms, which
-    /// every other user sees as a total loss of capacity. LENA has it so.
+    /// Chosen: an average that decays while idle would assign the whole band to the newcomer for tens of ms, which is a
+    /// total loss of capacity for every other user. LENA behaves that way.
     pub(super) fn place_newcomers(&self, candidates: &mut [Candidate]) {
         if self.policy != Policy::ProportionalFair || self.lena_compat {
             return;
@@ -223,8 +224,8 @@ impl Scheduler {
         }
     }
 
-    /// Shares the `free` RBGs of subframe `now`; `rates` holds the rows that candidates name. Afterwards `candidates` are those that
-    /// were given something.
+    /// Assigns the `free` RBGs of subframe `now`; `rates` contains the rows that candidates refer to. Afterwards
+    /// `candidates` are those with at least one RBG.
     pub(super) fn share(
         &mut self,
         now: u64,
@@ -245,7 +246,7 @@ impl Scheduler {
             return;
         }
         let quota = match (self.lena_compat, self.policy) {
-            // LENA's round robin gives everyone the same number of RBGs and leaves the remainder idle.
+            // LENA's round robin assigns the same number of RBGs to every user and leaves the remainder idle.
             (true, Policy::RoundRobin) => {
                 grid.rbg_prbs * (free.count_ones() as u16 / candidates.len() as u16).max(1)
             }
@@ -270,7 +271,7 @@ impl Scheduler {
                 if metrics.iter().all(|&metric| metric == SERVED) {
                     break;
                 }
-                // Nobody may have this RBG; somebody may have one of those above it.
+                // No candidate may have this RBG; a candidate may still have one of the RBGs above it.
                 continue;
             };
             let (candidate, metric) = (&mut candidates[best], &mut metrics[best]);
@@ -294,14 +295,14 @@ impl Scheduler {
         }
     }
 
-    /// Keeps the users of this subframe, in an order that breaks ties.
+    /// Selects the users of this subframe, in an order that breaks ties.
     fn pick(&mut self, now: u64, candidates: &mut Vec<Candidate>) {
         let count = candidates.len();
         match self.policy {
             Policy::RoundRobin => {
                 let turn = candidates.iter().position(|candidate| candidate.user >= self.first).unwrap_or(0);
                 candidates.rotate_left(turn);
-                // With room for all, everyone begins once; otherwise who was left out comes first.
+                // If all users fit, each is first in turn; otherwise the users that were left out come first.
                 let next = if count > self.max_users { self.max_users } else { 1 % count };
                 self.first = candidates[next].user;
             }
@@ -323,8 +324,8 @@ impl Scheduler {
 }
 
 impl Policy {
-    /// A candidate's metric on an RBG that is worth `rate_here` to it, where its RBGs are worth `rate` on average. Round robin
-    /// counts RBGs, whatever they are worth.
+    /// A candidate's metric on an RBG with rate `rate_here`, if the mean rate of its RBGs is `rate`. Round robin counts
+    /// RBGs, independent of their rate.
     fn metric_on(self, metric: f64, rate_here: f32, rate: f64) -> f64 {
         if rate_here == NEVER_GIVEN || metric == SERVED {
             return SERVED;
@@ -357,7 +358,7 @@ pub(super) fn lowest(mut set: RbgMask, count: u32) -> RbgMask {
     whole & !set
 }
 
-/// Deals `free` out again, from the lowest RBG, keeping how many each candidate has.
+/// Reassigns `free` contiguously from the lowest RBG, keeping the number of RBGs of each candidate.
 fn lay_side_by_side(free: RbgMask, candidates: &mut [Candidate]) {
     let mut rest = free;
     for candidate in candidates {
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(totals, [250; 3]);
     }
 
-    /// Two users of which each has a good half of the band and a bad one, which it may never have if `shuns`.
+    /// Two users, each with one good and one bad half of the band; the bad half must not be assigned if `shuns`.
     fn opposites(shuns: bool) -> (Vec<Candidate>, Vec<[f32; MAX_RBGS]>) {
         let bad = if shuns { NEVER_GIVEN } else { 100.0 };
         let row = |first: f32, second: f32| std::array::from_fn(|rbg| if rbg < 12 { first } else { second });

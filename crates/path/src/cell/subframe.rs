@@ -1,4 +1,4 @@
-//! One subframe of one carrier: retransmissions, control users, data users; then the fate of every block.
+//! One subframe of one carrier: retransmissions, control users, data users; then the outcome of every block.
 
 use std::collections::VecDeque;
 
@@ -29,26 +29,26 @@ pub(super) struct Carrier {
     pub arrivals: Arrivals,
     /// Users that may have data for this carrier, as (user, link), in order of users.
     pub live: Vec<(u16, u8)>,
-    /// Places for background downloads that nobody has.
+    /// Vacant places for background downloads.
     pub vacant: Vec<u16>,
-    /// Retransmissions to come, in order of time.
+    /// Pending retransmissions, in order of time.
     pub due: VecDeque<Due>,
-    /// Acknowledgements on their way, by subframe of arrival modulo 8.
+    /// Acknowledgements in flight, by subframe of arrival modulo 8.
     pub feedback: [Vec<Feedback>; 8],
     pub account: Account,
     pub cfi: u8,
     pub fixed_cfi: Option<u8>,
-    /// PRBs that were given away in the last subframe.
+    /// PRBs that were assigned in the last subframe.
     pub used: PrbSet,
-    /// How many users had new data in the last subframe.
+    /// Number of users with new data in the last subframe.
     pub wanting: usize,
-    /// How many uplink grants are sent beside its own.
+    /// Number of uplink grants sent in the control region of this carrier, in addition to its downlink DCIs.
     pub uplink_grants: usize,
     pub candidates: Vec<Candidate>,
     pub rates: Vec<[f32; MAX_RBGS]>,
 }
 
-/// What an acknowledgement tells link adaptation.
+/// Feedback to link adaptation by an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
     user: u16,
@@ -56,7 +56,7 @@ pub(super) struct Feedback {
     is_received: bool,
 }
 
-/// What the carriers of a cell share while a subframe runs.
+/// State shared by the carriers of a cell while a subframe runs.
 pub(super) struct Context<'a> {
     pub now: u64,
     pub users: &'a mut [User],
@@ -64,9 +64,9 @@ pub(super) struct Context<'a> {
     pub round_trip: u64,
     pub max_retransmissions: u8,
     pub max_users: usize,
-    /// Whether anyone wants to know the grants.
+    /// Whether a record of the grants is needed.
     pub wants_account: bool,
-    /// Takes packets whose journey over the air ended.
+    /// Called for packets that leave the cell.
     pub release: &'a mut dyn FnMut(Packet, Fate),
 }
 
@@ -86,7 +86,7 @@ impl Carrier {
         debug_assert!(self.used.len() <= self.grid.prbs);
     }
 
-    /// Background downloads begin, go on and end.
+    /// Starts, continues and ends background downloads.
     fn arrive(&mut self, context: &mut Context<'_>) {
         for (session, user) in self.arrivals.sessions(context.now, &mut self.vacant) {
             context.users[usize::from(user)].source = Source::Session(session);
@@ -106,7 +106,7 @@ impl Carrier {
         });
     }
 
-    /// Who wants RBGs for new data.
+    /// Collects the users with new data.
     fn collect(&mut self, context: &mut Context<'_>) {
         self.candidates.clear();
         for &(index, link_index) in &self.live {
@@ -127,7 +127,7 @@ impl Carrier {
         self.wanting = self.candidates.len();
     }
 
-    /// The control region grows with the number of DCIs.
+    /// Chooses the size of the control region, which grows with the number of DCIs.
     ///
     /// Source: TS 36.211 §6.7, §6.8.1. Chosen: four control channel elements for a DCI.
     fn choose_cfi(&mut self, context: &Context<'_>) {
@@ -141,9 +141,9 @@ impl Carrier {
         });
     }
 
-    /// Retransmissions that are due, oldest first, on as many RBGs as the first transmission had. A codeword that was
-    /// received makes room for new data beside the one that was not. Returns the RBGs that are left, as
-    /// [`Carrier::serve_control`] does.
+    /// Sends retransmissions that are due, oldest first, on the same number of RBGs as the first transmission. If one of
+    /// two codewords was received, that codeword carries new data next to the retransmission of the other. Returns the
+    /// remaining RBGs, like [`Carrier::serve_control`].
     ///
     /// Source: TS 36.321 §5.3.2 (each codeword of a process has its own new-data indicator)
     fn retransmit(&mut self, context: &mut Context<'_>, mut free: RbgMask) -> RbgMask {
@@ -158,7 +158,7 @@ impl Carrier {
             };
             let link = &mut user.links[usize::from(due.link)];
             let process = &link.harq.processes[usize::from(due.process)];
-            // A handover may have flushed the process, and new data may have taken it since.
+            // A handover may have flushed the process, and new data may occupy it since.
             if !process.is_waiting() || process.sent_in != due.sent_in || is_interrupted {
                 self.due.remove(index);
                 continue;
@@ -183,7 +183,7 @@ impl Carrier {
         free
     }
 
-    /// Control messages, side by side from the highest PRB down; what finds no room waits.
+    /// Sends control messages on contiguous PRBs from the highest PRB down; messages that do not fit wait.
     fn serve_control(&mut self, context: &mut Context<'_>, free: RbgMask) -> RbgMask {
         let mut taken: RbgMask = 0;
         let mut top = self.grid.prbs;
@@ -213,7 +213,7 @@ impl Carrier {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
             self.rate(link, candidate)
         });
-        // Newcomers are compared with users that only get a retransmission in this subframe, too.
+        // Newcomers are also compared with users that only get a retransmission in this subframe.
         self.scheduler.place_newcomers(&mut candidates);
         for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
             let link = &mut context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
@@ -221,7 +221,7 @@ impl Carrier {
         }
         candidates.retain_mut(|candidate| {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            // A user gets one DCI in a subframe.
+            // A user gets at most one DCI per subframe.
             let can_be_served =
                 link.served_in != Some(context.now) && link.harq.free_process(context.now).is_some();
             if can_be_served {
@@ -236,7 +236,7 @@ impl Carrier {
         self.candidates = candidates;
     }
 
-    /// Finds what any RBG is worth to a candidate; `false` if it is out of range.
+    /// Determines the rate of any RBG for a candidate; returns `false` if the candidate is out of range.
     fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
         let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
         candidate.size = link.block_size(mcs);
@@ -244,7 +244,7 @@ impl Carrier {
         true
     }
 
-    /// Finds what each RBG is worth to a candidate, if its RBGs differ.
+    /// Determines the rate of each RBG for a candidate, if its RBGs differ.
     fn rate_rbgs(&mut self, link: &RadioLink, candidate: &mut Candidate) {
         if !link.has_subbands {
             return;
@@ -259,7 +259,7 @@ impl Carrier {
         self.rates.push(row);
     }
 
-    /// New data on the RBGs that a user was given.
+    /// Sends new data on the RBGs assigned to a user.
     fn send_new(&mut self, context: &mut Context<'_>, candidate: &Candidate) {
         let now = context.now;
         let prbs = self.grid.prb_set(candidate.given);
@@ -275,7 +275,7 @@ impl Carrier {
         }
     }
 
-    /// Puts new data into the codewords of a process that have none; `false` if there was none to put.
+    /// Puts new data into the empty codewords of a process; returns `false` if there was no data.
     fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
@@ -298,7 +298,7 @@ impl Carrier {
         is_loaded
     }
 
-    /// Sends the blocks of a process, draws their fate and accounts for the grant.
+    /// Sends the blocks of a process, draws their outcome and records the grant.
     fn transmit(&mut self, context: &mut Context<'_>, grant: Grant) {
         let now = context.now;
         let prbs = grant.prbs;
@@ -361,7 +361,7 @@ impl Carrier {
         }
     }
 
-    /// Acknowledgements that arrive in this subframe reach link adaptation.
+    /// Passes acknowledgements that arrive in this subframe to link adaptation.
     fn acknowledge(&mut self, context: &mut Context<'_>) {
         for feedback in self.feedback[(context.now % 8) as usize].drain(..) {
             let user = &mut context.users[usize::from(feedback.user)];
@@ -382,7 +382,7 @@ struct Grant {
     prbs: PrbSet,
 }
 
-/// Takes data for a block of `bits` from its source: what RLC put in, and how much of a download it is.
+/// Takes data for a block of `bits` from its source: the RLC content, and the number of bits of a download.
 fn take_data(source: &mut Source, now: u64, bits: Bits) -> Option<(Content, u64)> {
     match source {
         Source::Device(device) => {
@@ -412,7 +412,7 @@ fn failed(source: &mut Source, now: u64, flight: &InFlight) {
     }
 }
 
-/// The DCI of a control message: a compact one at a low MCS.
+/// The DCI of a control message: a compact format at a low MCS.
 ///
 /// Chosen: MCS 4.
 fn control_dci(rnti: Rnti, prbs: PrbSet) -> Dci {
@@ -430,8 +430,8 @@ fn control_dci(rnti: Rnti, prbs: PrbSet) -> Dci {
     }
 }
 
-/// Control channel elements in a control region of `cfi` symbols: resource element groups less those of PCFICH and
-/// PHICH, nine to an element.
+/// Number of control channel elements in a control region of `cfi` symbols: resource element groups less those of PCFICH
+/// and PHICH, nine per element.
 ///
 /// Source: TS 36.211 §6.2.4, §6.7, §6.8.1, §6.9 (two antenna ports, N_g = 1)
 fn control_elements(cfi: u8, prbs: u16) -> usize {

@@ -1,7 +1,8 @@
-//! What a device that listens to the control channel receives: the cell's record, later and with errors.
+//! Telemetry: reports to a device that decodes the control channel, derived from the cell's record with delay and errors.
 //!
-//! The cell's own record of a subframe goes in. A copy with the configured imperfections comes out when the latency is
-//! over. Reports of one device come in order. Slots are reused, so nothing is allocated after the start.
+//! The input is the cell's own record of a subframe. The output is a copy with the configured imperfections, after the
+//! configured latency. Reports to one device are in order. Report buffers are reused, so nothing is allocated after the
+//! start.
 //!
 //! Source: PBE-CC §5 (the decoder's errors and delays are the listener's, not the cell's)
 
@@ -22,7 +23,7 @@ pub(super) struct Account {
     carrier_prbs: u16,
     /// The owner of each DCI.
     pub owners: Vec<Owner>,
-    /// The MCS that each DCI shows if retransmissions hide their block size.
+    /// The reserved MCS of each DCI, used if retransmissions hide their block size.
     pub reserved_mcs: Vec<[Option<u8>; 2]>,
 }
 
@@ -59,15 +60,15 @@ impl Account {
     }
 }
 
-/// Reports to the devices that listen.
+/// Reports to listening devices.
 #[derive(Debug)]
 pub(super) struct Telemetry {
     config: TelemetryConfig,
-    /// Whose grants a listener receives: everyone's from the control channel, its own from its modem's log.
+    /// Grants that a listener receives: those of all users from the control channel, its own from its modem's log.
     scope: Scope,
     listeners: Vec<Listener>,
     spare: Vec<RadioReport>,
-    /// The report handed out last; its slot becomes free when the next report is asked for.
+    /// The report that was returned last; its buffer becomes free when the next report is popped.
     current: Option<RadioReport>,
 }
 
@@ -108,7 +109,7 @@ impl Telemetry {
         self.listeners.iter().any(|listener| listener.is_listening)
     }
 
-    /// When the next report is due.
+    /// Time at which the next report is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.listeners.iter().filter_map(|listener| Some(listener.waiting.front()?.0)).min()
     }
@@ -123,8 +124,8 @@ impl Telemetry {
         Some((DeviceId(device as u16), self.current.as_mut()?))
     }
 
-    /// Tells a listening device about a subframe. `account` is the cell's record, `own` the device's own side, and
-    /// `heard_at` the end of the subframe.
+    /// Queues a report of a subframe for a listening device. `account` is the cell's record, `own` the device's own side,
+    /// and `heard_at` the end of the subframe.
     pub(super) fn hear(&mut self, device: usize, heard_at: Time, account: &Account, own: OwnRadio) {
         let listener = &mut self.listeners[device];
         let config = &self.config;
@@ -165,13 +166,13 @@ impl Telemetry {
     }
 }
 
-/// What the random numbers of a listener, a subframe and a carrier are for: the first part of their addresses.
+/// Purposes of the random numbers of a listener, a subframe and a carrier: the first part of their addresses.
 const LATENCY: u64 = 0;
 const MISSED: u64 = 1;
 const FALSE: u64 = 2;
 
-/// Reads the DCIs of a subframe: all, or only those of the owner `only`. Whether a DCI is missed belongs to its user,
-/// not to its place among the others.
+/// Copies the DCIs of a subframe: all, or only those of the owner `only`. Whether a DCI is missed depends on its user,
+/// not on its position among the others.
 fn copy(config: &TelemetryConfig, truth: &Account, only: Option<Owner>, draws: &Draws, dcis: &mut Vec<Dci>) {
     let sent = &truth.report.dcis;
     let owners = truth.owners.iter();
@@ -197,7 +198,7 @@ fn copy(config: &TelemetryConfig, truth: &Account, only: Option<Owner>, draws: &
     }
 }
 
-/// A DCI that no base station sent: noise that passed the checks, so it is a legal DCI.
+/// A DCI that no base station sent: noise that passed the checks, so it is a valid DCI.
 fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
     let start = draws.at(0, 0).below(u64::from(carrier_prbs)) as u16;
     let len = 1 + draws.at(1, 0).below(u64::from(carrier_prbs - start)) as u16;
@@ -216,7 +217,7 @@ fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
     }
 }
 
-/// A DCI in the form that a decoder hands on.
+/// A DCI as returned by a decoder.
 fn as_read(config: &TelemetryConfig, mut dci: Dci, reserved_mcs: [Option<u8>; 2]) -> Dci {
     for (codeword, reserved_mcs) in reserved_mcs.into_iter().enumerate() {
         if dci.retransmission[codeword] && config.reserved_mcs_on_retransmission {

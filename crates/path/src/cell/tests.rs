@@ -1,4 +1,4 @@
-//! Stories about a whole cell.
+//! Tests of a whole cell.
 
 use airpace_core::{Bytes, DeviceId, Ecn, FlowId, Packet, Rate, Streams, Time};
 use airpace_event::{Fate, Owner};
@@ -17,7 +17,7 @@ mod properties;
 mod radio;
 mod uplink;
 
-/// A cell with sources of constant rate, and the packets that came out.
+/// A cell with constant-rate sources, and the packets that left the cell.
 struct Bench {
     cell: Cell,
     sources: Vec<Source>,
@@ -107,14 +107,14 @@ impl Bench {
         }
     }
 
-    /// Packets of a device that were delivered, with their one-way delay in ms.
+    /// Delivered packets of a device, with their one-way delay in ms.
     fn delays_ms(&self, device: u16) -> Vec<(Packet, f64)> {
         let own = self.exits.iter().filter(|exit| exit.packet.device == DeviceId(device));
         let delivered = own.filter(|exit| exit.fate == Fate::Delivered);
         delivered.map(|exit| (exit.packet, (exit.time - exit.packet.sent).as_secs_f64() * 1e3)).collect()
     }
 
-    /// Mbit/s of `payload` bytes per packet that reached a device between two instants.
+    /// Goodput of a device between two times in Mbit/s, with `payload` bytes per packet.
     fn goodput_mbps(&self, device: u16, payload: u64, from: Time, until: Time) -> f64 {
         let arrived = self.exits.iter().filter(|exit| {
             exit.fate == Fate::Delivered

@@ -1,20 +1,19 @@
-//! The uplink: the buffers in the devices, how devices ask to send, the base station's grants, and what becomes of the
-//! data.
+//! LTE uplink: buffers in the devices, scheduling requests, the base station's grants, and delivery of the data.
 //!
-//! A packet's way: [`Cell::push_uplink`] → its device's buffer (`sender`), which the device reports (`buffer_status`) →
+//! Path of a packet: [`Cell::push_uplink`] → its device's buffer (`sender`), which the device reports (`buffer_status`) →
 //! the base station's estimate of the buffer (`knowledge`) → a grant of adjacent PRBs (`carrier`), with the MCS from
-//! `adaptation` → a block four subframes later, sent again every 8 ms if it is lost (`carrier`) → put back in order
-//! (the cell's `rlc`) → [`Cell::pop_uplink`].
+//! `adaptation` → a block four subframes later, retransmitted every 8 ms if it is lost (`carrier`) → reordered (the
+//! cell's `rlc`) → [`Cell::pop_uplink`].
 //!
 //! In subframe n:
 //!
 //! 1. Packets that arrived at least `ue_processing_ms` ago enter the buffers.
-//! 2. Devices fill the blocks granted in n-4. Blocks that were lost in n-8 are sent again on the same PRBs.
-//! 3. Devices whose data has no grant ask for one, if n is their opportunity (scheduling request).
-//! 4. The base station has read what was sent in n-4 and grants PRBs of n+4.
+//! 2. Devices fill the blocks granted in n-4. Blocks that were lost in n-8 are retransmitted on the same PRBs.
+//! 3. Devices whose data has no grant send a scheduling request, if n is their opportunity.
+//! 4. The base station has decoded the transmissions of n-4 and grants PRBs of n+4.
 //!
-//! So a packet that finds its device idle waits for the device's next opportunity; its block is sent 8 ms after that.
-//! Packets that a block completes are in the core network at n+1 ms + `enb_processing_ms`.
+//! Thus a packet that arrives at an idle device waits for the device's next opportunity; its block is sent 8 ms after
+//! that. Packets that a block completes are in the core network at n+1 ms + `enb_processing_ms`.
 //!
 //! The uplink does not run, and draws no random number, until the first packet is pushed.
 //!
@@ -57,17 +56,17 @@ use user::{Shared, Source, UplinkUser};
 pub(super) struct Uplink {
     shared: Shared,
     carriers: Vec<UplinkCarrier>,
-    /// The scenario's devices, in their order, then the background's users.
+    /// The scenario's devices, in their order, followed by the background users.
     users: Vec<UplinkUser>,
     devices: usize,
     /// Whether any packet was ever pushed.
     is_awake: bool,
-    /// Bits of the largest block that any device could send at the start of the run.
+    /// Bits of the largest block of any device at the best mean signal level of the run.
     best_block_bits: u64,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Packets whose journey ended, each list in order of time: those that were sent (delivered or lost), and those
-    /// that met a full buffer.
+    /// Packets that left the uplink, each list in order of time: transmitted packets (delivered or lost), and packets
+    /// refused by a full buffer.
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
 }
@@ -87,14 +86,14 @@ impl Uplink {
         !self.refused.is_empty()
     }
 
-    /// The next packet whose journey ended by `now`.
+    /// The next packet that left the uplink by `now`.
     pub(super) fn pop(&mut self, now: Time) -> Option<Exit> {
         let first =
             if time_of(&self.over) < time_of(&self.refused) { &mut self.over } else { &mut self.refused };
         if time_of(first) <= now { first.pop_front() } else { None }
     }
 
-    /// When the next packet's journey ends, among the ends that are known already.
+    /// Time of the next exit, among the exits known so far.
     pub(super) fn next(&self) -> Time {
         time_of(&self.over).min(time_of(&self.refused))
     }
@@ -138,12 +137,12 @@ impl Uplink {
         }
     }
 
-    /// The grants that were sent on a carrier in the last subframe, and to whom.
+    /// The grants sent on a carrier in the last subframe, with their owners.
     pub(super) fn grants(&self, carrier: usize) -> &[(Dci, Owner)] {
         &self.carriers[carrier].grants
     }
 
-    /// A device's handover begins in subframe `now`: it may send again, as `rnti`, from `resumes_at` on.
+    /// Starts a device's handover in subframe `now`: the device may send again, as `rnti`, from `resumes_at` on.
     pub(super) fn hand_over(&mut self, device: usize, now: u64, resumes_at: u64, rnti: Rnti) {
         let user = &mut self.users[device];
         user.rnti = rnti;
@@ -159,8 +158,8 @@ impl Uplink {
         self.carriers.iter_mut().for_each(|carrier| carrier.forget(device as u16));
     }
 
-    /// The STATUS PDUs of a device's two directions go to each other's senders. Before anyone sends a packet, the uplink
-    /// does not run. Nothing waits there, so what a STATUS would cost is nobody's loss.
+    /// Passes the STATUS PDUs of a device's two directions to each other's senders. Before the first uplink packet, the
+    /// uplink does not run. It then has no queue, so the bytes of a STATUS would delay no data.
     pub(super) fn exchange_status(&mut self, device: usize, now: u64, downlink: &mut Rlc) {
         if !self.is_awake {
             return;
@@ -174,19 +173,19 @@ impl Uplink {
         }
     }
 
-    /// Bytes that wait in a device and were not sent yet.
+    /// Bytes queued in a device that were not transmitted yet.
     pub(super) fn backlog_of(&self, device: DeviceId) -> Bytes {
         self.sender(usize::from(device.0)).backlog()
     }
 
-    /// What subframe `now`, the last that was run, could have carried from a device, in IP bytes.
+    /// Capacity for a device in subframe `now`, the last that was run, in IP bytes.
     pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Capacity {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            // Others' grants may scatter the idle PRBs. They could have been placed side by side, so all of them count.
+            // Grants to others may scatter the idle PRBs. They could have been placed contiguously, so all of them count.
             let idle = carrier.region.without(carrier.used).len();
             let sinr_db = link.channel.at(now).sinr_db;
             bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db, packet);
@@ -195,7 +194,7 @@ impl Uplink {
         Capacity { time, span, device, direction: Direction::Uplink, bytes }
     }
 
-    /// What all PRBs of subframe `now`, the last that was run, could have carried from a device, in IP bytes.
+    /// Capacity of all PRBs for a device in subframe `now`, the last that was run, in IP bytes.
     pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Bytes {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
@@ -208,13 +207,13 @@ impl Uplink {
         bytes
     }
 
-    /// Base delay: the processing times at both ends and as many subframes as the packet needs.
+    /// Base delay: the processing times at both ends, plus the number of subframes that the packet needs.
     pub(super) fn base_delay(&self, bytes: Bytes) -> Duration {
         let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
         self.ue_processing + Duration::from_millis(subframes) + self.enb_processing
     }
 
-    /// Activates and deactivates a device's further uplink carriers by what the device sends.
+    /// Activates and deactivates a device's further uplink carriers, depending on the device's uplink load.
     ///
     /// Chosen: independently of its downlink carriers, because the downlink's load may differ.
     fn aggregate(&mut self, index: usize, now: u64) {
@@ -247,7 +246,7 @@ impl Uplink {
 }
 
 impl user::UplinkLink {
-    /// IP bytes of the best block on at most `prbs` PRB pairs at the present MCS and SINR. Expected block errors and
+    /// IP bytes of the best block on at most `prbs` PRB pairs at the current MCS and SINR. Expected block errors and
     /// headers are subtracted.
     fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64, packet: Bytes) -> Bytes {
         let carried_on = |prbs: u16| {
@@ -264,7 +263,7 @@ impl user::UplinkLink {
     }
 }
 
-/// A block that a subframe will carry, in the form that tests check.
+/// A block in the next subframe, in the form that tests check.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnAir {
@@ -272,13 +271,13 @@ pub(super) struct OnAir {
     pub carrier: u8,
     pub prbs: airpace_radio::PrbSet,
     pub mcs: u8,
-    /// How often the block was sent before.
+    /// Number of earlier transmissions of the block.
     pub transmissions: u8,
 }
 
 #[cfg(test)]
 impl Uplink {
-    /// The blocks that subframe `now`, the next one, will carry.
+    /// The blocks in subframe `now`, the next one.
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = OnAir> {
         (0..).zip(&self.carriers).flat_map(move |(index, carrier)| {
             carrier.due_in(now).map(move |(user, prbs, mcs, transmissions)| OnAir {
@@ -291,7 +290,7 @@ impl Uplink {
         })
     }
 
-    /// Bytes of a device's packets whose journey has not ended yet.
+    /// Bytes of a device's packets that are still in the uplink.
     pub(super) fn held(&self, device: usize) -> Bytes {
         let is_own = |exit: &&Exit| usize::from(exit.packet.device.0) == device;
         let exits = self.over.iter().chain(&self.refused).filter(is_own);

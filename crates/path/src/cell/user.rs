@@ -1,4 +1,4 @@
-//! All users that can be given PRBs for data: the scenario's devices and the background's users.
+//! Users that can be granted PRBs for data: the scenario's devices and the background users.
 
 use airpace_core::tables::lte;
 use airpace_core::{Bits, Bytes, Draws};
@@ -20,22 +20,22 @@ pub(super) struct User {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// Its links in the order in which they are activated, the primary one first.
+    /// Links in the order of their activation, the primary link first.
     pub links: Vec<RadioLink>,
 }
 
-/// Where a user's data comes from.
+/// Source of a user's data.
 #[derive(Debug)]
 pub(super) enum Source {
     /// Packets of the scenario's flows.
     Device(Box<Device>),
-    /// A background user's download; empty while no user has this place.
+    /// A background user's download; empty while this place is vacant.
     Session(Session),
-    /// Data without end.
+    /// An infinite queue.
     Endless,
 }
 
-/// What only devices have.
+/// State that only devices have.
 #[derive(Debug)]
 pub(super) struct Device {
     pub rlc: Rlc,
@@ -50,7 +50,7 @@ pub(super) struct Session {
     pub to_come: u64,
     /// Bits that arrive per subframe.
     pub bits_per_subframe: u64,
-    /// Bits that wait.
+    /// Bits queued at the base station.
     pub waiting: u64,
 }
 
@@ -62,22 +62,22 @@ pub(super) struct RadioLink {
     pub adaptation: LinkAdaptation,
     pub harq: Harq,
     pub table: lte::McsTable,
-    /// Whether its RBGs differ and are reported one by one.
+    /// Whether its RBGs differ and are reported individually.
     pub has_subbands: bool,
-    /// The fate of its transport blocks, by subframe and codeword.
+    /// Random draws for errors of its transport blocks, by subframe and codeword.
     pub luck: Draws,
     /// Proportional fair's average in bits per subframe.
     pub average_bits: f64,
-    /// One past the last subframe in which data waited for the user.
+    /// One past the last subframe in which data was queued for the user.
     pub wanted_until: u64,
-    /// The last subframe in which the user was given PRBs, how many, and whether all their blocks were received.
+    /// The last subframe in which the user was granted PRBs, their number, and whether all their blocks were received.
     pub served_in: Option<u64>,
     pub served_prbs: u16,
     pub decoded: Option<bool>,
 }
 
 impl User {
-    /// How many of its links may carry new data in subframe `now`.
+    /// Number of links that may carry new data in subframe `now`.
     pub(super) fn active_links(&self, now: u64) -> usize {
         match &self.source {
             Source::Device(device) if device.handover.is_interrupted(now) => 0,
@@ -86,7 +86,7 @@ impl User {
         }
     }
 
-    /// Bits of transport blocks that would carry all data that waits in subframe `now`.
+    /// Bits of transport blocks for all data queued in subframe `now`.
     pub(super) fn wanted_bits(&self, now: u64) -> u64 {
         match &self.source {
             Source::Device(device) => device.rlc.wanted(now) * 8,
@@ -101,12 +101,12 @@ impl User {
 pub(super) const SESSION_HEADER_BITS: u64 = 64;
 
 impl Session {
-    /// Whether the whole download was delivered, except for data that HARQ still works on.
+    /// Whether the whole download was delivered, except for pending HARQ retransmissions.
     pub(super) fn is_over(&self) -> bool {
         self.to_come == 0 && self.waiting == 0
     }
 
-    /// Moves the data that arrives in one subframe to the data that waits.
+    /// Moves the data that arrives in one subframe to the queue.
     pub(super) fn arrive(&mut self) {
         let arriving = self.to_come.min(self.bits_per_subframe);
         self.to_come -= arriving;
@@ -115,17 +115,17 @@ impl Session {
 }
 
 impl RadioLink {
-    /// PRBs that the user was given on this link in subframe `now`.
+    /// Number of PRBs granted to the user on this link in subframe `now`.
     pub(super) fn prbs_in(&self, now: u64) -> u16 {
         if self.served_in == Some(now) { self.served_prbs } else { 0 }
     }
 
-    /// Whether everything sent to the user in subframe `now` was received; `None` if nothing was sent.
+    /// Whether all blocks sent to the user in subframe `now` were received; `None` if there were none.
     pub(super) fn decoded_in(&self, now: u64) -> Option<bool> {
         if self.served_in == Some(now) { self.decoded } else { None }
     }
 
-    /// How many bits a number of PRBs carries for the user at this MCS.
+    /// Block size for the user at this MCS, as a function of the number of PRBs.
     pub(super) fn block_size(&self, mcs: u8) -> BlockSize {
         let row = self.table.mcs(mcs).and_then(|row| row.i_tbs);
         BlockSize { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
@@ -137,7 +137,7 @@ impl RadioLink {
         Block { table: self.table, mcs, bits }
     }
 
-    /// Bits per PRB pair at the MCS that the whole band would get under this CFI; 0 while out of range.
+    /// Bits per PRB pair at the MCS for the whole band with this CFI; 0 while out of range.
     pub(super) fn bits_per_prb(&self, cfi: u8, carrier_prbs: u16) -> f64 {
         let Some(mcs) = self.adaptation.mcs(cfi) else { return 0.0 };
         self.block_size(mcs).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
@@ -146,7 +146,7 @@ impl RadioLink {
 
 /// IP bytes in a subframe that has `blocks` transport blocks with `bits` in total, for packets of `packet` bytes.
 pub(super) fn ip_bytes(bits: f64, blocks: u8, packet: Bytes, rlc: &super::config::RlcConfig) -> Bytes {
-    /// Bytes of the length indicator that a packet costs in RLC.
+    /// Bytes of RLC length indicators per packet.
     const LENGTH_INDICATOR: f64 = 1.5;
     let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);
     let payload = (bits / 8.0 - per_block * f64::from(blocks)).max(0.0);

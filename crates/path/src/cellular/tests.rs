@@ -8,14 +8,14 @@ fn packet(number: u64, bytes: u64) -> Packet {
     Packet { flow, device, number, bytes: Bytes(bytes), sent, ecn: Ecn::NotEct }
 }
 
-/// A link over these trains; the trace has a chance in every millisecond.
+/// A link with these trains; the trace has a chance in every millisecond.
 fn link(trains: &str, config: &CellularConfig) -> CellularLink {
     let trains = Arc::new(Trains::parse(trains.as_bytes()).expect("trains"));
     let trace = Arc::new(Trace::from_times_ms((1..=1000).collect()).expect("a trace"));
     CellularLink::new(trains, trace, Arc::default(), config).expect("a link")
 }
 
-/// Pushes packets of these sizes at these milliseconds; when each leaves, in ms.
+/// Pushes packets of these sizes at these milliseconds; returns the departure of each in ms.
 fn cross(link: &mut CellularLink, packets: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = vec![];
     let mut drain = |link: &mut CellularLink, until: Time| {
@@ -45,13 +45,13 @@ fn a_packet_now_and_then_takes_the_base_delay_of_its_time() {
 #[test]
 fn a_few_packets_take_the_chances_of_a_train() {
     let mut link = link("0 20 0 3 3 9\n100000 20 0\n", &CellularConfig::default());
-    // Four full packets at once: the train was of four.
+    // Four full packets at once: the train has four chances.
     let burst = [(50, 1396); 4];
     assert_eq!(cross(&mut link, &burst), [(0, 70), (1, 73), (2, 73), (3, 79)]);
-    // Small packets share a chance. A full one does not fit in what they leave.
+    // Small packets share a chance. A full packet does not fit into the rest of a chance.
     let small = [(200, 600), (200, 600), (200, 600), (200, 1396)];
     assert_eq!(cross(&mut link, &small), [(0, 220), (1, 220), (2, 223), (3, 223)]);
-    // A chance that has passed is lost, and one that has not yet come is waited for.
+    // A chance that has passed is lost; packets wait for a future one.
     let later = [(400, 1396), (400, 1396), (403, 1396), (403, 1396), (410, 1396)];
     assert_eq!(cross(&mut link, &later), [(0, 420), (1, 423), (2, 423), (3, 429), (4, 430)], "it was idle");
 }
@@ -60,8 +60,8 @@ fn a_few_packets_take_the_chances_of_a_train() {
 fn what_a_train_does_not_serve_waits_for_the_trace() {
     let mut link = link("0 20 0 50\n100000 20 0\n", &CellularConfig::default());
     let seen = cross(&mut link, &[(0, 1396); 6]);
-    // After the train's two packets, the others take the trace's chances, one a millisecond; they are released when the
-    // train is over, and each uses the next millisecond's chance.
+    // After the train's two packets, the others take the trace's chances, one per millisecond; they are released at the
+    // end of the train, and each uses the next millisecond's chance.
     assert_eq!(seen, [(0, 20), (1, 70), (2, 71), (3, 72), (4, 73), (5, 74)]);
     link.push(Time::from_millis(2000), packet(6, 1396));
     assert_eq!(link.next(), Some(Time::from_millis(2020)), "then a train serves again");
@@ -72,7 +72,7 @@ fn a_train_goes_on_until_the_link_was_idle_for_long_enough() {
     let patient = CellularConfig { light_after_ms: 100, ..CellularConfig::default() };
     let sent = [(0, 1396), (0, 1396), (60, 1396), (200, 1396)];
     let trains = "0 20 0 1\n100000 20 0\n";
-    // At 60 ms, the train is long over. At 200 ms, 140 ms have passed since.
+    // At 60 ms, the train has long ended. At 200 ms, 140 ms have passed since the last packet.
     assert_eq!(cross(&mut link(trains, &patient), &sent), [(0, 20), (1, 21), (2, 81), (3, 220)]);
     let hasty = cross(&mut link(trains, &CellularConfig::default()), &sent);
     assert_eq!(hasty, [(0, 20), (1, 21), (2, 80), (3, 220)], "by default at once");
@@ -133,13 +133,13 @@ fn a_link_that_cannot_be_is_refused() {
     ");
 }
 
-/// CellReplay's program for one direction, by the millisecond: what it computes for each packet that it reads, and what
-/// it does in each turn of its loop. Its numbers are whole milliseconds and bytes with the header.
+/// Model of CellReplay's program for one direction, per millisecond: its computation for each packet read, and one
+/// iteration of its loop. Its numbers are whole milliseconds and bytes with the header.
 struct Program {
     trains: Vec<(u64, u64, Vec<u64>)>,
     heavy: Vec<u64>,
     after_ms: u64,
-    // Of the trains.
+    // State of the trains.
     index: usize,
     base_of_trains: u64,
     delay: Option<u64>,
@@ -150,7 +150,7 @@ struct Program {
     end: u64,
     /// (release, bypass, number, size)
     held: VecDeque<(u64, bool, u64, u64)>,
-    // Of the trace.
+    // State of the trace.
     next_chance: usize,
     base_of_heavy: u64,
     queue: VecDeque<(u64, u64)>,
@@ -236,7 +236,7 @@ impl Program {
         }
     }
 
-    /// A turn of its loop; (number, millisecond) of what it writes.
+    /// One iteration of its loop; adds (number, millisecond) of each packet written.
     fn turn(&mut self, now: u64, written: &mut Vec<(u64, u64)>) {
         self.chances_up_to(now);
         while let Some(&(release, bypass, number, size)) = self.held.front().filter(|held| held.0 <= now) {
@@ -301,7 +301,7 @@ proptest! {
             output: vec![], in_link: 0,
         };
         let (mut expected, mut sent) = (vec![], arrivals.iter().zip(0..).peekable());
-        // All have left when even the slowest trace has served them: a chance each 200 ms.
+        // By this time all packets have left, even with the slowest trace: a chance each 200 ms.
         for now in 0..70_000 {
             program.turn(now, &mut expected);
             while let Some(((_, bytes), number)) = sent.next_if(|((at, _), _)| *at == now) {

@@ -1,10 +1,10 @@
-//! The load of each packet, which links do not carry. It is kept by packet number while a copy of the packet is under
-//! way.
+//! Loads of packets in flight. Links do not carry the loads: they are stored by packet number while a copy of the packet
+//! is in flight.
 
 use std::collections::VecDeque;
 
-/// Values by packet number. Numbers come in order. A wire may turn one packet into several copies, and copies may end
-/// their journeys in any order. Values that no copy needs any more are removed when the next value comes.
+/// Values by packet number. Numbers are consecutive. A wire may turn one packet into several copies, and copies may leave
+/// the network in any order. Values without any remaining copy are removed when the next value is added.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight<T> {
     first: u64,
@@ -15,7 +15,7 @@ pub(super) struct InFlight<T> {
 struct Slot<T> {
     value: T,
     on_wire: bool,
-    /// Copies between the end of the wire and the end of their journey.
+    /// Number of copies that have left the wire but not the network.
     copies: u16,
 }
 
@@ -24,10 +24,10 @@ impl<T> InFlight<T> {
         InFlight { first: 0, slots: VecDeque::new() }
     }
 
-    /// Packet `number` enters its wire.
+    /// Adds packet `number`, which enters its wire.
     ///
     /// # Panics
-    /// If numbers do not come in order, which is a mistake of the endpoint.
+    /// If numbers are not consecutive, which is an error of the endpoint.
     #[inline]
     pub(super) fn push(&mut self, number: u64, value: T) {
         while self.slots.front().is_some_and(|slot| !slot.on_wire && slot.copies == 0) {
@@ -46,7 +46,7 @@ impl<T> InFlight<T> {
         std::mem::replace(&mut slot.on_wire, false)
     }
 
-    /// Ends the journey of a copy of packet `number` that had left its wire.
+    /// Removes a copy of packet `number` that had left its wire.
     #[inline]
     pub(super) fn ended(&mut self, number: u64) -> &T {
         let slot = self.slot(number);
@@ -54,12 +54,12 @@ impl<T> InFlight<T> {
         &slot.value
     }
 
-    /// How many values are kept.
+    /// Number of values stored.
     pub(super) fn kept(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many copies are under way.
+    /// Number of copies in flight.
     pub(super) fn under_way(&self) -> u64 {
         self.slots.iter().map(|slot| u64::from(slot.on_wire) + u64::from(slot.copies)).sum()
     }

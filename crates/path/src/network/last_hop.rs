@@ -14,7 +14,7 @@ use crate::cellular::CellularLink;
 use crate::link::{Exit, Link};
 use crate::trace::TraceLink;
 
-/// Subframes from a block of the uplink to its decoding, in which the data of the block still counts as waiting.
+/// Subframes from the transmission of an uplink block to its decoding, during which its data still counts as queued.
 ///
 /// Source: TS 36.213 §8.3 (the answer to a block comes four subframes after the block)
 const ON_THE_AIR: u64 = 4;
@@ -37,15 +37,15 @@ pub(super) enum LastHop {
 #[derive(Debug)]
 pub(super) struct CellHop {
     cell: Cell,
-    /// The longest time until the uplink is granted.
+    /// Maximum time until an uplink grant.
     grant_delay: Duration,
     /// Capacity by device and direction.
     capacity: Vec<[SmoothedCapacity; 2]>,
-    /// Bytes of the packets for which capacity is counted, by device and direction.
+    /// Packet size for which capacity is computed, by device and direction.
     packet_bytes: Vec<[Bytes; 2]>,
-    /// How many subframes had been run when the network last reported them.
+    /// Number of subframes that had been run at the network's last report of them.
     told: u64,
-    /// When the cell was last drained; reports that were due then are passed on.
+    /// Time of the last drain of the cell; reports that were due then are passed on.
     drained_at: Time,
 }
 
@@ -71,7 +71,7 @@ impl LastHop {
         }
     }
 
-    /// Takes in a packet that goes in this direction. Returns whether [`LastHop::next`] may be earlier now.
+    /// Takes a packet in this direction. Returns whether [`LastHop::next`] may have become earlier.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> bool {
         match (self, direction) {
             (LastHop::Cell(hop), direction) => {
@@ -79,7 +79,7 @@ impl LastHop {
                     Direction::Downlink => hop.cell.push(now, packet),
                     Direction::Uplink => hop.cell.push_uplink(now, packet),
                 }
-                // What waits in the cell waits for its next subframe.
+                // Packets in the cell wait for its next subframe.
                 hop.cell.has_refused()
             }
             (LastHop::Trace(trace), direction) => {
@@ -94,7 +94,7 @@ impl LastHop {
         }
     }
 
-    /// The next packet that crossed the last hop or was lost, and its direction.
+    /// The next packet that crossed the last hop or was lost, with its direction.
     pub(super) fn pop(&mut self, now: Time) -> Option<(Direction, Exit)> {
         match self {
             LastHop::Cell(hop) => {
@@ -130,7 +130,7 @@ impl LastHop {
         }
     }
 
-    /// Bytes that wait to be carried in this direction for this device.
+    /// Bytes queued in this direction for this device.
     pub(super) fn backlog_of(&self, direction: Direction, device: DeviceId) -> Bytes {
         match (self, direction) {
             (LastHop::Cell(hop), Direction::Downlink) => hop.cell.backlog_of(device),
@@ -141,8 +141,8 @@ impl LastHop {
         }
     }
 
-    /// Bytes of a flow that go in this direction and are held for a delay before they can wait to be carried, and for how
-    /// long packets are held at present.
+    /// Bytes of a flow in this direction that are held for a delay before they are queued, and the current duration of
+    /// that delay.
     pub(super) fn held_of(&self, direction: Direction, flow: FlowId) -> (Bytes, Duration) {
         match self {
             LastHop::Cellular(links) => {
@@ -153,8 +153,8 @@ impl LastHop {
         }
     }
 
-    /// The rate that can be carried in this direction for a device at `at`. For a cell, it is the recent capacity; for
-    /// recordings, the capacity of that millisecond.
+    /// The rate in this direction for a device at `at`. For a cell, it is the recent capacity; for recordings, the
+    /// capacity of that millisecond.
     pub(super) fn rate(&self, direction: Direction, device: DeviceId, at: Time) -> Option<Rate> {
         match self {
             LastHop::Cell(hop) => Some(hop.capacity[usize::from(device.0)][direction as usize].rate()),
@@ -171,7 +171,7 @@ impl LastHop {
         }
     }
 
-    /// What a cell does for a device in this direction; `None` if there is no cell.
+    /// Service of a cell for a device in this direction; `None` if there is no cell.
     pub(super) fn cell_service(&mut self, direction: Direction, device: DeviceId) -> Option<CellService> {
         let LastHop::Cell(hop) = self else { return None };
         Some(match direction {
@@ -193,7 +193,7 @@ impl LastHop {
         })
     }
 
-    /// The longest time that a device waits until it may send, in addition to waiting for the data before it.
+    /// Maximum time until a device may send, in addition to the queueing behind earlier data.
     pub(super) fn grant_delay(&self) -> Duration {
         match self {
             LastHop::Cell(hop) => hop.grant_delay,
@@ -201,7 +201,7 @@ impl LastHop {
         }
     }
 
-    /// Call it when everything due at `now` has been popped. Returns whether a subframe has been run since the last
+    /// Call it when all outputs due at `now` have been popped. Returns whether a subframe has been run since the last
     /// call.
     pub(super) fn end_of_drain(&mut self, now: Time) -> bool {
         let LastHop::Cell(hop) = self else { return false };
@@ -211,8 +211,8 @@ impl LastHop {
     }
 
     /// The capacity in this direction for a device, and the time from which it holds: for a cell, that of the last
-    /// subframe; otherwise, that of the millisecond that begins at `now`. Where there is no last hop, it is what the
-    /// `wires` carry.
+    /// subframe; otherwise, that of the millisecond that starts at `now`. Without a last hop, it is the capacity of the
+    /// `wires`.
     pub(super) fn capacity(
         &mut self,
         now: Time,
@@ -238,19 +238,19 @@ impl LastHop {
         }
     }
 
-    /// Begins a millisecond of a last hop that has no subframes.
+    /// Starts a millisecond of a last hop without subframes.
     pub(super) fn begin_millisecond(&mut self, now: Time) {
         if let LastHop::Trace(trace) = self {
             trace.begin_millisecond(now);
         }
     }
 
-    /// The next report that was ready when the last hop last ran, by whom it was told.
+    /// The next report that was ready at the last run of the last hop, with its source.
     pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         match self {
             LastHop::Cell(hop) => {
-                // `has_report` is asked first, because the borrow checker does not allow the cell to be used again
-                // after a report was borrowed and returned.
+                // `has_report` is called first, because the borrow checker does not allow the cell to be used again after
+                // a report was borrowed and returned.
                 if hop.cell.has_report(hop.drained_at) {
                     let (device, report) = hop.cell.pop_report(hop.drained_at)?;
                     return Some((device, Source::ControlChannel, report));
@@ -263,7 +263,7 @@ impl LastHop {
         }
     }
 
-    /// What happened in the last subframe; nothing while not recording.
+    /// Records of the last subframe; empty while not recording.
     pub(super) fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
         let cell = match self {
             LastHop::Cell(hop) => Some(&hop.cell),
@@ -304,9 +304,9 @@ impl LastHop {
     }
 }
 
-/// The size of the largest packets that flows of a device send, by direction; without flows, the usual size.
+/// The maximum packet size of a device's flows, by direction; without flows, the default size.
 ///
-/// Chosen: the largest, with which a device's flows together can move most.
+/// Chosen: the maximum, with which a device's flows together can transfer most.
 fn packet_bytes(device: usize, flows: &[FlowConfig]) -> [Bytes; 2] {
     Direction::BOTH.map(|direction| {
         let its =
@@ -315,7 +315,7 @@ fn packet_bytes(device: usize, flows: &[FlowConfig]) -> [Bytes; 2] {
     })
 }
 
-/// What a cell could carry for a device in one direction, smoothed over milliseconds.
+/// Capacity of a cell for a device in one direction, smoothed over milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct SmoothedCapacity {
     bytes_per_ms: Option<f64>,

@@ -1,4 +1,4 @@
-//! The plan of a network: configurations that were checked once and can be built for any seed.
+//! Plan of a network: validated configurations that can be instantiated for any seed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,41 +14,41 @@ use crate::queue::{Queue, QueueConfig};
 use crate::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
 use crate::wire::{WireConfig, WirePlan};
 
-/// Bytes of a full-sized data packet on the wire, unless a flow's configuration says otherwise.
+/// Default size of a full-sized data packet on the wire.
 ///
 /// Source: PBE-CC §4.1 (1500-byte packets)
 pub const DATA_BYTES: Bytes = Bytes(1500);
 
-/// Bytes of an ACK on the wire.
+/// Size of an ACK on the wire.
 ///
 /// Chosen: 20 IP, 8 UDP, 32 for ranges and feedback.
 pub const ACK_BYTES: Bytes = Bytes(60);
 
-/// What a network consists of.
+/// Configuration of a network.
 #[derive(Clone, Debug)]
 pub struct NetworkConfig<'a> {
     /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
     pub forward: &'a WireConfig,
     /// The configuration of each flow's wire for ACKs; its delay comes from the flow's `rtt_ms`.
     pub reverse: &'a WireConfig,
-    /// The queue on the server's side of the last hop; there is one for each direction.
+    /// The queue on the server side of the last hop; there is one for each direction.
     pub internet: Option<&'a QueueConfig>,
     /// The last hop.
     pub last_hop: LastHopPlan,
-    /// How many devices there are.
+    /// Number of devices.
     pub devices: usize,
     /// The flows, in the order of their numbers.
     pub flows: Vec<FlowConfig>,
 }
 
-/// The last hop, checked.
+/// The validated last hop.
 #[derive(Clone, Debug)]
 pub enum LastHopPlan {
     /// A cell.
     Cell(Box<CellPlan>),
     /// A trace of one device's link: one direction of it, or both.
     Trace(Box<TracePlan>),
-    /// Both directions of one device's cellular link, as CellReplay emulates it.
+    /// Both directions of one device's cellular link, emulated as in CellReplay.
     Cellular(Box<CellularPlan>),
     /// No last hop: the devices are at the end of the wires, which may have a rate.
     Nothing(Option<Rate>),
@@ -70,7 +70,7 @@ impl LastHopPlan {
         Ok(LastHopPlan::Cell(Box::new(plan)))
     }
 
-    /// Whether packets that go this way cross it.
+    /// Whether packets in this direction cross it.
     pub(super) fn carries(&self, direction: Direction) -> bool {
         match self {
             LastHopPlan::Cell(_) | LastHopPlan::Cellular(_) => true,
@@ -93,8 +93,8 @@ pub struct TracePlan {
 }
 
 impl TracePlan {
-    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of
-    /// the trace's chances if there is no `kpi`.
+    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of the
+    /// trace's chances if there is no `kpi`.
     ///
     /// # Errors
     /// As [`TraceLink::new`].
@@ -109,7 +109,7 @@ impl TracePlan {
         Ok(TracePlan { link, back: None, kpi, direction, has_telemetry })
     }
 
-    /// The same with a link of the opposite direction, which replays `trace`. The radio reports stay those of the first.
+    /// Adds a link of the opposite direction, which replays `trace`. The radio reports remain those of the first link.
     ///
     /// # Errors
     /// As [`TraceLink::new`].
@@ -132,24 +132,24 @@ impl CellularPlan {
     }
 }
 
-/// The way of a flow's packets.
+/// Route and packet size of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowConfig {
     /// Its device.
     pub device: DeviceId,
     /// The direction of its data.
     pub direction: Direction,
-    /// Whether its ACKs cross the last hop too, if that carries their direction.
+    /// Whether its ACKs cross the last hop too, if the last hop carries their direction.
     pub acks_cross_cell: bool,
-    /// Whether its data crosses the Internet's queue.
+    /// Whether its data crosses the Internet queue.
     pub crosses_internet: bool,
-    /// The smallest round-trip time over the whole empty path, in ms.
+    /// Minimum round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
     /// Bytes of its full-sized data packets on the wire.
     pub data_bytes: Bytes,
 }
 
-/// A network that can be built any number of times.
+/// A network that can be instantiated any number of times.
 #[derive(Clone, Debug)]
 pub struct NetworkPlan {
     pub(super) forward: WirePlan,
@@ -159,9 +159,9 @@ pub struct NetworkPlan {
     pub(super) last_hop: LastHopPlan,
     pub(super) devices: usize,
     pub(super) flows: Vec<FlowConfig>,
-    /// Whether the packets that go against a flow's data are data too, not just ACKs of it.
+    /// Whether the packets opposite to a flow's data are also data, and not just ACKs.
     pub(super) is_two_way: bool,
-    /// Flows whose senders stand beside the first link that they may share: their data crosses no wire before it.
+    /// Flows whose senders are directly at the first link that they may share: their data crosses no wire before it.
     pub(super) near: Vec<FlowId>,
 }
 
@@ -169,7 +169,7 @@ impl NetworkPlan {
     /// The plan of a network.
     ///
     /// # Errors
-    /// A configuration that cannot be built, by key (`internet.rate_mbps`, `flow.0.rtt_ms`) and remedy.
+    /// An invalid configuration, by key (`internet.rate_mbps`, `flow.0.rtt_ms`) and remedy.
     pub fn new(config: NetworkConfig<'_>) -> Result<NetworkPlan, ConfigError> {
         let plan_of = |name: &str, wire: &WireConfig| {
             if wire.delay_ms != 0.0 {
@@ -193,19 +193,19 @@ impl NetworkPlan {
         Ok(plan)
     }
 
-    /// The same network with one flow per device, which has the device's number and carries data both ways: all that a
-    /// device sends and receives.
+    /// The network with one flow per device, which has the device's number and carries data both ways: all packets that
+    /// the device sends and receives.
     ///
-    /// A device's flow is as the first flow of that device was in this plan; without one, as the first flow of all. But
-    /// both ways cross the last hop, where it carries them, and the Internet's queue of their direction, if the flow
-    /// crosses that. [`Load::Data`] goes the flow's way, [`Load::Ack`] the other way; both may be of any size, and
-    /// capacities are told for both.
+    /// A device's flow has the properties of the first flow of that device in this plan; without one, of the first flow
+    /// of all. But both directions cross the last hop, if it carries them, and the Internet queue of their direction, if
+    /// the flow crosses that. [`Load::Data`] travels in the flow's direction, [`Load::Ack`] in the opposite one; both may
+    /// be of any size, and capacities are reported for both.
     ///
     /// [`Load::Data`]: super::Load::Data
     /// [`Load::Ack`]: super::Load::Ack
     ///
     /// # Errors
-    /// The `rtt_ms` of one of these flows is shorter than the empty links take both ways; the error says what they take. Or
+    /// The `rtt_ms` of one of these flows is shorter than the round trip over the empty links, which the error names. Or
     /// this plan has no flow.
     pub fn for_devices(&self) -> Result<NetworkPlan, ConfigError> {
         let first = |device: usize| self.flows.iter().position(|flow| usize::from(flow.device.0) == device);
@@ -222,40 +222,41 @@ impl NetworkPlan {
         Ok(plan)
     }
 
-    /// The same network with the senders of these flows beside the first link that they may share: their data crosses no wire
-    /// before it. An Oracle is given what such a sender finds.
+    /// The network with the senders of these flows directly at the first link that they may share: their data crosses no
+    /// wire before it. An Oracle receives the observations of such a sender.
     pub fn seen_from_near(&self, flows: Vec<FlowId>) -> NetworkPlan {
         NetworkPlan { near: flows, ..self.clone() }
     }
 
-    /// Whether a flow whose sender stands near ([`NetworkPlan::seen_from_near`]) finds what it finds across its wire, if each
-    /// packet leaves earlier by what it takes over the wire. That is not so where this depends on when it leaves.
+    /// Whether a flow whose sender is near ([`NetworkPlan::seen_from_near`]) observes the same as across its wire, if
+    /// each packet is sent earlier by its delay over the wire. This does not hold if that delay depends on the time of
+    /// sending.
     pub fn is_same_from_near(&self) -> bool {
         self.forward.seen_from_far_end().is_some()
     }
 
-    /// The jitter of each data packet of a flow on its wire, in a run with these random numbers: in order, without end. `None` if
-    /// there is none.
+    /// The jitter of each data packet of a flow on its wire, in a run with these random numbers: in order, infinite.
+    /// `None` if there is no jitter.
     pub fn jitters(&self, flow: FlowId, streams: &Streams) -> Option<impl Iterator<Item = Duration> + use<>> {
         self.forward.jitters(streams, &forward_wire(flow))
     }
 
-    /// The same network with this trace as its last hop. The trace takes no time when it is empty.
+    /// The network with this trace as its last hop. The empty trace has no delay.
     pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
         NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }
     }
 
-    /// The same network with this cellular link as its last hop.
+    /// The network with this cellular link as its last hop.
     ///
     /// # Errors
-    /// The `rtt_ms` of a flow is shorter than the base delays of the link; the error says what they are.
+    /// The `rtt_ms` of a flow is shorter than the base delays of the link, which the error names.
     pub fn over_cellular(&self, link: CellularPlan) -> Result<NetworkPlan, ConfigError> {
         let plan = NetworkPlan { last_hop: LastHopPlan::Cellular(Box::new(link)), ..self.clone() };
         plan.check_round_trips(&(0..plan.flows.len()).collect::<Vec<_>>())?;
         Ok(plan)
     }
 
-    /// The shortest `rtt_ms` that the flow with this number may have: what its round trip takes through the links alone.
+    /// Minimum `rtt_ms` of the flow with this number: the delay of its round trip over the links without the wires.
     ///
     /// # Panics
     /// If there is no such flow.
@@ -264,20 +265,20 @@ impl NetworkPlan {
         self.delay_of_others(&self.flows[flow], &last_hop)
     }
 
-    /// Whether packets of a flow that go this way cross a queue of the Internet: its data, and both ways of a flow with
+    /// Whether packets of a flow in this direction cross an Internet queue: its data, and both directions of a flow with
     /// data both ways.
     pub(super) fn crosses_internet(&self, flow: &FlowConfig, direction: Direction) -> bool {
         let is_data = self.is_two_way || direction == flow.direction;
         self.internet.is_some() && flow.crosses_internet && is_data
     }
 
-    /// The rate of a flow's wire that leads this way; `None` is no limit.
+    /// The rate of a flow's wire in this direction; `None` is no limit.
     pub(super) fn rate_of_wire(&self, flow: &FlowConfig, direction: Direction) -> Option<Rate> {
         if direction == flow.direction { self.forward.rate() } else { self.reverse.rate() }
     }
 
-    /// Refuses round trips that are shorter than the links take without the wires, which no seed changes. `keys` are the
-    /// numbers by which the user knows the flows.
+    /// Rejects round trips that are shorter than the delay of the links without the wires, which does not depend on the
+    /// seed. `keys` are the flow numbers for error messages.
     fn check_round_trips(&self, keys: &[usize]) -> Result<(), ConfigError> {
         let last_hop = LastHop::new(&self.last_hop, &self.flows, &Streams::new(0));
         for (flow, index) in self.flows.iter().zip(keys) {
@@ -303,7 +304,7 @@ impl NetworkPlan {
         Duration::from_nanos(libm::round(delay_ms * 1e6) as u64)
     }
 
-    /// What a round trip takes on an empty path without the wires' delays.
+    /// Delay of a round trip on an empty path without the wires' delays.
     fn delay_of_others(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
         let back = flow.direction.opposite();
         let queue = |direction, bytes| {

@@ -1,4 +1,4 @@
-//! The routes of a flow's packets, and the packets under way on them.
+//! Routes of a flow's packets, and the packets in flight on them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,26 +32,26 @@ pub(super) struct Flow<D, A> {
     pub(super) acks: InFlight<A>,
 }
 
-/// The route of a flow's packets in one direction of travel. Each route has one wire, at its beginning or at its end.
+/// The route of a flow's packets in one direction of travel. Each route has one wire, at its start or at its end.
 #[derive(Debug)]
 pub(super) struct Route {
-    /// The place of its wire among the network's deadlines.
+    /// Index of its wire among the network's deadlines.
     pub(super) place: usize,
     pub(super) first: Hop,
-    /// The hop that comes after each hop.
+    /// The hop after each hop.
     after: [Option<Hop>; 3],
     pub(super) wire: Wire,
-    /// Whether the flow's data goes in this direction; otherwise its ACKs do.
+    /// Whether the flow's data travels in this direction; otherwise its ACKs do.
     pub(super) carries_data: bool,
-    /// Bytes of first copies on the wire, if the wire comes first; and bytes on the hops that are not the wire.
+    /// Bytes of first copies on the wire, if the wire is the first hop; and bytes on the hops other than the wire.
     pub(super) on_wire: Bytes,
     pub(super) in_links: Bytes,
     /// Further copies that have left the wire.
     pub(super) duplicated: u64,
-    /// Bytes of the flow's full-sized packets, and how long one takes over wire and last hop when they are empty.
+    /// Size of the flow's full-sized packets, and their delay over empty wire and last hop.
     full_size: Bytes,
     fixed_delay: Duration,
-    /// Recent crossings of the wire: when each ended, and how long it took. `None` if nobody asks for them.
+    /// Recent crossings of the wire: end and duration of each. `None` if they are not recorded.
     pub(super) crossings: Option<VecDeque<(Time, Duration)>>,
 }
 
@@ -75,7 +75,7 @@ impl<D, A> Flow<D, A> {
             let wire = Wire::new(&config, streams, &name);
             let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
             let crosses_internet = plan.crosses_internet(flow, direction);
-            // From the Internet's end to the device's end.
+            // Hops from the Internet's end to the device's end.
             let mut hops = vec![Hop::Wire];
             hops.extend(crosses_internet.then_some(Hop::Internet));
             hops.extend(crosses_last_hop.then_some(Hop::Radio));
@@ -111,7 +111,7 @@ impl<D, A> Flow<D, A> {
         &self.routes[self.config.direction as usize]
     }
 
-    /// A packet sets out; which way it goes.
+    /// Adds a packet that enters the network; returns its direction.
     #[inline(always)]
     pub(super) fn begin(&mut self, packet: &Packet, load: Load<D, A>) -> Direction {
         let direction = match load {
@@ -133,7 +133,7 @@ impl<D, A> Flow<D, A> {
         direction
     }
 
-    /// A copy of a packet leaves a hop with this fate. Returns the next hop, if its journey goes on.
+    /// Records that a copy of a packet leaves a hop with this fate. Returns the next hop, if any.
     #[inline(always)]
     pub(super) fn leave(
         &mut self,
@@ -146,7 +146,7 @@ impl<D, A> Flow<D, A> {
         let route = &mut self.routes[direction as usize];
         let next = route.after[hop as usize].filter(|_| fate == Fate::Delivered);
         let wire_comes_first = route.wire_comes_first();
-        // If the wire comes last, a packet that is lost before it never reaches it.
+        // If the wire is the last hop, a packet that is lost before never reaches it.
         if hop == Hop::Wire || (next.is_none() && !wire_comes_first) {
             let is_first = match route.carries_data {
                 true => self.data.left_wire(packet.number),
@@ -166,7 +166,7 @@ impl<D, A> Flow<D, A> {
         next
     }
 
-    /// The load of a copy that has ended its journey.
+    /// The load of a copy that has left the network.
     #[inline]
     pub(super) fn load_of(&mut self, direction: Direction, number: u64) -> Load<&D, &A> {
         match self.routes[direction as usize].carries_data {
@@ -201,7 +201,7 @@ impl Route {
         }
     }
 
-    /// How long a packet of this size takes over wire and last hop when they are empty.
+    /// Delay of a packet of this size over empty wire and last hop.
     pub(super) fn fixed_delay(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
         if bytes == self.full_size { self.fixed_delay } else { self.delay_of(direction, bytes, last_hop) }
     }

@@ -1,4 +1,4 @@
-//! A trace as the last hop, with the radio reports that it would give: each millisecond is a subframe of one carrier.
+//! A trace as the last hop, with synthetic radio reports: each millisecond is a subframe of one carrier.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::plan::TracePlan;
 use crate::link::{Exit, Link};
 use crate::trace::{KpiTrace, TraceLink};
 
-/// A trace, and that of the opposite direction if there is one. The radio reports are those of the first.
+/// A trace, and optionally one for the opposite direction. The radio reports are those of the first trace.
 #[derive(Debug)]
 pub(super) struct TraceRadio {
     link: TraceLink,
@@ -20,18 +20,18 @@ pub(super) struct TraceRadio {
     back: Option<TraceLink>,
     has_telemetry: bool,
     kpi: Option<Arc<KpiTrace>>,
-    /// Chances that had been used when the last millisecond was reported.
+    /// Number of chances used at the time of the last report.
     used: u64,
     /// Whether the device receives reports, by source.
     is_reported: [bool; 2],
     /// The report of the last millisecond, and whether it is still to be delivered, by source.
     report: Option<RadioReport>,
     is_pending: [bool; 2],
-    /// The copy that was lent last.
+    /// The copy that was returned last.
     lent: Option<RadioReport>,
 }
 
-/// RNTI of a trace's only device: the first that a cell gives out.
+/// RNTI of a trace's only device: the first RNTI that a cell assigns.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 const TRACE_RNTI: Rnti = Rnti(61);
@@ -68,10 +68,10 @@ impl TraceRadio {
         if direction == self.direction { Some(&mut self.link) } else { self.back.as_mut() }
     }
 
-    /// Takes in a packet that goes in this direction.
+    /// Takes a packet in this direction.
     ///
     /// # Panics
-    /// If there is no link of this direction, which no route crosses.
+    /// If there is no link in this direction; no route crosses a missing link.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) {
         self.link_mut(direction).expect("a route crosses links that are there").push(now, packet);
     }
@@ -88,19 +88,19 @@ impl TraceRadio {
         [Some(&self.link), self.back.as_ref()].into_iter().flatten().filter_map(Link::next).min()
     }
 
-    /// What the link of this direction can carry in the millisecond from `from` on; `None` if there is no such link. It
-    /// is exact for the past and the future.
+    /// Capacity of the link in this direction in the millisecond from `from` on; `None` if there is no such link. It is
+    /// exact for the past and the future.
     pub(super) fn capacity(&self, direction: Direction, from: Time) -> Option<Bytes> {
         Some(self.link(direction)?.capacity_between(from, from + MILLISECOND))
     }
 
-    /// Sets whether the device receives reports of this source; a trace reports the same for both.
+    /// Sets whether the device receives reports of this source; a trace has the same reports for both sources.
     pub(super) fn set_reported(&mut self, source: Source, is_reported: bool) {
         self.is_reported[source as usize] = is_reported && self.has_telemetry;
     }
 
-    /// Begins the millisecond at `now`. `now` must be whole milliseconds, one after the other. The millisecond before
-    /// can then be reported.
+    /// Starts the millisecond at `now`. `now` must be consecutive whole milliseconds. The previous millisecond can then
+    /// be reported.
     pub(super) fn begin_millisecond(&mut self, now: Time) {
         if now > Time::ZERO && self.is_reported.contains(&true) {
             self.report = Some(self.report(now));
@@ -117,7 +117,7 @@ impl TraceRadio {
         Some((DeviceId(0), source, self.lent.as_mut()?))
     }
 
-    /// The report of the millisecond that ends at `now`. `now` must be whole milliseconds, one after the other.
+    /// The report of the millisecond that ends at `now`. `now` must be consecutive whole milliseconds.
     fn report(&mut self, now: Time) -> RadioReport {
         let start = now - MILLISECOND;
         match self.kpi.clone() {
@@ -126,10 +126,11 @@ impl TraceRadio {
         }
     }
 
-    /// One PRB for each chance of the millisecond: the device's own if packets used the chance, otherwise idle. A chance
-    /// at the end of a millisecond belongs to it: only packets that came in it or before can use the chance.
+    /// Uses one PRB for each chance of the millisecond: the device's own if packets used the chance, otherwise idle. A
+    /// chance at the end of a millisecond belongs to that millisecond: only packets that arrived in it or before can use
+    /// the chance.
     ///
-    /// If there are more chances than a carrier has PRBs, each PRB stands for several.
+    /// If there are more chances than a carrier has PRBs, each PRB stands for several chances.
     fn report_of_chances(&mut self, start: Time, now: Time) -> RadioReport {
         let next = Duration::from_nanos(1);
         let chances = self.link.opportunities_in(start + next, now + next);
@@ -141,14 +142,15 @@ impl TraceRadio {
         self.report_with(start, Some(prbs(chances)), prbs(used), Bits(bits * used), Some(bits_per_prb))
     }
 
-    /// The device was granted the bandwidth that its modem reported, on PRBs that are not known.
+    /// The device's grant has the bandwidth that its modem reported, on unknown PRBs.
     fn report_of_kpi(&self, start: Time, kpi: &KpiTrace) -> RadioReport {
         let in_trace = (start.as_millis() + self.link.start_ms()) % self.link.trace().period_ms();
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
         self.report_with(start, None, 0, tbs, None)
     }
 
-    /// A report of the millisecond from `start` on. It has one grant, the device's own; none if that has no bits.
+    /// A report of the millisecond from `start` on. It contains only the device's own grant, or none if the grant has no
+    /// bits.
     fn report_with(
         &self,
         start: Time,
@@ -160,7 +162,7 @@ impl TraceRadio {
         let is_uplink = self.direction == Direction::Uplink;
         let (scope, layer) = match self.kpi {
             Some(_) => (Scope::Own, BitLayer::Physical),
-            // A trace of the uplink does not say which PRBs of the downlink are idle.
+            // A trace of the uplink has no information about idle PRBs of the downlink.
             None if is_uplink => (Scope::Own, BitLayer::Transport),
             None => (Scope::Everyone, BitLayer::Transport),
         };
@@ -223,7 +225,7 @@ mod tests {
             );
             report.dcis.iter().map(|dci| dci.bits().0).sum::<u64>()
         };
-        // The run begins 50 ms into the trace, which is 200 ms long.
+        // The run starts 50 ms into the trace, which is 200 ms long.
         let bits = [0, 49, 50, 99, 100, 149, 150, 249, 250, 300].map(&mut bits_in);
         assert_eq!(bits, [8000, 8000, 0, 0, 40_000, 40_000, 8000, 8000, 0, 40_000]);
     }
@@ -237,7 +239,7 @@ mod tests {
         assert!(report.dcis.is_empty(), "no packet used the chance");
     }
 
-    /// The telemetry of a link that always had a packet to carry, whatever the trace and the sizes of packets.
+    /// Telemetry of a link with a standing queue, for any trace and any packet sizes.
     #[test]
     fn a_standing_queue_leaves_no_chance_idle() {
         let mut rng = airpace_core::Streams::new(14).stream("standing queue");

@@ -1,5 +1,5 @@
-//! What a network's state shows but no endpoint can measure: capacity, and packets under way. Used by Oracles, metrics
-//! and limits.
+//! Ground truth of a network: state that no endpoint can measure, such as capacity and packets in flight. Used by
+//! Oracles, metrics and limits.
 
 use std::time::Duration;
 
@@ -11,36 +11,35 @@ use crate::link::Link;
 use crate::trace::TraceLink;
 use crate::trace::mmlink::Line;
 
-/// A link on which a flow's data may meet that of other flows.
+/// A link that a flow's data may share with other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedLink {
     /// The last hop: shared with the other flows of the device. Without a last hop, the wire takes its place.
     LastHop,
-    /// The Internet's queue: shared with all flows that cross it in the same direction.
+    /// The Internet queue: shared with all flows that cross it in the same direction.
     Internet,
 }
 
-/// The state of a link at an instant.
+/// The state of a link at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// What the link can carry; `None` is no limit.
+    /// Rate of the link; `None` is no limit.
     pub rate: Option<Rate>,
-    /// Bytes that wait there, of all flows that share the link.
+    /// Bytes queued at the link, of all flows that share it.
     pub backlog: Bytes,
 }
 
-/// What a cell does for the device of a flow, in the direction of the flow's data.
+/// Service of a cell for the device of a flow, in the direction of the flow's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellService {
     /// Bytes that the base station has put into blocks so far. Always 0 for the uplink.
     pub sent: Bytes,
-    /// What the cell would take from the device's queue within its reaction time if it gave it all PRBs at the present MCS: for the
-    /// downlink, within a subframe and the processing of a packet; for the uplink, until a grant and a subframe.
+    /// Capacity of the whole band at the present MCS over the cell's reaction time: for the downlink, a subframe and the
+    /// processing of a packet; for the uplink, the delay until a grant and a subframe.
     pub whole_band: Bytes,
-    /// With this much waiting, the device is served as if data without end waited.
+    /// Minimum queue with which the device is served as with an infinite queue.
     pub saturating: Bytes,
-    /// Bytes for which the device's queue in the base station has room. Without end for the uplink, whose device waits with
-    /// its data.
+    /// Free space in the device's queue in the base station. Infinite for the uplink, whose data is queued in the device.
     pub room: Bytes,
 }
 
@@ -66,13 +65,13 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// What the cell does for the device of a flow; `None` if the last hop is no cell.
+    /// Service of the cell for the device of a flow; `None` if the last hop is not a cell.
     pub fn cell_service(&mut self, flow: FlowId) -> Option<CellService> {
         let (direction, device) = self.ends(flow);
         self.last_hop.cell_service(direction, device)
     }
 
-    /// Whether the data of two flows meets on a link.
+    /// Whether the data of two flows shares a link.
     pub fn meet(&self, link: SharedLink, one: FlowId, other: FlowId) -> bool {
         let crosses = |flow| match link {
             SharedLink::LastHop => true,
@@ -83,19 +82,19 @@ impl<D, A> Network<D, A> {
         way == other_way && is_same_link && crosses(one) && crosses(other)
     }
 
-    /// Bytes of a flow's data that are on the way to a link where they may wait: on its wire, if the data crosses the wire
-    /// first, and held by a cellular link for its base delay.
+    /// Bytes of a flow's data before the first link at which they may be queued: on its wire, if the wire is the first
+    /// hop, and held by a cellular link for its base delay.
     pub fn on_wire(&self, flow: FlowId) -> Bytes {
         self.forward(flow).on_wire + self.last_hop.held_of(self.ends(flow).0, flow).0
     }
 
-    /// Bytes of a flow's data on the last hop and the queue.
+    /// Bytes of a flow's data in the last hop and the Internet queue.
     pub fn in_links(&self, flow: FlowId) -> Bytes {
         self.forward(flow).in_links
     }
 
-    /// How long a full-sized packet of a flow takes to reach the first link that the flow may share, if nothing waits
-    /// before it: over the flow's wire, or until the device is granted the cell's uplink; and a cellular link's base delay.
+    /// Delay of a full-sized packet of a flow to the first link that the flow may share, without queueing before it: the
+    /// delay of the flow's wire, or the wait for a grant of the cell's uplink; plus a cellular link's base delay.
     pub fn entry_delay(&self, flow: FlowId) -> Duration {
         let route = self.forward(flow);
         let (_, held) = self.last_hop.held_of(self.ends(flow).0, flow);
@@ -105,26 +104,26 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// Starts to record how long a flow's data takes over its wire, for [`Network::crossings`].
+    /// Starts to record delays of a flow's data on its wire, for [`Network::crossings`].
     pub fn watch_wire(&mut self, flow: FlowId) {
         self.forward_mut(flow).crossings.get_or_insert_default();
     }
 
-    /// When data of a watched flow left its wire since the last call, and how long it was on the wire, with a cellular
-    /// link's present base delay. Wires that come after the shared links give nothing.
+    /// Crossings of the wire by data of a watched flow since the last call: end time and delay, including a cellular
+    /// link's current base delay. Empty for wires behind the shared links.
     pub fn crossings(&mut self, flow: FlowId) -> impl Iterator<Item = (Time, Duration)> {
         let (_, held) = self.last_hop.held_of(self.ends(flow).0, flow);
         let crossings = self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..));
         crossings.map(move |(at, took)| (at, took + held))
     }
 
-    /// The direction of a flow's data; its ACKs go the other way.
+    /// The direction of a flow's data; its ACKs travel in the opposite direction.
     pub fn direction_of_data(&self, flow: FlowId) -> Direction {
         self.flow(flow).config.direction
     }
 
-    /// How long a flow's packet of this size takes in this direction on an empty path, whether it is data or an ACK.
-    /// One-way delay minus this is the queueing delay.
+    /// Delay of a flow's packet of this size in this direction on an empty path, for data and for ACKs. One-way delay
+    /// minus this delay is the queueing delay.
     pub fn propagation_delay(&self, flow: FlowId, direction: Direction, bytes: Bytes) -> Duration {
         let route = &self.flow(flow).routes[direction as usize];
         let queue = self.queues[direction as usize].as_ref().filter(|_| route.crosses(Hop::Internet));
@@ -132,33 +131,33 @@ impl<D, A> Network<D, A> {
             + queue.map_or(Duration::ZERO, |queue| queue.base_delay(bytes))
     }
 
-    /// Starts to record what the links of traces do, for [`Network::link_lines`].
+    /// Starts to record events of trace links, for [`Network::link_lines`].
     pub fn watch_links(&mut self) {
         for direction in Direction::BOTH {
             self.last_hop.trace_mut(direction).into_iter().for_each(TraceLink::watch);
         }
     }
 
-    /// What the watched link of the last hop in this direction did up to `now` since the last call, as lines for a
-    /// [`LogWriter`]; nothing if no trace is that direction's last hop. Each takes memory until it is fetched. `now` is
-    /// that of the last [`Network::pop`] or later.
+    /// Events of the watched last-hop link in this direction since the last call up to `now`, as lines for a
+    /// [`LogWriter`]; empty if the last hop in that direction is not a trace. Each line takes memory until it is fetched.
+    /// `now` must be the time of the last [`Network::pop`] or later.
     ///
     /// [`LogWriter`]: crate::trace::mmlink::LogWriter
     pub fn link_lines(&mut self, direction: Direction, now: Time) -> impl Iterator<Item = Line> {
         self.last_hop.trace_mut(direction).into_iter().flat_map(move |link| link.lines(now))
     }
 
-    /// Copies of a flow's data packets that are under way.
+    /// Number of copies of a flow's data packets in flight.
     pub fn under_way(&self, flow: FlowId) -> u64 {
         self.flow(flow).data.under_way()
     }
 
-    /// Copies of a flow's data packets that its wire has added.
+    /// Number of copies of a flow's data packets that its wire has added.
     pub fn duplicated(&self, flow: FlowId) -> u64 {
         self.forward(flow).duplicated
     }
 
-    /// How many loads of data packets are held for all flows together: at least one for each packet under way.
+    /// Number of stored loads of data packets of all flows: at least one for each packet in flight.
     pub fn loads(&self) -> usize {
         self.flows.iter().map(|flow| flow.data.kept()).sum()
     }

@@ -1,5 +1,5 @@
-//! Packets that wait for a bottleneck, and which of them are dropped: the discipline of a queue, separate from its
-//! service.
+//! Queue disciplines: packets queued at a bottleneck, and the choice of dropped packets. The service of the queue is
+//! separate.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use super::fq_codel::FqCoDel;
 use super::pie::Pie;
 use crate::config_error::{ConfigError, duration_ms};
 
-/// How much may wait, and which packets are dropped. By default packets wait without limit, in order.
+/// Limits of a queue, and its discipline. By default packets wait without limit, in order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BufferConfig {
-    /// Which packet is dropped, and which is served next.
+    /// Discipline: selects the dropped packet and the packet to serve next.
     pub discipline: Discipline,
-    /// The largest number of packets that may wait; `None` is no limit (10,240 for FQ-CoDel).
+    /// Maximum number of queued packets; `None` is no limit (10,240 for FQ-CoDel).
     pub packets: Option<u64>,
-    /// The largest number of bytes that may wait; `None` is no limit.
+    /// Maximum number of queued bytes; `None` is no limit.
     pub bytes: Option<u64>,
-    /// Longest queue, in milliseconds at the present rate; `None` is no limit.
+    /// Maximum length of the queue, in milliseconds at the present rate; `None` is no limit.
     pub ms: Option<f64>,
     /// CoDel: the queueing delay that may persist, in milliseconds.
     pub target_ms: f64,
-    /// CoDel: how long `target_ms` may be exceeded before packets are dropped, in milliseconds; about a round-trip
+    /// CoDel: time for which `target_ms` may be exceeded before packets are dropped, in milliseconds; about a round-trip
     /// time.
     pub interval_ms: f64,
     /// PIE: the queueing delay that may persist, in milliseconds.
     pub qdelay_ref_ms: f64,
-    /// PIE: how long a burst may last before packets are dropped, in milliseconds.
+    /// PIE: maximum duration of a burst before packets are dropped, in milliseconds.
     pub max_burst_ms: f64,
     /// FQ-CoDel: bytes that a flow may send in one turn.
     pub quantum_bytes: u64,
@@ -64,7 +64,7 @@ impl Default for BufferConfig {
     }
 }
 
-/// Which packet is dropped, and which is served next.
+/// Discipline of a queue: selects the dropped packet and the packet to serve next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
@@ -86,7 +86,7 @@ pub enum Discipline {
     FqCoDel,
 }
 
-/// Packets that wait under a discipline. The server calls [`Buffer::dequeue`]; dropped packets go to the given list.
+/// Packets queued under a discipline. The server calls [`Buffer::dequeue`]; dropped packets are added to the given list.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     limits: Limits,
@@ -104,7 +104,7 @@ enum Waiting {
     FqCoDel(FqCoDel),
 }
 
-/// A packet that was dropped, and why.
+/// A dropped packet, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
     /// The packet.
@@ -114,10 +114,10 @@ pub struct Dropped {
 }
 
 impl Buffer {
-    /// An empty buffer. Every packet counts as `header` bytes more than its own size.
+    /// An empty buffer. Every packet counts with its own size plus `header` bytes.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub fn new(config: &BufferConfig, header: Bytes) -> Result<Buffer, ConfigError> {
         let at_least_one = |key: &str, value: Option<u64>| match value {
             Some(0) => {
@@ -164,15 +164,15 @@ impl Buffer {
         Ok(Buffer { limits, ecn_threshold, waiting })
     }
 
-    /// The random numbers of a run, if the discipline draws any. Until then, it draws those of seed 0.
+    /// Sets the random numbers of a run, if the discipline uses any. Until then, it uses those of seed 0.
     pub fn begin(&mut self, rng: impl FnOnce() -> Rng) {
         if let Waiting::Pie(_, pie) = &mut self.waiting {
             pie.begin(rng());
         }
     }
 
-    /// Takes in a packet at `now`. Drops it, or others to make room for it, if it does not fit. `rate` is the rate that
-    /// serves the buffer at present.
+    /// Takes a packet at `now`. If it does not fit, drops it, or others to make room for it. `rate` is the current
+    /// service rate of the buffer.
     pub fn enqueue(&mut self, now: Time, mut packet: Packet, rate: Option<Rate>, drops: &mut Vec<Dropped>) {
         let refused = |packet| Dropped { packet, fate: Fate::QueueFull };
         match &mut self.waiting {
@@ -209,7 +209,7 @@ impl Buffer {
         }
     }
 
-    /// The packet to be served next at `now`; `None` if nothing waits any more.
+    /// The packet to be served next at `now`; `None` if the queue is empty.
     ///
     /// Source: RFC 8290 §5.2.7 (the threshold of marks)
     pub fn dequeue(&mut self, now: Time, drops: &mut Vec<Dropped>) -> Option<Queued> {
@@ -229,7 +229,7 @@ impl Buffer {
         Some(next)
     }
 
-    /// Bytes that wait, headers included.
+    /// Queued bytes, including headers.
     pub fn bytes(&self) -> Bytes {
         match &self.waiting {
             Waiting::DropTail(fifo)
@@ -240,7 +240,7 @@ impl Buffer {
         }
     }
 
-    /// Packets that wait.
+    /// Number of queued packets.
     pub fn len(&self) -> u64 {
         match &self.waiting {
             Waiting::DropTail(fifo)
@@ -251,7 +251,7 @@ impl Buffer {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether no packet is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -265,7 +265,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Whether a buffer may hold this much.
+    /// Whether a buffer may contain this many packets and bytes.
     fn admit(&self, packets: u64, bytes: Bytes, rate: Option<Rate>) -> bool {
         let time = self.time.zip(rate).map(|(time, rate)| rate.bytes_in(time));
         self.packets.is_none_or(|limit| packets <= limit)
@@ -282,12 +282,12 @@ pub(super) struct Fifo {
     header: Bytes,
 }
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
     /// The packet.
     pub packet: Packet,
-    /// When it came to the buffer.
+    /// Arrival at the buffer.
     pub arrived: Time,
 }
 
@@ -307,7 +307,7 @@ impl Fifo {
         Some(first)
     }
 
-    /// The packet that waits longest.
+    /// The packet at the head, which has waited longest.
     pub fn front(&self) -> Option<&Queued> {
         self.packets.front()
     }

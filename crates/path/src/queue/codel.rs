@@ -1,4 +1,4 @@
-//! Controlled delay (CoDel): if a queue persists, packets at its head are dropped, more and more often until the queue
+//! Controlled delay (CoDel): if a queue persists, packets at its head are dropped at decreasing intervals until the queue
 //! is short.
 //!
 //! An ECN-capable packet is marked instead of dropped.
@@ -10,7 +10,7 @@ use airpace_core::{Bytes, Packet, Time};
 use super::buffer::{Fifo, Queued};
 use crate::config_error::ConfigError;
 
-/// A queue of at most this many bytes never counts as persistent: one packet of the largest usual size.
+/// Maximum size of a queue that never counts as persistent: one packet of the largest usual size.
 ///
 /// Source: RFC 8289 §5.3
 const MAX_PACKET: Bytes = Bytes(1514);
@@ -22,22 +22,22 @@ const MAX_PACKET: Bytes = Bytes(1514);
 pub(super) struct CoDel {
     target: Duration,
     interval: Duration,
-    /// When the delay will have been above the target for a whole interval; `None` while it is below.
+    /// Time at which the delay will have been above the target for a whole interval; `None` while it is below.
     first_above: Option<Time>,
     dropping: bool,
-    /// While dropping: when to drop next.
+    /// While dropping: time of the next drop.
     drop_next: Time,
-    /// Drops since dropping began.
+    /// Number of drops since dropping started.
     count: u32,
-    /// `count` when dropping last began.
+    /// `count` at the last start of dropping.
     last_count: u32,
 }
 
 impl CoDel {
-    /// A queue without history.
+    /// A controller in its initial state.
     ///
     /// # Errors
-    /// Names the key, if the interval is zero.
+    /// The interval is zero; the error names the key.
     pub fn new(target: Duration, interval: Duration) -> Result<CoDel, ConfigError> {
         if interval.is_zero() {
             let remedy = "is 0; give about the round-trip time of the path, 100 by default";
@@ -47,7 +47,7 @@ impl CoDel {
         Ok(CoDel { target, interval, first_above: None, dropping: false, drop_next, count: 0, last_count: 0 })
     }
 
-    /// The next packet to be served. `drop` takes packets that the control law selects and that cannot be marked.
+    /// The next packet to be served. `drop` is called for packets that the control law selects and that cannot be marked.
     ///
     /// Source: RFC 8289 §5.5; RFC 8290 §5.2.6 (marks)
     pub fn dequeue(&mut self, now: Time, fifo: &mut Fifo, drop: &mut impl FnMut(Packet)) -> Option<Queued> {
@@ -73,7 +73,7 @@ impl CoDel {
                 (head, _) = self.head(now, fifo);
             }
             self.dropping = true;
-            // The queue was too long a short while ago: resume near the rate of drops that controlled it then.
+            // Dropping ended recently: resume near the drop rate that controlled the queue then.
             let drops = self.count.saturating_sub(self.last_count);
             let recent = now < self.drop_next + 16 * self.interval;
             self.count = if drops > 1 && recent { drops } else { 1 };
@@ -83,7 +83,7 @@ impl CoDel {
         head
     }
 
-    /// Takes the head of the queue. Also says whether the delay has been above the target for an interval.
+    /// Takes the head of the queue. Also returns whether the delay has been above the target for an interval.
     ///
     /// Source: RFC 8289 §5.6
     fn head(&mut self, now: Time, fifo: &mut Fifo) -> (Option<Queued>, bool) {

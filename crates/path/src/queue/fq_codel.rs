@@ -1,4 +1,4 @@
-//! FQ-CoDel: flows take turns, each in its own queue under CoDel. A flow whose queue was empty goes first.
+//! FQ-CoDel: flows are served in turn, each with its own queue under CoDel. A flow whose queue was empty is served first.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, FlowId, Packet, Time};
 use super::buffer::{Fifo, Queued};
 use super::codel::CoDel;
 
-/// The largest number of packets dropped from the longest queue at once.
+/// Maximum number of packets dropped from the longest queue at once.
 ///
 /// Source: RFC 8290 §4.1
 const DROP_BATCH: u64 = 64;
@@ -18,9 +18,9 @@ const DROP_BATCH: u64 = 64;
 #[derive(Clone, Debug)]
 pub(super) struct FqCoDel {
     flows: Vec<Flow>,
-    /// Queues that just became active; they go first.
+    /// Queues that just became active; they are served first.
     new_flows: VecDeque<usize>,
-    /// Queues that had a turn.
+    /// Queues that have had a turn.
     old_flows: VecDeque<usize>,
     quantum: i64,
     packets: u64,
@@ -31,7 +31,7 @@ pub(super) struct FqCoDel {
 struct Flow {
     fifo: Fifo,
     codel: CoDel,
-    /// Bytes that are left of its turn.
+    /// Remaining bytes of its turn.
     credits: i64,
     /// Whether the queue is in one of the two lists.
     listed: bool,
@@ -71,7 +71,7 @@ impl FqCoDel {
     ///
     /// Source: RFC 8290 §4.1
     pub fn drop_from_longest(&mut self, mut drop: impl FnMut(Packet)) {
-        // Of equal queues, the first one: the choice must not depend on the machine.
+        // Among equal queues, the first one: the choice must not depend on the machine.
         let Some(longest) = self.flows.iter_mut().rev().max_by_key(|flow| flow.fifo.bytes()) else { return };
         let before = longest.fifo.bytes();
         for _ in 0..DROP_BATCH {
@@ -107,7 +107,7 @@ impl FqCoDel {
                 flow.credits -= flow.fifo.size(&served.packet).0 as i64;
                 return Some(served);
             }
-            // A new queue that ran empty goes to the end of the old ones; otherwise a flow could stay new for ever.
+            // A new queue that became empty moves to the end of the old ones; otherwise a flow could stay new for ever.
             self.take_front(from_new);
             if from_new && !self.old_flows.is_empty() {
                 self.old_flows.push_back(index);
@@ -117,12 +117,12 @@ impl FqCoDel {
         }
     }
 
-    /// Bytes that wait.
+    /// Queued bytes.
     pub fn bytes(&self) -> Bytes {
         self.bytes
     }
 
-    /// Packets that wait.
+    /// Number of queued packets.
     pub fn len(&self) -> u64 {
         self.packets
     }
@@ -135,7 +135,7 @@ impl FqCoDel {
         };
     }
 
-    /// Flow numbers count up. Multiplication by the golden ratio spreads them over the queues.
+    /// Flow numbers are consecutive. Multiplication by the golden ratio spreads them over the queues.
     fn queue_of(&self, flow: FlowId) -> usize {
         let hash = u32::from(flow.0).wrapping_mul(0x9e37_79b9);
         ((u64::from(hash) * self.flows.len() as u64) >> 32) as usize

@@ -1,5 +1,5 @@
 //! Proportional integral controller enhanced (PIE): arriving packets are dropped at random, with a probability that
-//! follows how long packets wait and whether they wait longer and longer.
+//! depends on the queueing delay and on its change.
 //!
 //! An ECN-capable packet is marked instead of dropped while the probability is low.
 
@@ -10,46 +10,46 @@ use airpace_core::{Bytes, Packet, Rng, Streams, Time};
 use super::buffer::Fifo;
 use crate::config_error::ConfigError;
 
-/// How often the probability is computed.
+/// Interval of updates of the probability.
 ///
 /// Source: RFC 8033 §4.2
 const UPDATE_EVERY: Duration = Duration::from_millis(15);
 
-/// By how much the probability rises in an update for each second of delay above the reference, and for each second by
-/// which the delay has grown since the update before.
+/// Increase of the probability per update: `ALPHA` for each second of delay above the reference, `BETA` for each second
+/// of growth of the delay since the previous update.
 ///
 /// Source: RFC 8033 §4.2
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 
-/// A change of a small probability is divided: below each limit, by this.
+/// Divisors for changes of a small probability: below each limit, the change is divided by the number next to it.
 ///
 /// Source: RFC 8033 §4.2
 const DIVIDED_BELOW: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
-/// What is left of the probability after an update without a queue.
+/// Factor of the probability in an update without a queue.
 ///
 /// Source: RFC 8033 §4.2
 const DECAY: f64 = 0.98;
 
-/// From this probability on, it rises by at most [`MOST_RISE`] in an update.
+/// From this probability on, it rises by at most [`MOST_RISE`] per update.
 ///
 /// Source: RFC 8033 §5.5
 const HIGH: f64 = 0.1;
 const MOST_RISE: f64 = 0.02;
 
-/// Packets are marked up to this probability, and dropped above it.
+/// Maximum probability at which packets are marked; above it they are dropped.
 ///
 /// Source: RFC 8033 §5.1
 const MOST_MARKED: f64 = 0.1;
 
-/// Below this probability, nothing is dropped while the delay is below half of the reference.
+/// Below this probability, no packet is dropped while the delay is below half of the reference.
 ///
 /// Source: RFC 8033 §4.1
 const LOW: f64 = 0.2;
 
-/// A queue of at most so many bytes drops nothing: two packets.
+/// Maximum size of a queue that drops no packets (bytes): two packets.
 ///
 /// Source: RFC 8033 §4.1
 /// Chosen: packets of 1500 bytes, the usual size on a wire.
@@ -58,8 +58,8 @@ const SHORT: Bytes = Bytes(3000);
 /// The state of the controller of one queue.
 ///
 /// Source: RFC 8033 §4
-/// Chosen: the delay at an update is how long the packet at the head has waited (§4.3 leaves the way open). It is right
-/// where the rate changes, as over a trace, and needs no estimate of the rate. The controller is always active, and
+/// Chosen: the delay at an update is the waiting time of the packet at the head (§4.3 permits this). It is correct
+/// even if the rate changes, as over a trace, and needs no estimate of the rate. The controller is always active, and
 /// drops are independent of each other (§5.3 and §5.4 are options).
 /// Differs: mahimahi follows an earlier draft: it estimates the rate, updates every 30 ms, and its changes are larger.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub(super) struct Pie {
     qdelay_ref: Duration,
     max_burst: Duration,
     probability: f64,
-    /// How long nothing is dropped yet.
+    /// Remaining time without drops.
     burst_allowance: Duration,
     /// The delay at the latest update.
     delay: Duration,
@@ -76,10 +76,10 @@ pub(super) struct Pie {
 }
 
 impl Pie {
-    /// A queue without history. Its random numbers are those of seed 0 until [`Pie::begin`].
+    /// A controller in its initial state. Its random numbers are those of seed 0 until [`Pie::begin`].
     ///
     /// # Errors
-    /// Names the key, if the reference is zero.
+    /// The reference is zero; the error names the key.
     pub fn new(qdelay_ref: Duration, max_burst: Duration) -> Result<Pie, ConfigError> {
         if qdelay_ref.is_zero() {
             return Err(ConfigError::new(
@@ -98,12 +98,12 @@ impl Pie {
         })
     }
 
-    /// The random numbers of a run.
+    /// Sets the random numbers of a run.
     pub fn begin(&mut self, rng: Rng) {
         self.rng = rng;
     }
 
-    /// Makes the updates that are due by `now`. `fifo` has not changed since the last call.
+    /// Performs the updates that are due by `now`. `fifo` must not have changed since the last call.
     pub fn update(&mut self, now: Time, fifo: &Fifo) {
         while self.next_update <= now {
             let at = self.next_update;
@@ -111,7 +111,7 @@ impl Pie {
             self.update_with(arrived.map_or(Duration::ZERO, |arrived| at - arrived));
             self.next_update += UPDATE_EVERY;
             if arrived.is_none() && self.is_at_rest() {
-                // Further updates change nothing until a packet comes.
+                // Further updates have no effect until a packet arrives.
                 let periods = (now - at).as_nanos() / UPDATE_EVERY.as_nanos();
                 let periods = u32::try_from(periods).unwrap_or(u32::MAX);
                 self.next_update = self.next_update.max(at + UPDATE_EVERY.saturating_mul(periods));
@@ -119,7 +119,7 @@ impl Pie {
         }
     }
 
-    /// Whether an update without a queue would change nothing.
+    /// Whether an update without a queue would have no effect.
     fn is_at_rest(&self) -> bool {
         self.probability == 0.0 && self.delay.is_zero() && self.burst_allowance == self.max_burst
     }
@@ -148,7 +148,8 @@ impl Pie {
         self.delay = delay;
     }
 
-    /// Whether a packet that arrives may enter the queue; it may be marked here. [`Pie::update`] has been called.
+    /// Whether an arriving packet may enter the queue; the packet may be marked here. [`Pie::update`] must have been
+    /// called.
     ///
     /// Source: RFC 8033 §4.1, §4.4, §5.1
     pub fn admits(&mut self, packet: &mut Packet, fifo: &Fifo) -> bool {
@@ -222,7 +223,7 @@ mod tests {
         let mut fifo = Fifo::new(Bytes::ZERO);
         let mut now = Time::ZERO;
         for number in 0..4000 {
-            // The time until the next packet comes or goes; sometimes the queue is empty for hours.
+            // The time until the next arrival or departure; sometimes the queue is empty for hours.
             let gap_us = if fifo.len() == 0 && rng.chance(0.05) { 20_000_000_000 } else { rng.below(40_000) };
             let later = now + Duration::from_micros(gap_us);
             while gap_us < 1_000_000 && now < later {

@@ -1,4 +1,4 @@
-//! A rate that is drawn again and again, as where the emulator of a link gets a new rate every second.
+//! A rate that is redrawn at intervals, as in experiments in which a link emulator gets a new rate every second.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::config_error::{ConfigError, duration_ms, positive};
 
-/// The shortest time between two draws, in milliseconds.
+/// Minimum interval between two draws, in milliseconds.
 ///
-/// Chosen: a millisecond; capacities are told for each millisecond.
+/// Chosen: a millisecond; capacities are reported for each millisecond.
 const LEAST_EVERY_MS: f64 = 1.0;
 
-/// A rate between `from_mbps` and `to_mbps` that is drawn again every `every_ms`, beginning with the run.
+/// A rate between `from_mbps` and `to_mbps` that is redrawn every `every_ms`, starting with the run.
 ///
 /// The draws depend on the run's seed and on time, not on packets: all schemes meet the same rates.
 ///
@@ -25,9 +25,9 @@ pub struct RedrawConfig {
     pub from_mbps: f64,
     /// The highest rate, in Mbit/s.
     pub to_mbps: f64,
-    /// How long a draw holds, in milliseconds; at least 1.
+    /// Interval between draws, in milliseconds; at least 1.
     pub every_ms: f64,
-    /// How the rates are distributed between the two.
+    /// Distribution of the rates between the two bounds.
     #[serde(default)]
     pub distribution: Distribution,
 }
@@ -36,21 +36,21 @@ pub struct RedrawConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
-    /// Every rate is as likely as any other.
+    /// All rates are equally likely.
     #[default]
     Uniform,
     /// The logarithm of the rate is uniform: a rate is as likely to be halved as to be doubled.
     LogUniform,
 }
 
-/// What draws the rates of one queue.
+/// Source of the rates of one queue.
 #[derive(Clone, Debug)]
 pub(super) struct Redraw {
     config: RedrawConfig,
     every: Duration,
-    /// `None` until a run begins.
+    /// `None` until a run starts.
     rng: Option<Rng>,
-    /// When the latest draw begins to hold.
+    /// Start of the latest draw.
     at: Time,
 }
 
@@ -70,19 +70,19 @@ impl Redraw {
         Ok(Redraw { config: *config, every, rng: None, at: Time::ZERO })
     }
 
-    /// The highest rate that can be drawn.
+    /// The maximum rate that can be drawn.
     pub(super) fn highest(&self) -> Rate {
         Rate::from_mbps(self.config.to_mbps)
     }
 
-    /// Begins to draw from `rng`; the first rate.
+    /// Starts to draw from `rng`; returns the first rate.
     pub(super) fn begin(&mut self, mut rng: Rng) -> Rate {
         let first = self.config.draw(&mut rng);
         self.rng = Some(rng);
         first
     }
 
-    /// The next step of the rate; `None` before a run has begun.
+    /// The next step of the rate; `None` before a run has started.
     pub(super) fn next(&mut self) -> Option<(Time, Option<Rate>)> {
         let rate = self.config.draw(self.rng.as_mut()?);
         self.at += self.every;
@@ -97,7 +97,7 @@ impl RedrawConfig {
             Distribution::Uniform => rng.range(from, to),
             Distribution::LogUniform => libm::exp(rng.range(libm::log(from), libm::log(to))),
         };
-        // Rounding in the logarithm may leave the range.
+        // Rounding in the logarithm may exceed the range.
         Rate::from_mbps(mbps.clamp(from, to))
     }
 }

@@ -77,8 +77,8 @@ fn a_rate_step_takes_hold_in_the_middle_of_a_packet() {
     while let Some(next) = queue.next() {
         exits.extend(drain(&mut queue, next));
     }
-    // Half of packet 0 takes 0.5 ms at 12 Mbit/s, the other half 0.25 ms at 24. Packets 1 and 2 take 0.5 ms each.
-    // Packet 3 is half done at 2 ms, waits, and gets its other half from 4 to 4.5 ms. Then all packets pass at once.
+    // Half of packet 0 takes 0.5 ms at 12 Mbit/s, the other half 0.25 ms at 24. Packets 1 and 2 take 0.5 ms each. Packet
+    // 3 is half served at 2 ms, waits, and its other half is served from 4 to 4.5 ms. Then all packets pass immediately.
     assert_eq!(delivered(&exits), [(0, 750), (1, 1250), (2, 1750), (3, 4500), (4, 4500), (5, 4500)]);
 }
 
@@ -109,7 +109,7 @@ fn drop_head_lets_the_oldest_make_room() {
     assert_eq!((dropped(&exits), delivered(&exits)), (vec![1, 2], vec![(0, 1000), (3, 2000), (4, 3000)]));
 }
 
-/// Offers packets of 1500 bytes of flow 0 at `offered_mbps` for 20 s; returns everything that left.
+/// Offers packets of 1500 bytes of flow 0 at `offered_mbps` for 20 s; returns all exits.
 fn overload(mut queue: Queue, offered_mbps: f64) -> Vec<Exit> {
     let gap = Rate::from_mbps(offered_mbps).time_for(Bytes(1500));
     let (mut exits, mut now, mut number) = (Vec::new(), Time::ZERO, 0);
@@ -131,7 +131,7 @@ fn codel_drops_first_after_an_interval_and_then_by_its_law() {
         .filter(|exit| exit.fate == Fate::Aqm)
         .map(|exit| exit.time.as_secs_f64() * 1e3)
         .collect();
-    // Each packet waits 1/13 of a ms more than the one before: above 5 ms from about 65 ms on.
+    // Each packet waits 1/13 ms longer than the previous one: above 5 ms from about 65 ms on.
     assert!((165.0..172.0).contains(&drops[0]), "first drop at {} ms", drops[0]);
     let mut due = drops[0];
     for (count, &drop) in drops.iter().enumerate().take(20).skip(1) {
@@ -194,7 +194,7 @@ fn codel_marks_what_understands_marks_and_drops_nothing_of_it() {
         marked.iter().filter(|exit| exit.packet.ecn == Ecn::Ce).map(|exit| exit.time).collect();
     let drops: Vec<Time> =
         overload(codel(), 13.0).iter().filter(|exit| exit.fate == Fate::Aqm).map(|exit| exit.time).collect();
-    // A drop leaves when the packet after it begins to be served, a mark when the packet itself has been.
+    // A drop exits at the start of service of the next packet, a marked packet at the end of its own service.
     for (mark, drop) in marks.iter().zip(&drops).take(10) {
         let apart = Duration::max(*mark - *drop, *drop - *mark);
         assert!(apart < Duration::from_millis(3), "marks come when drops would: {mark:?} and {drop:?}");
@@ -354,7 +354,7 @@ fn redrawn(from_mbps: f64, to_mbps: f64, every_ms: f64, distribution: Distributi
     QueueConfig { redraw, buffer: FIFO, ..QueueConfig::default() }
 }
 
-/// The rates of a queue that nothing crosses, one for each of `draws` intervals.
+/// The rates of a queue without packets, one for each of `draws` intervals.
 fn rates_mbps(config: &QueueConfig, draws: u64, every: Duration) -> Vec<f64> {
     let mut queue = Queue::new(config).expect("a legal queue").begin(&Streams::new(1), "queue");
     let at = (0..draws).map(|draw| Time::ZERO + every * draw as u32);

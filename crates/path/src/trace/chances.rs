@@ -1,4 +1,4 @@
-//! The instants at which a link could carry a packet, and statistics of them.
+//! Trace: the times of a link's delivery chances, and their statistics.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::format::TraceError;
 
-/// Bytes that one delivery chance stands for when a trace is expressed as a rate.
+/// Bytes per delivery chance when a trace is expressed as a rate.
 pub const CHANCE: Bytes = Bytes(1500);
 
-/// A trace: the milliseconds at which a link could deliver one packet of full size, from 0 on, never decreasing. It
+/// A trace: the milliseconds at which a link could deliver one full-sized packet, starting from 0, never decreasing. It
 /// repeats; its period is the time of its last chance, or longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -23,7 +23,7 @@ pub struct Trace {
 pub struct Hole {
     /// The millisecond of the last chance before the hole.
     pub start_ms: u64,
-    /// How long the hole lasts.
+    /// Duration of the hole.
     pub length: Duration,
 }
 
@@ -45,9 +45,9 @@ pub struct TraceInfo {
 }
 
 impl Trace {
-    /// The longest duration of a trace: eleven days, as for the longest run.
+    /// Maximum duration of a trace: eleven days, as for the longest run.
     pub(super) const MAX_MS: u64 = 1_000_000_000;
-    /// The largest number of chances of a trace: an hour and a half at 100 Mbit/s.
+    /// Maximum number of chances of a trace: an hour and a half at 100 Mbit/s.
     ///
     /// Chosen: 400 MB.
     pub(super) const MOST: usize = 50_000_000;
@@ -55,8 +55,7 @@ impl Trace {
     /// The trace with chances at these milliseconds.
     ///
     /// # Errors
-    /// Refuses a trace that is empty, goes back in time, or has no or too long a duration; the error counts lines from
-    /// 1.
+    /// A trace that is empty, goes back in time, or has zero or excessive duration; the error counts lines from 1.
     pub fn from_times_ms(times_ms: Vec<u64>) -> Result<Trace, TraceError> {
         if let Some(at) = times_ms.windows(2).position(|two| two[1] < two[0]) {
             let what = format!("time {} after {}", times_ms[at + 1], times_ms[at]);
@@ -90,13 +89,13 @@ impl Trace {
         }
     }
 
-    /// The trace with a period of `period_ms`, but never less than the time of its last chance: an outage at its end.
+    /// The trace with a period of at least `period_ms`, which may add an outage at its end.
     pub(super) fn lasting(mut self, period_ms: u64) -> Trace {
         self.period_ms = self.period_ms.max(period_ms);
         self
     }
 
-    /// How long the outage at the end of the trace is, in milliseconds. Mahimahi's form cannot express it.
+    /// Duration of the outage at the end of the trace, in milliseconds. Mahimahi's format cannot express it.
     pub fn final_outage_ms(&self) -> u64 {
         self.period_ms - self.times_ms[self.times_ms.len() - 1]
     }
@@ -106,7 +105,7 @@ impl Trace {
         &self.times_ms
     }
 
-    /// After how many milliseconds the trace repeats, at least 1.
+    /// Period in milliseconds after which the trace repeats, at least 1.
     pub fn period_ms(&self) -> u64 {
         self.period_ms
     }
@@ -117,7 +116,7 @@ impl Trace {
         let all = self.times_ms.len() as u64;
         let below = |limit| self.times_ms.partition_point(|&time| time < limit) as u64;
         if within == 0 && lap > 0 {
-            // The last chances of a repetition coincide with the beginning of the next.
+            // The last chances of a repetition coincide with the start of the next one.
             return (lap - 1).saturating_mul(all) + below(self.period_ms());
         }
         lap.saturating_mul(all) + below(within)
@@ -129,11 +128,11 @@ impl Trace {
         Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms))
     }
 
-    /// The longest time without a chance, including the beginning of the trace.
+    /// The longest time without a chance, including the start of the trace.
     pub fn longest_hole(&self) -> Hole {
         let starts = std::iter::once(0).chain(self.times_ms.iter().copied());
         let holes = starts.zip(&self.times_ms).map(|(start, &end)| (end - start, start));
-        // Of equal holes, the first one.
+        // Among equal holes, the first one.
         let last = self.times_ms[self.times_ms.len() - 1];
         // An outage at the end continues until the first chance of the next repetition.
         let end = (self.period_ms > last).then(|| (self.period_ms - last + self.times_ms[0], last));
@@ -183,7 +182,7 @@ impl Trace {
         let mbps_per_chance = CHANCE.bits().0 as f64 * 1e-6;
         let count = chances.len().max(1) as f64;
         let mean = chances.iter().sum::<u64>() as f64 / count;
-        // The sum of nothing is -0.
+        // An empty sum is -0; adding 0 makes it positive.
         let variance =
             chances.iter().map(|&n| (n as f64 - mean) * (n as f64 - mean)).sum::<f64>() / count + 0.0;
         TraceInfo {

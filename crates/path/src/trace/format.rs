@@ -1,4 +1,4 @@
-//! Both forms of a trace file: mahimahi's list of milliseconds, and a table of rates.
+//! Formats of trace files: mahimahi's list of milliseconds, and a table of rates.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use super::chances::{CHANCE, Trace};
 use super::rates::{self, RateTable};
 
-/// What is wrong with a trace, where, and the remedy. The code that reads the file adds its name.
+/// Error in a trace, with its line and the remedy. The code that reads the file adds the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// The line, counted from 1; `None` if the whole file is wrong.
+    /// The line, counted from 1; `None` if the error concerns the whole file.
     pub line: Option<u64>,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
     /// The remedy.
     pub remedy: String,
@@ -39,16 +39,16 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// Reads a trace in either form. A first line with a separator or a letter is the header of a table of
-    /// rates, as [`Trace::parse_rates`] reads it.
+    /// Reads a trace in either format. If the first line contains a separator or a letter, it is the header of a table of
+    /// rates, read as by [`Trace::parse_rates`].
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy.
+    /// Names the line, the error, and the remedy.
     pub fn parse(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
         Trace::read(file, column).map(|(trace, _)| trace)
     }
 
-    /// As [`Trace::parse`], with what was read from a table of rates.
+    /// As [`Trace::parse`]; also returns the data of a table of rates.
     ///
     /// # Errors
     /// As [`Trace::parse`].
@@ -60,11 +60,11 @@ impl Trace {
         }
     }
 
-    /// Reads mahimahi's form: each line is the millisecond of one chance to deliver 1500 bytes. Empty lines are
+    /// Reads mahimahi's format: each line is the millisecond of one chance to deliver 1500 bytes. Empty lines are
     /// ignored.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy.
+    /// Names the line, the error, and the remedy.
     pub fn parse_mahimahi(file: &[u8]) -> Result<Trace, TraceError> {
         let mut times_ms = Vec::with_capacity(file.len() / 6);
         let mut before = 0;
@@ -82,21 +82,21 @@ impl Trace {
     }
 
     /// Reads a table of rates with a header, separated by commas, semicolons or tabs; lines that start with `#` are
-    /// comments. The name of the column of rates ends with the unit (`mbps`, `kB/s`); `column` chooses one of several,
-    /// and may give the unit: `DL_bitrate:kbps`. Rows last from their time to the next one's, or one second each if no
-    /// column has times. The trace lasts as long as the rows, also if no chance is in the last ones.
+    /// comments. The name of the column of rates ends with the unit (`mbps`, `kB/s`); `column` selects one of several,
+    /// and may contain the unit: `DL_bitrate:kbps`. Rows last from their time to that of the next row, or one second each
+    /// if there is no time column. The trace is as long as the rows, even if the last rows contain no chance.
     ///
-    /// Each millisecond adds its share of the rate to a credit. Whenever the credit reaches 1500 bytes, there is a
+    /// Each millisecond adds its share of the rate to a credit. Each time the credit reaches 1500 bytes, there is a
     /// chance at the end of the millisecond.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy: gaps, times that repeat or go back, a unit that is missing
-    /// or may be of bits or bytes, several rates without `column`.
+    /// Names the line, the error, and the remedy: gaps, times that repeat or go back, a missing unit, a unit that may be
+    /// of bits or bytes, several rates without `column`.
     pub fn parse_rates(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
         rates::read(file, column).map(|(trace, _)| trace)
     }
 
-    /// The trace in mahimahi's form.
+    /// The trace in mahimahi's format.
     pub fn to_mahimahi(&self) -> String {
         let mut text = String::with_capacity(self.times_ms().len() * 7);
         for time in self.times_ms() {
@@ -132,7 +132,7 @@ pub(super) fn fields(row: &[u8]) -> impl Iterator<Item = &[u8]> {
     row.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// A piece of a file as an error message shows it.
+/// A piece of a file for an error message.
 pub(super) fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().take(40).collect()
 }

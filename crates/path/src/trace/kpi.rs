@@ -1,4 +1,4 @@
-//! A KPI trace: the bandwidth that a phone's modem reported, or could have reported, while a trace was recorded.
+//! KPI trace: the bandwidth that a phone's modem reported, or could have reported, during the recording of a trace.
 //!
 //! Source: BISCAY §4 (a bandwidth trace generated from KPIs is replayed beside the trace of the link)
 
@@ -10,20 +10,19 @@ use airpace_core::{Bytes, Rate};
 use super::chances::{CHANCE, Trace};
 use super::format::{TraceError, fields, lines, shown};
 
-/// The columns of a KPI trace: the time from which a bandwidth holds, and the bandwidth.
+/// The columns of a KPI trace: the start time of a bandwidth, and the bandwidth.
 const COLUMNS: [&str; 2] = ["time_ms", "bandwidth_mbps"];
 
-/// Bandwidths that a modem was granted, each from its millisecond until the next one's.
+/// Bandwidths granted to a modem, each from its millisecond until that of the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiTrace {
-    /// Time in ms of the trace, rising from 0, from which the bandwidth holds; and the bandwidth.
+    /// Start time in ms of the trace, rising from 0, and the bandwidth from then on.
     values: Vec<(u64, Rate)>,
 }
 
 impl KpiTrace {
-    /// The bandwidth that the modem would have been granted in each interval `every` of a trace, if the phone that
-    /// recorded it always had data to send: the bytes delivered in that interval. The last interval ends with the
-    /// trace.
+    /// The bandwidth that would have been granted in each interval `every` of a trace, if the phone that recorded it
+    /// always had data to send: the bytes delivered in that interval. The last interval ends with the trace.
     ///
     /// Source: BISCAY §3.2.2 (granted bytes, summed up every 100 ms)
     ///
@@ -44,7 +43,7 @@ impl KpiTrace {
         KpiTrace { values: (0..period).step_by(every_ms as usize).map(value).collect() }
     }
 
-    /// A KPI trace of values that were determined elsewhere: the millisecond from which each holds, and the bandwidth.
+    /// A KPI trace from given values: the start millisecond of each, and the bandwidth.
     ///
     /// # Panics
     /// If there are none, or their times do not rise from 0.
@@ -58,7 +57,7 @@ impl KpiTrace {
     /// that rise from 0; bandwidths are in 10⁶ bit/s.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy.
+    /// Names the line, the error, and the remedy.
     pub fn parse(file: &[u8]) -> Result<KpiTrace, TraceError> {
         let header_like = "give a table that begins with the line `time_ms,bandwidth_mbps`";
         let mut rows = lines(file);
@@ -110,19 +109,19 @@ impl KpiTrace {
         Ok(KpiTrace { values })
     }
 
-    /// The table that [`KpiTrace::parse`] reads.
+    /// The table in the format of [`KpiTrace::parse`].
     pub fn to_csv(&self) -> String {
         let mut text = COLUMNS.join(",");
         text.push('\n');
         for (time_ms, bandwidth) in &self.values {
-            // Writing to a string cannot fail.
-            // Divided by a million, not multiplied by a millionth, so that 5,400,000 becomes 5.4 exactly.
+            // Writing to a string cannot fail. The rate is divided by a million, not multiplied by a millionth, so that
+            // 5,400,000 becomes 5.4 exactly.
             let _ = writeln!(text, "{time_ms},{}", bandwidth.as_bps() as f64 / 1e6);
         }
         text
     }
 
-    /// The bandwidths, each with the millisecond from which it holds: rising from 0, never empty.
+    /// The bandwidths, each with its start millisecond: rising from 0, never empty.
     pub fn values(&self) -> &[(u64, Rate)] {
         &self.values
     }

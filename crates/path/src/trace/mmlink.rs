@@ -1,5 +1,5 @@
-//! Logs of mm-link. [`Log`] reads one and compares it with our link: do the same arrivals give the same departures and
-//! drops? [`LogWriter`] writes one of our link.
+//! Logs of mm-link. [`Log`] reads a log and compares it with our link: the same arrivals must yield the same departures
+//! and drops. [`LogWriter`] writes a log of our link.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,9 +21,9 @@ pub use writer::{LogHeader, LogWriter};
 /// The contents of a log. Its packet sizes include the header of the TUN device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// The millisecond at which the trace began.
+    /// The millisecond at which the trace started.
     pub base_ms: u64,
-    /// The queue that the log's header names.
+    /// The queue in the log's header.
     pub buffer: BufferConfig,
     /// Packets that arrived, in order.
     pub arrivals: Vec<Arrival>,
@@ -31,24 +31,24 @@ pub struct Log {
     pub departures: Vec<Departure>,
     /// Packets that were refused, in order.
     pub drops: Vec<Drop>,
-    /// Bytes that a delivery chance carries.
+    /// Bytes per delivery chance.
     pub opportunity_bytes: u64,
     /// The last millisecond in the log.
     pub end_ms: u64,
-    /// The arrivals, by their place among them, at which packets were refused.
+    /// Indices of the arrivals at which packets were refused.
     refused: Vec<usize>,
 }
 
-/// A line of a log after its head. As text, it is the line.
+/// A line of a log after its header. Its `Display` text is the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A chance to deliver, used or not.
+    /// A delivery chance, used or not.
     Chance(Chance),
-    /// A packet came.
+    /// Arrival of a packet.
     Arrival(Arrival),
-    /// A packet left.
+    /// Departure of a packet.
     Departure(Departure),
-    /// Packets were refused.
+    /// Refusal of packets.
     Drop(Drop),
 }
 
@@ -57,7 +57,7 @@ pub enum Line {
 pub struct Chance {
     /// The millisecond of the chance.
     pub ms: u64,
-    /// Bytes that it can carry.
+    /// Bytes of the chance.
     pub bytes: u64,
 }
 
@@ -75,11 +75,11 @@ pub struct Arrival {
 pub struct Departure {
     /// The millisecond of the departure.
     pub ms: u64,
-    /// When the packet had arrived.
+    /// Arrival time of the packet.
     pub arrived_ms: u64,
     /// Size of the packet.
     pub bytes: u64,
-    /// Line in the log; 0 for what our link did.
+    /// Line in the log; 0 for events of our link.
     pub line: u64,
 }
 
@@ -92,23 +92,23 @@ pub struct Drop {
     pub packets: u64,
     /// Bytes of these packets.
     pub bytes: u64,
-    /// Line in the log; 0 for what our link did.
+    /// Line in the log; 0 for events of our link.
     pub line: u64,
 }
 
-/// One departure or drop that only the log or only our link has.
+/// A departure or drop that only the log or only our link has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The log has it, but our link does not.
+    /// Only the log has it.
     Expected {
         /// Line in the log.
         line: u64,
-        /// What the log says.
+        /// Text of the log.
         what: String,
     },
-    /// Our link has it, but the log does not.
+    /// Only our link has it.
     Unexpected {
-        /// What our link did.
+        /// Event of our link.
         what: String,
     },
 }
@@ -120,7 +120,7 @@ pub struct Comparison {
     pub departures: u64,
     /// Lines of drops in the log.
     pub drops: u64,
-    /// Where log and link differ; empty if they agree.
+    /// Differences between log and link; empty if they agree.
     pub differences: Vec<Difference>,
 }
 
@@ -169,7 +169,7 @@ impl Log {
     /// Reads a log that mm-link wrote with `--uplink-log` or `--downlink-log`.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy.
+    /// Names the line, the error, and the remedy.
     pub fn parse(text: &str) -> Result<Log, TraceError> {
         let (mut base_ms, mut buffer) = (None, None);
         let (mut arrivals, mut departures, mut drops) = (Vec::new(), Vec::new(), Vec::new());
@@ -235,13 +235,13 @@ impl Log {
         })
     }
 
-    /// Feeds the log's arrivals to our link over `trace` and compares what comes out.
+    /// Feeds the log's arrivals to our link over `trace` and compares the exits.
     ///
-    /// Such a log does not have the drops that CoDel makes while it serves; these are left out. PIE drops at random: what
-    /// it dropped is taken from the log, and only departures can differ.
+    /// A log does not contain the drops by CoDel at dequeue; these are left out. PIE drops at random: its drops are taken
+    /// from the log, and only departures can differ.
     ///
     /// # Errors
-    /// The queue of the log's header cannot be built, or a chance carries nothing.
+    /// The queue in the log's header is invalid, or a chance carries no bytes.
     pub fn compare(&self, trace: Arc<Trace>) -> Result<Comparison, ConfigError> {
         let is_random = self.buffer.discipline == Discipline::Pie;
         let opportunity_bytes = self.opportunity_bytes;
@@ -278,7 +278,7 @@ impl Log {
     }
 }
 
-/// What our link did.
+/// Events of our link.
 #[derive(Default)]
 struct Seen {
     departures: Vec<Departure>,
@@ -286,7 +286,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes everything that left the link up to millisecond `until`. Drops of one call belong to one arrival.
+    /// Takes all exits of the link up to millisecond `until`. Drops of one call belong to one arrival.
     fn drain(&mut self, link: &mut TraceLink, until: u64) {
         let mut refused: Option<Drop> = None;
         while let Some(exit) = link.pop(instant(until)) {

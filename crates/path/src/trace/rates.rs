@@ -1,4 +1,4 @@
-//! Tables of rates: columns, units, times, and the trace that they make.
+//! Tables of rates: columns, units, times, and their conversion to a trace.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ mod unit;
 use clock::Clock;
 use unit::Unit;
 
-/// What was read from a table of rates.
+/// Properties of a table of rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateTable {
     /// Number of rows.
@@ -45,7 +45,7 @@ impl fmt::Display for RateTable {
     }
 }
 
-/// A duration between rows that differs from the median by more than this part of it is a gap or a mistake.
+/// Maximum relative deviation of an interval between rows from the median; a larger deviation is a gap or an error.
 ///
 /// Chosen: less than one missing row, more than the jitter of a logger.
 const MAX_JITTER: f64 = 0.5;
@@ -68,7 +68,7 @@ pub(super) fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, RateTabl
         return Err(TraceError::whole("the table has no rows", "give a header, and a row for each interval"));
     };
     let separator = *b";,".iter().find(|byte| first.contains(byte)).unwrap_or(&b'\t');
-    // A header behind `#`, as numpy writes it, stands right before the first row.
+    // A header behind `#`, as written by numpy, is directly before the first row.
     let hidden = comments.iter().rfind(|&&(line, _)| line < first_line);
     let (header_line, header, rows) = match hidden {
         Some(&(line, text)) if !first.iter().any(u8::is_ascii_alphabetic) => (line, text, &rows[..]),
@@ -167,7 +167,7 @@ fn interval(starts_s: &[f64], rows: &[(u64, &[u8])], name: &str) -> Result<f64, 
     }
     let mut sorted: Vec<f64> = steps_s().collect();
     sorted.sort_by(f64::total_cmp);
-    // One row has no interval.
+    // A single row has no interval.
     let Some(last) = sorted.len().checked_sub(1) else { return Ok(1.0) };
     let median_s = sorted[last / 2];
     for (step_s, &(line, _)) in steps_s().zip(&rows[1..]) {
@@ -183,13 +183,13 @@ fn interval(starts_s: &[f64], rows: &[(u64, &[u8])], name: &str) -> Result<f64, 
     Ok(median_s)
 }
 
-/// A finite number, also with a decimal comma.
+/// Parses a finite number, also with a decimal comma.
 fn number(cell: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(cell).ok()?;
     text.replacen(',', ".", 1).parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// The cells of a row, without spaces and quotes around them.
+/// The cells of a row, without surrounding spaces and quotes.
 fn cells(row: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     row.split(move |&byte| byte == separator).map(|cell| {
         let cell = cell.trim_ascii();
@@ -198,8 +198,8 @@ fn cells(row: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The index of the column of rates, and its unit. `wanted` may be `NAME` or `NAME:UNIT`. The error is what is wrong and
-/// the remedy.
+/// The index of the column of rates, and its unit. `wanted` may be `NAME` or `NAME:UNIT`. The error is a pair of problem
+/// and remedy.
 fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), (String, String)> {
     let find = |name: &str| {
         let exact = names.iter().position(|column| column == name);
@@ -234,7 +234,7 @@ fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), 
     unit_of(unit).map(|unit| (at, unit))
 }
 
-/// The unit that a name ends with; the error is what is wrong and the remedy.
+/// The unit at the end of a name; the error is a pair of problem and remedy.
 fn unit_of(name: &str) -> Result<Unit, (String, String)> {
     match Unit::named(name) {
         Some(Some(unit)) => Ok(unit),

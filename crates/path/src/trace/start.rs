@@ -1,4 +1,4 @@
-//! Where in a recording a run starts.
+//! Start of a run within a recording.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use crate::config_error::{ConfigError, not_negative};
 
-/// Where in a recording a run starts: a number of seconds, or the word `random`.
+/// Start of a run within a recording: a number of seconds, or the word `random`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// This many seconds after the beginning of the recording.
+    /// This many seconds after the start of the recording.
     AtS(f64),
-    /// At a millisecond that the seed draws; every millisecond of the recording is equally likely.
+    /// At a millisecond drawn from the seed; all milliseconds of the recording are equally likely.
     Random,
 }
 
@@ -26,7 +26,7 @@ impl Start {
     /// The stream of random numbers from which starts are drawn.
     const STREAM: &str = "trace.start";
 
-    /// The millisecond of the recording at which every run starts; `None` if each seed draws its own.
+    /// The millisecond of the recording at which every run starts; `None` if it is drawn for each seed.
     ///
     /// # Errors
     /// The time is negative or not finite; the key is `start_s`.
@@ -42,10 +42,10 @@ impl Start {
     /// The millisecond at which a run with these streams starts in a recording that repeats after `period_ms`.
     ///
     /// Chosen: all links draw the first number of one stream, so that recordings of equal length, such as those of the
-    /// two directions of a link, start at the same instant.
+    /// two directions of a link, start at the same time.
     ///
     /// # Panics
-    /// If a fixed start is negative or not finite, which [`Start::fixed_ms`] refuses.
+    /// If a fixed start is negative or not finite, which [`Start::fixed_ms`] rejects.
     pub fn ms(self, period_ms: u64, streams: &Streams) -> u64 {
         let fixed = self.fixed_ms().expect("a link refuses a start that is no time");
         fixed.unwrap_or_else(|| streams.stream(Start::STREAM).below(period_ms))

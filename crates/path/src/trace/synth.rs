@@ -1,5 +1,5 @@
 //! Synthetic traces: constant, in steps, Poisson, and a random walk with outages like a cellular link. A trace is made
-//! either from the rate given to the model, or so that it has a given mean.
+//! either with a given rate of the model, or with a given mean.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use serde::Deserialize;
 use super::chances::{CHANCE, Trace};
 use crate::config_error::{ConfigError, duration_ms, not_negative, positive};
 
-/// The longest trace that can be made; while it is made, every millisecond is held in memory.
+/// Maximum duration of a synthetic trace; during its generation, every millisecond is kept in memory.
 ///
 /// Chosen: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// How the rate of a synthetic trace changes.
+/// Variation of the rate of a synthetic trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Chances come at random. Their rate wanders between zero and twice its start value, and at times stays at zero
-    /// for some tenths of a second.
+    /// Chances are random. Their rate varies between zero and twice its start value, and at times stays at zero for some
+    /// tenths of a second.
     #[default]
     Cellular,
-    /// Chances come at random, at a fixed rate.
+    /// Chances are random, at a constant rate.
     Poisson,
-    /// Chances are as evenly spaced as milliseconds allow.
+    /// Chances are spaced as evenly as milliseconds permit.
     Constant,
 }
 
 impl Model {
-    /// A trace of `duration` whose mean is exactly `mean`, to the chance, with any model. The number of chances is
-    /// fixed, and the model distributes them. The last chance comes at the end, where the trace repeats.
+    /// A trace of `duration` whose mean equals `mean` to the nearest chance, with any model. The number of chances is
+    /// fixed, and the model distributes them. The last chance is at the end, where the trace repeats.
     ///
-    /// The course of the rate is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
+    /// The variation of the rate is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
     ///
     /// # Errors
-    /// `mean_mbps` or `seconds` is so small that there is no chance at all, or so large that there are too many.
+    /// `mean_mbps` or `seconds` is so small that there is no chance, or so large that there are too many.
     pub fn with_mean(self, mean: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
         check_size("mean_mbps", mean, duration)?;
         let length_ms = duration.as_millis() as u64;
@@ -55,11 +55,11 @@ impl Model {
         trace(times_ms).map_err(|error| of_mean(&error))
     }
 
-    /// A trace of `duration` whose model is given `rate`: `constant` and `poisson` keep it; `cellular` starts there,
+    /// A trace of `duration` with `rate` as the model's rate: `constant` and `poisson` keep it; `cellular` starts there,
     /// and its mean may be half of it or twice. Random numbers are drawn from the stream `trace.synth`.
     ///
     /// # Errors
-    /// `rate_mbps` or `seconds` is so small that there is no chance at all, or so large that there are too many.
+    /// `rate_mbps` or `seconds` is so small that there is no chance, or so large that there are too many.
     pub fn with_rate(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
         // A walk may reach twice its rate.
         let most = if self == Model::Cellular { rate.scaled(2.0) } else { rate };
@@ -76,15 +76,15 @@ impl Model {
 /// Chances at a constant rate, for `duration`.
 ///
 /// # Errors
-/// `rate_mbps` or `duration_s` is so small that there is no chance at all.
+/// `rate_mbps` or `duration_s` is so small that there is no chance.
 pub fn constant(rate: Rate, duration: Duration) -> Result<Trace, ConfigError> {
     steps(&[(duration, rate)])
 }
 
-/// Chances at one rate after the other, each for its duration.
+/// Chances at successive rates, each for its duration.
 ///
 /// # Errors
-/// The rates and times are so small that there is no chance at all.
+/// The rates and times are so small that there is no chance.
 pub fn steps(steps: &[(Duration, Rate)]) -> Result<Trace, ConfigError> {
     let mut credit = Credit::default();
     for &(duration, rate) in steps {
@@ -93,10 +93,10 @@ pub fn steps(steps: &[(Duration, Rate)]) -> Result<Trace, ConfigError> {
     trace(credit.into_times_ms())
 }
 
-/// Chances that come independently of each other, at this mean rate, for `duration`.
+/// Independent (Poisson) chances at this mean rate, for `duration`.
 ///
 /// # Errors
-/// `rate_mbps` or `duration_s` is so small that there is no chance at all.
+/// `rate_mbps` or `duration_s` is so small that there is no chance.
 pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, ConfigError> {
     let mut times_ms = Vec::new();
     for ms in 1..=duration.as_millis() as u64 {
@@ -105,8 +105,8 @@ pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, C
     trace(times_ms)
 }
 
-/// A link whose rate wanders, stays at zero for a while when it falls to zero, and rises again. Chances are Poisson at
-/// a rate in Brownian motion between zero and a maximum, with sticky outages.
+/// A link with a varying rate, which stays at zero for some time when it falls to zero, and rises again. Chances are
+/// Poisson with a rate in Brownian motion between zero and a maximum, with sticky outages.
 ///
 /// Source: Sprout (NSDI '13) §3, its model of a cellular link
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -118,7 +118,7 @@ pub struct RandomWalk {
     pub max_mbps: f64,
     /// Standard deviation of the change of rate over one second, in Mbit/s.
     pub volatility_mbps: f64,
-    /// Mean length of an outage, in milliseconds; 0 for none.
+    /// Mean duration of an outage, in milliseconds; 0 for no outages.
     pub outage_mean_ms: f64,
 }
 
@@ -129,7 +129,7 @@ impl Default for RandomWalk {
     }
 }
 
-/// How often the rate of a walk changes.
+/// Interval of changes of the rate.
 ///
 /// Source: Sprout (NSDI '13) §3, its tick
 const TICK_MS: u64 = 20;
@@ -153,7 +153,7 @@ impl RandomWalk {
     /// A trace of `duration`.
     ///
     /// # Errors
-    /// Names the key that is out of range, or says that there is no chance at all.
+    /// A key that is out of range, or the absence of any chance.
     pub fn generate(&self, duration: Duration, rng: &mut Rng) -> Result<Trace, ConfigError> {
         let mut walk = self.start()?;
         let mut times_ms = Vec::new();
@@ -164,10 +164,11 @@ impl RandomWalk {
         trace(times_ms)
     }
 
-    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until one has a mean near `start_mbps`.
-    /// A walk with a far different mean would have to be scaled so much that its peaks no longer fit the model.
+    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until one has a mean near `start_mbps`. A
+    /// walk with a very different mean would have to be scaled so strongly that its peaks would no longer fit the model.
     ///
-    /// Chosen: within a tenth; one in five walks of a minute is. If none of a hundred walks is, the nearest of them.
+    /// Chosen: within a tenth; this holds for one in five walks of a minute. If it holds for none of a hundred walks, the
+    /// nearest of them.
     fn near_its_centre(&self, length_ms: u64, rng: &mut Rng) -> Result<Vec<f64>, ConfigError> {
         let mut nearest = (f64::INFINITY, Vec::new());
         for _ in 0..100 {
@@ -230,9 +231,8 @@ impl Walk {
     }
 }
 
-/// The milliseconds, from 1 on, of `count` chances. Each chance independently falls into a millisecond with a
-/// probability proportional to the rate there. This is the distribution of a Poisson process whose number of chances is
-/// given.
+/// The milliseconds, from 1 on, of `count` chances. Each chance is independently in a millisecond with a probability
+/// proportional to its rate. This is the distribution of a Poisson process conditioned on its number of chances.
 fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     let all: f64 = rates.iter().sum();
     let mut places: Vec<f64> = (0..count).map(|_| rng.uniform() * all).collect();
@@ -248,13 +248,12 @@ fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     places.into_iter().map(&mut ms_of).collect()
 }
 
-/// How many chances this rate gives in `span_ms` milliseconds.
+/// Number of chances at this rate in `span_ms` milliseconds.
 fn chances_at(rate_bps: f64, span_ms: u64) -> f64 {
     rate_bps * span_ms as f64 * 1e-3 / CHANCE.bits().0 as f64
 }
 
-/// Refuses a trace that would be too long, or that has too many chances at the rate `most`. `key` is the key that the
-/// rate comes from.
+/// Rejects a trace that would be too long, or that has too many chances at the rate `most`. `key` is the key of the rate.
 fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigError> {
     if duration > LONGEST {
         let reason = format!("is {}; the most that it may be is {}", duration.as_secs(), LONGEST.as_secs());
@@ -271,7 +270,7 @@ fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// The same error for a trace that was requested by its mean.
+/// The error with the key of a trace that was requested by its mean.
 fn of_mean(error: &ConfigError) -> ConfigError {
     ConfigError::new("mean_mbps", error.reason.clone())
 }
@@ -279,7 +278,7 @@ fn of_mean(error: &ConfigError) -> ConfigError {
 /// Adds the chances of one millisecond at a rate in bit/s.
 fn chances_of_ms(ms: u64, rate_bps: f64, rng: &mut Rng, times_ms: &mut Vec<u64>) {
     let mean = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
-    // The draw is meant for small means. A sum of such draws has the same distribution as one draw with the summed
+    // The draw is designed for small means. A sum of such draws has the same distribution as one draw with the summed
     // mean.
     let parts = libm::ceil(mean / 30.0) as u32;
     for _ in 0..parts {
@@ -294,8 +293,8 @@ fn trace(times_ms: Vec<u64>) -> Result<Trace, ConfigError> {
         .map_err(|error| ConfigError::new("rate_mbps", format!("gives no trace ({}): {nothing}", error.what)))
 }
 
-/// The share of a chance that a rate has earned and not yet spent. The sum deliberately uses floating-point numbers, so
-/// that traces that other programs converted by the same rule come out equal, rounding included.
+/// The fraction of a chance that the rate has accumulated. The sum deliberately uses floating-point numbers, so that
+/// traces that other programs converted by the same rule are equal, including rounding.
 #[derive(Debug, Default)]
 pub(super) struct Credit {
     chances: f64,
@@ -304,7 +303,7 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Lets `span_ms` pass at `rate_bps`; a chance comes at the end of the millisecond that completes it.
+    /// Adds `span_ms` at `rate_bps`; a chance is at the end of the millisecond that completes it.
     pub fn run(&mut self, rate_bps: f64, span_ms: u64) {
         let per_ms = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
         for _ in 0..span_ms {
@@ -317,7 +316,7 @@ impl Credit {
         }
     }
 
-    /// How many chances there would be, about, if `span_ms` passed at `rate_bps`.
+    /// Approximate number of chances after a further `span_ms` at `rate_bps`.
     pub fn chances_in(&self, rate_bps: f64, span_ms: u64) -> f64 {
         self.times_ms.len() as f64 + chances_at(rate_bps, span_ms)
     }

@@ -21,7 +21,7 @@ fn link(times_ms: &[u64], config: TraceConfig) -> TraceLink {
     TraceLink::new(Arc::new(trace), &config).expect("a legal link")
 }
 
-/// Everything that leaves up to millisecond `until`, as (number, millisecond).
+/// All exits up to millisecond `until`, as (number, millisecond).
 fn leaves(link: &mut TraceLink, until: u64) -> Vec<(u64, u64)> {
     let exits = std::iter::from_fn(|| link.pop(Time::from_millis(until)));
     exits.map(|exit| (exit.packet.number, exit.time.as_millis())).collect()
@@ -40,7 +40,7 @@ fn a_packet_never_uses_a_chance_of_its_own_millisecond() {
 fn after_its_last_chance_the_trace_starts_anew() {
     let mut link = link(&[0, 5, 10], TraceConfig::default());
     (0..7).for_each(|number| link.push(Time::ZERO, packet(number, 1500)));
-    // 10 is the last chance of one repetition and also the first of the next, as its 0.
+    // 10 is the last chance of one repetition and also the first of the next one, at its time 0.
     assert_eq!(leaves(&mut link, 100), [(0, 5), (1, 10), (2, 10), (3, 15), (4, 20), (5, 20), (6, 25)]);
 }
 
@@ -48,7 +48,7 @@ fn after_its_last_chance_the_trace_starts_anew() {
 fn small_packets_share_a_chance_and_large_ones_take_several() {
     let mut link = link(&[1, 2, 3, 4, 5, 6], TraceConfig::default());
     [700, 700, 700, 2000, 40].iter().zip(0..).for_each(|(&bytes, n)| link.push(Time::ZERO, packet(n, bytes)));
-    // Each packet counts 4 bytes more: 704 + 704 + 96 | 608 + 896 | 1108 + 44, and the rest of that chance is lost.
+    // Each packet counts 4 more bytes: 704 + 704 + 96 | 608 + 896 | 1108 + 44, and the rest of that chance is lost.
     assert_eq!(link.backlog(), Bytes(4140));
     assert_eq!(leaves(&mut link, 1), [(0, 1), (1, 1)]);
     assert_eq!(link.backlog(), Bytes(608 + 2040));
@@ -107,8 +107,8 @@ fn codel_works_on_a_trace() {
         let exits = std::iter::from_fn(|| link.pop(now));
         dropped.extend(exits.filter(|exit| exit.fate == Fate::Aqm).map(|exit| exit.time.as_millis()));
     }
-    // A packet waits from the beginning of its millisecond on. The queue grows by one packet in 12 ms: the fifth is there
-    // after some 40 ms, and it may stay for 100.
+    // A packet waits from the start of its millisecond on. The queue grows by one packet in 12 ms: the fifth arrives
+    // after about 40 ms, and the queue may persist for 100.
     assert!((135..150).contains(&dropped[0]), "the first drop is at {} ms", dropped[0]);
     assert_eq!(dropped[1] - dropped[0], 100);
 }
@@ -280,7 +280,7 @@ fn a_trace_made_by_its_mean_carries_it_whatever_the_model_and_the_seed() {
         assert_eq!(trace.info().mean_mbps, 12.0, "to the packet");
         trace.info().sd_1s_mbps
     });
-    // Of 1,000 chances per second, a Poisson process has 31.6 more or fewer (standard deviation).
+    // For 1,000 chances per second, a Poisson process has a standard deviation of 31.6.
     assert!((poisson - 0.38).abs() < 0.1, "deviation of {poisson} Mbit/s over a second");
     assert!(walk > 2.0, "the rate of a walk should change: {walk} Mbit/s over a second");
     let nothing = Model::Cellular.with_mean(Rate::ZERO, length, &Streams::new(1)).unwrap_err();

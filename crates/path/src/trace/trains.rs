@@ -1,4 +1,5 @@
-//! Trains: how a cellular link served a few packets at a time, recorded beside the trace of the same link under full load.
+//! Trains: service of a cellular link for a few packets at a time, recorded together with the trace of the same link
+//! under full load.
 
 use std::time::Duration;
 
@@ -8,54 +9,54 @@ use super::chances::Trace;
 use super::format::{TraceError, lines, shown};
 use crate::config_error::{ConfigError, positive};
 
-/// The longest delay, and the longest train, in milliseconds.
+/// Maximum delay, and maximum duration of a train, in milliseconds.
 ///
 /// Chosen: ten minutes, more than any packet waits.
 const LONGEST_MS: u64 = 600_000;
 
-/// The largest number of trains of a file, and of chances of a train that is made.
+/// Maximum number of trains of a file, and of chances of a synthetic train.
 ///
 /// Chosen: a train each 100 ms for eleven days; some megabytes.
 const MOST_TRAINS: usize = 10_000_000;
 const MOST_CHANCES: u32 = 10_000;
 
-/// Bytes of the packets that a train was recorded with.
+/// Size of the packets with which trains were recorded.
 ///
 /// Source: CellReplay `cellular_queue.hh`
 pub const TRAIN_PACKET: Bytes = Bytes(1400);
 
-/// Packet trains in order of time. Each says how long its first packet took (the base delay), and how much later each
-/// further one came.
+/// Packet trains in order of time. Each contains the delay of its first packet (the base delay), and the additional delay
+/// of each further packet.
 ///
-/// The trains repeat: the last one ends the recording, and its delay is only interpolated towards.
+/// The trains repeat: the last one ends the recording, and its delay is used only for interpolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trains {
     trains: Vec<Train>,
 }
 
-/// What one train met.
+/// Service of one train.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// When it was sent, in ms of the recording.
+    /// Time of sending, in ms of the recording.
     pub time_ms: u64,
-    /// How long its first packet took one way, in ms.
+    /// One-way delay of its first packet, in ms.
     pub delay_ms: u64,
-    /// How much later than the first each packet came, in ms: rising from the first packet's on, never empty.
+    /// Additional delay of each packet relative to the first, in ms: rising from the first packet's on, never empty.
     pub chances_ms: Vec<u64>,
 }
 
-/// Trains that are made instead of recorded: all alike but for their delay.
+/// Synthetic trains: all equal except for their delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainModel {
     /// The base delay, in whole ms.
     pub delay_ms: u64,
-    /// The longest base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
+    /// The maximum base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
     pub delay_to_ms: Option<u64>,
-    /// How many packets of 1400 bytes a train is.
+    /// Number of packets of 1400 bytes in a train.
     pub packets: u32,
-    /// How fast they come, in Mbit/s.
+    /// Rate of these packets, in Mbit/s.
     pub mbps: f64,
-    /// How often there is a train, in ms.
+    /// Interval between trains, in ms.
     pub every_ms: u32,
 }
 
@@ -64,10 +65,10 @@ impl Trains {
     /// rise from 0.
     ///
     /// Source: CellReplay `cellular_queue.cc`, `generate_short_pdo_trace.py`
-    /// Chosen: the chances of a train are put in order; packets of a recorded train may have overtaken each other.
+    /// Chosen: the chances of a train are sorted; packets of a recorded train may have overtaken each other.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy.
+    /// Names the line, the error, and the remedy.
     pub fn parse(file: &[u8]) -> Result<Trains, TraceError> {
         let mut trains: Vec<Train> = Vec::new();
         for (line, text) in lines(file) {
@@ -124,7 +125,7 @@ impl Trains {
     /// Trains by a model, for `duration`.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub fn made(model: &TrainModel, duration: Duration, rng: &mut Rng) -> Result<Trains, ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
         if model.delay_ms > LONGEST_MS {
@@ -162,23 +163,23 @@ impl Trains {
         Ok(Trains { trains: (0..=length_ms / every_ms).map(train).collect() })
     }
 
-    /// The trains; two at least.
+    /// The trains; at least two.
     pub fn all(&self) -> &[Train] {
         &self.trains
     }
 
-    /// After how many milliseconds they repeat, at least 1.
+    /// Period in milliseconds after which they repeat, at least 1.
     pub fn period_ms(&self) -> u64 {
         self.trains[self.trains.len() - 1].time_ms
     }
 
-    /// The shortest base delay, in ms.
+    /// The minimum base delay, in ms.
     pub fn least_delay_ms(&self) -> u64 {
         self.trains.iter().map(|train| train.delay_ms).min().unwrap_or_default()
     }
 
-    /// The place of the train that a packet meets which begins one at millisecond `ms` of the repeated recording: the
-    /// latest one; and its base delay in ms, interpolated towards the next train's and rounded down.
+    /// The index of the latest train at millisecond `ms` of the repeated recording, for a packet that starts a train; and
+    /// its base delay in ms, interpolated towards the next train's and rounded down.
     ///
     /// Source: CellReplay `cellular_queue.cc` (get_pkt_release_time_from_trace)
     pub fn at(&self, ms: u64) -> (usize, u64) {
@@ -187,12 +188,12 @@ impl Trains {
         let (place, next) = (next - 1, &self.trains[next]);
         let train = &self.trains[place];
         let (gone, span) = (within - train.time_ms, next.time_ms - train.time_ms);
-        // Both terms fit: times and delays are bounded.
+        // No overflow: times and delays are bounded.
         (place, (train.delay_ms * (span - gone) + next.delay_ms * gone) / span)
     }
 }
 
-/// What the size of a packet adds to its delay, or takes from it: trains are recorded with packets of one size.
+/// Delay offset by packet size, which may be negative: trains are recorded with packets of one size.
 ///
 /// Source: CellReplay `cellular_queue.cc` (get_psize_latency_offset)
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -205,7 +206,7 @@ impl SizeOffsets {
     /// Reads a table without a header: `size offset` in bytes and ms, for sizes of 100, 200, … in this order.
     ///
     /// # Errors
-    /// Names the line, what is wrong with it, and the remedy.
+    /// Names the line, the error, and the remedy.
     pub fn parse(file: &[u8]) -> Result<SizeOffsets, TraceError> {
         let mut offsets_ms = Vec::new();
         for (line, text) in lines(file) {
@@ -230,8 +231,8 @@ impl SizeOffsets {
         Ok(SizeOffsets { offsets_ms })
     }
 
-    /// The offset of a packet of this size, in whole ms: interpolated between the sizes of the table, and that of the
-    /// nearest size outside of it.
+    /// The offset of a packet of this size, in whole ms: interpolated between the sizes of the table; outside the table,
+    /// that of the nearest size.
     pub fn of(&self, size: Bytes) -> i64 {
         let Some(last) = self.offsets_ms.last() else { return 0 };
         let (step, rest) = (size.0 / 100, size.0 % 100);

@@ -1,4 +1,4 @@
-//! A wire that is cut and mended again and again: what comes while it is cut is lost.
+//! On-off wire: a wire that is off at random times; packets that arrive while it is off are lost.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use serde::Deserialize;
 
 use crate::config_error::{ConfigError, not_negative};
 
-/// The shortest mean time on or off that is not 0, in seconds.
+/// Minimum mean time on or off that is not 0, in seconds.
 ///
-/// Chosen: a millisecond; what changes faster is a loss of each packet's own.
+/// Chosen: a millisecond; faster changes are independent losses of single packets.
 const LEAST_MEAN_S: f64 = 1e-3;
 
-/// A wire that is on for a while and then off for a while; both times are drawn from exponential distributions. A packet
-/// that comes while the wire is off is lost. One that is on the way already arrives.
+/// A wire that is alternately on and off; both times are drawn from exponential distributions. A packet that arrives
+/// while the wire is off is lost. A packet that is already in flight arrives.
 ///
 /// The draws depend on the run's seed and on time, not on packets: all schemes meet the same outages. Each wire has its
-/// own.
+/// own draws.
 ///
 /// Source: mahimahi `loss_queue.cc` (StochasticSwitchingLink of `mm-onoff`)
 /// Differs: mm-onoff rounds each time down to whole milliseconds.
@@ -27,7 +27,7 @@ pub struct OnOffConfig {
     pub on_mean_s: f64,
     /// The mean time that the wire is off, in seconds. At 0, it is never off.
     pub off_mean_s: f64,
-    /// What it is when the run begins.
+    /// State of the wire at the start of the run.
     #[serde(default)]
     pub starts: OnOff,
 }
@@ -36,37 +36,37 @@ pub struct OnOffConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnOff {
-    /// It does.
+    /// The wire carries packets.
     #[default]
     On,
-    /// It does not.
+    /// The wire loses packets.
     Off,
 }
 
-/// Times on and off that can be begun any number of times.
+/// On and off times that can be instantiated any number of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SwitchPlan {
-    /// In nanoseconds.
+    /// Mean times in nanoseconds.
     on_mean_ns: f64,
     off_mean_ns: f64,
     starts_on: bool,
 }
 
-/// The times on and off of one wire.
+/// The on and off times of one wire.
 #[derive(Debug)]
 pub(super) struct Switch {
     plan: SwitchPlan,
     rng: Rng,
     is_on: bool,
-    /// When it changes next.
+    /// Time of the next change.
     until: Time,
 }
 
 impl OnOffConfig {
-    /// The plan.
+    /// The plan of these times.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub(super) fn plan(&self) -> Result<SwitchPlan, ConfigError> {
         let mean_ns = |key: &str, seconds: f64| {
             let seconds = not_negative(key, seconds)?;
@@ -90,7 +90,7 @@ impl OnOffConfig {
 
 impl Switch {
     pub(super) fn new(plan: SwitchPlan, rng: Rng) -> Switch {
-        // It changes at time zero to what it starts as.
+        // The switch changes at time zero to its initial state.
         Switch { plan, rng, is_on: !plan.starts_on, until: Time::ZERO }
     }
 

@@ -1,4 +1,5 @@
-//! A delay that is drawn again and again, as where the emulator of a link gets a new delay every so many milliseconds.
+//! Sway: an extra delay that is redrawn at intervals, as in experiments in which a link emulator changes its delay
+//! periodically.
 
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use serde::Deserialize;
 
 use crate::config_error::{ConfigError, duration_ms};
 
-/// The shortest time between two draws, in milliseconds.
+/// Minimum interval between two draws, in milliseconds.
 ///
-/// Chosen: a millisecond; what changes faster is jitter.
+/// Chosen: a millisecond; faster changes are jitter.
 const LEAST_EVERY_MS: f64 = 1.0;
 
-/// An extra delay, uniform between 0 and `up_to_ms`, that is drawn again every `every_ms`. The delay therefore sways by
-/// ± `up_to_ms` / 2 around its mean, and a flow's `rtt_ms` stays the smallest round trip.
+/// An extra delay, uniform between 0 and `up_to_ms`, that is redrawn every `every_ms`. The delay therefore sways by ±
+/// `up_to_ms` / 2 around its mean, and a flow's `rtt_ms` remains the minimum round-trip time.
 ///
 /// Every packet that leaves in the same interval has the same extra delay. The draws depend on the run's seed and on
 /// time, not on packets: all schemes meet the same delays.
@@ -23,16 +24,17 @@ const LEAST_EVERY_MS: f64 = 1.0;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwayConfig {
-    /// The longest extra delay, in milliseconds.
+    /// Maximum extra delay, in milliseconds.
     pub up_to_ms: f64,
-    /// How long a draw holds, in milliseconds; at least 1.
+    /// Interval between draws, in milliseconds; at least 1.
     pub every_ms: f64,
-    /// Whether packets that leave after a draw may overtake those that left before it. If not, they wait for them.
+    /// Whether packets that leave after a draw may overtake those that left before it. If not, they wait for the earlier
+    /// packets.
     #[serde(default)]
     pub may_reorder: bool,
 }
 
-/// A sway that can be built any number of times.
+/// A sway that can be instantiated any number of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SwayPlan {
     up_to: Duration,
@@ -45,16 +47,16 @@ pub(super) struct SwayPlan {
 pub(super) struct Sway {
     plan: SwayPlan,
     rng: Rng,
-    /// The present draw, and when the next one follows.
+    /// The current draw, and the time of the next one.
     extra: Duration,
     until: Time,
 }
 
 impl SwayConfig {
-    /// The plan.
+    /// The plan of this sway.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// An out-of-range value, with its key.
     pub(super) fn plan(&self) -> Result<SwayPlan, ConfigError> {
         let up_to = duration_ms("up_to_ms", self.up_to_ms)?;
         let every = duration_ms("every_ms", self.every_ms)?;

@@ -18,7 +18,7 @@ fn wire(config: WireConfig) -> Wire {
     Wire::new(&config.plan().expect("a legal wire"), &Streams::new(1), "wire")
 }
 
-/// Sends `count` packets, one every `gap`, and returns everything that leaves.
+/// Sends `count` packets, one every `gap`, and returns all exits.
 fn crossing(mut wire: Wire, count: u64, gap: Duration) -> Vec<Exit> {
     let mut exits = Vec::new();
     let mut now = Time::ZERO;
@@ -83,7 +83,7 @@ fn on_off(on_mean_s: f64, off_mean_s: f64, starts: OnOff) -> WireConfig {
 
 #[test]
 fn a_wire_that_is_off_loses_what_comes_until_it_is_on_again() {
-    // A packet per millisecond: how many in turn arrive, and how many are lost.
+    // A packet per millisecond: numbers of consecutive arrivals, and of consecutive losses.
     let exits = crossing(wire(on_off(0.4, 0.1, OnOff::On)), 400_000, MS);
     let lost = exits.iter().filter(|exit| exit.fate == Fate::WireLoss).count() as f64;
     assert!((lost / 400_000.0 - 0.2).abs() < 0.02, "off for a fifth of the time, not {lost}");

@@ -1,4 +1,4 @@
-//! Checks of a last hop that replays recordings.
+//! Validation of a last hop that replays recordings.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl TraceHop {
 }
 
 impl CellularHop {
-    /// Keys of errors are those of the whole scenario.
+    /// Validates both directions. Keys of errors are those of the whole scenario.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (table, way) in Direction::BOTH.map(|direction| self.way(direction)) {
             let synth = way.heavy.synth.as_ref().map_or(Ok(()), SynthTrace::check);
@@ -67,7 +67,7 @@ impl SynthTrace {
     }
 }
 
-/// Checks the link of a trace. The checks do not depend on the trace's chances.
+/// Validates the link of a trace. The result does not depend on the trace's chances.
 fn check_link(link: &TraceConfig) -> Result<(), ConfigError> {
     TraceLink::new(any_trace(), link).map_err(|error| error.within("link"))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Checks of transfers: flows of limited size, once or again and again.
+//! Validation of transfers: flows of limited size, once or repeated.
 
 use airpace_core::Direction;
 use airpace_path::ConfigError;
@@ -7,18 +7,18 @@ use airpace_path::network::DATA_BYTES;
 
 use crate::document::{Document, Flow};
 
-/// The shortest time between two transfers of a flow, in milliseconds.
+/// Minimum interval between two transfers of a flow, in milliseconds.
 ///
 /// Chosen: a subframe.
 const LEAST_EVERY_MS: f64 = 1.0;
 
-/// How many transfers all flows of a run together may have: the times of each are kept.
+/// Maximum number of transfers of all flows of a run: the times of each are kept.
 ///
 /// Chosen: so that they take some megabytes.
 const MOST_TRANSFERS: f64 = 1e5;
 
 impl Document {
-    /// Refuses transfers that cannot be made, or more than memory should hold.
+    /// Rejects transfers that are invalid, or too many for the memory.
     pub(super) fn check_transfers(&self) -> Result<(), ConfigError> {
         let mut transfers = 0.0;
         for (index, flow) in self.flow.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The tables and keys of a last hop that is a cellular link as CellReplay emulates it.
+//! Tables and keys of a last hop that is a cellular link, emulated as in CellReplay.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::last_hop::{SynthTrace, TraceSource, a_minute, first_seed};
 
-/// A last hop that serves a few packets as a light load was served, and more as a heavy load was. Every packet of the
-/// device crosses it, ACKs too.
+/// A last hop that serves a few packets as under light load, and more as under heavy load. All packets of the device
+/// cross it, including ACKs.
 ///
 /// Source: CellReplay `cellularshell.cc` (the arguments of `mm-cellular`)
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -26,18 +26,17 @@ pub struct CellularHop {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellularWay {
-    /// What a few packets met: the base delay, and the chances of a train of packets.
+    /// Service of a few packets: the base delay, and the chances of a train of packets.
     pub light: Light,
-    /// What a full queue met: a trace.
+    /// Service of a full queue: a trace.
     pub heavy: Heavy,
-    /// A file with what the size of a packet adds to its delay, `bytes milliseconds` in steps of 100 bytes. If absent,
-    /// nothing.
+    /// A file with delay offsets by packet size, `bytes milliseconds` in steps of 100 bytes. If absent, there are none.
     pub offsets: Option<PathBuf>,
-    /// How packets use the two.
+    /// Use of the two recordings by packets.
     pub link: CellularConfig,
 }
 
-/// Where the trains are from.
+/// Source of the trains.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Light {
@@ -47,31 +46,31 @@ pub struct Light {
     pub synth: Option<SynthTrains>,
 }
 
-/// Trains that are made.
+/// Synthetic trains.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SynthTrains {
     /// The base delay, in whole ms.
     pub delay_ms: u64,
-    /// The longest base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
+    /// Maximum base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
     pub delay_to_ms: Option<u64>,
-    /// How many packets of 1400 bytes a train is.
+    /// Number of packets of 1400 bytes in a train.
     #[serde(default = "ten")]
     pub packets: u32,
-    /// How fast they come, in Mbit/s.
+    /// Rate of these packets, in Mbit/s.
     pub mbps: f64,
-    /// How often there is a train, in ms.
+    /// Interval between trains, in ms.
     #[serde(default = "a_tenth")]
     pub every_ms: u32,
     /// The length of the recording in seconds; after that, it repeats.
     #[serde(default = "a_minute")]
     pub seconds: u32,
-    /// Seed of its random numbers. The trains are the same in all runs, as a recording is.
+    /// Seed of its random numbers. The trains are the same in all runs, like a recording.
     #[serde(default = "first_seed")]
     pub seed: u64,
 }
 
-/// Where the trace of a full queue is from. Its keys are as those of `[trace]`.
+/// Source of the trace of a full queue. Its keys are as those of `[trace]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Heavy {
@@ -86,7 +85,7 @@ pub struct Heavy {
 }
 
 impl CellularHop {
-    /// The table of a direction, as a dotted path, and its contents.
+    /// The table of a direction, as a dotted path, and its content.
     pub(crate) fn way(&self, direction: Direction) -> (&'static str, &CellularWay) {
         match direction {
             Direction::Downlink => ("cellular.down", &self.down),
@@ -103,7 +102,7 @@ impl CellularWay {
 }
 
 impl SynthTrains {
-    /// The model by which they are made.
+    /// The model of the trains.
     pub(crate) fn model(&self) -> TrainModel {
         TrainModel {
             delay_ms: self.delay_ms,
@@ -116,7 +115,7 @@ impl SynthTrains {
 }
 
 impl Heavy {
-    /// The trace, in which a run starts at `start_s`. `table` is that of `heavy`, as a dotted path.
+    /// The trace, with a run that starts at `start_s`. `table` is that of `heavy`, as a dotted path.
     pub(crate) fn source<'a>(&'a self, table: &'a str, start_s: Start) -> TraceSource<'a> {
         TraceSource {
             table,
@@ -129,9 +128,9 @@ impl Heavy {
     }
 }
 
-/// Packets of a made train.
+/// Number of packets in a synthetic train.
 ///
-/// Chosen: as many as TCP sends at first.
+/// Chosen: TCP's initial window.
 fn ten() -> u32 {
     10
 }

@@ -1,4 +1,4 @@
-//! The tables and keys of a last hop that replays traces.
+//! Tables and keys of a last hop that replays traces.
 
 use std::path::{Path, PathBuf};
 
@@ -13,21 +13,22 @@ use super::yes;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceHop {
-    /// The trace file: a list of delivery chances in mahimahi's form, or a table of rates with a header. Gzip is
-    /// expanded, and `-` is standard input. A relative path starts at the folder of the scenario's file; on the command line, at the
-    /// working directory.
+    /// The trace file: a list of delivery chances in mahimahi's format, or a table of rates with a header. Gzip is
+    /// expanded, and `-` is standard input. A relative path starts at the folder of the scenario's file; on the command
+    /// line, at the working directory.
     pub file: Option<PathBuf>,
     /// The column to use, if a table has several columns of rates.
     pub column: Option<String>,
-    /// The trace to replay if no `file` is given: a synthetic one, the same as `airpace trace synth` makes.
+    /// The trace to replay if no `file` is given: a synthetic one, as made by `airpace trace synth`.
     pub synth: Option<SynthTrace>,
-    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
-    /// `airpace trace kpi` makes it. Relative paths work as for `file`. Radio reports then contain these bandwidths as
-    /// grants of the device itself, from each value's time in the trace until the next one's.
+    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as made
+    /// by `airpace trace kpi`. Relative paths work as for `file`. Radio reports then contain these bandwidths as the
+    /// device's own grants, from each value's time in the trace until the next one's.
     ///
     /// Source: BISCAY §4 (the trace-based version)
     pub kpi: Option<PathBuf>,
-    /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per this many milliseconds.
+    /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per interval of this many
+    /// milliseconds.
     pub kpi_every_ms: Option<u32>,
     /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
     #[serde(default = "yes")]
@@ -38,8 +39,9 @@ pub struct TraceHop {
     /// The link that replays the trace.
     #[serde(default)]
     pub link: TraceConfig,
-    /// The trace of the opposite direction. If there is one, every packet of the device crosses the trace of its
-    /// direction, ACKs too, and flows may go both ways. Otherwise packets of the opposite direction cross only the wire.
+    /// The trace of the opposite direction. If it is given, every packet of the device crosses the trace of its
+    /// direction, including ACKs, and flows may have both directions. Otherwise packets of the opposite direction cross
+    /// only the wire.
     pub back: Option<BackTrace>,
 }
 
@@ -51,7 +53,7 @@ pub struct BackTrace {
     pub file: Option<PathBuf>,
     /// The column to use, if a table has several columns of rates.
     pub column: Option<String>,
-    /// The trace to replay if no `file` is given. With the rate and the seed of the other direction, it is the same.
+    /// The trace to replay if no `file` is given. It equals that of the other direction if rate and seed are equal.
     pub synth: Option<SynthTrace>,
     /// Whether the trace may have holes: five seconds or more without a delivery chance.
     #[serde(default)]
@@ -65,7 +67,7 @@ pub struct BackTrace {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SynthTrace {
-    /// How its rate changes: `cellular`, `poisson` or `constant`.
+    /// Variation of its rate: `cellular`, `poisson` or `constant`.
     #[serde(default)]
     pub model: Model,
     /// The mean rate that the trace carries, exact to the packet, in Mbit/s. Give either this or `rate_mbps`.
@@ -76,12 +78,12 @@ pub struct SynthTrace {
     /// Its length in seconds; after that, it repeats.
     #[serde(default = "a_minute")]
     pub seconds: u32,
-    /// Seed of its random numbers. The trace is the same in all runs, as a recording is.
+    /// Seed of its random numbers. The trace is the same in all runs, like a recording.
     #[serde(default = "first_seed")]
     pub seed: u64,
 }
 
-/// The rate setting of a synthetic trace.
+/// Rate setting of a synthetic trace.
 pub(crate) enum SynthRate {
     /// The mean rate of the trace.
     Mean(Rate),
@@ -90,14 +92,14 @@ pub(crate) enum SynthRate {
 }
 
 impl SynthTrace {
-    /// The rate setting. The scenario must have been checked.
+    /// The rate setting. The scenario must have been validated.
     pub(crate) fn rate(&self) -> SynthRate {
         let of_model = SynthRate::OfModel(Rate::from_mbps(self.rate_mbps.unwrap_or_default()));
         self.mean_mbps.map_or(of_model, |mean| SynthRate::Mean(Rate::from_mbps(mean)))
     }
 }
 
-/// A trace that is named or made.
+/// A trace from a file or from a model.
 pub(crate) struct TraceSource<'a> {
     /// The table, as a dotted path.
     pub(crate) table: &'a str,
@@ -105,7 +107,7 @@ pub(crate) struct TraceSource<'a> {
     pub(crate) column: Option<&'a str>,
     pub(crate) synth: Option<&'a SynthTrace>,
     pub(crate) allow_holes: bool,
-    /// Where in it a run starts.
+    /// Start of a run within the trace.
     pub(crate) start_s: Start,
 }
 

@@ -1,4 +1,4 @@
-//! A receiver that reports more than the truth.
+//! A receiver that reports more than the true capacity.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use airpace_path::ConfigError;
 use airpace_path::config_error::{not_negative, positive};
 use serde::Deserialize;
 
-/// The largest factor by which a receiver may exaggerate.
+/// Maximum factor by which a receiver may exaggerate.
 ///
-/// Chosen: more than that any sender's rate is as good as unlimited.
+/// Chosen: with a larger factor, any sender's rate is practically unlimited.
 const LARGEST_FACTOR: f64 = 1e3;
 
-/// How the receiver half of a flow lies about the capacity that it feeds back. The feedback of `pbe` has a capacity;
-/// receiver halves of other schemes report what this does not change.
+/// Misreporting of capacity in the feedback of a flow's receiver. The feedback of `pbe` contains a capacity; this has no
+/// effect on the reports of other schemes' receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Misreport {
-    /// Reported capacity and fair share ÷ the truth; below 1, the receiver is too modest.
+    /// Reported capacity and fair share ÷ their true values; below 1, the receiver understates them.
     pub factor: f64,
-    /// When the lie begins, in s.
+    /// Start of the misreporting, in s.
     #[serde(default)]
     pub from_s: f64,
-    /// With `every_s`: how long each burst of lies lasts, in s. If absent, the lie has no end.
+    /// Duration of each burst of misreporting, in s; requires `every_s`. If absent, the misreporting does not end.
     pub burst_s: Option<f64>,
-    /// With `burst_s`: from the beginning of a burst to that of the next, in s.
+    /// Time from the start of a burst to that of the next, in s; requires `burst_s`.
     pub every_s: Option<f64>,
-    /// Whether it denies, while it lies, that the bottleneck is in the Internet.
+    /// Whether, while misreporting, it denies that the bottleneck is in the Internet.
     #[serde(default)]
     pub denies_internet: bool,
 }
 
 impl Misreport {
-    /// Whether the receiver lies at `now`.
+    /// Whether the receiver misreports at `now`.
     pub fn is_on(&self, now: Time) -> bool {
         let from = Time::from_secs_f64(self.from_s);
         let past = now - from;

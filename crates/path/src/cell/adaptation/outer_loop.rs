@@ -1,17 +1,17 @@
-//! The outer loop of link adaptation: it learns from lost blocks how far the reported SINR is off.
+//! Outer loop of link adaptation: estimates the offset of the reported SINR from lost blocks.
 
 use super::AdaptationConfig;
 
-/// Corrects the reported SINR until the wanted share of first transmissions is lost.
+/// Adjusts the offset of the reported SINR until the target share of first transmissions is lost.
 ///
-/// On a constant channel, the error curve is as steep as a cliff. A plain outer loop would try the next MCS again and
-/// again, and each time lose the blocks of a round trip. So an MCS of which too many blocks were lost is not used again
-/// until a number of blocks of lower ones were received; every further failure under the same CQI doubles that number.
+/// On a constant channel, the error curve is very steep. A plain outer loop would retry the next MCS repeatedly, and each
+/// time lose the blocks of a round trip. Therefore an MCS with too many lost blocks is not used again until a number of
+/// blocks with lower MCSs were received; every further failure under the same CQI doubles that number.
 ///
-/// The trial counts blocks, and the hold names an MCS. A hold at an offset alone may lie above the step to the MCS that
-/// failed, and then it keeps that MCS: two runs on the same channel would settle at rates that differ by a sixth.
+/// The trial counts blocks, and the hold refers to an MCS. A hold on an offset alone may be above the threshold of the
+/// failed MCS and would then keep that MCS: two runs on the same channel would settle at rates that differ by a sixth.
 ///
-/// Chosen: the hold. On a channel that changes, the CQI changes too, and the loop behaves like the usual one.
+/// Chosen: the hold. On a varying channel, the CQI changes too, and the loop behaves like a plain outer loop.
 #[derive(Clone, Debug)]
 pub(in super::super) struct OuterLoop {
     offset_db: f64,
@@ -20,7 +20,7 @@ pub(in super::super) struct OuterLoop {
     up_db: f64,
     least_db: f64,
     most_db: f64,
-    /// What the latest subframes were sent with.
+    /// MCS and offset of the latest subframes.
     sent: [Step; FEEDBACK_MS as usize],
     trial: Option<Trial>,
     hold: Option<Hold>,
@@ -33,7 +33,7 @@ pub(in super::super) struct Step {
     pub from_db: f64,
 }
 
-/// First transmissions with the highest MCS that was used lately.
+/// First transmissions with the highest MCS in recent use.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     mcs: u8,
@@ -44,10 +44,10 @@ struct Trial {
 /// An MCS that must not be used yet.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
-    /// Offsets stay below this.
+    /// Upper bound of the offset in dB (exclusive).
     below_db: f64,
     mcs: u8,
-    /// Blocks to be received before the MCS may be used again: in total, and still missing.
+    /// Number of blocks to be received before the MCS may be used again: in total, and remaining.
     patience: u32,
     left: u32,
 }
@@ -68,7 +68,7 @@ impl OuterLoop {
         }
     }
 
-    /// Records what the blocks of this subframe are sent with.
+    /// Records the MCS and offset of the blocks in this subframe.
     pub(in super::super) fn subframe_begins(&mut self, subframe: u64, step: Step) {
         self.sent[(subframe % FEEDBACK_MS) as usize] = step;
     }
@@ -79,11 +79,11 @@ impl OuterLoop {
         self.hold = None;
     }
 
-    /// Takes in whether a block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received.
+    /// Processes whether a block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received.
     pub(in super::super) fn on_first_transmission(&mut self, sent: u64, received: bool) {
         let step = self.sent[(sent % FEEDBACK_MS) as usize];
         if self.hold.is_some_and(|hold| hold.left > 0 && step.mcs >= hold.mcs) {
-            // It was sent before the hold began, and the hold knows all that it could say.
+            // The block was sent before the hold started. Its loss is already taken into account.
             return;
         }
         if received {
@@ -113,7 +113,7 @@ impl OuterLoop {
         }
     }
 
-    /// Counts a block, and returns whether too many were lost of the highest MCS that was used lately.
+    /// Counts a block, and returns whether too many blocks with the highest MCS in recent use were lost.
     fn has_failed(&mut self, mcs: u8, received: bool) -> bool {
         let before = self.trial.filter(|trial| trial.mcs >= mcs);
         let trial = self.trial.insert(before.unwrap_or(Trial { mcs, blocks: 0, lost: 0 }));
@@ -143,27 +143,29 @@ impl OuterLoop {
     }
 }
 
-/// After so many subframes, every block chosen before a loss was known has been sent.
+/// After this many subframes, all blocks chosen before the report of a loss have been sent.
 const FEEDBACK_MS: u64 = 8;
 
-/// Received blocks before a hold ends: the first hold, and the longest.
+/// Number of received blocks until a hold ends: for the first hold, and at most.
 const LEAST_PATIENCE: u32 = 16;
 const MOST_PATIENCE: u32 = 4096;
 
-/// An MCS has failed if more than this many times the target is lost of its blocks.
+/// An MCS has failed if the share of its lost blocks exceeds this multiple of the target.
 ///
-/// Chosen: one and a half. Of an MCS with the usual target of a tenth, an eighth part fewer bits are received than of an MCS
-/// without losses that is one step lower, so beyond the target the lower one is better; but luck alone must not be a failure.
+/// Chosen: one and a half. With the usual target of a tenth, an MCS with that loss delivers one eighth fewer bits than
+/// the next lower MCS without losses, so beyond the target the lower MCS is better; but chance alone must not count as a
+/// failure.
 const FAILED_OF_TARGET: f64 = 1.5;
 
-/// Losses of a trial that are no failure however few its blocks are.
+/// Number of losses in a trial that never count as a failure, however few blocks the trial has.
 ///
-/// Chosen: two. Of an MCS with the usual target's losses, three of the first blocks are seldom lost; of one beyond the cliff,
-/// they always are before the first loss is known.
+/// Chosen: two. With the losses of the usual target, three of an MCS's first blocks are seldom lost; with an MCS beyond
+/// the steep part of the curve, they always are before the first loss is reported.
 const ALWAYS_ALLOWED: f64 = 2.0;
 
-/// After so many blocks, a trial has succeeded: the loop drops its hold, and counts half of these blocks on.
+/// Number of blocks after which a trial has succeeded: the loop drops its hold, and continues to count from half of these
+/// blocks.
 const TRIAL_BLOCKS: u32 = 128;
 
-/// How far below a step the offset is held, in dB: more than errors of rounding.
+/// Distance in dB between a threshold and the held offset below it: larger than rounding errors.
 const MARGIN_DB: f64 = 1e-6;

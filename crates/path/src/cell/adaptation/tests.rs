@@ -1,4 +1,4 @@
-//! Reports, their age, and where the outer loop settles.
+//! Tests of reports, their delay, and the steady state of the outer loop.
 
 use super::super::bler::{BlerConfig, SoftBuffer};
 use super::super::channel::ChannelConfig;
@@ -24,7 +24,7 @@ fn at_rest(sinr_db: f64) -> Channel {
     channel(ChannelConfig { sinr_db: Some(sinr_db), ..ChannelConfig::default() })
 }
 
-/// What a link carried in the second half of a test.
+/// Throughput and losses of a link in the second half of a test.
 struct Carried {
     lost_share: f64,
     mean_mcs: f64,
@@ -32,7 +32,7 @@ struct Carried {
     bits: f64,
 }
 
-/// Sends one whole-band block per subframe with feedback after four.
+/// Sends one whole-band block per subframe, with feedback after four subframes.
 fn saturate(adaptation: &mut LinkAdaptation, channel: &mut Channel, subframes: u64, seed: u64) -> Carried {
     let bler = sinr_model();
     let mut luck = Streams::new(seed).stream("luck");
@@ -140,14 +140,14 @@ fn at_rest_the_loop_settles_instead_of_trying_for_ever() {
         assert!(mcs > f64::from(best) - 1.1, "MCS {mcs} at {sinr_db} dB, but {best} is possible");
         all_lost.push(carried.lost_share);
     }
-    // Where the SINR happens to lie on the slope of a curve, the target share is lost; elsewhere nothing is.
+    // If the SINR is on the slope of a curve, the target share is lost; otherwise nothing is lost.
     let on_a_slope = all_lost.iter().filter(|&&lost| lost > 0.02).count();
     assert!(all_lost.iter().all(|&lost| lost < 0.12), "lost: {all_lost:?}");
     assert!(on_a_slope < all_lost.len() / 3, "{on_a_slope} of {} lose more than 2 %", all_lost.len());
 }
 
-/// What a link at rest carries must not depend on which blocks were lost first. Where the losses of an MCS are near the target,
-/// this MCS and the one below are about equally good, and the seeds share between them.
+/// The throughput of a link at rest must not depend on which blocks were lost first. If the losses of an MCS are near the
+/// target, this MCS and the next lower one are about equally good, and the seeds may settle at either.
 #[test]
 fn at_rest_the_loop_settles_alike_whatever_was_lost_first() {
     for tenths in -60..240 {

@@ -1,8 +1,8 @@
-//! Measured points of the block error curves, as numbers.
+//! Measured points of the block error curves.
 //!
-//! For each MCS of the 64QAM table and each of six transport block sizes (allocations of 4, 6, 12, 25, 48 and
-//! 100 PRB pairs): the SINR at which half, and a tenth, of the transport blocks are lost on a flat channel.
-//! [`super::Bler`] turns them into curves of one code block.
+//! For each MCS of the 64QAM table and each of six transport block sizes (allocations of 4, 6, 12, 25, 48 and 100 PRB
+//! pairs): the SINRs at which half, and a tenth, of the transport blocks are lost on a flat channel. [`super::Bler`]
+//! converts them to curves of one code block.
 //!
 //! Source: our measurement of ns-3.37 LENA's mutual-information error model, without implementation loss.
 

@@ -1,14 +1,14 @@
-//! Mutual information of a coded bit: how to judge a block that crosses good and bad PRBs at once.
+//! Mutual information of a coded bit: effective SINR of a block that is spread over PRBs of different quality.
 //!
 //! Per-RBG SINRs are converted to mutual information, and the mean over the allocation is converted back to a SINR: the
-//! *effective* SINR, at which a flat channel would carry as much. On a flat channel it is the SINR itself.
+//! *effective* SINR, at which a flat channel would carry the same information. On a flat channel it is the SINR itself.
 //!
 //! Chosen: MIESM and not EESM, because its curves follow from the modulation alone and need no fitted factor per MCS.
 
 use airpace_core::tables::Modulation;
 
 /// Effective SINR in dB of an allocation for one modulation. Each part of the allocation is `(sinr_db, weight)`. The
-/// result lies between the smallest and the largest SINR; it is [`SINR_FLOOR_DB`] if no part has weight.
+/// result is between the smallest and the largest SINR; it is [`SINR_FLOOR_DB`] if no part has weight.
 pub fn effective_sinr_db(modulation: Modulation, parts: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut information, mut weight) = (0.0, 0.0);
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -29,12 +29,12 @@ pub fn effective_sinr_db(modulation: Modulation, parts: impl Iterator<Item = (f6
     }
 }
 
-/// Mutual information in bits per coded bit, 0…1, that a modulation carries at a SINR.
+/// Mutual information in bits per coded bit, 0…1, of a modulation at a SINR.
 pub fn mutual_information(modulation: Modulation, sinr_db: f64) -> f64 {
     let curve = curve(modulation);
     let place = (sinr_db - FIRST_DB) / STEP_DB;
     if place <= 0.0 {
-        // Far below noise, information is proportional to the SINR.
+        // Far below the noise, information is proportional to the SINR.
         return curve[0] * libm::exp((sinr_db - FIRST_DB) * DB_TO_NEPERS);
     }
     let index = place as usize;
@@ -44,8 +44,8 @@ pub fn mutual_information(modulation: Modulation, sinr_db: f64) -> f64 {
     curve[index] + (place - index as f64) * (curve[index + 1] - curve[index])
 }
 
-/// The SINR in dB at which a modulation carries this mutual information: the inverse of [`mutual_information`]. If
-/// several SINRs fit, it is the lowest.
+/// The SINR in dB at which a modulation has this mutual information: the inverse of [`mutual_information`]. If there are
+/// several such SINRs, the lowest.
 pub fn sinr_db_of(modulation: Modulation, information: f64) -> f64 {
     let curve = curve(modulation);
     if information <= curve[0] {
@@ -60,7 +60,7 @@ pub fn sinr_db_of(modulation: Modulation, information: f64) -> f64 {
     FIRST_DB + STEP_DB * ((above - 1) as f64 + (information - low) / (high - low))
 }
 
-/// The lowest SINR that is ever given, in dB, so that even a complete fade is a finite number.
+/// Minimum SINR that is returned, in dB, so that even a complete fade is a finite number.
 pub const SINR_FLOOR_DB: f64 = -30.0;
 
 fn curve(modulation: Modulation) -> &'static [f64; POINTS] {
@@ -73,8 +73,8 @@ const FIRST_DB: f64 = -20.0;
 const STEP_DB: f64 = 0.5;
 const POINTS: usize = 111;
 
-/// Information per coded bit from -20 to 35 dB in steps of 0.5 dB, for QPSK, 16QAM, 64QAM and 256QAM with Gray labels
-/// and bits decided one by one. It was integrated numerically over the noise; a test repeats the integration.
+/// Information per coded bit from -20 to 35 dB in steps of 0.5 dB, for QPSK, 16QAM, 64QAM and 256QAM with Gray labels and
+/// bitwise decisions. It was integrated numerically over the noise; a test repeats the integration.
 #[rustfmt::skip]
 const BIT_INFORMATION: [[f64; POINTS]; 4] = [
     // QPSK
@@ -146,7 +146,7 @@ mod tests {
 
     const ALL: [Modulation; 4] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256];
 
-    /// Information per bit of one dimension of the modulation, by summing over the noise.
+    /// Information per bit of one dimension of the modulation, by numerical integration over the noise.
     fn integrated(modulation: Modulation, sinr_db: f64) -> f64 {
         let bits = modulation.bits_per_symbol() / 2;
         let levels = 1_i32 << bits;

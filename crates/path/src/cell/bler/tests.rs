@@ -1,4 +1,4 @@
-//! The curves compared with their measurement, and properties of any error model.
+//! Tests of the curves against their measurement, and of properties of any error model.
 
 use super::super::channel::measured::rows;
 use super::*;
@@ -144,8 +144,8 @@ proptest! {
         let error = model.first_error(of(mcs), sinr_db);
         prop_assert!((0.0..=1.0).contains(&error));
         prop_assert!(model.first_error(of(mcs), sinr_db + gain_db) <= error + 1e-12);
-        // A short block is protected less than its rate says: some ten bits may be lost more often than the next MCS's
-        // many.
+        // A short block is protected less than its rate suggests: a block of some ten bits may be lost more often than
+        // the longer block of the next MCS.
         let turned = if prbs < 6 { 0.25 } else { 0.005 };
         prop_assert!(model.first_error(of(mcs + 1), sinr_db) >= error - turned);
     }
@@ -165,7 +165,7 @@ proptest! {
 
 #[test]
 fn a_block_may_be_judged_by_the_size_of_its_code_blocks() {
-    // Three code blocks of 5888 bits, which LENA judges by its curve for 4032; those of 25 PRBs have 6144.
+    // Three code blocks of 5888 bits, for which LENA uses its curve for 4032; the code blocks of 25 PRBs have 6144.
     let block = Block { table: McsTable::Qam64, mcs: 28, bits: McsTable::Qam64.tbs(28, 24, 1).unwrap() };
     let error = |by_code_block| {
         let config = BlerConfig { by_code_block, implementation_loss_db: 0.0, ..BlerConfig::default() };

@@ -1,13 +1,13 @@
-//! Multipath fading: taps with the delays of EPA, EVA or ETU. Each tap is a sum of sinusoids after Jakes.
+//! Multipath fading: taps with the delays of EPA, EVA or ETU. Each tap is a sum of sinusoids (Jakes' model).
 //!
 //! ```text
 //! h_l(t) = Σ_n a_n exp(j (2π f_n t + φ_n)),  f_n = f_d cos α_n      gain of tap l
 //! H(f, t) = Σ_l h_l(t) exp(-j 2π f τ_l),     E|H|² = 1              transfer function
 //! ```
 //!
-//! Every sinusoid is a phasor turned by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is set
-//! to its exact phase. So the gain at a subframe always results from the same operations, whether or not earlier
-//! subframes were computed.
+//! Every sinusoid is a phasor rotated by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is set to
+//! its exact phase. The gain at a subframe thus always results from the same operations, whether or not earlier subframes
+//! were computed.
 
 use airpace_core::Rng;
 pub use airpace_core::tables::delay::DelayProfile;
@@ -19,14 +19,14 @@ use super::Grid;
 pub struct Tap {
     /// Excess delay in nanoseconds.
     pub delay_ns: f64,
-    /// The sinusoids that add up to its gain.
+    /// The sinusoids whose sum is its gain.
     pub sinusoids: Vec<Sinusoid>,
 }
 
 /// A rotating phasor: amplitude · exp(j (2π · doppler · t + phase)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sinusoid {
-    /// Turns per second; negative for a path that arrives from behind the moving device.
+    /// Rotations per second; negative for a path that arrives from behind the moving device.
     pub doppler_hz: f64,
     /// Phase at the start of the run in radians.
     pub phase_rad: f64,
@@ -34,10 +34,10 @@ pub struct Sinusoid {
     pub amplitude: f64,
 }
 
-/// Draws the taps of a profile. Each tap's sinusoids have equally spaced angles of arrival, the first of them random,
-/// and random phases. [`DelayProfile::Flat`] has no multipath: nothing is drawn, and there are no taps.
+/// Draws the taps of a profile. Each tap's sinusoids have equally spaced angles of arrival, the first of them random, and
+/// random phases. [`DelayProfile::Flat`] has no multipath: nothing is drawn, and there are no taps.
 ///
-/// Chosen: the random first angle, which keeps the Doppler shifts of a tap apart from each other and from those of the
+/// Chosen: the random first angle, which makes the Doppler shifts of a tap differ from each other and from those of the
 /// other taps.
 pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
     let paths = if profile == DelayProfile::Flat { &[] } else { profile.taps() };
@@ -87,7 +87,7 @@ const TURN: f64 = 2.0 * std::f64::consts::PI;
 const SUBFRAME_S: f64 = 1e-3;
 
 impl Fading {
-    /// The fading that these taps cause on this grid.
+    /// The fading of these taps on this grid.
     pub fn new(taps: &[Tap], grid: Grid) -> Fading {
         let sinusoids: Vec<Sinusoid> = taps.iter().flat_map(|tap| tap.sinusoids.iter().copied()).collect();
         let turn = |s: &Sinusoid| TURN * s.doppler_hz * SUBFRAME_S;
@@ -119,8 +119,8 @@ impl Fading {
 
     /// |H|² at the centre of every PRB in a subframe, lowest frequency first.
     ///
-    /// Chosen: one value for the 180 kHz of a PRB, over which ETU's largest delay turns the phase by less than a whole
-    /// turn, the others' by less than half of one. LENA has its fading so, too.
+    /// Chosen: one value for the 180 kHz of a PRB, over which ETU's largest delay rotates the phase by less than a whole
+    /// turn, the others' by less than half a turn. LENA does the same.
     pub fn at(&mut self, subframe: u64) -> &[f64] {
         if self.subframe != Some(subframe) {
             self.turn_to(subframe);

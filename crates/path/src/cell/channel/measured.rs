@@ -1,4 +1,4 @@
-//! Reads the recorded files that the radio tests compare with, if the files are present.
+//! Reader for the recorded files with which the radio tests compare, if the files are available.
 
 /// Rows of numbers of a file of the cell model's data, without the header.
 pub(in crate::cell) fn rows(name: &str) -> Option<Vec<Vec<f64>>> {

@@ -1,6 +1,6 @@
 //! Path loss over distance, noise, and power per subcarrier.
 
-/// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km. The formula does not hold below 35 m, so nearer
+/// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km. The formula is not valid below 35 m, so nearer
 /// devices get the loss at 35 m.
 ///
 /// Source: TR 36.942
@@ -14,7 +14,7 @@ pub fn noise_per_subcarrier_dbm(noise_figure_db: f64) -> f64 {
     THERMAL_NOISE_DBM_PER_HZ + 10.0 * libm::log10(SUBCARRIER_HZ) + noise_figure_db
 }
 
-/// Transmit power in dBm that falls on one subcarrier when `total_dbm` is spread over all of `prbs` PRBs.
+/// Transmit power in dBm per subcarrier if `total_dbm` is spread over all of `prbs` PRBs.
 pub fn power_per_subcarrier_dbm(total_dbm: f64, prbs: u16) -> f64 {
     total_dbm - 10.0 * libm::log10(12.0 * f64::from(prbs.max(1)))
 }

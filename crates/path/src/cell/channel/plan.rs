@@ -1,4 +1,4 @@
-//! The plan of a channel: a configuration that can be built.
+//! Plan of a channel: a validated configuration.
 
 use super::fading::DelayProfile;
 use super::path_loss::{path_loss_db, power_per_subcarrier_dbm};
@@ -6,7 +6,7 @@ use super::trajectory::Trajectory;
 use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
 use crate::config_error::{ConfigError, not_negative, positive};
 
-/// A channel that can be built on any carrier, any number of times.
+/// A channel that can be instantiated on any carrier, any number of times.
 #[derive(Clone, Debug)]
 pub struct ChannelPlan {
     pub(super) config: ChannelConfig,
@@ -22,13 +22,13 @@ enum LevelSource {
 }
 
 impl ChannelPlan {
-    /// A channel that is the same at all times and frequencies.
+    /// A channel with the same SINR at all times and frequencies.
     pub(in super::super) fn at_sinr(sinr_db: f64, layers: u8) -> ChannelPlan {
         let config = ChannelConfig { sinr_db: Some(sinr_db), layers, ..ChannelConfig::default() };
         ChannelPlan { config, source: LevelSource::Static { sinr_db } }
     }
 
-    /// The same channel with one layer.
+    /// This channel with one layer.
     pub(super) fn with_one_layer(&self) -> ChannelPlan {
         ChannelPlan {
             config: ChannelConfig { layers: 1, ..self.config.clone() },
@@ -36,7 +36,7 @@ impl ChannelPlan {
         }
     }
 
-    /// The level on a carrier of this grid.
+    /// The level on a carrier with this grid.
     pub(super) fn level(&self, grid: Grid) -> Level {
         match &self.source {
             LevelSource::Static { sinr_db } => Level::Sinr(*sinr_db),
@@ -54,7 +54,7 @@ impl ChannelConfig {
     /// The plan of this channel.
     ///
     /// # Errors
-    /// A configuration that cannot be built, with the key and the remedy.
+    /// An invalid configuration, with the key and the remedy.
     pub fn plan(&self) -> Result<ChannelPlan, ConfigError> {
         self.check()?;
         Ok(ChannelPlan { config: self.clone(), source: self.source()? })
@@ -148,7 +148,7 @@ impl ChannelConfig {
     }
 }
 
-/// The largest number of given sinusoids.
+/// Maximum number of given sinusoids.
 ///
 /// Chosen: 64 for each of 64 taps, more than any profile has.
 const MOST_SINUSOIDS: usize = 4_096;

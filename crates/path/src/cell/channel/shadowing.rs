@@ -1,9 +1,9 @@
-//! Log-normal shadowing: what buildings add to the path loss, correlated along the way that the device moves.
+//! Log-normal shadowing: the variation of path loss by buildings, correlated along the device's path.
 
 use airpace_core::Rng;
 
-/// Shadowing in dB along a straight path. It is a random walk with correlation exp(-d / d_cor) over places a twentieth
-/// of `d_cor` apart, with straight lines between the places.
+/// Shadowing in dB along a straight path. It is a first-order autoregressive process with correlation exp(-d / d_cor) at
+/// places with a distance of a twentieth of `d_cor`, with linear interpolation between the places.
 ///
 /// Places are drawn in order of distance, so the value at a subframe does not depend on which other subframes were
 /// computed.
@@ -15,7 +15,7 @@ pub struct Shadowing {
     metres_per_subframe: f64,
     place_m: f64,
     correlation: f64,
-    /// Index of the last place that the device passed, and the values there and at the next place.
+    /// Index of the last place that the device passed, and the values at that place and at the next one.
     place: u64,
     behind_db: f64,
     ahead_db: f64,
@@ -23,7 +23,7 @@ pub struct Shadowing {
 }
 
 impl Shadowing {
-    /// Shadowing with this standard deviation and decorrelation distance for a device of this speed.
+    /// Shadowing with this standard deviation and decorrelation distance for a device with this speed.
     pub fn new(sigma_db: f64, decorrelation_m: f64, speed_kmh: f64, mut rng: Rng) -> Shadowing {
         let correlation = libm::exp(-1.0 / PLACES_PER_DECORRELATION);
         let behind_db = sigma_db * rng.normal();

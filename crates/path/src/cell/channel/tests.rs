@@ -1,4 +1,4 @@
-//! Levels, fading and shadowing together.
+//! Tests of level, fading and shadowing together.
 
 use super::fading::Tap;
 use super::*;
@@ -94,7 +94,8 @@ fn sinr_stays_between_floor_and_cap() {
     assert_eq!(channel.at(5_000).sinr_db, SINR_FLOOR_DB, "a channel that is gone is a finite number");
 }
 
-/// The channel of a whole RBG beside that of its centre, over drawn fading: where the two differ, the PRBs decide.
+/// Compares the SINR of a whole RBG with that of its centre, over random fading: the SINR of the RBG must follow its
+/// PRBs.
 #[test]
 fn the_sinr_of_an_rbg_is_that_of_a_block_over_its_prbs() {
     for (fading, seed) in [(DelayProfile::Epa, 1), (DelayProfile::Eva, 2), (DelayProfile::Etu, 3)] {
@@ -133,7 +134,7 @@ fn the_sinr_of_an_rbg_is_that_of_a_block_over_its_prbs() {
     }
 }
 
-/// The worst RBG of ns-3's EVA60 realisation: its mean power is 9.7 dB below that of the band, where the worst centre has
+/// The worst RBG of ns-3's EVA60 realisation: its mean power is 9.7 dB below that of the band, while the worst centre has
 /// 13.9 dB less. Near 0 dB the capacity of the PRBs is nearly that of their mean power.
 #[test]
 fn the_worst_rbg_is_as_bad_as_in_another_simulator() {
@@ -211,7 +212,7 @@ fn fading_may_be_given_wave_by_wave() {
         let sinr_db = channel.at(77).rbg(3);
         assert!((sinr_db - (10.0 - 6.0206)).abs() < 1e-3, "half the amplitude is 6 dB less, not {sinr_db}");
     }
-    // Two waves of one amplitude, half a turn apart after 5 ms.
+    // Two waves of equal amplitude, half a turn apart after 5 ms.
     let plan = given(&[(0.0, 100.0, 0.0, 0.5), half]).plan().expect("a channel");
     let mut channel = Channel::new(&plan, Grid::lte(50), 1940.0, &Streams::new(1), "phone");
     let gain_db = |channel: &mut Channel, ms: u64| channel.at(ms).rbg(0) - 10.0;

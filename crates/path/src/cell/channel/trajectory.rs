@@ -1,15 +1,15 @@
-//! A level that follows points in time.
+//! Trajectory: a level that is interpolated between points in time.
 
-/// Straight lines between points (time in seconds, level in dB or dBm). Before the first point and after the last, the
-/// level is constant.
+/// Linear interpolation between points (time in seconds, level in dB or dBm). Before the first point and after the last,
+/// the level is constant.
 #[derive(Clone, Debug)]
 pub struct Trajectory {
     points: Vec<(f64, f64)>,
 }
 
 impl Trajectory {
-    /// A trajectory through these points. Fails when there is no point, a number is not finite, or a time is not later
-    /// than the one before.
+    /// A trajectory through these points. Fails if there is no point, a number is not finite, or a time is not later than
+    /// the previous one.
     pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, String> {
         if points.is_empty() {
             return Err("has no point".into());

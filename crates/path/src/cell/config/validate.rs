@@ -1,4 +1,4 @@
-//! Checks of a configuration. Every error names the key and the remedy.
+//! Validation of a configuration. Every error names the key and the remedy.
 
 use airpace_core::tables::lte;
 
@@ -8,7 +8,7 @@ use super::{
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
 impl CellConfig {
-    /// Refuses a configuration that cannot be built; the error names key and remedy.
+    /// Rejects an invalid configuration; the error names key and remedy.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if !(1..=5).contains(&self.carriers) {
             return Err(ConfigError::new("carriers", format!("is {}; a cell has 1 to 5", self.carriers)));
@@ -86,7 +86,7 @@ impl CellConfig {
 }
 
 impl DeviceRadioConfig {
-    /// Refuses a configuration that cannot be built on this cell; the error names key and remedy.
+    /// Rejects a configuration that is invalid for this cell; the error names key and remedy.
     pub fn validate(&self, cell: &CellConfig) -> Result<(), ConfigError> {
         for (index, &carrier) in self.carriers.iter().enumerate() {
             if carrier >= cell.carriers {
@@ -192,7 +192,7 @@ fn valid_frequency(key: &str, ghz: f64) -> Result<(), ConfigError> {
     Err(ConfigError::new(key, format!("is {ghz}; give the carrier frequency in GHz (0.1 to 100)")))
 }
 
-/// Refuses a delay that is negative or longer than a second.
+/// Rejects a delay that is negative or longer than a second.
 fn delay(key: &str, ms: f64) -> Result<(), ConfigError> {
     if (0.0..=1000.0).contains(&ms) {
         return Ok(());

@@ -1,16 +1,16 @@
-//! The STATUS exchange of acknowledged mode: when the sender polls, when the receiver answers, and how long its STATUS is.
+//! STATUS exchange of acknowledged mode: polls of the sender, STATUS PDUs of the receiver, and their length.
 //!
 //! The STATUS of one direction is sent in the transport blocks of the other.
 //!
 //! Source: TS 36.322 §5.2.2, §5.2.3
 //!
-//! Differs: a STATUS that HARQ gives up is not repeated, and t-PollRetransmit never runs out; what HARQ gives up is sent
-//! again after `RlcConfig::status_delay_ms` whatever becomes of the STATUS.
+//! Differs: a STATUS for which HARQ fails is not repeated, and t-PollRetransmit never expires; data for which HARQ fails
+//! is retransmitted after `RlcConfig::status_delay_ms`, independent of the STATUS.
 
 use super::super::config::RlcConfig;
 use super::super::subframe::FEEDBACK;
 
-/// Both ends of the STATUS exchange about the data of one direction.
+/// Sender and receiver of the STATUS exchange for the data of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct StatusExchange {
     poll_pdus: u32,
@@ -22,11 +22,11 @@ pub(super) struct StatusExchange {
     bytes: u64,
     /// The subframe from which the receiver wants to send a STATUS.
     wanted_at: Option<u64>,
-    /// The subframe from which t-StatusProhibit lets it.
+    /// The subframe from which t-StatusProhibit permits a STATUS.
     allowed_at: u64,
 }
 
-/// The largest MAC subheader of a STATUS, in bytes.
+/// Maximum length of a STATUS's MAC subheader, in bytes.
 ///
 /// Source: TS 36.321 §6.1.2 (R/F2/E/LCID and a length of 7 bits)
 const SUBHEADER: u32 = 2;
@@ -45,8 +45,8 @@ impl StatusExchange {
         }
     }
 
-    /// The sender puts `bytes` of data in `pdus` PDUs into a block. Whether the last of them polls. `is_last` says that
-    /// nothing more waits.
+    /// Records that the sender puts `bytes` of data in `pdus` PDUs into a block. Returns whether the last of them polls.
+    /// `is_last`: no more data is queued.
     ///
     /// Source: TS 36.322 §5.2.2.1
     pub(super) fn polls(&mut self, pdus: u32, bytes: u32, is_last: bool) -> bool {
@@ -59,20 +59,20 @@ impl StatusExchange {
         polls
     }
 
-    /// The receiver was polled in subframe `now`.
+    /// Records that the receiver was polled in subframe `now`.
     ///
-    /// Chosen: it needs as long to answer as for HARQ's acknowledgement.
+    /// Chosen: the answer takes as long as a HARQ acknowledgement.
     pub(super) fn polled(&mut self, now: u64) {
         self.want(now + FEEDBACK);
     }
 
-    /// The receiver wants to report a gap from subframe `from` on, when t-Reordering has run out.
+    /// Requests a report of a gap by the receiver from subframe `from` on, when t-Reordering has expired.
     pub(super) fn want(&mut self, from: u64) {
         self.wanted_at = Some(self.wanted_at.map_or(from, |at| at.min(from)));
     }
 
-    /// The bytes of the STATUS that the receiver sends in subframe `now`, with its MAC subheader, if it sends one.
-    /// `missing` PDUs are reported as lost.
+    /// Length of the STATUS that the receiver sends in subframe `now`, including its MAC subheader, if any. `missing`
+    /// PDUs are reported as lost.
     pub(super) fn take(&mut self, now: u64, missing: usize) -> Option<u32> {
         self.wanted_at.filter(|&at| at.max(self.allowed_at) <= now)?;
         self.wanted_at = None;
@@ -80,7 +80,7 @@ impl StatusExchange {
         Some(status_bytes(missing) + self.mac_header)
     }
 
-    /// Begins afresh (handover).
+    /// Resets the exchange (handover).
     pub(super) fn reset(&mut self) {
         (self.pdus, self.bytes, self.wanted_at, self.allowed_at) = (0, 0, None, 0);
     }

@@ -74,7 +74,7 @@ fn acknowledged_mode_sends_again_what_harq_gave_up() {
     rlc.failed(32, first);
     assert_eq!(rlc.wanted(33), 0, "the receiver's STATUS takes its time");
     let now = 32 + u64::from(RlcConfig::default().status_delay_ms);
-    // Cut in two by small blocks.
+    // Segmented into two by small blocks.
     for now in [now, now + 1] {
         let again = rlc.fill(now, 600);
         rlc.decoded(now, again, &mut into(&mut out));
@@ -85,7 +85,7 @@ fn acknowledged_mode_sends_again_what_harq_gave_up() {
 #[test]
 fn unacknowledged_mode_gives_up_and_loses_only_what_the_block_held() {
     let mut rlc = rlc(RlcMode::Unacknowledged, &[1000; 4]);
-    // The second block holds the end of packet 0, all of 1 and the beginning of 2.
+    // The second block contains the end of packet 0, all of 1 and the start of 2.
     let blocks = [rlc.fill(0, 600), rlc.fill(1, 1700), rlc.fill(2, 4000)];
     let mut out = Vec::new();
     rlc.decoded(0, blocks[0], &mut into(&mut out));
@@ -111,7 +111,7 @@ proptest! {
     fn every_packet_ends_once_and_in_order(
         mode in prop_oneof![Just(RlcMode::Acknowledged), Just(RlcMode::Unacknowledged)],
         sizes in prop::collection::vec(1_u64..3000, 1..40),
-        // Per subframe: room, and after how many subframes which outcome (0 failed, 1 decoded) comes.
+        // Per subframe: size of the block, number of subframes until its outcome, and the outcome (0 failed, 1 decoded).
         steps in prop::collection::vec((0_u32..5000, 0_u64..30, 0_u8..4), 60),
         handover in prop::option::of(0_usize..60),
     ) {

@@ -1,4 +1,4 @@
-//! The busy hour, compared with what the papers measured.
+//! Tests of the busy hour against the papers' measurements.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn at_the_busy_hour_with_a_flow_running_few_subframes_have_four_control_messages
 #[test]
 fn background_users_take_the_load_that_was_asked_for() {
     let (mut control, mut exactly_four, mut data, mut subframes) = (0_u32, 0_u32, 0_u32, 0_u32);
-    // A minute has few downloads, so its load varies by a quarter.
+    // A minute contains few downloads, so its load varies by a quarter.
     for seed in 1..=16 {
         let mut bench = Bench::with_seed(&busy(), &[], vec![], seed);
         bench.cell.set_recording(true);

@@ -1,14 +1,14 @@
-//! With `lena_compat`, the numbers that ns-3.37's LENA gives: saturating sources of 1400-byte UDP payloads.
+//! Tests of `lena_compat` against results of ns-3.37's LENA: saturating sources of 1400-byte UDP payloads.
 //!
-//! How the numbers come about:
+//! Derivation of the expected values:
 //! - one user: TBS(MCS 28, 100 PRB) = 75376 bit per ms. Of these, 97.7 % are UDP payload; the rest are 28 bytes of IP
 //!   and UDP, 2 of PDCP, 2 of RLC and 1.5 for every further packet in a block.
-//! - round robin gives 25 RBGs to three users as 8 + 8 + 8 and leaves one idle. It uses the *wideband* CQI, which is
-//!   judged on a block of the whole band. Proportional fair and max C/I use the CQI of RBGs, judged on a block of one
-//!   RBG, whose curve is flatter. That is why the user at 2 dB has MCS 8 under round robin and 6 under the others.
-//! - proportional fair gives the whole band of a subframe to one user, in turn.
+//! - round robin assigns 25 RBGs to three users as 8 + 8 + 8 and leaves one idle. It uses the *wideband* CQI, which is
+//!   determined for a block of the whole band. Proportional fair and max C/I use the CQI of RBGs, determined for a block
+//!   of one RBG, whose curve is flatter. Therefore the user at 2 dB has MCS 8 under round robin and 6 under the others.
+//! - proportional fair assigns the whole band of a subframe to one user, in turn.
 //! - a carrier of 50 PRBs has floor(50 / 3) = 16 RBGs, 48 PRBs. Two such carriers carry 2 × 35160 bit per ms, 68.7
-//!   Mbit/s of payload if nothing is lost. At 20 dB, MCS 28 loses 3 % of first transmissions, and LENA's number
+//!   Mbit/s of payload without losses. At 20 dB, MCS 28 loses 3 % of first transmissions, and LENA's value
 //!   includes that loss.
 
 use super::super::config::RlcMode;
@@ -57,7 +57,7 @@ fn two_carriers_of_fifty_prbs() {
     assert_within_three_percent(&got, &[66.7], "two carriers");
 }
 
-/// Blocks of one device: their mean MCS, the share that is lost at the first transmission, and what they carry.
+/// Blocks of one device: mean MCS, share lost at the first transmission, and goodput.
 #[derive(Clone, Copy, Debug)]
 struct Blocks {
     mcs: f64,
@@ -65,12 +65,12 @@ struct Blocks {
     goodput_mbps: f64,
 }
 
-/// What users get in LENA's way under given fading.
+/// Blocks of users in LENA mode under given fading.
 fn under_fading(name: &str, config: CellConfig, sinr_db: f64, users: u16) -> Option<Vec<Blocks>> {
     fading_with(name, &CellConfig { lena_compat: true, ..config }, sinr_db, users)
 }
 
-/// What users at `sinr_db` get whose fading is given: that of a recording, from another second of it for each user.
+/// Blocks of users at `sinr_db` whose fading is given: that of a recording, with a different start time for each user.
 fn fading_with(name: &str, config: &CellConfig, sinr_db: f64, users: u16) -> Option<Vec<Blocks>> {
     let rows = super::super::channel::measured::rows(name)?;
     let device = |user: u16| {
@@ -93,7 +93,7 @@ fn fading_with(name: &str, config: &CellConfig, sinr_db: f64, users: u16) -> Opt
     let mut bench = Bench::new(config, &devices, sources);
     bench.cell.set_recording(true);
     let (from, end) = (Time::from_millis(500), Time::from_millis(8_500));
-    // By user: new blocks, the sum of their MCSs, blocks that were sent again.
+    // By user: number of new blocks, sum of their MCSs, number of retransmissions.
     let mut sums = vec![[0.0; 3]; usize::from(users)];
     bench.run(end, |cell| {
         if cell.subframes_run() < 500 {
@@ -131,7 +131,7 @@ fn under_fading_the_worst_rbg_decides_and_blocks_are_lost_as_often_as_in_lena() 
     let Blocks { mcs, first_lost, .. } = alone[0];
     assert!((mcs - 7.0).abs() < 0.15 * 7.0, "alone on the band, LENA's MCS is 7, here {mcs}");
     assert!(first_lost < 0.0069, "LENA loses 0.1 to 0.6 %, here {first_lost}");
-    // What three users lose at the first transmission, over several SINRs: the least and the most.
+    // Minimum and maximum share of first transmissions that three users lose, over several SINRs.
     for (name, scheduler, lena) in [
         (driving, Policy::ProportionalFair, (0.23, 0.39)),
         (driving, Policy::RoundRobin, (0.26, 0.32)),
@@ -144,7 +144,7 @@ fn under_fading_the_worst_rbg_decides_and_blocks_are_lost_as_often_as_in_lena() 
         let lost = || users.iter().map(|user| user.first_lost);
         let (least, most) = (lost().fold(1.0, f64::min), lost().fold(0.0, f64::max));
         println!("{name} {scheduler:?}: LENA {lena:?}, here {least:.3} to {most:.3}");
-        // Of a slow channel, proportional fair loses a percent where LENA loses two: little of what arrives.
+        // On a slow channel, proportional fair loses one percent while LENA loses two: a small part of the throughput.
         let below = if lena.0 < 0.1 { 0.014 } else { 0.15 * lena.0 };
         assert!(least >= lena.0 - below && most <= 1.15 * lena.1, "{name} {scheduler:?}: {least} to {most}");
     }

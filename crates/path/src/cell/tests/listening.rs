@@ -1,4 +1,4 @@
-//! What a device receives of the control channel, with and without imperfections.
+//! Tests of a device's reception of the control channel, with and without imperfections.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::super::bler::BlerModel;
 use super::super::config::{LostCarrier, TelemetryConfig};
 use super::*;
 
-/// Everything that device 0 receives in a second with a busy flow, and when, together with the cell's own record.
+/// All reports to device 0 during a second with a busy flow, with their times, and the cell's own record.
 fn listen(telemetry: TelemetryConfig) -> (Vec<(Time, RadioReport)>, Vec<RadioReport>) {
     listen_beside(500.0, telemetry)
 }
 
-/// The same beside this number of control users per second.
+/// The same, with this number of control users per second.
 fn listen_beside(
     control_per_second: f64,
     telemetry: TelemetryConfig,

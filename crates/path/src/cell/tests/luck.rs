@@ -1,8 +1,8 @@
-//! Two runs whose packets come alike, except that a few come a millisecond later, as in the emulator: what happens to
-//! the other packets, and to the blocks of the other subframes.
+//! Tests of two runs with the same packets, except that a few arrive a millisecond later, as in the emulator: effects on
+//! the other packets, and on the blocks of the other subframes.
 //!
-//! Luck is not all that the past decides. The outer loop of link adaptation learns from every block, so it keeps a
-//! difference for long. Where this matters, it is off here.
+//! Random draws are not the only effect of the past. The outer loop of link adaptation learns from every block, so it
+//! keeps a difference for a long time. In tests that are sensitive to it, the outer loop is off.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const SECONDS: u64 = 40;
 /// Flow and number of a packet.
 type Name = (u16, u64);
 
-/// What the radio and the cell are like.
+/// Conditions of radio and cell.
 #[derive(Clone, Copy, Debug)]
 struct Conditions {
     fading: DelayProfile,
@@ -92,7 +92,7 @@ fn arrivals(mean_interval_ms: f64) -> Vec<(Time, Packet)> {
     packets
 }
 
-/// The same packets, with those that `is_late` names a millisecond later.
+/// The same packets, with those selected by `is_late` a millisecond later.
 fn delayed(packets: &[(Time, Packet)], is_late: impl Fn(Name) -> bool) -> Vec<(Time, Packet)> {
     let late = std::time::Duration::from_millis(1);
     let mut packets: Vec<(Time, Packet)> = packets
@@ -107,7 +107,7 @@ fn name(packet: &Packet) -> Name {
     (packet.flow.0, packet.number)
 }
 
-/// Runs a cell with these packets, calling `look` after every subframe. Returns when each packet left.
+/// Runs a cell with these packets, calling `look` after every subframe. Returns the exit time of each packet.
 fn run(
     conditions: Conditions,
     way: Way,
@@ -168,8 +168,8 @@ fn differences_ms(
 fn if_a_packet_in_a_thousand_comes_a_millisecond_later_the_others_leave_when_they_did() {
     let draws = Streams::new(6).draws("late");
     let is_late = |(flow, number): Name| draws.at(flow.into(), number).chance(0.001);
-    // A device that sends sparsely asks for each grant anew. One that sends all the time gets its grants by what its
-    // blocks report, which is a long memory like that of the outer loop.
+    // A device that sends rarely requests each grant separately. A device that sends continuously gets its grants from
+    // the reports in its blocks, which is a long memory like that of the outer loop.
     for (way, mean_interval_ms) in [(Way::Down, 8.0), (Way::Up, 32.0)] {
         let packets = arrivals(mean_interval_ms);
         let late = packets.iter().filter(|(_, packet)| is_late(name(packet))).count();
@@ -192,8 +192,7 @@ fn if_a_packet_in_a_thousand_comes_a_millisecond_later_the_others_leave_when_the
     }
 }
 
-/// Whether each first transmission of a block was received, by subframe and what was sent: to or from whom, on which
-/// PRBs, at which MCS.
+/// Whether each first transmission of a block was received, by subframe and description: owner, PRBs, MCS.
 type Outcomes = BTreeMap<(u64, String), bool>;
 
 fn downlink_outcomes(conditions: Conditions, packets: &[(Time, Packet)]) -> Outcomes {
@@ -217,7 +216,7 @@ fn uplink_outcomes(conditions: Conditions, packets: &[(Time, Packet)]) -> Outcom
     run(conditions, Way::Up, packets, |cell| {
         let next = cell.subframes_run();
         for block in cell.uplink.due_in(next) {
-            // A lost block comes again eight subframes later on the same PRBs.
+            // A lost block is retransmitted eight subframes later on the same PRBs.
             let what = format!("{:?} {:?} {}", block.owner, block.prbs, block.mcs);
             match block.transmissions {
                 0 => _ = outcomes.insert((next, what), true),

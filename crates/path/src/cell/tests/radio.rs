@@ -1,4 +1,4 @@
-//! The delay of single packets, losses, and how users share the carrier.
+//! Tests of the delay of single packets, of losses, and of the users' shares of the carrier.
 
 use super::super::bler::BlerModel;
 use super::super::config::RlcMode;
@@ -32,8 +32,8 @@ fn a_lost_block_delays_itself_by_eight_milliseconds_and_its_followers_by_seven_t
         .collect();
     assert!(alone.len() > 30, "{} losses far from any other", alone.len());
     for near in alone {
-        // The packet of the eighth subframe waits for the ninth: a device gets one block in a subframe, and in the
-        // eighth that block is the retransmission.
+        // The packet of the eighth subframe waits for the ninth: a device gets one block per subframe, and in the eighth
+        // that block is the retransmission.
         assert_eq!(near[9..], [8, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0]);
     }
 }
@@ -84,7 +84,7 @@ fn a_saturated_user_alone_gets_what_the_cell_says_it_could_have_carried() {
     }
 }
 
-/// The share of the PRBs that a saturated user keeps in the first 20 ms of a second one.
+/// The share of the PRBs that a saturated user keeps during the first 20 ms after a second user arrives.
 fn share_beside_a_newcomer(seed: u64) -> f64 {
     let sources = vec![
         Source::saturating(0, 1500),
@@ -105,7 +105,8 @@ fn share_beside_a_newcomer(seed: u64) -> f64 {
     f64::from(prbs[0]) / f64::from(prbs[0] + prbs[1])
 }
 
-/// In some of the runs, the subframe in which the newcomer's data comes is taken by a retransmission of the other.
+/// In some of the runs, the subframe in which the newcomer's data arrives is occupied by a retransmission of the other
+/// user.
 #[test]
 fn a_newcomer_does_not_starve_who_was_there() {
     let shares: Vec<f64> = (1..=40).map(share_beside_a_newcomer).collect();

@@ -1,4 +1,4 @@
-//! Stories about the uplink.
+//! Tests of the uplink.
 
 use airpace_core::Direction;
 use airpace_core::tables::lte;
@@ -16,7 +16,7 @@ mod reports;
 
 const PHONE: DeviceId = DeviceId(0);
 
-/// A cell, sources in its devices, and the packets that came out at the base station.
+/// A cell, sources in its devices, and the packets that arrived at the base station.
 pub(super) struct Upload {
     pub cell: Cell,
     sources: Vec<Source>,
@@ -78,7 +78,7 @@ impl Upload {
     }
 }
 
-/// Mbit/s of an upload and a download that both fill the cell, in this mode of RLC after a change of its keys.
+/// Mbit/s of an upload and a download that both saturate the cell, in this RLC mode after a change of its keys.
 fn both_ways_mbps(mode: RlcMode, change: impl Fn(&mut RlcConfig)) -> [f64; 2] {
     let mut config = CellConfig { prbs: 25, ..CellConfig::default() };
     config.rlc.mode = mode;
@@ -123,7 +123,7 @@ fn acknowledging_one_direction_takes_room_in_the_other() {
     }
 }
 
-/// The uplink's grants of the last subframe, with the subframe in which they were sent.
+/// The uplink grants of the last subframe, with the subframe in which they were sent.
 fn grants(cell: &Cell) -> Vec<(u64, Dci)> {
     let of = |subframe: airpace_event::Subframe<'_>| {
         let index = subframe.report.slot.index;
@@ -139,7 +139,7 @@ fn quiet(uplink: UplinkConfig) -> CellConfig {
     config
 }
 
-/// Packets of 40 bytes, each long after the one before, at any time within the subframe.
+/// Packets of 40 bytes, each long after the previous one, at a fixed offset within the subframe.
 fn lone_acks(seed: u64) -> Source {
     Source::new(0, 40, Rate::from_bps(1603), Time::from_micros(seed * 137 % 1000), Time::from_secs(20))
 }
@@ -155,8 +155,8 @@ fn a_lone_small_packet_waits_for_its_opportunity_and_eight_milliseconds() {
             assert_eq!(upload.exits.len() as u64, upload.pushed(), "nothing is lost");
             all.extend(upload.delays_ms());
         }
-        // Processing in the device, up to 1 ms until the next subframe begins, up to a period until the opportunity, 4
-        // ms from the opportunity's subframe to the grant's, 4 ms from there to the block, the block, processing.
+        // Processing in the device, up to 1 ms until the next subframe starts, up to a period until the opportunity, 4 ms
+        // from the opportunity's subframe to the grant's, 4 ms from there to the block, the block, processing.
         let least = 1.0 + 4.0 + 4.0 + 1.0 + 1.0;
         let period = f64::from(period);
         let mean = all.iter().sum::<f64>() / all.len() as f64;

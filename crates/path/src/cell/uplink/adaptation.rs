@@ -1,5 +1,5 @@
-//! The uplink's MCS. The base station itself measures a device's sounding signals, so it has the SINR instead of a CQI.
-//! A measurement in use is at least `srs_delay_ms` old, and at most one period older.
+//! Uplink link adaptation. The base station itself measures a device's sounding signals, so it has the SINR instead of a
+//! CQI. A measurement in use is at least `srs_delay_ms` old, and at most one period older.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use super::super::channel::{Channel, Grid, Snapshot};
 use super::super::scheduler::MAX_RBGS;
 use super::config::UplinkConfig;
 
-/// The parts that the rows of the uplink's MCS table are built from.
+/// The uplink's MCS table with the SINR thresholds of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct UplinkTable {
     rows: Vec<Row>,
@@ -25,9 +25,10 @@ pub(super) struct UplinkTable {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub i_tbs: u8,
-    /// The downlink MCS with the same TBS index. Blocks are judged by its measured curve.
+    /// The downlink MCS with the same TBS index, whose measured curve is used for the block.
     like: u8,
-    /// How much more SINR in dB the row's own modulation needs than that downlink MCS's to carry the same information.
+    /// Additional SINR in dB that the row's own modulation needs, compared with that downlink MCS, for the same
+    /// information.
     penalty_db: f64,
     /// The SINR in dB at which a tenth of the row's blocks is lost.
     needed_db: f64,
@@ -37,8 +38,8 @@ impl UplinkTable {
     /// The rows that devices may use.
     ///
     /// Source: TS 36.213 §8.6.1. Chosen: error curves were measured with the downlink's modulations; where the uplink
-    /// uses a lower one for the same block, its SINR is set back by the difference at which the two modulations carry
-    /// the same information per resource element.
+    /// uses a lower one for the same block, its SINR is set back by the difference at which the two modulations carry the
+    /// same information per resource element.
     pub(super) fn new(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
         let last = if config.qam64 { 28 } else { 20 };
         let mut rows = Vec::new();
@@ -70,7 +71,7 @@ impl UplinkTable {
         Block { table: McsTable::Qam64, mcs: row.like, bits }
     }
 
-    /// The SINR in dB at which to read a block's curve, for the SINR that its transmission really had.
+    /// The SINR in dB at which the block's curve is evaluated, for the actual SINR of its transmission.
     pub(super) fn judged_db(&self, mcs: u8, sinr_db: f64) -> f64 {
         sinr_db - self.row(mcs).penalty_db
     }
@@ -81,10 +82,10 @@ impl UplinkTable {
     }
 }
 
-/// PRB pairs of the block by which thresholds are defined, as for the downlink.
+/// PRB pairs of the block for which thresholds are defined, as for the downlink.
 const REFERENCE_PRBS: u16 = 50;
 
-/// The downlink MCS with this TBS index: of this modulation, if there is one.
+/// The downlink MCS with this TBS index: with this modulation, if there is one.
 fn downlink_mcs(modulation: Modulation, i_tbs: u8) -> u8 {
     let rows = || (0..=McsTable::Qam64.last_mcs()).filter_map(|mcs| Some((mcs, McsTable::Qam64.mcs(mcs)?)));
     let same = |(_, row): &(u8, lte::Mcs)| row.i_tbs == Some(i_tbs);
@@ -92,39 +93,39 @@ fn downlink_mcs(modulation: Modulation, i_tbs: u8) -> u8 {
     exact.or_else(|| rows().find(same)).map_or(0, |(mcs, _)| mcs)
 }
 
-/// The base station's view of one device's channel on one uplink carrier.
+/// The base station's measurement of one device's channel on one uplink carrier.
 #[derive(Clone, Debug)]
 pub(super) struct Sounding {
     period: u64,
     delay: u64,
     sigma_db: f64,
     power_prbs: Option<u16>,
-    /// The subframe within the period in which this device sounds.
+    /// The subframe within the period in which this device sends its sounding signal.
     phase: u64,
     grid: Grid,
     under_way: VecDeque<(u64, Measured)>,
     known: Option<Measured>,
     /// The MCS of the whole band if power is sufficient, as of the last update.
     mcs: Option<u8>,
-    /// The SINR in dB at which the outer loop learned its present offset.
+    /// The SINR in dB at which the outer loop learned its current offset.
     settled_db: f64,
     /// The outer loop; present only if a lower MCS helps.
     outer: Option<OuterLoop>,
     outer_config: AdaptationConfig,
-    /// Errors of measurements, by subframe.
+    /// Measurement errors, by subframe.
     noise: Draws,
 }
 
-/// By how many dB the SINR must have moved before the outer loop tries again what failed.
+/// Minimum change of the SINR in dB after which the outer loop retries a failed MCS.
 ///
-/// Chosen: 1 dB. The downlink's loop tries again when the CQI changes; this is half the step from one CQI to the next.
+/// Chosen: 1 dB. The downlink's loop retries when the CQI changes; this is half the step from one CQI to the next.
 const MOVED_DB: f64 = 1.0;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     sinr_db: f64,
-    /// Per RBG, where RBGs differ.
+    /// Per RBG, if RBGs differ.
     rbgs_db: Option<[f64; MAX_RBGS]>,
 }
 
@@ -165,8 +166,8 @@ impl Sounding {
         }
     }
 
-    /// Brings measurements up to a subframe; call it once in each subframe. The first measurement is used at once,
-    /// because the device sounded when it attached.
+    /// Updates the measurements at a subframe; call it once in each subframe. The first measurement is used immediately,
+    /// because the device sent a sounding signal when it attached.
     pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
         if self.known.is_none() {
             self.known = Some(self.measure(subframe, &channel.at(subframe)));
@@ -192,12 +193,12 @@ impl Sounding {
         }
     }
 
-    /// The MCS for any `count` PRB pairs; `None` while not even the lowest MCS would be received.
+    /// The MCS for any `count` PRB pairs; `None` while even the lowest MCS would not be received.
     pub(super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
         if self.is_power_limited(count) { self.mcs_at(table, self.known?.sinr_db, count) } else { self.mcs }
     }
 
-    /// The same MCS; if nothing was measured yet, the MCS that a measurement of `sinr_db` would give.
+    /// The same MCS; before the first measurement, the MCS for a measurement of `sinr_db`.
     pub(super) fn mcs_or_of(&self, table: &UplinkTable, count: u16, sinr_db: f64) -> Option<u8> {
         self.mcs_at(table, self.known.map_or(sinr_db, |known| known.sinr_db), count)
     }
@@ -223,7 +224,7 @@ impl Sounding {
         Some(table.highest(sinr_db + offset_db))
     }
 
-    /// By how many dB the SINR drops because the device's power is spread over `count` PRB pairs.
+    /// Reduction of the SINR in dB because the device's power is spread over `count` PRB pairs.
     pub(super) fn thinning_db(&self, count: u16) -> f64 {
         match self.power_prbs {
             Some(enough) if count > enough => 10.0 * libm::log10(f64::from(count) / f64::from(enough)),
@@ -236,14 +237,14 @@ impl Sounding {
         self.power_prbs.is_some_and(|enough| count > enough)
     }
 
-    /// Takes in whether the block whose grant was sent in subframe `granted` was received at the first attempt.
+    /// Processes whether the block whose grant was sent in subframe `granted` was received at the first attempt.
     pub(super) fn on_first_transmission(&mut self, granted: u64, is_received: bool) {
         if let Some(outer) = &mut self.outer {
             outer.on_first_transmission(granted, is_received);
         }
     }
 
-    /// Discards measurements and corrections, as after a handover.
+    /// Discards measurements and corrections, for example after a handover.
     pub(super) fn reset(&mut self) {
         self.under_way.clear();
         self.known = None;

@@ -1,10 +1,10 @@
-//! Buffer status: a six-bit level that tells the base station how much data waits in a device.
+//! Buffer status: a six-bit level that reports the amount of data in a device's buffer to the base station.
 //!
 //! Source: TS 36.321 §6.1.3.1
 
 use super::config::BsrReading;
 
-/// Bytes of a short report: its MAC subheader and its control element.
+/// Length of a short report: its MAC subheader and its control element (bytes).
 ///
 /// Source: TS 36.321 §6.1.2 and §6.1.3.1
 pub(super) const REPORT_BYTES: u32 = 2;
@@ -23,12 +23,12 @@ pub(super) enum Levels {
 }
 
 impl Levels {
-    /// The level, 0…63, of this many bytes.
+    /// The level, 0…63, for this many bytes.
     pub(super) fn level_of(self, bytes: u64) -> u8 {
         self.edges().partition_point(|&edge| u64::from(edge) < bytes) as u8
     }
 
-    /// The bytes that a level is read as. The highest level has no upper edge. One is assumed that exceeds its lower
+    /// The number of bytes assumed for a level. The highest level has no upper edge. The assumed edge exceeds its lower
     /// edge by the same factor as in the level below.
     pub(super) fn bytes(self, level: u8, reading: BsrReading) -> u64 {
         let edges = self.edges();

@@ -1,4 +1,4 @@
-//! Builds an uplink from a plan.
+//! Builds an uplink from a validated plan.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::knowledge::Knowledge;
 use super::sender::Sender;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
-/// The uplink that goes with a cell's downlink. `downlink` holds the downlink's users, the scenario's `devices` first.
+/// The uplink of a cell. `downlink` contains the downlink's users, the scenario's `devices` first.
 pub(in super::super) fn uplink(
     plan: &CellPlan,
     downlink: &[User],
@@ -58,8 +58,8 @@ pub(in super::super) fn uplink(
     }
 }
 
-/// Bits of the largest block on a user's first carrier at its level at the best time of the run, without shadowing and
-/// fading. A user that is out of coverage all the time has the lowest MCS.
+/// Bits of the largest block on a user's first carrier at the best mean signal level of the run, without shadowing and
+/// fading. A user that is always out of coverage has the lowest MCS.
 fn best_block_bits(user: &UplinkUser, shared: &Shared, config: &CellConfig) -> u64 {
     let link = &user.links[0];
     let most = lte::pusch_size_within(region(config, link.carrier.into()).len());
@@ -140,8 +140,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds a carrier and the background users on it, which are numbered after the downlink's. `first` is the number
-    /// of downlink users.
+    /// Builds a carrier and its background users, which are numbered after the downlink's users. `first` is the number of
+    /// downlink users.
     fn carrier(
         &self,
         index: usize,

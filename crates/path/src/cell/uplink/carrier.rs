@@ -1,9 +1,9 @@
 //! One subframe of one uplink carrier: first the data of this subframe (PUSCH), then the grants for the data four
 //! subframes later.
 //!
-//! HARQ is synchronous and not adaptive: the process of a block is its subframe modulo 8, and a lost block is sent
-//! again 8 subframes later on the same PRBs, without a grant (PHICH). So grants for subframe n+4 avoid the PRBs of
-//! retransmissions in n+4, all of which are known by n.
+//! HARQ is synchronous and not adaptive: the process of a block is its subframe modulo 8, and a lost block is
+//! retransmitted 8 subframes later on the same PRBs, without a grant (PHICH). Therefore grants for subframe n+4 avoid the
+//! PRBs of retransmissions in n+4, all of which are known by n.
 //!
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2
@@ -36,30 +36,30 @@ pub(super) const GRANT_DELAY: u64 = 4;
 pub(super) struct UplinkCarrier {
     /// PRBs for data.
     pub region: PrbSet,
-    /// The step in which the scheduler allocates PRBs.
+    /// Allocation granularity of the scheduler in PRBs.
     pub step_prbs: u16,
     pub scheduler: Scheduler,
     pub arrivals: Arrivals,
-    /// Users that may be given PRBs, as (user, link), in order of users.
+    /// Users that may be granted PRBs, as (user, link), in order of users.
     pub live: Vec<(u16, u8)>,
-    /// Places for background uploads that no user has.
+    /// Vacant places for background uploads.
     pub vacant: Vec<u16>,
-    /// Blocks that will be sent, by subframe modulo 8.
+    /// Blocks to be sent, by subframe modulo 8.
     pub pusch: [Vec<Transmission>; PROCESSES as usize],
-    /// Results of blocks that the base station will act on, by subframe modulo 8.
+    /// Results of blocks for the base station's reaction, by subframe modulo 8.
     pub feedback: [Vec<Feedback>; PROCESSES as usize],
-    /// PRBs on which something was sent in the last subframe.
+    /// PRBs with a transmission in the last subframe.
     pub used: PrbSet,
-    /// How many users the base station would have given PRBs for new data in the last subframe.
+    /// Number of users for which the base station had demand of PRBs for new data in the last subframe.
     pub wanting: usize,
-    /// The grants that were sent in the last subframe, and to whom.
+    /// The grants sent in the last subframe, with their owners.
     pub grants: Vec<(Dci, Owner)>,
     pub candidates: Vec<Candidate>,
-    /// An unused list of transmissions, kept for its storage.
+    /// An empty list of transmissions, kept to reuse its memory.
     pub spare: Vec<Transmission>,
 }
 
-/// A block that will be sent.
+/// A block to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmission {
     pub user: u16,
@@ -77,7 +77,7 @@ struct Report {
     sent_in: u64,
 }
 
-/// What the base station learned from a block.
+/// Result of a block at the base station.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
     pub user: u16,
@@ -87,17 +87,17 @@ pub(super) struct Feedback {
     report: Option<Report>,
 }
 
-/// State that the carriers share while a subframe runs.
+/// State shared by the carriers while a subframe runs.
 pub(super) struct Turn<'a> {
     pub now: u64,
     pub users: &'a mut [UplinkUser],
     pub shared: &'a Shared,
-    /// Takes packets whose journey over the air ended.
+    /// Called for packets that leave the uplink.
     pub release: &'a mut dyn FnMut(Packet, Fate),
 }
 
 impl UplinkCarrier {
-    /// Begins, continues and ends background uploads.
+    /// Starts, continues and ends background uploads.
     pub(super) fn arrive(&mut self, now: u64, users: &mut [UplinkUser]) {
         for (session, user) in self.arrivals.sessions(now, &mut self.vacant) {
             users[usize::from(user)].source = Source::Session(session, 0);
@@ -116,7 +116,7 @@ impl UplinkCarrier {
         });
     }
 
-    /// Lets devices fill the blocks that they were allowed for this subframe.
+    /// Lets devices fill the blocks granted for this subframe.
     pub(super) fn fill(&mut self, turn: &mut Turn<'_>) {
         for block in &mut self.pusch[(turn.now % PROCESSES) as usize] {
             if block.flight.held.transmissions() > 0 {
@@ -131,8 +131,8 @@ impl UplinkCarrier {
         }
     }
 
-    /// Sends the blocks of this subframe and draws their fate. The blocks of all carriers must be filled before,
-    /// because reports count what is left after them.
+    /// Sends the blocks of this subframe and draws their outcome. The blocks of all carriers must be filled before,
+    /// because reports count the data that remains after them.
     pub(super) fn transmit(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now;
         let process = (now % PROCESSES) as usize;
@@ -150,7 +150,7 @@ impl UplinkCarrier {
         self.spare = blocks;
     }
 
-    /// Lets the base station act on what it received four subframes ago.
+    /// Lets the base station react to the blocks received four subframes ago.
     pub(super) fn learn(&mut self, turn: &mut Turn<'_>) {
         for feedback in self.feedback[(turn.now % PROCESSES) as usize].drain(..) {
             let user = &mut turn.users[usize::from(feedback.user)];
@@ -171,7 +171,7 @@ impl UplinkCarrier {
         }
     }
 
-    /// Grants PRBs of the subframe that comes four later.
+    /// Grants PRBs of the subframe four subframes later.
     pub(super) fn schedule(&mut self, turn: &mut Turn<'_>) {
         self.grants.clear();
         let target = turn.now + GRANT_DELAY;
@@ -192,12 +192,12 @@ impl UplinkCarrier {
                 rbg_prbs: self.step_prbs,
                 rbgs: free.len().div_ceil(self.step_prbs),
             };
-            // Steps of PRBs; their position in the band is chosen afterwards.
+            // Shares PRBs in units of the granularity; their position in the band is chosen afterwards.
             //
-            // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow single
-            // fades.
+            // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow
+            // individual fades.
             self.scheduler.share(turn.now, &grid, grid.all(), &mut candidates, &[]);
-            // Only some sizes are allowed. PRBs that one user cannot use for this reason go to the next.
+            // Only some sizes are valid. PRBs that one user cannot use for this reason are offered to the next user.
             let mut left_over = 0;
             for candidate in &candidates {
                 let quota = left_over + grid.prbs_in(candidate.given);
@@ -207,7 +207,7 @@ impl UplinkCarrier {
         self.candidates = candidates;
     }
 
-    /// Collects the users that want PRBs for new data.
+    /// Collects the users with demand of PRBs for new data.
     fn collect(&mut self, turn: &mut Turn<'_>) {
         self.candidates.clear();
         self.wanting = 0;
@@ -234,7 +234,7 @@ impl UplinkCarrier {
         }
     }
 
-    /// Gives newcomers their average. They are compared with users whose process is taken by a retransmission, too.
+    /// Sets the average of newcomers. They are also compared with users whose process is occupied by a retransmission.
     fn place_newcomers(&self, turn: &mut Turn<'_>, candidates: &mut [Candidate]) {
         self.scheduler.place_newcomers(candidates);
         for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
@@ -243,7 +243,7 @@ impl UplinkCarrier {
         }
     }
 
-    /// Grants a user up to `quota` adjacent free PRBs for new data; returns how many.
+    /// Grants a user up to `quota` adjacent free PRBs for new data; returns their number.
     fn grant(&mut self, turn: &mut Turn<'_>, candidate: &Candidate, quota: u16, free: &mut PrbSet) -> u16 {
         let shared = turn.shared;
         let target = turn.now + GRANT_DELAY;
@@ -256,7 +256,7 @@ impl UplinkCarrier {
         };
         let size = prbs.len();
         let block = shared.table.block(mcs, size);
-        // The rest of the band may have room for a block's headers only.
+        // The rest of the band may have space for a block's headers only.
         if block.bits.0 <= 8 * shared.header_bytes {
             return 0;
         }
@@ -290,21 +290,21 @@ impl UplinkCarrier {
         size
     }
 
-    /// The blocks that subframe `now`, the next one, will carry: (user, PRBs, MCS, how often it was sent before).
+    /// The blocks in subframe `now`, the next one: (user, PRBs, MCS, number of earlier transmissions).
     #[cfg(test)]
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
         let blocks = &self.pusch[(now % PROCESSES) as usize];
         blocks.iter().map(|block| (block.user, block.prbs, block.mcs, block.flight.held.transmissions()))
     }
 
-    /// Discards everything under way for a user (handover).
+    /// Discards all blocks and results of a user (handover).
     pub(super) fn forget(&mut self, user: u16) {
         self.pusch.iter_mut().for_each(|blocks| blocks.retain(|block| block.user != user));
         self.feedback.iter_mut().for_each(|told| told.retain(|feedback| feedback.user != user));
     }
 }
 
-/// Sends a block. Returns what the base station learns, and whether this was the block's last transmission.
+/// Sends a block. Returns the result at the base station, and whether this was the block's last transmission.
 fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     let (now, shared) = (turn.now, turn.shared);
     let user = &mut turn.users[usize::from(block.user)];
@@ -335,8 +335,8 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     (Feedback { user, link, is_first, is_received, report }, is_over)
 }
 
-/// The smallest number of PRB pairs, at most `quota`, whose block has room for `wanted` bits. If none has, the number
-/// whose block carries most.
+/// The smallest number of PRB pairs, at most `quota`, whose block has space for `wanted` bits. If there is none, the
+/// number whose block carries most.
 fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u16 {
     let most = lte::pusch_size_within(quota);
     if !link.sounding.is_power_limited(most) && link.bits_on(&shared.table, most) <= wanted {
@@ -357,8 +357,8 @@ fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u1
     best
 }
 
-/// Where `count` adjacent PRBs go: into the shortest free run that has room for them; if none has, as many as allowed
-/// into the longest.
+/// Places `count` adjacent PRBs: in the shortest free run that has space for them; if there is none, the maximum valid
+/// number in the longest run.
 fn place(free: PrbSet, count: u16) -> PrbSet {
     let fitting = free.runs().filter(|&(_, len)| len >= count).min_by_key(|&(_, len)| len);
     let Some((start, len)) = fitting.or_else(|| free.runs().max_by_key(|&(_, len)| len)) else {

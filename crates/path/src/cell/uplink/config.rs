@@ -6,46 +6,45 @@ use serde::{Deserialize, Serialize};
 use super::super::config::BackgroundConfig;
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
-/// How devices send: one LTE FDD uplink beside each downlink carrier. Scheduling policy, outer loop, block errors, RLC
+/// Uplink configuration: one LTE FDD uplink for each downlink carrier. Scheduling policy, outer loop, block errors, RLC
 /// and handover come from the cell's own keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UplinkConfig {
-    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100. If absent, as many as the downlink carrier beside
-    /// it.
+    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100. If absent, the same number as on its downlink carrier.
     pub prbs: Option<u16>,
-    /// The largest number of uplink carriers of a device, 1…5, in the order of its downlink carriers. Carriers after
-    /// the first are activated by the device's uplink load; the cell's `aggregation` keys set when.
+    /// Maximum number of uplink carriers of a device, 1…5, in the order of its downlink carriers. Carriers after the
+    /// first are activated by the device's uplink load, as configured by the cell's `aggregation` keys.
     pub carriers: u8,
     /// PRB pairs at *each* edge of a carrier that carry control information (PUCCH) and no data.
     ///
     /// Source: TS 36.211 §5.4.3 (the edges). Chosen, where absent: one for every 50 PRB pairs begun.
     pub pucch_prbs: Option<u16>,
-    /// Bytes that may wait in a device; packets that find no room are dropped.
+    /// Size of a device's buffer in bytes; packets that do not fit are dropped.
     ///
-    /// Chosen: 3 MB, the size of a handset's modem and network interface queues together; this lasts seconds at
-    /// cell-edge rates.
+    /// Chosen: 3 MB, the size of a handset's modem and network interface queues together; this lasts seconds at cell-edge
+    /// rates.
     pub queue_bytes: u64,
-    /// Subframes between a device's opportunities to ask for a first grant: 1, 2, 5, 10, 20, 40 or 80. The place of a
+    /// Subframes between a device's opportunities for a scheduling request: 1, 2, 5, 10, 20, 40 or 80. The offset of a
     /// device's opportunities in the period is drawn from the stream `cell.device.N.uplink.sr`.
     ///
     /// Source: TS 36.213 §10.1.5 Table 10.1.5-1. Chosen: 10 ms.
     pub sr_period_ms: u32,
-    /// Bytes of data that the grant after such a request has room for, besides headers and buffer status report.
+    /// Bytes of data in the grant that answers a scheduling request, without headers and buffer status report.
     ///
     /// Chosen: 100, enough for a packet that is only an acknowledgement.
     pub sr_grant_bytes: u32,
     /// Time from a buffer status report until the next one may be put on a block in place of data (periodicBSR-Timer);
     /// 0: never.
     ///
-    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 5 ms, the least, so that the base station hears of new
+    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 5 ms, the least, so that the base station learns of new
     /// data before it has granted all of the old; 0: never.
     pub periodic_bsr_ms: u32,
-    /// A device with data that gets no grant for this long asks again (retxBSR-Timer).
+    /// Time without a grant after which a device with data requests a grant again (retxBSR-Timer).
     ///
     /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 320 ms, the least.
     pub retx_bsr_ms: u32,
-    /// How the base station reads a reported level of buffer status, which stands for a range of bytes.
+    /// Number of bytes that the base station assumes for a buffer status level, which stands for a range.
     pub bsr_reading: BsrReading,
     /// Uplink SINR minus downlink SINR on the same carrier, in dB. Both directions have the same shadowing; each has
     /// its own fading.
@@ -53,8 +52,8 @@ pub struct UplinkConfig {
     /// Chosen: -3 dB. A handset has 23 dB less power than a macro cell. Power control and the base station's better
     /// receiver make up for this in most of the cell, but not everywhere.
     pub sinr_offset_db: f64,
-    /// The largest number of PRB pairs over which a device's power still gives that SINR. Over more, the SINR falls by
-    /// 10 log10(PRB pairs / this value). If absent, the power suffices for any number.
+    /// Maximum number of PRB pairs for which a device's power suffices for that SINR. Over more, the SINR falls by 10
+    /// log10(PRB pairs / this value). If absent, the power suffices for any number.
     ///
     /// Source: TS 36.213 §5.1.1.1 (P_CMAX bounds the sum over the PRB pairs)
     pub power_prbs: Option<u16>,
@@ -105,35 +104,34 @@ impl Default for UplinkConfig {
     }
 }
 
-/// Which number of bytes the base station assumes for a level of buffer status, which stands for a range.
+/// Number of bytes that the base station assumes for a buffer status level, which stands for a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BsrReading {
-    /// The most: grants end with padding rather than with a byte left over.
+    /// The maximum: the last grant has padding, and no data is left over.
     #[default]
     Upper,
     /// The middle of the range.
     Middle,
-    /// The least: no grant is larger than needed, but the remaining data needs another grant.
+    /// The minimum: no grant is larger than needed, but the remaining data needs another grant.
     Lower,
 }
 
-/// Users of the uplink that are not devices of the scenario. The base station knows exactly how much data waits in
-/// them.
+/// Uplink users that are not devices of the scenario. The base station knows the exact size of their queues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UplinkBackgroundConfig {
-    /// Share of a carrier's PRBs that these users want, 0…1.
+    /// Demand of these users as a share of a carrier's PRBs, 0…1.
     pub load: f64,
     /// Mean amount of data of one such user, in kB (exponentially distributed).
     pub mean_kilobytes: f64,
-    /// Rate at which a user's data arrives, in Mbit/s; 0: all at once.
+    /// Rate at which a user's data arrives, in Mbit/s; 0: all data arrives immediately.
     pub rate_mbps: f64,
     /// Mean SINR of these users in dB.
     pub sinr_mean_db: f64,
     /// Standard deviation of their SINR in dB.
     pub sinr_deviation_db: f64,
-    /// Users with endless data on each carrier.
+    /// Number of users with an infinite queue on each carrier.
     pub full_buffer: u16,
 }
 
@@ -154,7 +152,7 @@ impl Default for UplinkBackgroundConfig {
 }
 
 impl UplinkBackgroundConfig {
-    /// The same settings as a downlink background, whose arrival code is used.
+    /// The same settings as a downlink background, whose arrival process is used.
     pub(super) fn as_background(&self) -> BackgroundConfig {
         BackgroundConfig {
             load: Some(self.load),
@@ -184,13 +182,13 @@ impl UplinkBackgroundConfig {
 }
 
 impl UplinkConfig {
-    /// PRB pairs at each edge that carry no data, on a carrier of `prbs`.
+    /// Number of PRB pairs at each edge without data, on a carrier of `prbs`.
     pub fn pucch_prbs_of(&self, prbs: u16) -> u16 {
         self.pucch_prbs.unwrap_or(prbs.div_ceil(50))
     }
 
-    /// Refuses a configuration that cannot be built beside downlink carriers of these PRB pairs; the error names key
-    /// and remedy. The cell checks `prbs` itself.
+    /// Rejects a configuration that is invalid with downlink carriers of these PRB pairs; the error names key and remedy.
+    /// The cell checks `prbs` itself.
     pub(in super::super) fn validate(&self, carriers_prbs: &[u16]) -> Result<(), ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
         if !(1..=5).contains(&self.carriers) {

@@ -1,31 +1,32 @@
-//! What the base station knows of a device's buffer: the last report minus what it has granted since.
+//! The base station's estimate of a device's buffer: the last report minus the grants since.
 
 use std::collections::VecDeque;
 
 use super::super::subframe::FEEDBACK;
 
-/// The base station's view of one device's buffer.
+/// The base station's estimate of one device's buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
-    /// Bytes still to be granted.
+    /// Bytes not granted yet.
     waiting: u64,
-    /// Whether a scheduling request waits for its grant.
+    /// Whether a scheduling request is pending.
     is_asked: bool,
-    /// Requests on their way to the scheduler; bit k was sent k subframes ago.
+    /// Scheduling requests not processed yet; bit k was sent k subframes ago.
     requests: u8,
-    /// Grants for new data that the next report may not have counted, as (subframe of the data, bytes).
+    /// Grants for new data that the next report may not take into account, as (subframe of the data, bytes).
     granted: VecDeque<(u64, u64)>,
-    /// The subframe in which the last report was first sent.
+    /// The subframe of the last report's first transmission.
     reported_in: Option<u64>,
 }
 
 impl Knowledge {
-    /// Bytes of data that the base station would grant; 0: none. A request alone is answered with `at_request` bytes.
+    /// Bytes of data that the base station would grant; 0: none. A scheduling request alone is granted `at_request`
+    /// bytes.
     pub(super) fn wanted(&self, at_request: u32) -> u64 {
         if self.is_asked { self.waiting.max(at_request.into()) } else { self.waiting }
     }
 
-    /// Records a grant with room for `bytes` of data in subframe `data_in`.
+    /// Records a grant for `bytes` of data in subframe `data_in`.
     pub(super) fn grant(&mut self, data_in: u64, bytes: u64) {
         self.is_asked = false;
         self.waiting = self.waiting.saturating_sub(bytes);
@@ -35,9 +36,9 @@ impl Knowledge {
         }
     }
 
-    /// Takes in a report that was first sent in subframe `sent_in`: `bytes` still waited after it. Grants for later
-    /// subframes are not subtracted from that number yet. A report that HARQ delayed until after a later one is
-    /// ignored.
+    /// Processes a report that was first sent in subframe `sent_in`: `bytes` remained in the buffer after it. That number
+    /// does not take grants for later subframes into account yet. A report that HARQ delayed until after a later report
+    /// is ignored.
     pub(super) fn report(&mut self, sent_in: u64, bytes: u64) {
         if self.reported_in.is_some_and(|latest| latest > sent_in) {
             return;
@@ -49,23 +50,23 @@ impl Knowledge {
         self.waiting = bytes.saturating_sub(self.granted.iter().map(|(_, bytes)| bytes).sum());
     }
 
-    /// The block of subframe `data_in` came without a report, so it had no padding. If no further grant is under way,
-    /// the device may have more data. But it may not ask for a grant until retxBSR-Timer runs out, because data waited
-    /// already. One more grant, as for a request, finds out.
+    /// The block of subframe `data_in` arrived without a report, so it had no padding. If no further grant is in flight,
+    /// the device may have more data. But it may not request a grant until retxBSR-Timer expires, because it already had
+    /// data. One more grant, as for a request, resolves this.
     ///
-    /// Chosen: TS 36.321 §5.4.5 leaves this to the scheduler. Without the extra grant, phones with short queues stall
-    /// for a third of a second.
+    /// Chosen: TS 36.321 §5.4.5 leaves this to the scheduler. Without the extra grant, phones with short queues stall for
+    /// a third of a second.
     pub(super) fn full_block(&mut self, data_in: u64) {
         self.is_asked |= self.waiting == 0 && self.granted.iter().all(|&(later, _)| later <= data_in);
     }
 
-    /// A request was sent in this subframe.
+    /// Records a request sent in this subframe.
     pub(super) fn request(&mut self) {
         self.requests |= 1;
     }
 
-    /// Prepares to schedule subframe `now`. Requests that were sent long enough ago become known; they count unless a
-    /// grant under way will answer them.
+    /// Prepares to schedule subframe `now`. Requests that were sent `FEEDBACK` subframes ago become known; they count
+    /// unless a grant in flight will answer them.
     pub(super) fn hear(&mut self, now: u64) {
         if self.requests >> FEEDBACK & 1 == 1 {
             let sent_in = now - FEEDBACK;
@@ -74,13 +75,13 @@ impl Knowledge {
         self.requests <<= 1;
     }
 
-    /// Discards everything (handover).
+    /// Discards the estimate (handover).
     pub(super) fn reset(&mut self) {
         *self = Knowledge::default();
     }
 }
 
-/// For how many subframes grants are remembered; no report can be later than that.
+/// Number of subframes for which grants are kept; no report can be later than that.
 const HISTORY: u64 = 240;
 
 #[cfg(test)]

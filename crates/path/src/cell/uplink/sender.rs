@@ -1,9 +1,9 @@
-//! A device's end of its uplink: the packets that wait in it, and how it asks to be allowed to send them.
+//! A device's uplink sender: its queue, buffer status reports and scheduling requests.
 //!
 //! Data that arrives at an empty buffer triggers a *regular* buffer status report. If the device has no grant for the
-//! report, it asks for one at its next opportunity (scheduling request), and again at every further opportunity until a
-//! block has carried the report. Later reports ride on blocks: where room is left (*padding*), and in place of data
-//! when the periodic timer has run out. A device that gets no grant for long asks again (*retransmission* timer).
+//! report, it sends a scheduling request at its next opportunity, and again at every further opportunity until a block
+//! has carried the report. Later reports are sent with blocks: in free space (*padding*), and in place of data after the
+//! periodic timer has expired. A device without a grant for a long time requests again (*retransmission* timer).
 //!
 //! Source: TS 36.321 §5.4.4 and §5.4.5
 
@@ -15,7 +15,7 @@ use super::super::rlc::{Content, Rlc};
 use super::buffer_status::{Levels, REPORT_BYTES};
 use super::config::UplinkConfig;
 
-/// One device's sending side.
+/// Uplink sender of one device.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub rlc: Rlc,
@@ -25,20 +25,20 @@ pub(super) struct Sender {
     sr_offset: u64,
     periodic: u64,
     retx: u64,
-    /// The report that waits for a block.
+    /// Trigger of the report that waits for a block.
     pending: Option<Trigger>,
-    /// When the timers run out.
+    /// Expiry of the timers.
     periodic_at: u64,
     retx_at: u64,
-    /// Whether data waited at the end of the last subframe.
+    /// Whether the buffer contained data at the end of the last subframe.
     had_data: bool,
-    /// The last subframe in which the device was allowed new data.
+    /// The last subframe with a grant for new data.
     built_in: Option<u64>,
-    /// After a handover: the first subframe in which it may send.
+    /// After a handover: the first subframe in which the device may send.
     resumes_at: u64,
 }
 
-/// Why a report waits to be sent.
+/// Trigger of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trigger {
     Regular,
@@ -66,27 +66,28 @@ impl Sender {
         }
     }
 
-    /// Bytes that wait in the device and were not sent yet.
+    /// Bytes queued in the device that were not transmitted yet.
     pub(super) fn backlog(&self) -> Bytes {
         self.rlc.queued()
     }
 
-    /// The buffer status level that a report sent in subframe `now` gives.
+    /// The buffer status level of a report sent in subframe `now`.
     pub(super) fn level(&self, now: u64) -> u8 {
         self.levels.level_of(self.rlc.waiting(now))
     }
 
-    /// The table of levels that the device uses.
+    /// The table of buffer status levels that the device uses.
     pub(super) fn levels(&self) -> Levels {
         self.levels
     }
 
-    /// Whether a handover keeps the device from sending.
+    /// Whether the device may not send because of a handover.
     pub(super) fn is_interrupted(&self, now: u64) -> bool {
         now < self.resumes_at
     }
 
-    /// Begins a subframe: packets become ready, timers run out. `release` takes packets that the base station gave up.
+    /// Starts a subframe: packets become ready, timers expire. `release` is called for packets that the base station
+    /// discards.
     pub(super) fn begin(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
         self.aggregation.begin(now);
         self.rlc.admit(Time::from_millis(now));
@@ -102,8 +103,8 @@ impl Sender {
         }
     }
 
-    /// Fills a block of `room` bytes: the report first, if one waits or costs no data its room, then data. Returns the
-    /// data and whether the block contains the report.
+    /// Fills a block of `room` bytes: the report first, if one is pending or there is free space for it, then data.
+    /// Returns the data and whether the block contains the report.
     ///
     /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits and it would not)
     pub(super) fn build(&mut self, now: u64, room: u32) -> (Content, bool) {
@@ -123,7 +124,7 @@ impl Sender {
         (content, reports)
     }
 
-    /// Whether the device asks for a grant in subframe `now`, after its blocks were filled.
+    /// Whether the device sends a scheduling request in subframe `now`, after its blocks were filled.
     pub(super) fn asks(&self, now: u64) -> bool {
         self.pending == Some(Trigger::Regular)
             && now % self.sr_period == self.sr_offset
@@ -136,10 +137,10 @@ impl Sender {
         self.had_data = self.rlc.waiting(now) > 0;
     }
 
-    /// Begins a handover: data on the air goes back into the buffer, and the new cell knows nothing about it.
+    /// Starts a handover: unacknowledged data returns to the buffer, and the new cell has no estimate of it.
     ///
-    /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed
-    /// is sent again)
+    /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed is
+    /// sent again)
     pub(super) fn hand_over(&mut self, now: u64, resumes_at: u64) {
         self.rlc.forward(resumes_at);
         self.aggregation.reset(now);

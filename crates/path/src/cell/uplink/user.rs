@@ -1,4 +1,4 @@
-//! All users that can be given uplink PRBs.
+//! Users that can be granted uplink PRBs.
 
 use airpace_core::{Draws, Packet};
 use airpace_event::{Fate, Owner};
@@ -21,18 +21,18 @@ pub(super) struct UplinkUser {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// Its links in the order in which they are activated.
+    /// Links in the order of their activation.
     pub links: Vec<UplinkLink>,
 }
 
-/// Where a user's data comes from.
+/// Source of a user's data.
 #[derive(Debug)]
 pub(super) enum Source {
     /// A device, and the base station's estimate of its buffer.
     Device(Box<Sender>, Knowledge),
-    /// A background user's upload, and the number of its blocks on the air; empty while no user has this place.
+    /// A background user's upload, and the number of its blocks in flight; empty while this place is vacant.
     Session(Session, u32),
-    /// Data without end.
+    /// An infinite queue.
     Endless,
 }
 
@@ -42,23 +42,23 @@ pub(super) struct UplinkLink {
     pub carrier: u8,
     pub channel: Channel,
     pub sounding: Sounding,
-    /// The fate of its transport blocks, by subframe.
+    /// Random draws for errors of its transport blocks, by subframe.
     pub luck: Draws,
-    /// New-data indicator of each HARQ process. Process p has the subframes that are p modulo 8.
+    /// New-data indicator of each HARQ process. Process p uses the subframes that are p modulo 8.
     pub indicators: u8,
-    /// Processes whose block must be sent again.
+    /// Processes whose block must be retransmitted.
     pub repeating: u8,
     /// Proportional fair's average in bits per subframe.
     pub average_bits: f64,
-    /// One past the last subframe in which the base station would have given the user PRBs.
+    /// One past the last subframe in which the base station had demand of the user.
     pub wanted_until: u64,
-    /// The last subframe in which the user sent, and on how many PRBs.
+    /// The last subframe in which the user sent, and the number of PRBs.
     pub sent_in: Option<u64>,
     pub sent_prbs: u16,
 }
 
 impl UplinkUser {
-    /// How many of its links may be given new data in subframe `now`.
+    /// Number of links that may be granted new data in subframe `now`.
     pub(super) fn active_links(&self, now: u64) -> usize {
         match &self.source {
             Source::Device(sender, _) if sender.is_interrupted(now) => 0,
@@ -82,7 +82,8 @@ impl UplinkUser {
 }
 
 impl Source {
-    /// Grants a block of `bits` for subframe `data_in`. Returns how many bits of a background user's data it takes.
+    /// Grants a block of `bits` for subframe `data_in`. Returns the number of bits of a background user's data in the
+    /// block.
     pub(super) fn grant(&mut self, shared: &Shared, data_in: u64, bits: u64) -> u64 {
         match self {
             Source::Device(_, knowledge) => {
@@ -99,7 +100,7 @@ impl Source {
         }
     }
 
-    /// Takes in a block that was received in subframe `now`.
+    /// Processes a block that was received in subframe `now`.
     pub(super) fn received(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         match self {
             Source::Device(sender, _) => sender.rlc.decoded(now, content, release),
@@ -108,7 +109,7 @@ impl Source {
         }
     }
 
-    /// Takes in a block that HARQ gave up in subframe `now`.
+    /// Processes a block whose HARQ retransmissions were exhausted in subframe `now`.
     pub(super) fn failed(&mut self, now: u64, content: Content, payload_bits: u64) {
         match self {
             Source::Device(sender, _) => sender.rlc.failed(now, content),
@@ -122,7 +123,7 @@ impl Source {
 }
 
 impl UplinkLink {
-    /// PRBs on which the user sent in subframe `now`.
+    /// Number of PRBs on which the user sent in subframe `now`.
     pub(super) fn prbs_in(&self, now: u64) -> u16 {
         if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
     }
@@ -133,7 +134,7 @@ impl UplinkLink {
     }
 }
 
-/// What all users and carriers of an uplink share.
+/// State and configuration shared by all users and carriers of an uplink.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub config: UplinkConfig,

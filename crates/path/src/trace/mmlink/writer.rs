@@ -1,4 +1,5 @@
-//! Writes a log as mm-link does, so that mahimahi's own tools read it (`mm-throughput-graph`, `mm-delay-graph`).
+//! Writer for logs in the format of mm-link, which mahimahi's own tools can read (`mm-throughput-graph`,
+//! `mm-delay-graph`).
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use crate::config_error::ConfigError;
 use crate::queue::{BufferConfig, Discipline};
 use crate::trace::TraceConfig;
 
-/// The head of a log.
+/// The header of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogHeader<'a> {
     /// The direction of the link.
@@ -20,25 +21,25 @@ pub struct LogHeader<'a> {
     pub log: &'a str,
     /// The command that runs the link.
     pub command_line: &'a str,
-    /// What stands around the link, as `[delay 20 ms] `; nothing if it is empty.
+    /// The enclosing mahimahi shells, as `[delay 20 ms] `; omitted if empty.
     pub config: &'a str,
     /// The link.
     pub link: &'a TraceConfig,
     /// The time of day of the log's zero, in ms since 1970.
     pub init_ms: u64,
-    /// The log's millisecond at which the trace begins.
+    /// The log's millisecond at which the trace starts.
     pub base_ms: u64,
 }
 
-/// Makes the log of one direction of a link from what the link did ([`TraceLink::lines`]). It keeps the text until it is
+/// Makes the log of one direction of a link from the link's events ([`TraceLink::lines`]). It keeps the text until it is
 /// fetched.
 ///
-/// The log's times are those of its trace, plus [`LogHeader::base_ms`]: if the link begins in the middle of the trace,
-/// the log does too.
+/// The log's times are those of its trace, plus [`LogHeader::base_ms`]: if the link starts in the middle of the trace, so
+/// does the log.
 ///
 /// Source: mahimahi `link_queue.cc`, `dropping_packet_queue.cc` (the head and the lines)
-/// Differs: mm-link's head leaves out the numbers of CoDel and PIE; they are written as other numbers are, so that the
-/// queue can be built again.
+/// Differs: mm-link's header leaves out the parameters of CoDel and PIE; here they are written like other parameters, so
+/// that the queue can be reconstructed.
 ///
 /// [`TraceLink::lines`]: crate::trace::TraceLink::lines
 #[derive(Clone, Debug)]
@@ -49,10 +50,11 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// A log that has its head.
+    /// A log that contains its header.
     ///
     /// # Errors
-    /// The start is random, or mm-link has no such queue, or cannot name it: the error has the key (`buffer.discipline`) and the remedy.
+    /// The start is random, or mm-link has no such queue, or cannot express it: the error has the key
+    /// (`buffer.discipline`) and the remedy.
     pub fn new(header: &LogHeader<'_>) -> Result<LogWriter, ConfigError> {
         let queue = queue(&header.link.buffer).map_err(|error| error.within("buffer"))?;
         let start_ms = header.link.start_s.fixed_ms()?.ok_or_else(|| {
@@ -80,7 +82,7 @@ impl LogWriter {
         Ok(LogWriter { text, zero_ms: header.base_ms.saturating_add(start_ms) })
     }
 
-    /// Adds what the link did, in milliseconds of the link's own time. Times never decrease over the calls.
+    /// Adds an event of the link, in milliseconds of the link's own time. Times never decrease over the calls.
     pub fn write(&mut self, line: Line) {
         let at = |ms: u64| ms.saturating_add(self.zero_ms);
         let line = match line {
@@ -96,18 +98,18 @@ impl LogWriter {
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// The text since the last call. The first has the head.
+    /// The text since the last call. The first text includes the header.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 }
 
-/// A text as part of a line: a file's name may have line breaks in it.
+/// A text as part of a line: a file name may contain line breaks.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// The queue as mm-link names it: `droptail [packets=250]`.
+/// The queue in mm-link's notation: `droptail [packets=250]`.
 fn queue(buffer: &BufferConfig) -> Result<String, ConfigError> {
     if buffer.ms.is_some() {
         let reason =

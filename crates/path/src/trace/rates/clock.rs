@@ -5,7 +5,7 @@
 pub(super) struct Clock {
     /// Index of the column.
     pub at: usize,
-    /// Seconds in one unit of its numbers, if the name reports a unit.
+    /// Seconds per unit of its numbers, if the column's name contains a unit.
     unit_s: Option<f64>,
 }
 
@@ -47,7 +47,8 @@ impl Clock {
         })
     }
 
-    /// The time in seconds. A number without a unit counts seconds, or since 1970 the unit that its size shows.
+    /// The time in seconds. A number without a unit is in seconds; for times since 1970, the unit follows from the
+    /// magnitude.
     pub fn seconds(&self, text: &str) -> Option<f64> {
         let text = text.trim();
         if let Ok(value) = text.replacen(',', ".", 1).parse::<f64>() {

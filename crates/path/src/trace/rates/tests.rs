@@ -1,4 +1,4 @@
-//! Tables as people bring them.
+//! Tests of tables in formats that users provide.
 
 use proptest::prelude::*;
 
@@ -113,7 +113,7 @@ proptest! {
         let bits = mbps.iter().map(|&mbps| u64::from(mbps)).sum::<u64>() * 1000 * interval_ms;
         let expected = bits / 12_000;
         prop_assert!(trace.times_ms().len() as u64 + 1 >= expected && trace.times_ms().len() as u64 <= expected + 1);
-        // A link starts anywhere in any lap.
+        // A link can start at any time in any repetition.
         for at_ms in [0, period_ms - 1, period_ms, period_ms + 1, 3 * period_ms] {
             let link = crate::trace::Chances::new(trace.clone().into(), 0, at_ms);
             prop_assert!(trace.opportunities_before(at_ms + link.next_ms()) >= trace.opportunities_before(at_ms));

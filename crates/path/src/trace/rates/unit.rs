@@ -3,7 +3,7 @@
 /// A unit of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unit {
-    /// The unit as messages show it.
+    /// The unit's name in messages.
     pub name: &'static str,
     /// Bits per second in one unit.
     pub bits: f64,
@@ -21,12 +21,12 @@ const PREFIXES: [(&str, f64, &str, &str); 8] = [
     ("", 1.0, "bit/s", "byte/s"),
 ];
 
-/// How names write "per second", longest first.
+/// Suffixes for "per second" in names, longest first.
 const PER_SECOND: [&str; 11] =
     ["_per_second", "_per_sec", "_per_s", " per second", "/second", "/sec", "psec", "/s", "_s", "ps", "p/s"];
 
 impl Unit {
-    /// The unit at the end of a name; `None` if there is none, `Some(None)` if it may be of bits or of bytes.
+    /// The unit at the end of a name; `None` if there is none, `Some(None)` if bits and bytes cannot be distinguished.
     pub fn named(name: &str) -> Option<Option<Unit>> {
         let name = name.trim_end_matches([')', ']', ' ']);
         let lower = name.to_ascii_lowercase();
@@ -39,7 +39,7 @@ impl Unit {
             Some(&(word, is_bytes)) => (&stem[..stem.len() - word.len()], Some(is_bytes)),
             None if per == "_s" => return None,
             None => match stem.as_bytes().last()? {
-                // Of capitals only, as in `MBPS`, nothing can be learnt.
+                // From capitals only, as in `MBPS`, bits and bytes cannot be distinguished.
                 b'B' if per.contains(|letter: char| letter.is_ascii_uppercase()) => {
                     (&stem[..stem.len() - 1], None)
                 }

@@ -1,5 +1,5 @@
-//! Properties of the fading: Rayleigh power, J0 correlation in time, selective in frequency, and the same whichever
-//! subframes are computed.
+//! Tests of the fading: Rayleigh power, J0 correlation in time, frequency selectivity, and independence of the set of
+//! computed subframes.
 
 use super::super::measured::rows;
 use super::*;
@@ -128,7 +128,7 @@ fn turning_phasors_stays_with_the_exact_phases() {
     }
 }
 
-/// Taps of a realisation that ns-3 used; `None` when the file is missing.
+/// Taps of a realisation used by ns-3; `None` if the file is missing.
 fn recorded(name: &str) -> Option<Vec<Tap>> {
     let mut taps: Vec<Tap> = Vec::new();
     for row in rows(name)? {

@@ -1,4 +1,4 @@
-//! Losses on the air, handovers, carriers and transmit power.
+//! Tests of block losses, handovers, carriers and transmit power.
 
 use super::super::super::config::RlcMode;
 use super::*;
@@ -14,7 +14,7 @@ fn lossy(mode: RlcMode, retransmission_factor: f64) -> CellConfig {
 
 #[test]
 fn a_lost_block_comes_again_after_eight_milliseconds_and_once_more_after_eight() {
-    // Each packet has its own block; nothing else is on the way when the block is lost.
+    // Each packet has its own block; no other block is in flight when the block is lost.
     let source = Source::new(0, 60, Rate::from_bps(4800), Time::from_millis(2), Time::from_secs(60));
     let mut config = lossy(RlcMode::Acknowledged, 0.5);
     config.bler.pbe_bit_error_rate = 2e-4;

@@ -70,12 +70,12 @@ fn devices() -> impl Strategy<Value = Vec<DeviceRadioConfig>> {
     )
 }
 
-/// Checks a cell before and after each subframe.
+/// Checker of a cell before and after each subframe.
 struct Witness {
     region: PrbSet,
     /// First transmissions granted for the three subframes after the next: owner, carrier, PRBs.
     granted: VecDeque<Vec<(Owner, u8, PrbSet)>>,
-    /// What was on the air in the last eight subframes.
+    /// Blocks of the last eight subframes.
     sent: VecDeque<Vec<OnAir>>,
     granted_bits: BTreeMap<Owner, u64>,
     has_handovers: bool,
@@ -93,7 +93,7 @@ impl Witness {
         }
     }
 
-    /// Call it after a subframe: reads the subframe's grants, and what the next subframe will carry.
+    /// Call it after a subframe: checks the subframe's grants, and the blocks of the next subframe.
     fn look(&mut self, cell: &Cell) {
         let granted = self.granted.pop_front().expect("three subframes are kept");
         let before = self.sent.pop_front().expect("eight subframes are kept");

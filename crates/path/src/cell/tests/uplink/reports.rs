@@ -1,4 +1,4 @@
-//! Reports about the uplink: buffer status to the base station, grants to listeners, and each device's own log.
+//! Tests of reports about the uplink: buffer status to the base station, grants to listeners, and each device's own log.
 
 use airpace_radio::{DciFormat, RadioReport};
 
