@@ -4,6 +4,7 @@
 mod architecture;
 mod bounded;
 mod citations;
+mod commits;
 mod file_sizes;
 mod guide;
 mod licences;
