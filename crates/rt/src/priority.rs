@@ -1,4 +1,4 @@
-//! How the kernel schedules the calling thread, and whether the memory of the process stays in RAM.
+//! Scheduling priority of the calling thread, and locking of the process's memory in RAM.
 
 #![allow(unsafe_code)]
 
@@ -65,7 +65,7 @@ pub fn request_short_slices() -> io::Result<()> {
 ///
 /// Source: man-pages PR_SET_TIMERSLACK(2const)
 pub fn set_precise_timers() {
-    // Where the kernel refuses, timers stay as they were.
+    // If the kernel refuses, timers stay as they were.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
