@@ -44,9 +44,11 @@ fn new_commits_have_a_subject_in_one_form_and_a_reason() {
     };
     let log = String::from_utf8(log.stdout).expect("commits in UTF-8");
     let faulty: Vec<String> = log
-        .split_terminator('\x1e')
+        .split('\x1e')
+        .map(str::trim_start)
+        .filter(|commit| !commit.is_empty())
         .filter_map(|commit| {
-            let [hash, subject, body] = commit.trim_start().splitn(3, '\0').collect::<Vec<_>>()[..] else {
+            let [hash, subject, body] = commit.splitn(3, '\0').collect::<Vec<_>>()[..] else {
                 return Some(format!("git wrote a commit in another form: {commit}"));
             };
             let faults = faults(subject, body);
