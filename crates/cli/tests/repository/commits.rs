@@ -14,7 +14,7 @@ const CHECKED_SINCE: u64 = 1_795_897_020;
 /// Chosen: what `git log --oneline` shows on a terminal of 80 columns.
 const MAX_SUBJECT: usize = 72;
 
-/// What is wrong with a commit's text; nothing if all is right.
+/// Returns the faults of a commit's subject and body; none for a correct commit.
 fn faults(subject: &str, body: &str) -> Vec<&'static str> {
     let (modules, effect) = subject.split_once(": ").unwrap_or(("", subject));
     let is_module = |name: &str| {
