@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use airpace_cc::scheme::{SchemeSpec, Setup};
 use airpace_core::{Streams, Time};
-use airpace_net::app::App;
-use airpace_net::clock;
-use airpace_net::key::Key;
-use airpace_net::quic::{Config, Identity, QuicEndpoint};
-use airpace_net::socket::{Buffers, Socket};
-use airpace_net::transport::{ConnectionId, Endpoint, Event, MSS, Read};
-use airpace_net::turn::{Control, Turn};
-use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use airpace_transport::app::App;
+use airpace_rt::clock;
+use airpace_transport::key::Key;
+use airpace_transport::quic::{Config, Identity, QuicEndpoint};
+use airpace_transport::socket::{Buffers, Socket};
+use airpace_transport::endpoint::{ConnectionId, Endpoint, Event, MSS, Read};
+use airpace_transport::turn::{Control, Turn};
+use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 
 use crate::side::{ANY, CHUNK, Counters, Part, Side, connected, listening};
 

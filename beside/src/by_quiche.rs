@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use airpace_core::Ecn;
-use airpace_net::socket::{Buffers, Socket};
-use airpace_net::transport::Outbound;
+use airpace_transport::socket::{Buffers, Socket};
+use airpace_transport::endpoint::Outbound;
 use quiche::{Config, CongestionControlAlgorithm, Connection, ConnectionId, RecvInfo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

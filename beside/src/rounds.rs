@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use airpace_net::clock;
+use airpace_rt::clock;
 
 use crate::Stack;
 use crate::side::{Measured, NAME, WORD};

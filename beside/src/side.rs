@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use airpace_net::clock;
-use airpace_net::socket::Buffers;
+use airpace_rt::clock;
+use airpace_transport::socket::Buffers;
 use rustix::net::sockopt;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| airpace_fuzz::net::order(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| airpace_fuzz::transport::order(input));

@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path};
 
-use airpace_net::hq::request;
-use airpace_net::hq::url::Url;
+use airpace_transfer::hq::request;
+use airpace_transfer::hq::url::Url;
 
 /// A request that is read says the same when it is written again; a file that it names stays in its folder; a URL that is
 /// read can be shown and read again.

@@ -1,9 +1,7 @@
 //! Properties that must hold for any input: one function for each fuzz target.
 //!
-//! The same functions run on random bytes in the ordinary tests: `tests/hostile.rs` of the crates `radio`, `diag`,
-//! `phy`, `live`, `od`, `sim`, `emu` and `eval`, and `tests/hostile_transfer.rs` and
-//! `tests/hostile_hq.rs` of `net`.
-//! `phy`, `live`, `od`, `sim`, `emu`, `eval` and `net`, and `tests/hostile_transfer.rs` of `net`.
+//! The same functions run on random bytes in the ordinary tests, in `tests/hostile*.rs` of the crates `radio`, `diag`, `phy`,
+//! `sdr`, `od`, `sim`, `emu`, `eval`, `feed`, `transport` and `transfer`.
 
 mod choices;
 pub mod diag;
@@ -11,7 +9,7 @@ pub mod emu;
 pub mod folder;
 pub mod hq;
 pub mod iq;
-pub mod net;
+pub mod lines;
 pub mod od;
 pub mod phy;
 pub mod quic;
@@ -20,3 +18,4 @@ pub mod samples;
 pub mod scenario;
 pub mod sweep;
 pub mod transfer;
+pub mod transport;

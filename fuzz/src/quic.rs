@@ -1,6 +1,6 @@
 //! The packets that a log of QUIC takes apart.
 
-use airpace_net::qlog::frames::{Frame, Frames};
+use airpace_transport::qlog::frames::{Frame, Frames};
 
 /// Frames follow each other without a gap and stay within the packet; each, read alone, says the same; the list ends with
 /// the packet or with the first frame that cannot be read.

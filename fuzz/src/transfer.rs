@@ -1,7 +1,7 @@
 //! What peers of a transfer say.
 
-use airpace_net::transfer::message::{self, Frame};
-use airpace_net::transfer::name::Name;
+use airpace_transfer::message::{self, Frame};
+use airpace_transfer::name::Name;
 
 /// A stream of a transfer's frames: a message that is read says the same when it is written again; a name that is
 /// accepted stays in its folder.

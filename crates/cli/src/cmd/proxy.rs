@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use airpace_net::proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals};
+use airpace_proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals};
 use anyhow::{anyhow, ensure};
 use indicatif::DecimalBytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -125,7 +125,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => None,
     };
     let stop = on_interrupt()?;
-    Proxy::ignore_hangups();
+    airpace_rt::signal::ignore_hangups();
     let is_silent = args.quiet || args.json;
     if args.json {
         let listening = json!({ "event": "listening", "unix_s": unix_s(SystemTime::now()), "listen": at.to_string(), "transparent": args.transparent });

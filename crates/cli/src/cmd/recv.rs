@@ -12,11 +12,11 @@ use std::sync::Arc;
 use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate};
 use airpace_files::Inside;
-use airpace_net::radio::{Heard, Need};
-use airpace_net::transfer::code;
-use airpace_net::transfer::message::Way;
-use airpace_net::transfer::server::{Notice, Server, Settings};
-use airpace_net::transfer::store::{Folder, Store, Stream};
+use airpace_feed::{Heard, Need};
+use airpace_transfer::code;
+use airpace_transfer::message::Way;
+use airpace_transfer::server::{Notice, Server, Settings};
+use airpace_transfer::store::{Folder, Store, Stream};
 use airpace_rt::clock;
 use anyhow::{Context, bail};
 use indicatif::DecimalBytes;
@@ -236,7 +236,7 @@ fn sentence(notice: &Notice) -> String {
 mod tests {
     use std::time::Duration;
 
-    use airpace_net::transfer::progress::Tally;
+    use airpace_transfer::progress::Tally;
 
     use super::*;
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate, Time};
-use airpace_net::key::Key;
-use airpace_net::transfer::progress::{Progress, Stage};
-use airpace_net::transfer::{code, keys};
+use airpace_transport::key::Key;
+use airpace_transfer::progress::{Progress, Stage};
+use airpace_transfer::{code, keys};
 use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail};
 use indicatif::{DecimalBytes, ProgressBar};

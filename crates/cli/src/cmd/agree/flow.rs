@@ -10,14 +10,14 @@ use airpace_cc::controller::{Controller, Receiver};
 use airpace_cc::scheme::Ends;
 use airpace_core::{Bytes, Direction};
 use airpace_emu::bulk::{choose as kernel_choose, widen};
-use airpace_net::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample, tcp};
-use airpace_net::quic::{self, Identity, QuicEndpoint};
-use airpace_net::radio::{Lines, Place, Radio};
-use airpace_net::socket::{Buffers, Socket};
-use airpace_net::transfer::{code, steering};
-use airpace_net::transport::Endpoint;
-use airpace_net::turn::{Control, Turn};
-use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use airpace_transfer::bulk::{Bulk, Flow, Hooks, Order, Outcome, Sample, tcp};
+use airpace_transport::quic::{self, Identity, QuicEndpoint};
+use airpace_feed::{Lines, Place, Radio};
+use airpace_transport::socket::{Buffers, Socket};
+use airpace_transfer::{code, steering};
+use airpace_transport::endpoint::Endpoint;
+use airpace_transport::turn::{Control, Turn};
+use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail, ensure};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
@@ -121,7 +121,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
                 receive_buffer: Bytes(WAITS.into()),
                 ..UdpConfig::default()
             };
-            let endpoint = UdpEndpoint::new(key, config).map_err(|why| anyhow!(why))?;
+            let endpoint = UdpEndpoint::new(key, config)?;
             turn(args, socket, endpoint, out)
         }
         Over::Quic => {

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use airpace_core::{Bytes, FlowId, Rate, Time};
 use airpace_event::{Event, Inspected, Recorder};
-use airpace_net::bulk::Sample;
+use airpace_transfer::bulk::Sample;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ pub fn tell(flow: &Flow<'_>, zero_ns: u64, recorder: &mut dyn Recorder) {
 
 /// The instant of the common grid at which a look was due.
 fn grid(look: &Look) -> u64 {
-    look.at_ns / airpace_net::bulk::RECORD_EVERY.as_nanos() as u64
+    look.at_ns / airpace_transfer::bulk::RECORD_EVERY.as_nanos() as u64
 }
 
 #[cfg(test)]

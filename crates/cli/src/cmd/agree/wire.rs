@@ -14,8 +14,8 @@ use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
 use airpace_eval::wire;
 use airpace_event::{Arrived, Event, Recorder};
-use airpace_net::bulk::{Flow as Push, Order, Traffic, tcp};
-use airpace_net::transfer::code;
+use airpace_transfer::bulk::{Flow as Push, Order, Traffic, tcp};
+use airpace_transfer::code;
 use airpace_sim::{Prepared, Progress as Clock, Scenario};
 use anyhow::{Context, bail};
 
@@ -134,7 +134,7 @@ impl Play<'_> {
             Stage::make(world.devices, Far::Own)?.turn(world, Begins::AtOnce, reports, self.folder)?;
         let started = staged.clock.start_instant().as_nanos();
         let far = staged.session.space().address_v4().to_string();
-        let key = airpace_net::key::Key::random().map_err(anyhow::Error::msg)?;
+        let key = airpace_transport::key::Key::random()?;
         let (mut servers, mut clients, mut names) = (vec![], vec![], vec![]);
         for (index, flow) in self.scenario.flow.iter().enumerate() {
             let scheme = flow.scheme.as_deref().map(SchemeSpec::parse).transpose()?;

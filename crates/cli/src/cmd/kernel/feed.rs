@@ -14,7 +14,7 @@ use airpace_cc::biscay::Tuning;
 use airpace_cc::pbe;
 use airpace_cc::scheme::Options;
 use airpace_core::{Direction, Rate};
-use airpace_net::radio::Need;
+use airpace_feed::Need;
 use airpace_radio::RadioReport;
 use anyhow::{Context, anyhow, ensure};
 

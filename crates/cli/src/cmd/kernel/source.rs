@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use airpace_bpf::feed::Told;
 use airpace_cc::ack_trace::{self, Reader};
 use airpace_core::Time;
-use airpace_net::radio::{Need, Radio};
+use airpace_feed::{Need, Radio};
 use airpace_radio::RadioReport;
 use airpace_radio::line::from_line;
 use airpace_rt::clock;

@@ -3,15 +3,15 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airpace_net::app::App;
-use airpace_net::both::Both;
-use airpace_net::key::Key;
-use airpace_net::quic::{self, Identity, QuicEndpoint};
-use airpace_net::radio::Radio;
-use airpace_net::socket::{BindError, Buffers, Socket};
-use airpace_net::transport::Endpoint;
-use airpace_net::turn::{Control, Turn};
-use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use airpace_transport::app::App;
+use airpace_transport::both::Both;
+use airpace_transport::key::Key;
+use airpace_transport::quic::{self, Identity, QuicEndpoint};
+use airpace_feed::Radio;
+use airpace_transport::socket::{BindError, Buffers, Socket};
+use airpace_transport::endpoint::Endpoint;
+use airpace_transport::turn::{Control, Turn};
+use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 use anyhow::{Context, anyhow};
 
 use super::Transport;
@@ -87,12 +87,12 @@ pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
     };
     let quic = QuicEndpoint::new(config).map_err(|why| anyhow!(why))?;
     let config = UdpConfig { accepts, idle: IDLE, ..UdpConfig::default() };
-    let udp = UdpEndpoint::new(wire.key, config).map_err(|why| anyhow!(why))?;
+    let udp = UdpEndpoint::new(wire.key, config)?;
     match wire.role {
         Role::Calls(Transport::Quic) => on(quic, wire.socket, wire.radio, wire.wants_realtime, app),
         Role::Calls(Transport::Udp) => on(udp, wire.socket, wire.radio, wire.wants_realtime, app),
         Role::Listens => {
-            let both = Both::new(quic, udp, airpace_net::both::Transport::default());
+            let both = Both::new(quic, udp, airpace_transport::both::Transport::default());
             on(both, wire.socket, wire.radio, wire.wants_realtime, app)
         }
     }

@@ -12,8 +12,8 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::controller::Inspect;
 use airpace_core::Time;
 use airpace_modem::source::Source;
-use airpace_net::radio::{Account, Board, Heard, Lack, Lines, Need, Place, Radio, STALE_AFTER, State};
-use airpace_net::transfer::steering;
+use airpace_feed::{Account, Board, Heard, Lack, Lines, Need, Place, Radio, STALE_AFTER, State};
+use airpace_transfer::steering;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 

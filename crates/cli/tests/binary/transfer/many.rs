@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::Bytes;
-use airpace_net::quic::{Config, QuicEndpoint};
-use airpace_net::socket::{Buffers, Socket};
-use airpace_net::transfer::client::{Client, Job, Settings};
-use airpace_net::transfer::keys;
-use airpace_net::transfer::source::Files;
-use airpace_net::transport::Endpoint;
-use airpace_net::turn::{Control, Turn};
-use airpace_net::udp::{UdpConfig, UdpEndpoint};
+use airpace_transport::quic::{Config, QuicEndpoint};
+use airpace_transport::socket::{Buffers, Socket};
+use airpace_transfer::client::{Client, Job, Settings};
+use airpace_transfer::keys;
+use airpace_transfer::source::Files;
+use airpace_transport::endpoint::Endpoint;
+use airpace_transport::turn::{Control, Turn};
+use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 
 use super::{Recv, file, is_same};
 use crate::Shell;

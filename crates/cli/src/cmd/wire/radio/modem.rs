@@ -10,7 +10,7 @@ use airpace_diag::Radio as OfModem;
 use airpace_diag::grant::prompt::Prompt;
 use airpace_modem::daemon::{Daemon, Notice, Packet};
 use airpace_modem::source::Source;
-use airpace_net::radio::{Fed, Feeder, Radio};
+use airpace_feed::{Fed, Feeder, Radio};
 use airpace_rt::clock;
 use anyhow::Context;
 

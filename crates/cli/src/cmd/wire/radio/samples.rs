@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airpace_net::radio::{Fed, Feeder, Radio};
+use airpace_feed::{Fed, Feeder, Radio};
 use airpace_phy::decoder::Output;
 use airpace_phy::evidence::Caution;
 use airpace_phy::ladder::Rung;

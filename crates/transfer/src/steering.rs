@@ -1,0 +1,39 @@
+//! Congestion control scheme of a transfer: each endpoint builds its sender or receiver from the same text.
+
+use airpace_cc::controller::{Receiver, Sees};
+use airpace_cc::scheme::{Ends, SchemeSpec, Setup};
+use airpace_core::Streams;
+
+use super::message::{Code, Fault};
+use airpace_transport::endpoint::MSS;
+use airpace_transport::key;
+
+/// Builds the sender and receiver of a scheme for a real transport.
+///
+/// # Errors
+/// The scheme needs information that only the simulator has.
+pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
+    let refuse = |why: String| Fault::new(Code::Refused, why);
+    let seed = key::random::<8>().map_err(|error| refuse(error.to_string()))?;
+    let rng = Streams::new(u64::from_be_bytes(seed)).stream("scheme");
+    let ends = spec.build(&Setup { mss: MSS, rng }).map_err(|error| refuse(error.to_string()))?;
+    let receiver = ends.receiver.as_ref().map(|receiver| receiver.sees());
+    if ends.controller.sees() == Sees::Truth || receiver == Some(Sees::Truth) {
+        let why = "uses what only a simulator knows, and cannot steer a transfer; see `airpace list schemes`";
+        return Err(refuse(format!("scheme `{}` {why}", spec.text())));
+    }
+    Ok(ends)
+}
+
+/// Checks that a scheme's receiver works on this machine.
+///
+/// # Errors
+/// The receiver needs radio reports, and the machine has none.
+pub fn can_receive(spec: &SchemeSpec, receiver: &dyn Receiver, has_radio: bool) -> Result<(), Fault> {
+    if receiver.sees() != Sees::DeviceOnly || has_radio {
+        return Ok(());
+    }
+    let why =
+        "needs the radio of the machine that receives; give it with --radio there, or choose another scheme";
+    Err(Fault::new(Code::Refused, format!("scheme `{}` {why}", spec.text())))
+}

@@ -1,0 +1,126 @@
+//! Both transports on one port: a datagram's first byte tells whose it is.
+
+use std::net::SocketAddr;
+
+use airpace_core::Time;
+
+use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
+
+/// Which transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// QUIC.
+    #[default]
+    Quic,
+    /// The papers' prototype.
+    Udp,
+}
+
+/// The bit of the first byte that is set in every packet of QUIC, and never in one of the prototype.
+///
+/// Source: RFC 9000 §17.2, §17.3.1 (Fixed Bit)
+const FIXED_BIT: u8 = 0x40;
+
+impl Transport {
+    /// Whose datagram this is.
+    pub fn of(datagram: &[u8]) -> Transport {
+        match datagram.first() {
+            Some(first) if first & FIXED_BIT == 0 => Transport::Udp,
+            _ => Transport::Quic,
+        }
+    }
+
+    /// The transport of a connection of [`Both`].
+    pub fn of_connection(id: ConnectionId) -> Transport {
+        if id.0 & 1 == 0 { Transport::Quic } else { Transport::Udp }
+    }
+
+    /// The number in [`Both`] of one of its connections.
+    fn outer(self, ConnectionId(inner): ConnectionId) -> ConnectionId {
+        ConnectionId(inner << 1 | u64::from(self == Transport::Udp))
+    }
+}
+
+/// An endpoint of either transport behind one port. Each keeps its own connections; their numbers differ in the lowest
+/// bit.
+pub struct Both<Q, U> {
+    /// QUIC.
+    pub quic: Q,
+    /// The prototype.
+    pub udp: U,
+    /// By which transport it connects.
+    pub connects_by: Transport,
+    /// The transport whose datagrams leave first next time, so that none of them holds up the other.
+    turn: Transport,
+}
+
+impl<Q: Endpoint, U: Endpoint> Both<Q, U> {
+    /// Both, connecting by this one.
+    pub fn new(quic: Q, udp: U, connects_by: Transport) -> Both<Q, U> {
+        Both { quic, udp, connects_by, turn: Transport::Quic }
+    }
+
+    fn one(&mut self, transport: Transport) -> &mut dyn Endpoint {
+        match transport {
+            Transport::Quic => &mut self.quic,
+            Transport::Udp => &mut self.udp,
+        }
+    }
+}
+
+impl<Q: Endpoint, U: Endpoint> Endpoint for Both<Q, U> {
+    fn handle(&mut self, datagram: Inbound<'_>) {
+        self.one(Transport::of(datagram.bytes)).handle(datagram);
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.quic.on_timeout(now);
+        self.udp.on_timeout(now);
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.quic.next().into_iter().chain(self.udp.next()).min()
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {
+        let first = self.turn;
+        let second = if first == Transport::Quic { Transport::Udp } else { Transport::Quic };
+        self.turn = second;
+        match self.one(first).poll_transmit(now, buffer) {
+            None => self.one(second).poll_transmit(now, buffer),
+            out => out,
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
+        [Transport::Quic, Transport::Udp].into_iter().find_map(|transport| {
+            let (id, event) = self.one(transport).poll_event()?;
+            Some((transport.outer(id), event))
+        })
+    }
+
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+        let transport = self.connects_by;
+        Ok(transport.outer(self.one(transport).connect(now, peer)?))
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Connection> {
+        self.one(Transport::of_connection(id)).connection(ConnectionId(id.0 >> 1))
+    }
+
+    fn on_rebound(&mut self, now: Time) {
+        self.quic.on_rebound(now);
+        self.udp.on_rebound(now);
+    }
+
+    fn ignored(&self) -> Ignored {
+        let (quic, udp) = (self.quic.ignored(), self.udp.ignored());
+        Ignored {
+            malformed: quic.malformed + udp.malformed,
+            stray: quic.stray + udp.stray,
+            forged: quic.forged + udp.forged,
+            replayed: quic.replayed + udp.replayed,
+            refused: quic.refused + udp.refused,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The receiving half of a connection: what it counts of data packets, and what it says back.
+
+use std::time::Duration;
+
+use airpace_cc::controller::{Arrival, Inspect, Receiver};
+use airpace_cc::registry::DeviceFlows;
+use airpace_core::{Bytes, Ecn, Rider, Time};
+use airpace_radio::RadioReport;
+
+use super::datagram::{Feedback, Stamp};
+use crate::endpoint::Counted;
+
+/// Feedback about packets leaves no more often than this.
+///
+/// Chosen: a subframe, at most one ACK per millisecond.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What arrives, and the scheme's half that hears of it.
+#[derive(Default)]
+pub(super) struct Receiving {
+    half: Option<Box<dyn Receiver>>,
+    device: DeviceFlows,
+    packets: Counted,
+    /// Number and send time of the newest stamp.
+    stamped: Option<(u64, Time)>,
+    /// Packets that followed it without a stamp.
+    unstamped: u64,
+    /// The least one-way delay; its offset is that of the clocks.
+    least_delay_ns: Option<i64>,
+    queueing_delay: Option<Duration>,
+    newest: Time,
+    sequence: u64,
+    last: Option<Time>,
+    due: Option<Time>,
+    /// What the half says before the first packet.
+    request: Rider,
+}
+
+impl Receiving {
+    /// Sets the scheme's half.
+    pub(super) fn listen(&mut self, now: Time, half: Option<Box<dyn Receiver>>) {
+        self.half = half;
+        self.due = None;
+        if let (Some(half), 0) = (&mut self.half, self.packets.packets) {
+            self.request = half.request(now);
+            self.due = (self.request != Rider::EMPTY).then_some(now);
+        }
+    }
+
+    /// A data packet of `bytes` arrived, with a stamp or without. One without counts as sent with the one before it, in
+    /// one batch.
+    pub(super) fn on_data(&mut self, now: Time, bytes: Bytes, ecn: Ecn, stamp: Option<Stamp>) {
+        self.packets.packets += 1;
+        self.packets.bytes += bytes;
+        self.newest = self.newest.max(now);
+        let mut header = Rider::EMPTY;
+        if let Some(stamp) = stamp {
+            header = stamp.header;
+            let number = self.extend(stamp.number);
+            if self.stamped.is_none_or(|(newest, _)| number > newest) {
+                self.stamped = Some((number, stamp.sent));
+                self.unstamped = 0;
+            }
+            let delay = now.signed_nanos_since(stamp.sent);
+            let least = self.least_delay_ns.map_or(delay, |least| least.min(delay));
+            self.least_delay_ns = Some(least);
+            self.queueing_delay = u64::try_from(delay.saturating_sub(least)).ok().map(Duration::from_nanos);
+            self.hear(now, stamp.sent, number, bytes, ecn, header);
+        } else if let Some((number, sent)) = self.stamped {
+            self.unstamped += 1;
+            self.hear(now, sent, number + self.unstamped, bytes, ecn, header);
+        }
+    }
+
+    fn hear(&mut self, now: Time, sent: Time, number: u64, bytes: Bytes, ecn: Ecn, header: Rider) {
+        let Some(half) = &mut self.half else { return };
+        let header = header.as_bytes();
+        half.on_packet(&Arrival { now, sent, number, bytes, ecn, header, device: self.device });
+        let due = self.last.map_or(now, |last| now.max(last + LEAST_INTERVAL));
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// The whole number of which a stamp has the lowest 32 bits: the one nearest to the newest.
+    fn extend(&self, low: u32) -> u64 {
+        let newest = self.stamped.map_or(0, |(number, _)| number);
+        let ahead = low.wrapping_sub(newest as u32) as i32;
+        newest.saturating_add_signed(i64::from(ahead))
+    }
+
+    /// Feedback, if it is due at `now`.
+    pub(super) fn poll_feedback(&mut self, now: Time) -> Option<Feedback> {
+        if self.due? > now {
+            return None;
+        }
+        self.due = None;
+        let half = self.half.as_mut()?;
+        let rider = match self.packets.packets {
+            0 => std::mem::replace(&mut self.request, Rider::EMPTY),
+            _ => half.feedback(now),
+        };
+        let window = half.window(now);
+        self.last = Some(now);
+        self.sequence += 1;
+        let bytes = self.packets.bytes;
+        Some(Feedback { sequence: self.sequence, received: self.newest, bytes, window, rider })
+    }
+
+    /// The instant that [`Receiving::next`] returned has come.
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        let Some(half) = &mut self.half else { return };
+        let is_due = half.next_timer().is_some_and(|timer| timer <= now);
+        if is_due && half.on_timer(now) && self.packets.packets > 0 {
+            self.due = Some(now);
+        }
+    }
+
+    /// When to call [`Receiving::on_timeout`] and [`Receiving::poll_feedback`].
+    pub(super) fn next(&self) -> Option<Time> {
+        let timer = self.half.as_ref().and_then(|half| half.next_timer());
+        [self.due, timer].into_iter().flatten().min()
+    }
+
+    /// The device's radio reported a subframe.
+    pub(super) fn on_radio(&mut self, report: &RadioReport) {
+        if let Some(half) = self.half.as_mut().filter(|half| half.sees().is_device()) {
+            half.on_radio(report);
+        }
+    }
+
+    /// What the device knows about its flows.
+    pub(super) fn on_device(&mut self, flows: &DeviceFlows) {
+        self.device = *flows;
+    }
+
+    /// Data packets that arrived.
+    pub(super) fn packets(&self) -> Counted {
+        self.packets
+    }
+
+    /// The newest packet's one-way delay above the least.
+    pub(super) fn queueing_delay(&self) -> Option<Duration> {
+        self.queueing_delay
+    }
+
+    /// Adds the names and values of the scheme's half.
+    pub(super) fn inspect(&self, out: &mut Inspect) {
+        if let Some(half) = &self.half {
+            half.inspect(out);
+        }
+    }
+}

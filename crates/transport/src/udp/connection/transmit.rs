@@ -1,0 +1,344 @@
+//! What a connection sends, and when.
+
+use std::time::Duration;
+
+use airpace_cc::endpoint::{Outcome, Transmit};
+use airpace_core::{Bytes, Ecn, Rider, Time};
+
+use super::super::handshake;
+use super::super::packet::{Accept, Clear, DATA_HEAD, Data, Frame, HELLO_BYTES, Hello, TAG};
+use super::super::path::Ends;
+use super::super::seal;
+use super::super::stream::Carried;
+use super::{State, UdpConnection};
+use crate::endpoint::{Closed, MSS, Outbound, overhead};
+use crate::key::Key;
+
+/// The first pause between two Hellos, and the longest: it doubles.
+///
+/// Source: RFC 9002 §6.2.2 (333 ms is assumed of a path that is not known)
+///
+/// Chosen: the longest.
+const HELLO_PAUSE: Duration = Duration::from_millis(333);
+const LONGEST_HELLO_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often the peer is told that the connection is over, if it stays silent.
+///
+/// Chosen: where one packet in five is lost, one connection in 3,000 ends by silence.
+const GOODBYES: u32 = 5;
+
+/// How long a sender waits before it asks for a higher limit. The peer tells higher limits by itself; this is for the
+/// case that what told it was lost.
+///
+/// Chosen: long against any round trip, short against a user's patience.
+const LIMIT_PAUSE: Duration = Duration::from_secs(1);
+
+/// The most that a control packet takes: an ACK of eight ranges, and everything else.
+const CONTROL_BYTES: usize = 400;
+
+/// A packet with a Ping.
+const PING_BYTES: usize = seal::OVERHEAD + 9;
+
+/// The largest send buffer, whatever the window.
+///
+/// Chosen: twice 1 Gbit/s over 250 ms.
+const LARGEST_BUFFER: Bytes = Bytes(64 << 20);
+
+impl UdpConnection {
+    /// Appends what must leave now to `out`.
+    pub fn poll_transmit(&mut self, now: Time, key: &Key, out: &mut Vec<u8>) -> Option<Outbound> {
+        let now = self.at(now);
+        match &mut self.state {
+            State::Hello(greeting) => {
+                if greeting.next > now {
+                    return None;
+                }
+                let pause = HELLO_PAUSE.saturating_mul(1 << greeting.tries.min(16)).min(LONGEST_HELLO_PAUSE);
+                greeting.next = now + pause;
+                greeting.tries += 1;
+                let proof = handshake::hello_proof(key, self.own_name, &greeting.nonce, &greeting.cookie);
+                let (nonce, cookie) = (&greeting.nonce, &greeting.cookie);
+                Clear::Hello(Hello { client: self.own_name, nonce, cookie, proof: &proof }).write(out);
+                Some(outbound(self.path.ends()))
+            }
+            State::HalfOpen { accept_due, .. } | State::Open { accept_due } if *accept_due => {
+                *accept_due = false;
+                let session = self.keys.as_ref()?.session;
+                let (client, server) = (session.client, session.server);
+                let (nonce, proof) = (&session.server_nonce, &session.accept_proof(key));
+                Clear::Accept(Accept { client, server, nonce, proof }).write(out);
+                Some(outbound(self.path.ends()))
+            }
+            State::Open { .. } => self.poll_open(now, out),
+            State::Closing(goodbye) => {
+                if goodbye.next > now {
+                    return None;
+                }
+                let (code, reason) = (goodbye.code, std::mem::take(&mut goodbye.reason));
+                goodbye.heard = 0;
+                goodbye.tries += 1;
+                let tries = goodbye.tries;
+                let pause = self.timeout().saturating_mul(1 << tries.min(16));
+                let sent = self.control(out, |_, out| Frame::Close { code, reason: &reason }.write(out));
+                if let State::Closing(goodbye) = &mut self.state {
+                    goodbye.reason = reason;
+                    goodbye.next = if tries < GOODBYES { now + pause } else { Time::NEVER };
+                }
+                sent
+            }
+            State::HalfOpen { .. } | State::Drained(_) | State::Over => None,
+        }
+    }
+
+    fn poll_open(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
+        if let Some((token, to)) = self.pongs.pop_front() {
+            // It goes where the question came from, and is no longer than that.
+            let ends = Ends { peer: to, ..self.path.ends() };
+            let sent = self.control(out, |_, out| Frame::Pong(token).write(out));
+            return sent.map(|_| outbound(ends));
+        }
+        if !self.path.allows(CONTROL_BYTES) {
+            // There is room for the question whether the peer is there, if for anything.
+            let timeout = self.timeout();
+            let may_ask = self.path.allows(PING_BYTES);
+            let challenge = may_ask.then(|| self.path.poll_question(now, timeout)).flatten()?;
+            return self.control(out, |_, out| Frame::Ping(challenge).write(out));
+        }
+        self.poll_control(now, out).or_else(|| self.poll_data(now, out))
+    }
+
+    /// ACK, questions and the limit: what must not wait for the pacer.
+    fn poll_control(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
+        let timeout = self.timeout();
+        self.ask_for_more(now);
+        let ack = self.acker.poll_ack(now);
+        let ping = self.question.as_mut().and_then(|question| question.poll(now, timeout));
+        let challenge = self.path.poll_question(now, timeout);
+        let request = match std::mem::take(&mut self.request_due) && self.received.packets == 0 {
+            true => self.acker.request(now),
+            false => Rider::EMPTY,
+        };
+        let tells_limit = std::mem::take(&mut self.limit_due) || ack.is_some() || ping.is_some();
+        if !tells_limit && challenge.is_none() && request == Rider::EMPTY {
+            return None;
+        }
+        if ping.or(challenge).is_some() {
+            self.waits_since.get_or_insert(now);
+        }
+        self.control(out, |connection, out| {
+            if let Some(ack) = &ack {
+                Frame::Ack(*ack).write(out);
+            }
+            if tells_limit {
+                Frame::Limit(connection.incoming.tell_limit()).write(out);
+            }
+            for token in [ping, challenge].into_iter().flatten() {
+                Frame::Ping(token).write(out);
+            }
+            if request != Rider::EMPTY {
+                Frame::Request(request).write(out);
+            }
+        })
+    }
+
+    /// Appends a sealed packet with these frames.
+    fn control(
+        &mut self,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut UdpConnection, &mut Vec<u8>),
+    ) -> Option<Outbound> {
+        let begin = out.len();
+        let counter = self.keys.as_ref()?.sealer.counter();
+        Clear::Sealed { connection: self.peer_name, counter }.write(out);
+        write(self, out);
+        self.keys.as_mut()?.sealer.seal(out, begin);
+        self.path.on_sent(out.len() - begin);
+        Some(outbound(self.path.ends()))
+    }
+
+    /// Appends as many data packets as may leave now.
+    fn poll_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
+        let ends = self.path.ends();
+        let outside = overhead(&ends.peer);
+        let full = (MSS - outside).0 as usize;
+        self.outgoing.set_most(self.buffer());
+        let (mut packets, mut ecn) = (0, Ecn::NotEct);
+        while packets < self.config.most_segments.max(1) && self.path.allows(full) {
+            self.rider = self.rider.max(self.sender.header().as_bytes().len());
+            let inside = seal::OVERHEAD + DATA_HEAD + self.rider;
+            self.outgoing.set_overhead(outside + Bytes(inside as u64));
+            let Some((transmit, carried)) = self.outgoing.poll_transmit(&mut self.sender, now) else { break };
+            let length = (transmit.bytes - outside).0 as usize;
+            let written = self.write_data(now, &transmit, &carried, length, out)?;
+            self.path.on_sent(written);
+            self.waits_since.get_or_insert(now);
+            self.sent.packets += 1;
+            self.sent.bytes += transmit.bytes;
+            self.request_due |= transmit.copy_of.is_some();
+            (packets, ecn) = (packets + 1, transmit.ecn);
+            if written != full {
+                break;
+            }
+        }
+        self.count_forfeited();
+        // What was acknowledged is known only now.
+        self.announce();
+        let segment = (packets > 1).then_some(full);
+        (packets > 0).then_some(Outbound { to: ends.peer, from: ends.local, ecn, segment })
+    }
+
+    /// How many bytes of the stream are held: enough for the window to be filled and to double, and no more than that for
+    /// who has no window. A buffer that is filled at once stops everything else meanwhile.
+    fn buffer(&self) -> Bytes {
+        let window = self.sender.control().cwnd.0.saturating_mul(2);
+        let inflight = self.sender.inflight().0.saturating_mul(4).checked_next_power_of_two();
+        let wanted = window.min(inflight.unwrap_or(u64::MAX));
+        Bytes(wanted).min(LARGEST_BUFFER).max(self.config.send_buffer)
+    }
+
+    /// Appends a data packet of `length` bytes, and returns its length.
+    fn write_data(
+        &mut self,
+        now: Time,
+        transmit: &Transmit,
+        carried: &Carried,
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let begin = out.len();
+        let counter = self.keys.as_ref()?.sealer.counter();
+        Clear::Sealed { connection: self.peer_name, counter }.write(out);
+        let count = (carried.bytes.end - carried.bytes.start) as usize;
+        let room = length.saturating_sub(seal::OVERHEAD + DATA_HEAD + count);
+        let mut header = transmit.header.as_bytes();
+        if header.len() > room {
+            // The controller's headers have become longer with this very packet. There is room for the next one.
+            self.rider = self.rider.max(header.len());
+            header = &[];
+        }
+        out.resize(out.len() + room.saturating_sub(header.len()), 0);
+        let data = Data {
+            number: transmit.number,
+            sent: now,
+            offset: carried.bytes.start,
+            header,
+            fin: carried.fin,
+            bytes: &[],
+        };
+        data.write_head(out);
+        self.outgoing.copy(carried, out);
+        debug_assert!(out.len() - begin + TAG == length || transmit.copy_of.is_some());
+        self.keys.as_mut()?.sealer.seal(out, begin);
+        Some(out.len() - begin)
+    }
+
+    /// Asks for a higher limit if the application waits for nothing else.
+    fn ask_for_more(&mut self, now: Time) {
+        let waits = self.outgoing.is_held_back() && self.sender.inflight() == Bytes::ZERO;
+        if waits && self.question.is_none() {
+            self.ask(now + LIMIT_PAUSE);
+        }
+    }
+
+    fn count_forfeited(&mut self) {
+        let forfeited = self.sender.forfeited();
+        if forfeited > self.forfeited_bytes {
+            let news = forfeited - self.forfeited_bytes;
+            self.forfeited +=
+                self.sender.control().pacing_rate.map_or(Duration::ZERO, |rate| rate.time_for(news));
+            self.forfeited_bytes = forfeited;
+        }
+    }
+
+    pub(super) fn note(&mut self, outcome: Outcome) {
+        if let Some(lost) = outcome.lost {
+            self.lost.packets += lost.packets;
+            self.lost.bytes += lost.bytes;
+        }
+    }
+
+    /// The instant of [`UdpConnection::next`] has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        let now = self.at(now);
+        let (silent_at, span) = self.silence();
+        let is_silent = silent_at <= now;
+        match &self.state {
+            State::Hello(greeting) => {
+                if greeting.gives_up <= now {
+                    let why = "it does not answer: nothing listens there, its UDP port is not open, or the key is another \
+                         (a wrong key is not answered)";
+                    self.end(Closed::Failed(why.to_owned()));
+                }
+            }
+            State::HalfOpen { gives_up, .. } => {
+                if *gives_up <= now {
+                    self.state = State::Over;
+                }
+            }
+            State::Open { .. } if is_silent => self.end(Closed::Silence(span)),
+            State::Open { .. } => {
+                self.path.on_timeout(now);
+                if self.keep_alive_at() <= now && self.question.is_none() {
+                    self.ask(now);
+                }
+                let outcome = self.sender.on_timeout(now);
+                self.note(outcome);
+                self.acker.on_timeout(now);
+                self.announce();
+            }
+            State::Closing(goodbye) => {
+                if goodbye.ends <= now {
+                    self.state = State::Over;
+                }
+            }
+            State::Drained(_) if is_silent => self.end_drained(),
+            State::Drained(_) => {}
+            State::Over => {}
+        }
+    }
+
+    /// When something is to be done, if nothing happens earlier.
+    pub fn next(&self) -> Option<Time> {
+        let (idle, _) = self.silence();
+        match &self.state {
+            State::Hello(greeting) => Some(greeting.next.min(greeting.gives_up)),
+            State::HalfOpen { gives_up, .. } => Some(*gives_up),
+            State::Open { .. } => {
+                // Who may not send until the peer's address is validated does not wake for what it would send.
+                let full = (MSS - overhead(&self.path.ends().peer)).0 as usize;
+                let of_data = if self.path.allows(full) { self.sender.next() } else { None };
+                let asks = self.question.map_or(self.keep_alive_at(), |question| question.next());
+                let of_control = match self.path.allows(CONTROL_BYTES) {
+                    true => [Some(asks), self.acker.next()],
+                    false => [None, None],
+                };
+                let of_path = self.path.next(self.path.allows(PING_BYTES));
+                [of_data, of_path, Some(idle)].into_iter().chain(of_control).flatten().min()
+            }
+            State::Closing(goodbye) => Some(goodbye.next.min(goodbye.ends)),
+            State::Drained(_) => Some(idle),
+            State::Over => None,
+        }
+    }
+
+    /// When silence has lasted long enough, and how long that is.
+    fn silence(&self) -> (Time, Duration) {
+        let idle = (self.last_heard + self.config.idle, self.config.idle);
+        match self.waits_since {
+            Some(since) => idle.min((since + self.config.answer, self.config.answer)),
+            None => idle,
+        }
+    }
+
+    /// When the peer is asked whether it is there.
+    fn keep_alive_at(&self) -> Time {
+        self.last_heard + self.config.idle / 4
+    }
+}
+
+/// One datagram to the peer.
+fn outbound(ends: Ends) -> Outbound {
+    Outbound { to: ends.peer, from: ends.local, ecn: Ecn::NotEct, segment: None }
+}
+
+const _: () = assert!(HELLO_BYTES <= 1252, "a Hello fits the smallest packets that IPv6 paths carry");
