@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Streams, Time};
 use airpace_transport::app::App;
 use airpace_rt::clock;

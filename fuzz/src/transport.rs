@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airpace_cc::controller::{Controller, Receiver};
-use airpace_cc::scheme::{Ends, SchemeSpec, Setup};
+use airpace_cc::scheme::{Ends, Setup};
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Ecn, Streams, Time};
 use airpace_transfer::bulk::{Bulk, Flow, Hooks, Order, Sample, Traffic};
 use airpace_transport::app::App;

@@ -14,7 +14,8 @@ use airpace_cc::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, S
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
-use airpace_cc::scheme::{SCHEMES, Scheme};
+use airpace_cc::scheme::Scheme;
+use airpace_cc::schemes::SCHEMES;
 use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Streams, Time};
 use criterion::measurement::WallTime;

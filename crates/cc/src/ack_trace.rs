@@ -32,7 +32,8 @@ use crate::biscay::Tuning;
 use crate::biscay::bandwidth::{CellularBandwidth, Determination};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause, Sees, Sent, SentPacket, Truth};
 use crate::registry::DeviceFlows;
-use crate::scheme::{Options, SchemeSpec};
+use crate::scheme::Options;
+use crate::schemes::SchemeSpec;
 
 pub use text::{Header, ParseError, Reader};
 

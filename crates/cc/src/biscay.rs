@@ -44,7 +44,8 @@ use std::time::Duration;
 
 use airpace_core::tables::{lte, nr};
 
-use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, SchemeSpec, Setup, Style};
+use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
+use crate::schemes::SchemeSpec;
 
 use bandwidth::{Determination, Method, Sampling};
 use bottleneck::Return;

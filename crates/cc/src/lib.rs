@@ -9,7 +9,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events that they receive |
-//! | [`scheme`] | the list of the schemes that users choose by name |
+//! | [`scheme`], [`schemes`] | a scheme as users see it; the list of schemes, and the choice of one by text |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows about its flows |
 //! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
@@ -42,6 +42,7 @@ pub mod ran;
 pub mod registry;
 pub mod reno;
 pub mod scheme;
+pub mod schemes;
 pub mod sprout;
 pub mod vegas;
 pub mod verus;
@@ -49,4 +50,5 @@ pub mod vivace;
 pub mod window;
 
 pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sees, Sent};
-pub use scheme::{Ends, Scheme, SchemeError, SchemeSpec, Setup};
+pub use scheme::{Ends, Scheme, SchemeError, Setup};
+pub use schemes::SchemeSpec;

@@ -1,40 +1,13 @@
-//! The list of schemes that users choose by name, with their presets and options.
+//! A scheme as users see it: its name, presets and options, and the function that builds the endpoints of a flow.
 //!
-//! A choice is written as `name[+ran][@preset][:option=value]…`, for example `pbe`, `pbe@paper`,
-//! `pbe:floor=off:cwnd_slack_ms=6`, `cbr:rate_mbps=60`, `copa+ran@pantheon`. The module [`ran`] describes `+ran`.
+//! The list of all schemes, and the choice of one by text, are in [`schemes`](crate::schemes).
 
 use std::fmt;
-use std::sync::Arc;
 
 use airpace_core::nearest::instead;
-use airpace_core::{Bytes, Rng, Streams};
+use airpace_core::{Bytes, Rng};
 
-use crate::controller::{Controller, Inspect, Receiver};
-use crate::{
-    allegro, bbr, bbr3, biscay, cbr, copa, cubic, ledbat, morc, oracle, pbe, ran, reno, sprout, vegas, verus,
-    vivace,
-};
-
-/// All schemes, in the order of lists and tables. A new scheme is one file and one line here.
-#[rustfmt::skip]
-pub static SCHEMES: &[&Scheme] = &[
-    &pbe::SCHEME,
-    &biscay::SCHEME,
-    &morc::SCHEME,
-    &bbr::SCHEME,
-    &bbr3::SCHEME,
-    &cubic::SCHEME,
-    &reno::SCHEME,
-    &vegas::SCHEME,
-    &copa::SCHEME,
-    &ledbat::SCHEME,
-    &allegro::SCHEME,
-    &vivace::SCHEME,
-    &sprout::SCHEME,
-    &verus::SCHEME,
-    &oracle::SCHEME,
-    &cbr::SCHEME,
-];
+use crate::controller::{Controller, Receiver};
 
 /// A congestion control scheme as users see it.
 pub struct Scheme {
@@ -102,34 +75,6 @@ pub struct Ends {
     pub receiver: Option<Box<dyn Receiver>>,
 }
 
-/// Creates the two endpoints of a flow for a scheme that the caller provides. Its error is one sentence.
-pub type Make = Arc<dyn Fn(&Setup) -> Result<Ends, String> + Send + Sync>;
-
-/// Placeholder scheme of the choices made with [`SchemeSpec::own`]. Users cannot type it, because it is not in the
-/// list.
-pub static OWN: Scheme = Scheme {
-    name: "own",
-    summary: "a controller that the caller brings along",
-    source: "the caller's own program",
-    style: Style { colour: "#808080", marker: "circle" },
-    presets: &[],
-    options: &[],
-    takes_ran: false,
-    build: |_, _| Err(SchemeError::Scheme("own".to_owned())),
-};
-
-/// A parsed choice: scheme, preset and options. All of them are known to exist.
-#[derive(Clone)]
-pub struct SchemeSpec {
-    /// Creates the endpoints if the scheme is the caller's own.
-    own: Option<Make>,
-    scheme: &'static Scheme,
-    with_ran: bool,
-    preset: Option<&'static str>,
-    text: String,
-    options: Options,
-}
-
 /// Maximum value of a numeric option.
 ///
 /// Chosen: more than needed in any unit that is used. Larger values would only cost time and memory.
@@ -145,14 +90,40 @@ pub struct Options {
 /// The reason why a choice of scheme is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemeError {
-    /// No scheme of this name.
-    Scheme(String),
+    /// No scheme has this name.
+    Scheme {
+        /// The name.
+        name: String,
+        /// The names of all schemes.
+        known: Vec<&'static str>,
+    },
     /// The scheme's name is followed by a suffix that this scheme does not accept.
-    Suffix(&'static str, String),
+    Suffix {
+        /// The scheme.
+        scheme: &'static str,
+        /// The suffix, with its `+`.
+        suffix: String,
+        /// All valid pairs of scheme and suffix.
+        known: Vec<String>,
+    },
     /// The scheme has no such preset.
-    Preset(&'static str, String),
+    Preset {
+        /// The scheme.
+        scheme: &'static str,
+        /// The preset.
+        preset: String,
+        /// The presets of the scheme.
+        known: Vec<&'static str>,
+    },
     /// The scheme has no such option.
-    Option(&'static str, String),
+    Option {
+        /// The scheme.
+        scheme: &'static str,
+        /// The option.
+        option: String,
+        /// The options of the scheme.
+        known: Vec<&'static str>,
+    },
     /// The option cannot have this value. The last string lists the valid values.
     Value(&'static str, String, String, String),
     /// The option is set twice.
@@ -163,163 +134,6 @@ pub enum SchemeError {
     Make(String, String),
     /// The scheme uses the receiving device to control what that device receives, so it cannot control an upload.
     DownloadsOnly(String),
-}
-
-/// Every scheme, every scheme that accepts `+ran` with `+ran`, and every preset, in the form that users type.
-pub fn choices() -> Vec<String> {
-    let mut choices = vec![];
-    for scheme in SCHEMES {
-        choices.push(scheme.name.to_owned());
-        choices.extend(scheme.takes_ran.then(|| format!("{}{}", scheme.name, ran::SUFFIX)));
-        choices.extend(scheme.presets.iter().map(|preset| format!("{}@{}", scheme.name, preset.name)));
-    }
-    choices
-}
-
-impl SchemeSpec {
-    /// The choices that a word stands for. `all`: every scheme. `presets`: every scheme without suffix, with `+ran` if
-    /// it accepts it, and with every preset. Any other word is one choice.
-    ///
-    /// # Errors
-    /// The same errors as [`SchemeSpec::parse`].
-    pub fn named(word: &str) -> Result<Vec<SchemeSpec>, SchemeError> {
-        let texts = match word {
-            "all" => SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
-            "presets" => choices(),
-            one => vec![one.to_owned()],
-        };
-        texts.iter().map(|text| SchemeSpec::parse(text)).collect()
-    }
-
-    /// Parses a choice.
-    ///
-    /// # Errors
-    /// The error names the scheme, preset or option that does not exist, the most similar one that exists, and all of
-    /// them.
-    pub fn parse(text: &str) -> Result<SchemeSpec, SchemeError> {
-        let mut parts = text.split(':');
-        let head = parts.next().unwrap_or_default();
-        let (name, preset) = head.split_once('@').map_or((head, None), |(name, preset)| (name, Some(preset)));
-        let (name, suffix) = name.split_at(name.find('+').unwrap_or(name.len()));
-        let scheme = *SCHEMES
-            .iter()
-            .find(|scheme| scheme.name == name)
-            .ok_or_else(|| SchemeError::Scheme(name.to_owned()))?;
-        let with_ran = suffix == ran::SUFFIX && scheme.takes_ran;
-        if !suffix.is_empty() && !with_ran {
-            return Err(SchemeError::Suffix(scheme.name, suffix.to_owned()));
-        }
-        let mut options = Options::defaults(scheme);
-        let find = |wanted: &str| {
-            let preset = scheme.presets.iter().find(|preset| preset.name == wanted);
-            preset.ok_or_else(|| SchemeError::Preset(scheme.name, wanted.to_owned()))
-        };
-        let preset = preset.map(find).transpose()?;
-        for (option, value) in preset.map_or(&[][..], |preset| preset.set) {
-            options.set(option, value)?;
-        }
-        let mut said = Vec::new();
-        for part in parts {
-            let (option, value) =
-                part.split_once('=').ok_or_else(|| SchemeError::Option(scheme.name, part.to_owned()))?;
-            options.set(option, value)?;
-            if said.contains(&option) {
-                return Err(SchemeError::Twice(scheme.name, option.to_owned()));
-            }
-            said.push(option);
-        }
-        let preset = preset.map(|preset| preset.name);
-        let spec = SchemeSpec { own: None, scheme, with_ran, preset, text: text.to_owned(), options };
-        // Build the scheme once, so that an invalid value is reported now and not after a run has started.
-        spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
-        Ok(spec)
-    }
-
-    /// A scheme that is not in the list. `make` creates its endpoints; results label it `name`.
-    ///
-    /// # Errors
-    /// The name is that of a scheme in the list or a reserved word, or it contains characters other than letters,
-    /// digits, `_`, `-` and `.`.
-    pub fn own(name: &str, make: Make) -> Result<SchemeSpec, SchemeError> {
-        let is_plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-        let is_taken = SCHEMES.iter().any(|scheme| scheme.name == name) || ["all", "presets"].contains(&name);
-        if name.is_empty() || !name.chars().all(is_plain) || is_taken {
-            return Err(SchemeError::Name(name.to_owned()));
-        }
-        Ok(SchemeSpec {
-            own: Some(make),
-            scheme: &OWN,
-            with_ran: false,
-            preset: None,
-            text: name.to_owned(),
-            options: Options::defaults(&OWN),
-        })
-    }
-
-    /// The scheme.
-    pub fn scheme(&self) -> &'static Scheme {
-        self.scheme
-    }
-
-    /// Whether the waits for radio retransmissions are subtracted from the delays that the scheme sees.
-    pub fn with_ran(&self) -> bool {
-        self.with_ran
-    }
-
-    /// The preset, if one was named.
-    pub fn preset(&self) -> Option<&'static str> {
-        self.preset
-    }
-
-    /// The choice as the user typed it, or the label set by [`SchemeSpec::labelled`]. Results are labelled with this
-    /// text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The same choice with another label in results. It is used to show results from outside the simulator next to
-    /// those from the simulator.
-    pub fn labelled(&self, label: String) -> SchemeSpec {
-        SchemeSpec { text: label, ..self.clone() }
-    }
-
-    /// The options; those that were not given have their default values.
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
-    /// Creates the two endpoints of a flow.
-    ///
-    /// # Errors
-    /// The value of an option cannot be read.
-    pub fn build(&self, setup: &Setup) -> Result<Ends, SchemeError> {
-        if let Some(make) = &self.own {
-            return make(setup).map_err(|reason| SchemeError::Make(self.text.clone(), reason));
-        }
-        let ends = (self.scheme.build)(setup, &self.options)?;
-        Ok(if self.with_ran { ran::wrap(ends) } else { ends })
-    }
-
-    /// The names of the values that controller and receiver report in [`crate::controller::Inspect`], the controller's
-    /// first.
-    ///
-    /// # Errors
-    /// The value of an option cannot be read.
-    pub fn inspected(&self) -> Result<Vec<&'static str>, SchemeError> {
-        let ends = self.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("inspected") })?;
-        let mut inspect = Inspect::default();
-        ends.controller.inspect(&mut inspect);
-        if let Some(receiver) = &ends.receiver {
-            receiver.inspect(&mut inspect);
-        }
-        Ok(inspect.values.into_iter().map(|(name, _)| name).collect())
-    }
-}
-
-impl fmt::Debug for SchemeSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SchemeSpec").field(&self.text).finish()
-    }
 }
 
 impl Options {
@@ -334,14 +148,25 @@ impl Options {
         self.values.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {
-        let slot = self
-            .values
-            .iter_mut()
-            .find(|(option, _)| *option == name)
-            .ok_or_else(|| SchemeError::Option(self.scheme, name.to_owned()))?;
-        slot.1 = value.to_owned();
-        Ok(())
+    /// Sets option `name`.
+    ///
+    /// # Errors
+    /// The scheme has no such option.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {
+        match self.values.iter_mut().find(|(option, _)| *option == name) {
+            Some((_, slot)) => {
+                slot.clear();
+                slot.push_str(value);
+                Ok(())
+            }
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// The error for an option that the scheme does not have.
+    pub(crate) fn unknown(&self, option: &str) -> SchemeError {
+        let known = self.values.iter().map(|(name, _)| *name).collect();
+        SchemeError::Option { scheme: self.scheme, option: option.to_owned(), known }
     }
 
     /// The value of option `name` as text.
@@ -386,28 +211,21 @@ impl Options {
 
 impl fmt::Display for SchemeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |name: &'static str| SCHEMES.iter().filter(move |known| known.name == name);
         match self {
-            SchemeError::Scheme(name) => {
-                let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
-                let instead = instead(name, &names, "there are");
+            SchemeError::Scheme { name, known } => {
+                let instead = instead(name, known, "there are");
                 write!(f, "no scheme is called `{name}`{instead} (see `airpace list schemes`)")
             }
-            SchemeError::Suffix(scheme, suffix) => {
-                let takes = SCHEMES.iter().filter(|scheme| scheme.takes_ran);
-                let takes: Vec<String> =
-                    takes.map(|scheme| format!("`{}{}`", scheme.name, ran::SUFFIX)).collect();
-                write!(f, "scheme `{scheme}` has no `{suffix}`; there are {}", takes.join(", "))
+            SchemeError::Suffix { scheme, suffix, known } => {
+                let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
+                write!(f, "scheme `{scheme}` has no `{suffix}`; there are {}", known.join(", "))
             }
-            SchemeError::Preset(scheme, preset) => {
-                let names: Vec<&str> =
-                    of(scheme).flat_map(|known| known.presets).map(|preset| preset.name).collect();
-                write!(f, "scheme `{scheme}` has no preset `{preset}`{}", instead(preset, &names, "it has:"))
+            SchemeError::Preset { scheme, preset, known } => {
+                let instead = instead(preset, known, "it has:");
+                write!(f, "scheme `{scheme}` has no preset `{preset}`{instead}")
             }
-            SchemeError::Option(scheme, option) => {
-                let names: Vec<&str> =
-                    of(scheme).flat_map(|known| known.options).map(|option| option.name).collect();
-                let instead = instead(option, &names, "options are spelled `:name=value`, and it has:");
+            SchemeError::Option { scheme, option, known } => {
+                let instead = instead(option, known, "options are spelled `:name=value`, and it has:");
                 write!(f, "scheme `{scheme}` has no option `{option}`{instead}")
             }
             SchemeError::Twice(scheme, option) => {

@@ -8,7 +8,7 @@ use airpace_cc::controller::{
     Ack, Arrival, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sees, Sent, SentPacket,
 };
 use airpace_cc::registry::DeviceFlows;
-use airpace_cc::scheme::{self, SCHEMES};
+use airpace_cc::schemes::{self, SCHEMES};
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::{Bits, Bytes, Direction, Ecn, Rate, Streams, Time};
 use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 /// Every choice. Schemes that can use ECN marks are also listed with marks.
 fn choices() -> Vec<String> {
     let marks = SCHEMES.iter().filter(|scheme| scheme.options.iter().any(|option| option.name == "ecn"));
-    scheme::choices().into_iter().chain(marks.map(|scheme| format!("{}:ecn=on", scheme.name))).collect()
+    schemes::choices().into_iter().chain(marks.map(|scheme| format!("{}:ecn=on", scheme.name))).collect()
 }
 
 #[test]

@@ -8,7 +8,8 @@ mod plan;
 use std::time::Duration;
 
 use airpace_cc::endpoint::Backlog;
-use airpace_cc::scheme::{Options, SCHEMES};
+use airpace_cc::scheme::Options;
+use airpace_cc::schemes::SCHEMES;
 use contributing::aimd;
 use plan::{Conditions, Plan};
 

@@ -10,7 +10,8 @@ use airpace_cc::endpoint::{
 };
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Bytes, Ecn, FlowId, Rider, Streams, Time};
 
 const MSS: Bytes = Bytes(1500);

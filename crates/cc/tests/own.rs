@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use airpace_cc::scheme::{Ends, SCHEMES, Setup};
+use airpace_cc::scheme::{Ends, Setup};
+use airpace_cc::schemes::SCHEMES;
 use airpace_cc::{SchemeError, SchemeSpec};
 use airpace_core::{Bytes, Streams};
 

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use airpace_cc::scheme::choices;
+use airpace_cc::schemes::choices;
 use airpace_core::{Rate, Streams};
 use plan::{Conditions, Plan};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
-use airpace_cc::scheme::{self, Ends};
+use airpace_cc::scheme::{Ends, Setup};
 use airpace_core::{Bytes, Rate, Time};
 use airpace_eval::tables;
 use pyo3::prelude::*;
@@ -35,12 +35,12 @@ const MOST_SHOWN: usize = 60;
 /// A scheme whose controllers `factory` makes: a callable of Python that takes an `airpace.Setup`.
 pub fn scheme(name: &str, factory: Py<PyAny>, calls: &Arc<Calls>) -> PyResult<SchemeSpec> {
     let calls = calls.clone();
-    let make = move |setup: &scheme::Setup| {
+    let make = move |setup: &Setup| {
         let made = calls.make(|py| made(py, &factory, setup, &calls));
         // The caller sees what was raised instead.
         made.ok_or_else(|| "no controller was made: Python raised an exception".to_owned())
     };
-    let make = move |setup: &scheme::Setup| Ok(Ends { controller: make(setup)?, receiver: None });
+    let make = move |setup: &Setup| Ok(Ends { controller: make(setup)?, receiver: None });
     SchemeSpec::own(name, Arc::new(make)).map_err(raise::value)
 }
 
@@ -48,7 +48,7 @@ pub fn scheme(name: &str, factory: Py<PyAny>, calls: &Arc<Calls>) -> PyResult<Sc
 fn made(
     py: Python<'_>,
     factory: &Py<PyAny>,
-    setup: &scheme::Setup,
+    setup: &Setup,
     calls: &Arc<Calls>,
 ) -> PyResult<Box<dyn Controller>> {
     let seed = setup.rng.clone().next_u64();
@@ -84,7 +84,7 @@ impl InPython {
     fn new(
         py: Python<'_>,
         object: &Bound<'_, PyAny>,
-        setup: &scheme::Setup,
+        setup: &Setup,
         calls: &Arc<Calls>,
     ) -> PyResult<InPython> {
         // The base class says which of its methods do something.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use airpace_cc::SchemeSpec;
-use airpace_cc::scheme::SCHEMES;
+use airpace_cc::schemes::SCHEMES;
 use airpace_eval::tables::TABLES;
 use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress};
 use airpace_sim::{Prepared, Scenario, builtin};

@@ -44,7 +44,7 @@ mod stats;
 mod traffic;
 mod transfers;
 
-pub use airpace_cc::scheme::SCHEMES;
+pub use airpace_cc::schemes::SCHEMES;
 pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};
 pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, builtin};
 pub use clock::DeviceClock;

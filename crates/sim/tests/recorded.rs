@@ -100,7 +100,7 @@ fn row(trace: &Path, choice: &str) -> String {
 #[test]
 fn the_table_on_recorded_links() {
     let Some(folder) = airpace_testing::recordings("traces") else { return };
-    let choices = airpace_cc::scheme::choices();
+    let choices = airpace_cc::schemes::choices();
     let rows = Mutex::new(vec![String::new(); TRACES.len() * choices.len()]);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airpace_cc::scheme::SchemeSpec;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_core::plain::plain;
 
@@ -117,7 +117,9 @@ impl Client {
             steering::can_receive(&settings.scheme, receiver.as_ref(), *has_radio)?;
         }
         let mut number = [0; 32];
-        number[..16].copy_from_slice(&key::random::<16>().map_err(|error| Fault::new(Code::Source, error.to_string()))?);
+        number[..16].copy_from_slice(
+            &key::random::<16>().map_err(|error| Fault::new(Code::Source, error.to_string()))?,
+        );
         let transfer = Hash(number).to_string()[..32].to_owned();
         Ok(Client {
             settings,

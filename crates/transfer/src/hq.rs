@@ -27,7 +27,8 @@ pub mod url;
 use std::time::Duration;
 
 use airpace_cc::controller::{Controller, Sees};
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Streams;
 
 use airpace_transport::endpoint::MSS;
@@ -72,7 +73,8 @@ pub fn fetching(host: &str, trust: Trust) -> Config {
 /// # Errors
 /// A sentence: the scheme needs a receiver part or information that such a connection lacks.
 pub fn controller(spec: &SchemeSpec) -> Result<Box<dyn Controller>, String> {
-    let rng = Streams::new(u64::from_be_bytes(key::random::<8>().map_err(|error| error.to_string())?)).stream("scheme");
+    let rng = Streams::new(u64::from_be_bytes(key::random::<8>().map_err(|error| error.to_string())?))
+        .stream("scheme");
     let ends = spec.build(&Setup { mss: MSS, rng }).map_err(|error| error.to_string())?;
     if ends.receiver.is_some() {
         return Err(format!(

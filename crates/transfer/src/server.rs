@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airpace_cc::scheme::SchemeSpec;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_core::plain::plain;
 use airpace_files::Inside;

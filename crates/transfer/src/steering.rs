@@ -1,7 +1,8 @@
 //! Congestion control scheme of a transfer: each endpoint builds its sender or receiver from the same text.
 
 use airpace_cc::controller::{Receiver, Sees};
-use airpace_cc::scheme::{Ends, SchemeSpec, Setup};
+use airpace_cc::scheme::{Ends, Setup};
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Streams;
 
 use super::message::{Code, Fault};

@@ -14,7 +14,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use airpace_cc::controller;
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Bytes, Ecn, Streams, Time};
 use airpace_feed::{Lines, Place, Radio};
 use airpace_radio::{BitLayer, CarrierId, RadioReport, Scope, Slot, line};

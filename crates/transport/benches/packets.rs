@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Ecn, Streams, Time};
 use airpace_transport::endpoint::{ConnectionId, Endpoint, Event, Inbound, MSS, Read};
 use airpace_transport::key::Key;

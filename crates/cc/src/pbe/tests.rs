@@ -13,7 +13,7 @@ use super::users::{UserFilter, Weights};
 use super::*;
 use crate::controller::{Arrival, Inspect, Receiver};
 use crate::registry::DeviceFlows;
-use crate::scheme::SchemeSpec;
+use crate::schemes::SchemeSpec;
 
 const OWN: Rnti = Rnti(100);
 

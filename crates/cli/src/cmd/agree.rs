@@ -19,8 +19,8 @@ use airpace_emu::session::Far;
 use airpace_eval::wire::{Beside, Verdict as Compared, beside, label, parts};
 use airpace_eval::{Choice, Matrix, Summary};
 use airpace_event::Recorder;
-use airpace_transfer::bulk::tcp;
 use airpace_sim::{Progress as Clock, Scenario};
+use airpace_transfer::bulk::tcp;
 use anyhow::{bail, ensure};
 
 use over::Over;

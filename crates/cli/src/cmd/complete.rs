@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
 
-use airpace_cc::scheme::{Preset, SCHEMES, Scheme};
+use airpace_cc::scheme::{Preset, Scheme};
+use airpace_cc::schemes::SCHEMES;
 use airpace_cc::{SchemeSpec, ran};
 use airpace_diag::kpi::KPIS;
 use airpace_sim::builtin;

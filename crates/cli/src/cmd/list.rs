@@ -2,8 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 
-use airpace_cc::scheme::{SCHEMES, Scheme};
-use airpace_cc::{SchemeError, ran};
+use airpace_cc::ran;
+use airpace_cc::scheme::Scheme;
+use airpace_cc::schemes::{self, SCHEMES};
 use airpace_diag::kpi::{KPIS, Kind, Kpi, Scope};
 use airpace_sim::builtin;
 use anyhow::Context;
@@ -79,11 +80,7 @@ fn named(names: &[String]) -> anyhow::Result<Vec<&'static Scheme>> {
     if names.is_empty() {
         return Ok(SCHEMES.to_vec());
     }
-    let scheme = |name: &String| {
-        let known = SCHEMES.iter().find(|scheme| scheme.name == name);
-        Ok(*known.ok_or_else(|| SchemeError::Scheme(name.clone()))?)
-    };
-    names.iter().map(scheme).collect()
+    names.iter().map(|name| Ok(schemes::find(name)?)).collect()
 }
 
 fn list_schemes(schemes: &[&Scheme], with_options: bool, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate};
-use airpace_files::Inside;
 use airpace_feed::{Heard, Need};
+use airpace_files::Inside;
+use airpace_rt::clock;
 use airpace_transfer::code;
 use airpace_transfer::message::Way;
 use airpace_transfer::server::{Notice, Server, Settings};
 use airpace_transfer::store::{Folder, Store, Stream};
-use airpace_rt::clock;
 use anyhow::{Context, bail};
 use indicatif::DecimalBytes;
 use serde_json::{Value, json};

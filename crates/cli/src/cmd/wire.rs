@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use airpace_core::plain::plain;
 use airpace_core::{Bytes, Rate, Time};
-use airpace_transport::key::Key;
+use airpace_rt::clock;
 use airpace_transfer::progress::{Progress, Stage};
 use airpace_transfer::{code, keys};
-use airpace_rt::clock;
+use airpace_transport::key::Key;
 use anyhow::{Context, anyhow, bail};
 use indicatif::{DecimalBytes, ProgressBar};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airpace_cc::scheme::choices;
+use airpace_cc::schemes::choices;
 use airpace_diag::kpi::{KPIS, Kpi, Scope};
 use airpace_diag::layout::{Code, Inner, Part, Verified, Version};
 use airpace_diag::log::CODES;

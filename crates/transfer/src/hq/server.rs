@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use airpace_cc::scheme::SchemeSpec;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_files::{HandedOut, Inside};
 

@@ -457,7 +457,7 @@ fn a_scheme_that_only_a_simulator_can_feed_is_refused_here() {
     let settings = crate::client::Settings {
         key: airpace_transport::key::Key::new(KEY),
         peer: "203.0.113.1:1".parse().unwrap(),
-        scheme: airpace_cc::scheme::SchemeSpec::parse("oracle").unwrap(),
+        scheme: airpace_cc::schemes::SchemeSpec::parse("oracle").unwrap(),
         job: Job::Push(Rc::new(RefCell::new(Files::new()))),
         patience: Duration::from_secs(1),
         stop: std::sync::Arc::default(),

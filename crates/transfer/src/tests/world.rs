@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_cc::scheme::SchemeSpec;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_files::Inside;
 use tempfile::TempDir;

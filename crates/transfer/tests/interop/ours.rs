@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use airpace_cc::scheme::SchemeSpec;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_files::Inside;
 use airpace_transfer::hq::client::{Client, Sink, Stage, Wanted};

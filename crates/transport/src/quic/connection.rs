@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use airpace_cc::controller::Controller;
 use airpace_cc::endpoint::Ledger;
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Bytes, Ecn, Rider, Streams, Time};
 use noq_proto::crypto::rustls::HandshakeData;
 use noq_proto::{

@@ -13,7 +13,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airpace_cc::controller::{Controller, Receiver};
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Bytes, Ecn, Rate, Rng, Streams, Time};
 
 use super::*;

@@ -12,7 +12,8 @@ use std::time::Duration;
 use airpace_cc::controller::{Controller, Inspect, Receiver, Rtt};
 use airpace_cc::endpoint::{Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::registry::DeviceFlows;
-use airpace_cc::scheme::{SchemeSpec, Setup};
+use airpace_cc::scheme::Setup;
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Bytes, FlowId, Streams, Time};
 use airpace_radio::RadioReport;
 

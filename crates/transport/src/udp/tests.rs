@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use airpace_cc::scheme::{Ends as Halves, SchemeSpec, Setup};
+use airpace_cc::scheme::{Ends as Halves, Setup};
+use airpace_cc::schemes::SchemeSpec;
 use airpace_core::{Ecn, Rate, Rng, Streams, Time};
 
 use super::*;

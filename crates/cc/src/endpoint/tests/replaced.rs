@@ -3,7 +3,8 @@
 use airpace_core::Streams;
 
 use super::*;
-use crate::scheme::{SchemeSpec, Setup, choices};
+use crate::scheme::Setup;
+use crate::schemes::{SchemeSpec, choices};
 
 #[test]
 fn a_controller_that_takes_over_decides_at_once_and_hears_of_what_left_before() {

@@ -14,9 +14,9 @@ use airpace_emu::session::{Far, Spot};
 use airpace_emu::turn::Begins;
 use airpace_eval::wire;
 use airpace_event::{Arrived, Event, Recorder};
+use airpace_sim::{Prepared, Progress as Clock, Scenario};
 use airpace_transfer::bulk::{Flow as Push, Order, Traffic, tcp};
 use airpace_transfer::code;
-use airpace_sim::{Prepared, Progress as Clock, Scenario};
 use anyhow::{Context, bail};
 
 use super::super::emu::stage::{Played, Player, Stage};

@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use airpace_feed::Radio;
 use airpace_transport::app::App;
 use airpace_transport::both::Both;
+use airpace_transport::endpoint::Endpoint;
 use airpace_transport::key::Key;
 use airpace_transport::quic::{self, Identity, QuicEndpoint};
-use airpace_feed::Radio;
 use airpace_transport::socket::{BindError, Buffers, Socket};
-use airpace_transport::endpoint::Endpoint;
 use airpace_transport::turn::{Control, Turn};
 use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 use anyhow::{Context, anyhow};

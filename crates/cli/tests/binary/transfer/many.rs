@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::Bytes;
-use airpace_transport::quic::{Config, QuicEndpoint};
-use airpace_transport::socket::{Buffers, Socket};
 use airpace_transfer::client::{Client, Job, Settings};
 use airpace_transfer::keys;
 use airpace_transfer::source::Files;
 use airpace_transport::endpoint::Endpoint;
+use airpace_transport::quic::{Config, QuicEndpoint};
+use airpace_transport::socket::{Buffers, Socket};
 use airpace_transport::turn::{Control, Turn};
 use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 

@@ -1,6 +1,6 @@
 //! Bytes get through, whatever the network does.
 
-use airpace_cc::scheme;
+use airpace_cc::schemes;
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn an_address_that_changes_in_the_middle_is_followed() {
 #[test]
 fn every_scheme_carries_a_transfer_in_both_directions() {
     // What the oracle knows, only a simulator can tell.
-    for scheme in scheme::choices().into_iter().filter(|scheme| scheme != "oracle") {
+    for scheme in schemes::choices().into_iter().filter(|scheme| scheme != "oracle") {
         let mut world = World::new(9, Network { loss: 0.01, ..Network::default() });
         for peer in &mut world.peers {
             peer.scheme = Some(scheme.clone());

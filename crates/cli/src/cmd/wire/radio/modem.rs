@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use airpace_diag::Radio as OfModem;
 use airpace_diag::grant::prompt::Prompt;
+use airpace_feed::{Fed, Feeder, Radio};
 use airpace_modem::daemon::{Daemon, Notice, Packet};
 use airpace_modem::source::Source;
-use airpace_feed::{Fed, Feeder, Radio};
 use airpace_rt::clock;
 use anyhow::Context;
 
