@@ -78,7 +78,7 @@ pub struct Evidence {
     stranger: User,
     harq: HarqMemory,
     misses: Misses,
-    /// Last received subframe (`heard`), and the last subframe before it that was not received (`unheard`).
+    /// Last received subframe, and the last subframe before it that was not received.
     heard: Option<u64>,
     unheard: u64,
     waiting: VecDeque<Judged>,
@@ -352,7 +352,7 @@ impl Evidence {
         self.waiting.push_back(judged);
     }
 
-    /// Checks the waiting messages of the users in `heard` again.
+    /// Checks the waiting messages of some users again.
     fn revisit(&mut self, heard: &[Rnti], out: &mut Vec<Found>) {
         // The output of one message may make another waiting message ready.
         loop {

@@ -38,7 +38,7 @@ const CHANCES: [[f32; 12]; 4] = [
 /// Initial prior probability that a CCE contains a message.
 const FIRST_OCCUPANCY: f32 = 0.2;
 
-/// Range of the occupancy, so that the received power decides.
+/// Allowed range of the occupancy. Its limits ensure that the received power determines the posterior.
 const OCCUPANCIES: std::ops::RangeInclusive<f32> = 0.01..=0.9;
 
 /// Time constant of the cell's statistics (subframes).
@@ -55,9 +55,9 @@ const LEAST_WEIGHT: f32 = 0.02;
 
 /// Maximum recall in the prior for undecoded CCEs.
 ///
-/// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids that if the
-/// SNR gives such a recall. With 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never
-/// decoded; without the limit, none.
+/// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids this. If
+/// the limit is 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never decoded; without the
+/// limit, none.
 const MOST_RECALL: f32 = 0.99;
 
 /// Power of messages relative to the reference signals, all equally likely: a cell may transmit messages some dB weaker
@@ -97,7 +97,7 @@ pub fn information(mean: f32) -> f32 {
 /// Posterior probability that something was transmitted in a CCE. `power` is its power over the noise power. `ratio` is
 /// the SNR of the reference signals, and `occupancy` is the prior share of CCEs with a message.
 ///
-/// The power is a mean over 72 squares of real amplitudes. With an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
+/// The power is a mean over 72 squares of real amplitudes. At an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
 /// Its distribution is approximated by a gamma distribution with these moments, which is exact without a signal.
 pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     if power.is_nan() {
@@ -131,7 +131,7 @@ pub struct Account {
     read: [f32; LEVELS.len()],
     /// Estimated undecoded messages that the decoded ones represent, by number of CCEs.
     unread: [f32; LEVELS.len()],
-    /// Bits of all these messages, with their CRC.
+    /// Bits of the decoded and the estimated undecoded messages, with their CRC.
     bits: f32,
     /// Expected number of undecoded CCEs with a transmission.
     loud_cces: f32,

@@ -14,7 +14,7 @@
 //!    more than noise, sizes for which a place is too short, and places with such a high SNR that algebra has found
 //!    every message. At places where coded bits repeat, words are decoded only if the repetitions agree.
 //! 4. **By users** (`users`): few known users search a given single CCE. At single CCEs that are still unexplained,
-//!    these users are tried. With a known RNTI, the mask of the CRC is known, and sixteen fewer bits must be received.
+//!    these users are tried. A known RNTI determines the mask of the CRC, so sixteen fewer bits must be received.
 //!
 //! The trellis decodes at most [`MOST_WORDS`] words per subframe. If more words are worth decoding, those are dropped
 //! whose soft bits have the least information beyond the length of the word. [`Work::given_up`] counts them.
@@ -514,7 +514,7 @@ impl Search {
         let cces = self.region.len();
         let mut best: Option<Candidate> = None;
         let (mut sum, mut wrong, mut at) = (Agreement::default(), 0, cce);
-        // Agreement of the CCEs behind those of the best place so far.
+        // Agreement of the CCEs behind those of the current best place.
         let mut more = Agreement::default();
         let mut is_near = false;
         let mut bits = code.cces(word);

@@ -77,7 +77,7 @@ const OTHER_MODULATION: f32 = -1.0;
 /// according to both tables, `past` the previous state of its HARQ process. `missed` is log2 of the probability that
 /// grants since then were missed.
 ///
-/// Chosen: code rates are not used. With both tables, base stations grant blocks that need more bits than their PRBs
+/// Chosen: code rates are not used. Base stations grant, by either table, blocks that need more bits than their PRBs
 /// have, because the device may decode the block after a retransmission.
 pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], past: Option<&PastGrant>, missed: f32) -> f32 {
     let likely = |table: McsTable| likely(table, block, sizes[table as usize], past, missed);

@@ -11,7 +11,7 @@ pub(super) struct Watch {
     /// Milliseconds of samples since the last check, and the interval until the next one.
     passed_ms: u64,
     wait_ms: u64,
-    /// Whether the next check follows after [`SHORT_WAIT_MS`] whatever `wait_ms` is.
+    /// Whether the next check follows after [`SHORT_WAIT_MS`] instead of `wait_ms`.
     hurries: bool,
     /// Minimum time between two periods in which a stronger cell is tracked (milliseconds of samples), and the time passed
     /// since the last one.

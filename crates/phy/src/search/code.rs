@@ -238,8 +238,8 @@ impl Code {
     /// confidence. Its first independent bits, as many as the payload has, are taken as correct; [`ByMask::nearest`]
     /// accepts one error among those outside `sure`. `None` if the bits do not determine the payload.
     ///
-    /// With a known mask, sixteen fewer bits are needed: a payload of 50 bits is determined even if 22 of the 72 bits
-    /// are lost.
+    /// A known mask reduces the number of bits that are needed by sixteen: a payload of 50 bits is determined even if
+    /// 22 of the 72 bits are lost.
     pub fn by_mask(&self, hard: CceBits, order: &[u8; BITS_PER_CCE], sure: CceBits) -> Option<ByMask> {
         Arch::new().dispatch(|| self.eliminate(hard, order, sure))
     }

@@ -1,10 +1,9 @@
 //! Viterbi decoder for many words in parallel, one word per lane of a SIMD vector.
 //!
-//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path with a metric so far below the
-//! best that it does not fit never catches up. Otherwise this decoder is equal to
-//! [`coding::Viterbi`](crate::coding::Viterbi). Its loss is a few hundredths of a decibel, and it takes half the time
-//! of a decoder with 16-bit metrics. It consists of loops over arrays, which the compiler turns into the vector
-//! instructions of the processor.
+//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path whose metric is too far below
+//! the best to fit never catches up. Otherwise this decoder is equal to [`coding::Viterbi`](crate::coding::Viterbi).
+//! Its loss is a few hundredths of a decibel, and it takes half the time of a decoder with 16-bit metrics. It consists
+//! of loops over arrays, which the compiler turns into the vector instructions of the processor.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -271,7 +270,7 @@ fn trace_back(decisions: &[Decisions], lens: &[usize; LANES], metrics: &[Lane; S
     let mut best = [0u8; LANES];
     let mut largest = metrics[0];
     for (state, metric) in metrics.iter().enumerate().skip(1) {
-        // Of equal metrics the last wins, as in the scalar decoder.
+        // The last of several equal metrics wins, as in the scalar decoder.
         best = lanes(|lane| if metric[lane] >= largest[lane] { state as u8 } else { best[lane] });
         largest = lanes(|lane| largest[lane].max(metric[lane]));
     }

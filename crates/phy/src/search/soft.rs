@@ -108,9 +108,9 @@ struct SoftCce {
     is_clear: bool,
     /// Sum of the magnitudes of the log-likelihood ratios (nats). Infinite if a value is NaN.
     heard: f32,
-    /// Expected `heard` of a message with the power of the reference signals (nats).
+    /// Expected sum for a message with the power of the reference signals (nats).
     expected: f32,
-    /// Upper limit of `heard` for noise (nats).
+    /// Upper limit of the sum for noise (nats).
     least: f32,
     /// Expected number of bit errors in the hard decisions.
     wrong: f32,
@@ -173,8 +173,8 @@ fn evidence_against_both(first: f32, second: f32) -> f32 {
     least - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
-/// Maximum number of wrong bits among the 72 bits of a CCE, at the weakest signal at which messages are found. Of
-/// random bits, half are wrong on average.
+/// Maximum number of wrong bits among the 72 bits of a CCE, at the weakest signal at which messages are found. Random
+/// bits have this many wrong bits on average.
 const MOST_WRONG: u32 = 36;
 
 impl SoftRegion {

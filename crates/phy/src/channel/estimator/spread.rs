@@ -123,7 +123,7 @@ mod tests {
     /// Mean delay of the ETU paths, which the timing estimate converges to.
     const MEAN_DELAY_S: f64 = 0.98e-6;
 
-    /// With a high SNR and long echoes, an estimate consists almost only of its own measurement, and the residual is
+    /// At a high SNR with long echoes, an estimate consists almost only of its own measurement, and the residual is
     /// small. This residual must pass neither for low noise nor for a fitting delay spread.
     #[test]
     fn a_clear_cell_with_long_echoes_keeps_its_noise() {
