@@ -219,6 +219,7 @@ impl Evidence {
         open.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut taken = Taken::default();
         let mut kept: Vec<Judged> = Vec::new();
+        // The likeliest first: later candidates must not overlap, and pay for conflicting PRBs and directions.
         for (score, mut judged) in open {
             let place = judged.candidate.message.place;
             if kept.iter().any(|other| other.candidate.message.place.overlaps(place)) {
@@ -345,6 +346,7 @@ impl Evidence {
             let by_table = self.by_table(rnti, &reading.message);
             _ = self.grant(rnti, judged.at, &reading.message, &by_table);
         }
+        // Evidence of this message alone, without the probability of its RNTI and the user's history.
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
         let whence = (judged.at.subframe, judged.candidate.message.place);
         let bits = confidence::all_true(judged.alone + reading, judged.candidate.apart - history::NEW_USER);

@@ -192,6 +192,7 @@ impl Account {
         let (like_read, never_read) = (self.unread.iter().sum::<f32>(), self.never_read());
         let prbs_of_one = self.unread_prbs / like_read.max(f32::MIN_POSITIVE);
         let messages = like_read + never_read;
+        // Undecoded CCEs of this subframe, per CCE of the undecoded messages in the statistics.
         let per_cce = unread / (self.unread_cces + never_read).max(f32::MIN_POSITIVE);
         let (messages, prbs) = (per_cce * messages, per_cce * messages * prbs_of_one);
         // Round to a thousandth: the estimate is not more precise.
@@ -216,6 +217,7 @@ impl Account {
         for (at, &level) in LEVELS.iter().enumerate() {
             let places = cces / usize::from(level);
             let places = (0..places).map(|at| Place { cce: at as u16 * u16::from(level), cces: level });
+            // Mean decoding probability at this aggregation level over all places.
             let of = places.clone().map(|place| self.chance_at(place, bits)).sum::<f32>();
             let count = self.read[at] + factor * self.unread[at];
             read += count * of / places.len().max(1) as f32;

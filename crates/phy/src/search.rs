@@ -149,6 +149,7 @@ impl Size {
         if self.code.len() as f32 <= RARE_RATE * (usize::from(cces) * BITS_PER_CCE) as f32 {
             return 0.0;
         }
+        // Ratio of all accepted messages to those on one CCE, each with its prior.
         libm::log2f((self.seen as f32 + NOT_RARE + 1.0) / (self.short as f32 + 1.0)).clamp(0.0, 6.0)
     }
 }
@@ -375,6 +376,7 @@ impl Search {
         self.loud = loud;
         let left = MOST_WORDS - self.words;
         if queue.len() > left {
+            // Most information beyond the length of the word first, ties in a fixed order.
             queue.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
         }
         for &(size, place, _) in &queue {
@@ -414,6 +416,7 @@ impl Search {
         if len as f32 > RARE_RATE * bits.len() as f32 || !self.is_for_anyone(size, place) {
             return false;
         }
+        // The circular buffer has three coded bits per bit of the word; then they repeat.
         let repeated = bits.len().saturating_sub(3 * len);
         repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS
     }
@@ -523,6 +526,7 @@ impl Search {
             if !cce.is_multiple_of(usize::from(level)) || place.range().end > cces {
                 break;
             }
+            // Agreement of the additional CCEs of this level. Stop if a CCE disagrees, or is already explained.
             while at < place.range().end {
                 let here = bits.next().unwrap_or_default();
                 let Some(agreement) = self.region.agreement(at, here).filter(|_| self.is_open(at)) else {
@@ -542,6 +546,7 @@ impl Search {
             {
                 continue;
             }
+            // A longer place replaces the shorter one only if its additional CCEs continue the message.
             let gain = if best.is_some() { more.goes_on(&sum) } else { f32::INFINITY };
             if let Some(best) = best.as_mut().filter(|_| gain <= 0.0) {
                 best.lead = best.lead.min(-gain);

@@ -149,6 +149,7 @@ impl User {
         let before = self.group;
         let group = best(readings, is_command);
         self.group = if group.is_finite() {
+            // Evidence from the field values, and from the search space.
             let content = group - best(readings, |reading| !is_command(reading));
             let place = if in_own_space { 0.0 } else { COMMON_PLACE };
             (self.group + content.clamp(IMPOSSIBLE, -IMPOSSIBLE) + place).clamp(FLOOR, -FLOOR)
@@ -255,6 +256,7 @@ impl History {
             self.last_response.is_some_and(|last| self.now.saturating_sub(last) <= AFTER_RESPONSE);
         let new = NEW_USER + if is_expected { EXPECTED_USER } else { 0.0 };
         let Some(user) = self.users.get(&rnti) else { return new };
+        // Active users share half of the probability. An inactive user has 1/16, divided by the number of known users.
         let one_of = |count: usize| -libm::log2f(count.max(1) as f32);
         if user.believed == 0 {
             (new + (user.support - own).max(0.0)).min(LIKELY_USER)

@@ -144,6 +144,7 @@ impl Meanings {
 
 /// Cost of all fields except the PRBs (bits).
 fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
+    // log2(3) = 1.58 for one of three reserved MCS, log2(29) = 4.86 for one of 29 others.
     let hops = if uplink.hopping.is_some() { HOPS + 1.0 } else { STAYS };
     let mcs = if uplink.mcs > 28 { RESERVED_MCS + 1.58 } else { PLAIN_MCS + 4.86 };
     let requests = (extras.csi_request_bits() + extras.srs_request_bits()) as f32;
@@ -205,6 +206,7 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
 
 /// Cost of MCS, new-data indicator and redundancy version (bits).
 fn block_cost(block: &Block) -> f32 {
+    // log2(3) = 1.58 for one of three reserved MCS or later versions, log2(29) = 4.86 for one of 29 MCS.
     let mcs_and_version = match (block.mcs > 28, block.rv == 0) {
         (true, _) => RESERVED_MCS + 1.58 + 2.0,
         (false, true) => PLAIN_MCS + 4.86 + FIRST_VERSION,

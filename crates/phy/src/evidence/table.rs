@@ -54,6 +54,7 @@ impl Misses {
     /// log2 of the probability that a block is new data although its indicator did not toggle. It is higher if a grant
     /// is `known` to be missing.
     pub fn bits(&self, known: bool) -> f32 {
+        // Share of missed grants, with one of [`SELDOM`] blocks as prior.
         let share = f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(SELDOM));
         let seldom = libm::log2(share) as f32;
         if known { seldom.max(SURELY_MISSED) } else { seldom }

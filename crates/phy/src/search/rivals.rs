@@ -71,9 +71,11 @@ impl Rivals {
         for path in &self.paths {
             sums.fill(0.0);
             for &(stream, bit) in path {
+                // Margins of this coded bit for all cyclic shifts of the path.
                 let turned = &streams[usize::from(stream)][usize::from(bit)..];
                 sums.iter_mut().zip(turned).for_each(|(sum, margin)| *sum += margin);
             }
+            // Likelihood ratio of each shifted path: two to the power of minus its margin.
             all += sums.iter().map(|sum| exp2(-sum)).sum::<f32>();
         }
         -libm::log2f(all)

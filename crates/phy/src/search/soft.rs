@@ -67,6 +67,7 @@ pub(super) struct Weights {
 impl Default for Weights {
     fn default() -> Self {
         let bits = |soft: usize, sign: f64| {
+            // Probability of the sign, mixed with unrelated errors, against a probability of one half.
             let right = 1.0 / (1.0 + libm::exp(-sign * soft as f64 / f64::from(SOFT_PER_NAT)));
             let likely = (1.0 - SURPRISE) * right + SURPRISE * (1.0 - right);
             (f64::from(PARTS) * libm::log2(2.0 * likely)).round() as i16
@@ -205,11 +206,13 @@ impl SoftRegion {
             }
             let heard: f32 = llrs.iter().map(|llr| llr.abs()).sum();
             let expected = observation.expected.get(at).copied().unwrap_or(mean);
+            // Received magnitude, and upper limit for noise, both relative to the expected magnitude of a message.
             let share = heard / BITS_PER_CCE as f32 / expected;
             let noise = NOISE_SHARE / (expected / 2.0).sqrt();
             let is_told = noise < MOST_SHARE;
             let least = if is_told { noise * expected } else { 0.0 };
             let presence = std::array::from_fn(|at| {
+                // Log-likelihood ratio of QPSK with this amplitude and unknown bits to noise alone.
                 let silence = AMPLITUDES[at] * AMPLITUDES[at] * expected / 4.0 * BITS_PER_CCE as f32;
                 if is_told || !silence.is_finite() { 0.0 } else { present[at] - silence }
             });
@@ -294,6 +297,7 @@ impl SoftRegion {
             return None;
         }
         let soft = &self.soft[cce * BITS_PER_CCE..];
+        // Start with the evidence for the hard decisions, and correct it for each bit that differs.
         let (mut evidence, mut against) = (of.most, 0);
         while wrong != 0 {
             let size = soft[wrong.trailing_zeros() as usize].unsigned_abs();
