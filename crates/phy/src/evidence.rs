@@ -9,7 +9,7 @@
 //! | its place | − 6 |
 //! | probability of its RNTI ([`history`]): active, known, expected after a random-access response, never seen | − 2 … − 22 |
 //! | agreement of format and fields with the user's configuration ([`history`]) | 0 … − 24 |
-//! | PRBs or a direction that another message of the subframe already has | − 8 … − 10 |
+//! | PRBs or a direction that another message of the subframe already has | − 4 … − 10 |
 //!
 //! The sum is the logarithm of the odds, which gives the confidence. A message for an RNTI that was never seen must
 //! also be likelier than the similar words for which noise mistakes it ([`Candidate::apart`]); each of these words has

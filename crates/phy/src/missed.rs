@@ -1,4 +1,4 @@
-//! Estimate of undecoded messages: how much of a subframe was decodable, and what its undecoded messages may grant.
+//! Estimate of undecoded messages: share of a subframe's messages that was decodable, and PRBs that undecoded ones grant.
 //!
 //! | question | answer |
 //! | --- | --- |

@@ -51,8 +51,8 @@ pub struct Candidate {
     /// ratio. It is at most one bit per coded bit. Some word always reaches as much evidence as its own length, because
     /// that many bits are free to fit random input. Only evidence above the length supports the message.
     pub evidence: f32,
-    /// log2 of the likelihood ratio of this aggregation level to the other levels (bits). Infinite if the user's search
-    /// space contains no other level at this CCE.
+    /// Minimum log2 likelihood ratio of this aggregation level to the other levels at this CCE that the user searches
+    /// (bits). Infinite if no other level is possible.
     pub lead: f32,
     /// log2 of the likelihood ratio of this word to all words together for which noise mistakes it (bits). Infinite if
     /// it was not computed. Those words have other RNTIs. The ratio matters only if this RNTI is as unlikely as theirs.

@@ -3,6 +3,9 @@
 //! The convolutional code with tail-biting and rate matching is linear. So independent received bits, as many as the
 //! word has, determine the word. The other bits of the CCE are a check. At low noise, this takes some table look-ups
 //! instead of thousands of trellis steps.
+//!
+//! The *mask* of a word is the number that is added (exclusive or) to its CRC: the RNTI of the receiver. A *mistake* is
+//! the difference between two words that noise confuses.
 
 use pulp::Arch;
 

@@ -54,7 +54,8 @@ const CLEAR_WRONG: f32 = 0.002;
 pub(super) struct Weights {
     /// Evidence for a bit that equals the hard decision, against an unknown bit (units of 1/[`PARTS`] bit).
     agrees: [i16; SURE + 1],
-    /// Difference in evidence between a bit that equals the hard decision and a bit that does not, in the same units.
+    /// Difference in evidence between a bit that equals the hard decision and a bit that does not (units of 1/[`PARTS`]
+    /// bit).
     loss: [i16; SURE + 1],
     /// Probability that the hard decision is wrong.
     wrong: [f32; SURE + 1],

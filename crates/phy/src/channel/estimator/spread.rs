@@ -13,7 +13,7 @@ pub struct Spread {
     pub step: i32,
     /// Whether the next trial uses a larger spread; otherwise it uses a smaller one.
     is_up: bool,
-    /// How much worse a smaller and a larger spread predict: averaged logarithm of the error ratio.
+    /// Increase of the prediction error with a smaller and with a larger spread: averaged logarithm of the error ratio.
     worse: [f32; 2],
     /// Weights of the smaller and the larger spread. Trials alternate, and weights take long to compute.
     trials: [(Key, Weights); 2],
