@@ -154,7 +154,7 @@ struct Reader {
     evidence: Evidence,
     answers: Answers,
     account: Account,
-    /// Of the last decoded subframe: first sample, and SFN with subframe number.
+    /// First sample of the last decoded subframe, with its SFN and subframe number.
     last: Option<(i64, (u16, usize))>,
     /// Half a subframe (samples).
     half: i64,
@@ -283,7 +283,7 @@ impl Decoder {
         self.listener.ladder()
     }
 
-    /// Evidence about the users of the last decoded cell.
+    /// Evaluation of candidates and history of users in the last decoded cell.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.reader.as_ref().map(|reader| &reader.evidence)
     }

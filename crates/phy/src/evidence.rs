@@ -1,22 +1,24 @@
-//! Which candidates to believe.
+//! Decision which candidates are accepted as messages.
 //!
-//! Everything that speaks for or against a message is counted in bits, log2 of a ratio of likelihoods, and added up:
+//! All evidence for or against a message is measured in bits (log2 of a likelihood ratio) and added:
 //!
 //! | evidence | bits |
 //! | --- | --- |
-//! | what was heard in its CCEs, against bits of chance ([`Candidate::evidence`]) | up to 72 per CCE |
-//! | what its fields might have said else ([`reading`]); a payload that means nothing is dropped | − its payload |
+//! | soft bits of its CCEs, against random bits ([`Candidate::evidence`]) | up to 72 per CCE |
+//! | probability of its field values ([`reading`]); a payload without a valid meaning is dropped | about − its length |
 //! | its place | − 6 |
-//! | how likely its RNTI is ([`history`]): active, known, expected after a random-access response, never seen | − 2 … − 22 |
-//! | whether the format and fields are those that its user has ([`history`]) | 0 … − 24 |
-//! | PRBs or a direction that another message of the subframe already took | − 8 … − 10 |
+//! | probability of its RNTI ([`history`]): active, known, expected after a random-access response, never seen | − 2 … − 22 |
+//! | agreement of format and fields with the user's configuration ([`history`]) | 0 … − 24 |
+//! | PRBs or a direction that another message of the subframe already has | − 4 … − 10 |
 //!
-//! The sum is the logarithm of the odds, and so gives the confidence. A message for an RNTI that was never seen must also be
-//! likelier than the words that noise mistakes for it ([`Candidate::apart`]), each of which is for another. Of messages that
-//! share CCEs, only the likeliest
-//! is kept. A message of an unknown user that is not sure yet waits for another message to the same RNTI: two false
-//! messages agree by chance once in 2^16 cases, which is 16 bits. A sure message of an unknown user waits too if its
-//! format is not clear, because the next message mostly tells the format. A message of a known user leaves at once.
+//! The sum is the logarithm of the odds, which gives the confidence. A message for an RNTI that was never seen must
+//! also be likelier than the similar words for which noise mistakes it ([`Candidate::apart`]); each of these words has
+//! another RNTI. Among messages that share CCEs, only the likeliest is kept.
+//!
+//! If the confidence in a message of an unknown user is too low, the message waits for another message to the same
+//! RNTI. Two false messages have the same RNTI by chance in one of 2^16 cases, so the second message adds 16 bits. A
+//! message of an unknown user with high confidence waits as well if its format is ambiguous, because the next message
+//! mostly resolves the format. A message of a known user is output at once.
 
 pub mod confidence;
 pub mod history;
@@ -41,28 +43,32 @@ use crate::pdcch;
 use crate::search::Candidate;
 use table::Misses;
 
-/// If two downlink grants of a subframe name the same PRB, this speaks against the weaker.
+/// Evidence against the weaker of two downlink grants of a subframe that contain the same PRB (bits).
 const PRBS_TAKEN: f32 = -8.0;
 
-/// Two devices may send on the same PRBs, but rarely do.
+/// Evidence against the weaker of two uplink grants with the same PRB (bits). Two devices may transmit on the same
+/// PRBs, but this is rare.
 const UPLINK_PRBS_TAKEN: f32 = -4.0;
 
-/// A user has one grant per direction and subframe.
+/// Evidence against a second grant of a user for the same direction and subframe (bits). A user has at most one.
 const DIRECTION_TAKEN: f32 = -10.0;
 
-/// By how many bits one format must be likelier than all others, so that a message need not wait for more.
+/// Minimum log2 likelihood ratio of a message's format to all other formats (bits) for output without waiting for more
+/// messages.
 const CLEAR: f32 = 4.0;
 
-/// By how many bits it must be likelier to be called known: it is the wrong one in less than one message of 500.
+/// Minimum log2 likelihood ratio of a format to all other formats (bits) for reporting the format as known. It is then
+/// wrong in less than one of 500 messages.
 const SURE: f32 = 9.0;
 
-/// After this many messages, each sure enough to leave, their user is surely there, whatever they mean.
+/// Number of messages with sufficient confidence after which their user counts as present, even if their meaning is
+/// ambiguous.
 const SURELY_THERE: u32 = 2;
 
-/// A message with a lower score is not worth waiting for.
+/// Minimum score of a message for waiting (bits).
 const LEAST_HOPE: f32 = -16.0;
 
-/// The judge of one cell's candidates.
+/// Evaluation of one cell's candidates.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pci: u16,
@@ -72,28 +78,29 @@ pub struct Evidence {
     stranger: User,
     harq: HarqMemory,
     misses: Misses,
-    /// The last subframe that was heard, and the last before it that was not.
+    /// Last received subframe, and the last subframe before it that was not received.
     heard: Option<u64>,
     unheard: u64,
     waiting: VecDeque<Judged>,
 }
 
-/// A candidate that means something.
+/// Candidate with at least one valid reading.
 #[derive(Clone, Debug)]
 struct Judged {
     candidate: Candidate,
     readings: Vec<Reading>,
     in_own_space: bool,
     at: Moment,
-    /// What speaks for the message, without the probability of its RNTI and the habits of its user.
+    /// Evidence for the message (bits), without the probability of its RNTI and the history of its user.
     alone: f32,
-    /// What the message itself adds to its user's support.
+    /// Contribution of this message to its user's support (bits).
     own: f32,
-    /// How many bits the message itself spoke for a group instead of a user when it was heard; `None` before.
+    /// Contribution of this message to the odds that its RNTI is a group instead of a user (bits). `None` before it is
+    /// added to the history.
     for_group: Option<f32>,
 }
 
-/// When and how something was heard.
+/// Subframe and reception conditions of a candidate.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     index: u64,
@@ -104,14 +111,14 @@ struct Moment {
 }
 
 impl Judged {
-    /// log2 of how likely the message has a reading, if it is for `user`.
+    /// log2 of the probability that the message has this reading, if it is addressed to `user`.
     fn weight(&self, user: &User, reading: &Reading) -> f32 {
         user.agrees(reading, self.for_group.unwrap_or_default()) - reading.cost
     }
 }
 
 impl Evidence {
-    /// For a cell of which no user is known yet.
+    /// Evaluation for a cell without known users.
     pub fn new(pci: u16, carrier: Carrier, caution: Caution) -> Evidence {
         Evidence {
             pci,
@@ -127,17 +134,17 @@ impl Evidence {
         }
     }
 
-    /// Which users are there.
+    /// Known users and their history.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Messages that wait for evidence.
+    /// Number of messages that wait for evidence.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Goes on to subframe `index`.
+    /// Advances to subframe `index`.
     pub fn advance(&mut self, index: u64) {
         self.history.advance(index);
         if self.heard.replace(index).is_none_or(|last| last + 1 < index) {
@@ -149,14 +156,16 @@ impl Evidence {
         }
     }
 
-    /// The cell's own numbers leap by `by` subframes, forward or back, before the current subframe.
+    /// Reports that the cell's own frame numbers jumped by `by` subframes, forward or backward, before the current
+    /// subframe.
     pub fn leap(&mut self, by: i64) {
         if let Some(index) = self.heard {
             self.harq.leap(index, by);
         }
     }
 
-    /// Judges the candidates of one subframe. Appends the messages that are believed, also those of earlier subframes.
+    /// Evaluates the candidates of one subframe. Appends the accepted messages, including those of earlier subframes
+    /// that were waiting.
     pub fn judge(
         &mut self,
         index: u64,
@@ -179,7 +188,7 @@ impl Evidence {
                 self.hear(judged);
             }
         }
-        // Messages that wait for such a message leave before it, and so tell how to read it.
+        // First release the messages that waited for one of these: they may resolve the reading of the new messages.
         self.revisit(&heard, out);
         for judged in consistent {
             if self.is_ready(&judged) {
@@ -192,12 +201,13 @@ impl Evidence {
         self.expire(index, out);
     }
 
-    /// Decides about the messages that still wait, as if their time were over: at the end of a recording.
+    /// Decides on all messages that are still waiting, as after their maximum waiting time. Call it at the end of a
+    /// recording.
     pub fn finish(&mut self, out: &mut Vec<Found>) {
         self.expire(u64::MAX, out);
     }
 
-    /// The likeliest candidates that can be true together.
+    /// Selects the likeliest candidates that are compatible with each other.
     fn consistent(&self, at: Moment, cces: usize, candidates: &[Candidate]) -> Vec<Judged> {
         let mut open: Vec<(f32, Judged)> = candidates
             .iter()
@@ -209,6 +219,7 @@ impl Evidence {
         open.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut taken = Taken::default();
         let mut kept: Vec<Judged> = Vec::new();
+        // The likeliest first: later candidates must not overlap, and pay for conflicting PRBs and directions.
         for (score, mut judged) in open {
             let place = judged.candidate.message.place;
             if kept.iter().any(|other| other.candidate.message.place.overlaps(place)) {
@@ -253,14 +264,14 @@ impl Evidence {
         })
     }
 
-    /// log2 of the odds of a candidate, with the likeliest reading.
+    /// log2 of the odds of a candidate with its likeliest reading.
     fn score(&self, judged: &Judged) -> f32 {
         let rnti = judged.candidate.message.rnti;
         let user = self.user(rnti);
         let weights = judged.readings.iter().map(|reading| judged.weight(user, reading));
         let prior = self.history.prior(rnti, judged.own);
         let score = judged.alone + prior + weights.fold(f32::NEG_INFINITY, f32::max);
-        // Its neighbours are for RNTIs that were never seen.
+        // The similar words are for RNTIs that were never seen.
         confidence::all_true(score, judged.candidate.apart + (prior - history::NEW_USER))
     }
 
@@ -268,14 +279,14 @@ impl Evidence {
         self.history.user(rnti).unwrap_or(&self.stranger)
     }
 
-    /// The likeliest reading; of equals, the last.
+    /// The likeliest reading; of equal readings, the last.
     fn best_reading(&self, judged: &Judged) -> Option<Reading> {
         let user = self.user(judged.candidate.message.rnti);
         let weights = judged.readings.iter().map(|reading| (judged.weight(user, reading), reading));
         weights.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, reading)| *reading)
     }
 
-    /// Whether a message is sure enough to leave now.
+    /// Whether the confidence in a message is sufficient to output it now.
     fn is_ready(&self, judged: &Judged) -> bool {
         let rnti = judged.candidate.message.rnti;
         let confidence = confidence(self.score(judged));
@@ -284,8 +295,8 @@ impl Evidence {
         }
         match self.history.user(rnti) {
             Some(user) if user.believed > 0 => confidence >= self.caution.known,
-            // A new user's message waits until its format is clear. If the user is surely there, it need only be clear
-            // whether it is a user or a group.
+            // A new user's message waits until its format is clear. If the user counts as present, it need only be
+            // clear whether the RNTI is a user or a group.
             user => {
                 let is_there = user.is_some_and(|user| user.sure >= SURELY_THERE);
                 let is_enough = is_there && self.is_surely_one(judged);
@@ -294,20 +305,20 @@ impl Evidence {
         }
     }
 
-    /// Whether it is clear that a message is for a user, or that it is for a group.
+    /// Whether a message is clearly for a user, or clearly for a group.
     fn is_surely_one(&self, judged: &Judged) -> bool {
         let is_group = |format| matches!(format, Format::F3 | Format::F3A);
         self.is_clear(judged, CLEAR, |format, rival| is_group(format) == is_group(rival))
     }
 
-    /// Whether it is clear in which format a message is, or in which pair of formats that cannot be told apart.
+    /// Whether the format of a message is clear, apart from the pair 1B and 1D, which cannot be distinguished.
     fn is_worth_reading(&self, judged: &Judged) -> bool {
         let is_beam = |format| matches!(format, Format::F1B | Format::F1D);
         self.is_clear(judged, CLEAR, |format, rival| is_beam(format) && is_beam(rival))
     }
 
-    /// Whether a message's format is likelier by `margin` bits than all other formats that its bits may have. Rivals
-    /// for which `are_alike` is true do not count.
+    /// Whether a message's format is likelier by `margin` bits than all other possible formats of its bits. Formats for
+    /// which `are_alike` is true are not compared.
     fn is_clear(&self, judged: &Judged, margin: f32, are_alike: impl Fn(Format, Format) -> bool) -> bool {
         let Some(best) = self.best_reading(judged) else { return false };
         let user = self.user(judged.candidate.message.rnti);
@@ -320,7 +331,7 @@ impl Evidence {
             <= judged.weight(user, &best) - margin
     }
 
-    /// Learns to whom a message is sent, before its meaning is clear.
+    /// Updates the history of the RNTI, before the meaning of the message is clear.
     fn hear(&mut self, judged: &mut Judged) {
         let rnti = judged.candidate.message.rnti;
         judged.for_group = Some(self.history.hear(rnti, &judged.readings, judged.in_own_space));
@@ -328,13 +339,14 @@ impl Evidence {
 
     fn wait(&mut self, mut judged: Judged) {
         let rnti = judged.candidate.message.rnti;
-        // A block that is sent again meanwhile may be clear sooner.
+        // A retransmission of the block may become clear before this message, and needs its grant.
         if confidence(self.score(&judged)) >= self.caution.last
             && let Some(reading) = self.best_reading(&judged)
         {
             let by_table = self.by_table(rnti, &reading.message);
             _ = self.grant(rnti, judged.at, &reading.message, &by_table);
         }
+        // Evidence of this message alone, without the probability of its RNTI and the user's history.
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
         let whence = (judged.at.subframe, judged.candidate.message.place);
         let bits = confidence::all_true(judged.alone + reading, judged.candidate.apart - history::NEW_USER);
@@ -342,9 +354,9 @@ impl Evidence {
         self.waiting.push_back(judged);
     }
 
-    /// Looks again at the waiting messages of users that were heard.
+    /// Checks the waiting messages of some users again.
     fn revisit(&mut self, heard: &[Rnti], out: &mut Vec<Found>) {
-        // A message that leaves may be the one for which another waited.
+        // The output of one message may make another waiting message ready.
         loop {
             let ready = self
                 .waiting
@@ -355,7 +367,7 @@ impl Evidence {
         }
     }
 
-    /// Decides about messages that have waited long enough.
+    /// Decides on messages whose waiting time is over.
     fn expire(&mut self, now: u64, out: &mut Vec<Found>) {
         let patience = self.caution.patience;
         while self.waiting.front().is_some_and(|first| first.at.index.saturating_add(patience) <= now) {
@@ -368,7 +380,7 @@ impl Evidence {
         }
     }
 
-    /// Believes a message.
+    /// Accepts a message, and appends it to the output.
     fn release(&mut self, mut judged: Judged, out: &mut Vec<Found>) {
         if judged.for_group.is_none() {
             self.hear(&mut judged);
@@ -408,7 +420,7 @@ impl Evidence {
 }
 
 impl Evidence {
-    /// Learns from a downlink grant which MCS table its user has.
+    /// Updates the estimate of a user's MCS table from a downlink grant.
     fn weigh_table(&mut self, rnti: Rnti, index: u64, message: &Message, by_table: &[Option<Dci>; 2]) {
         let Message::Downlink(downlink) = message else { return };
         if has_fixed_table(rnti, message) {
@@ -425,16 +437,16 @@ impl Evidence {
         }
         for (at, block) in blocks() {
             let past = past_grant(at);
-            // Subframes that were not heard may have held grants of this user.
+            // Subframes that were not received may have contained grants of this user.
             let is_unheard = past.is_some_and(|past| past.at < self.unheard);
             let missed = self.misses.bits(is_missed || is_unheard);
             self.history.weigh_table(rnti, table::evidence(&block, sizes[at], past, missed));
         }
     }
 
-    /// The MCS table by which a message is to be read, and whether that is known.
+    /// MCS table of a message, and whether it is known.
     fn table(&self, rnti: Rnti, message: &Message) -> (McsTable, bool) {
-        // A block that is sent again has the size of its first transmission, which another format may have granted.
+        // A retransmitted block has the size of its first transmission, which may have been granted in another format.
         if has_fixed_table(rnti, message)
             && !(is_sent_again(message) && Audience::of(rnti) == Some(Audience::User))
         {
@@ -443,12 +455,12 @@ impl Evidence {
         self.user(rnti).table()
     }
 
-    /// What a message grants by the tables up to 64QAM and up to 256QAM.
+    /// The grant in a message, according to the tables up to 64QAM and up to 256QAM.
     fn by_table(&self, rnti: Rnti, message: &Message) -> [Option<Dci>; 2] {
         [McsTable::Qam64, McsTable::Qam256].map(|table| message.to_dci(self.meanings.carrier(), rnti, table))
     }
 
-    /// The grant of a message, completed by what its HARQ process holds. The process remembers the grant.
+    /// The grant in a message, completed with the state of its HARQ process. Stores the grant in this process.
     fn grant(
         &mut self,
         rnti: Rnti,
@@ -476,14 +488,14 @@ impl Evidence {
     }
 }
 
-/// Sizes of both blocks by both tables; `None` where the MCS is reserved.
+/// Sizes of both blocks according to both tables; `None` for a reserved MCS.
 fn sizes(by_table: &[Option<Dci>; 2]) -> [[Option<Bits>; 2]; 2] {
     [0, 1].map(|block| {
         std::array::from_fn(|table| by_table[table].map(|dci| dci.tbs[block]).filter(|size| size.0 > 0))
     })
 }
 
-/// Whether a message is read by the table up to 64QAM whatever its user is configured with.
+/// Whether the table up to 64QAM applies to a message, independently of its user's configuration.
 ///
 /// Source: TS 36.213 §7.1.7.1 and §8.6.1
 fn has_fixed_table(rnti: Rnti, message: &Message) -> bool {
@@ -495,12 +507,12 @@ fn has_fixed_table(rnti: Rnti, message: &Message) -> bool {
     }
 }
 
-/// Whether the MCS of a block is one of those that only say how the block is sent again.
+/// Whether a block has a reserved MCS, which is only used for retransmissions.
 fn is_sent_again(message: &Message) -> bool {
     matches!(message, Message::Downlink(downlink) if downlink.blocks().iter().flatten().any(|block| block.mcs > 28))
 }
 
-/// What the messages of a subframe have already taken.
+/// PRBs and directions that the accepted messages of a subframe use.
 #[derive(Clone, Debug, Default)]
 struct Taken {
     downlink: PrbSet,
@@ -509,7 +521,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// What speaks against one more message.
+    /// Evidence against an additional message (bits).
     fn against(&self, carrier: &Carrier, rnti: Rnti, message: &Message) -> f32 {
         let Some([first, _]) = message.prbs(carrier) else { return 0.0 };
         let is_uplink = matches!(message, Message::Uplink(_));

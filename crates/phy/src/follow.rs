@@ -1,5 +1,5 @@
-//! One user's own grants: what the user gets, what is sent again, how fast, and what a bystander can know of the user's
-//! side.
+//! Grants of one user: transmitted and retransmitted blocks, throughput, and the radio state that can be inferred
+//! without access to the device.
 
 mod side;
 
@@ -12,46 +12,47 @@ use airpace_radio::{Dci, Rnti};
 
 use crate::found::Found;
 
-/// A grant of the user that is followed.
+/// A grant of the followed user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Own {
-    /// Its subframe.
+    /// Subframe number of the grant.
     pub index: u64,
-    /// The grant. Blocks that are sent again have the size of their first transmission, if that was heard.
+    /// The grant. Retransmitted blocks have the size of their first transmission, if its grant was decoded.
     pub dci: Dci,
-    /// Bits of blocks that are sent for the first time.
+    /// Bits of newly transmitted blocks.
     pub new_bits: Bits,
-    /// Blocks that are sent again.
+    /// Number of retransmitted blocks.
     pub again: u8,
-    /// Blocks of unknown size: they are sent again, and their first transmission was not heard.
+    /// Number of blocks of unknown size. They are retransmitted, and the grant of their first transmission was not
+    /// decoded.
     pub unknown: u8,
-    /// The probability that the grant is what it seems.
+    /// Posterior probability that the grant is correct, 0…1.
     pub confidence: f32,
 }
 
 /// Sums over the last subframes, in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
-    /// Grants.
+    /// Number of grants.
     pub grants: u64,
-    /// PRB pairs.
+    /// Number of PRB pairs.
     pub prbs: u64,
-    /// Bits of new blocks. The user gets all of them except blocks that are lost for good.
+    /// Bits of newly transmitted blocks. The user receives all of them, except blocks whose retransmissions all fail.
     pub new_bits: Bits,
-    /// Blocks.
+    /// Number of transport blocks, including retransmissions.
     pub blocks: u64,
-    /// Blocks that were sent again.
+    /// Number of retransmitted blocks.
     pub again: u64,
 }
 
 impl Sums {
-    /// The share of blocks that were sent again, 0…1.
+    /// Share of retransmissions among all blocks, 0…1.
     pub fn retransmitted(&self) -> f64 {
         if self.blocks == 0 { 0.0 } else { self.again as f64 / self.blocks as f64 }
     }
 }
 
-/// Follows one user.
+/// Collects the grants of one user.
 #[derive(Clone, Debug)]
 pub struct Follower {
     rnti: Rnti,
@@ -62,17 +63,17 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows the user with an RNTI. Sums are over the last `window` subframes (at least one).
+    /// Follower of the user with the given RNTI. Sums are over the last `window` subframes (at least one).
     pub fn new(rnti: Rnti, window: u64) -> Follower {
         Follower { rnti, window: window.max(1), recent: VecDeque::new(), now: 0, since: None }
     }
 
-    /// The user that it follows.
+    /// RNTI of the followed user.
     pub fn rnti(&self) -> Rnti {
         self.rnti
     }
 
-    /// Goes on to subframe `index`.
+    /// Advances to subframe `index`.
     pub fn advance(&mut self, index: u64) {
         self.now = self.now.max(index);
         self.since.get_or_insert(index);
@@ -80,7 +81,7 @@ impl Follower {
         self.recent.retain(|own| own.index >= first);
     }
 
-    /// Takes a message. Returns the grant, if the message is one for the followed user.
+    /// Takes a message. Returns the grant, if the message is a grant of the followed user.
     pub fn take(&mut self, found: &Found) -> Option<Own> {
         let dci = found.dci.filter(|dci| dci.rnti == self.rnti)?;
         let blocks =
@@ -99,7 +100,7 @@ impl Follower {
         Some(own)
     }
 
-    /// Sums of the window.
+    /// Sums over the window.
     pub fn sums(&self, direction: Direction) -> Sums {
         let own = self.recent.iter().filter(|own| own.dci.direction == direction);
         own.fold(Sums::default(), |sums, own| Sums {
@@ -111,7 +112,7 @@ impl Follower {
         })
     }
 
-    /// New bits per second over the window, or since the user is followed if that is shorter.
+    /// Bits of new blocks per second over the window, or since the first subframe if that is shorter.
     pub fn throughput(&self, direction: Direction) -> Rate {
         let passed = self.since.map_or(0, |since| self.now - since);
         let ms = passed.saturating_add(1).min(self.window);

@@ -1,4 +1,4 @@
-//! A decoded message that the decoder accepts, with all its context.
+//! A message that the decoder has accepted, with its context.
 
 pub mod words;
 
@@ -10,27 +10,27 @@ use airpace_radio::{Dci, PrbSet, Rnti};
 use crate::dci::{Allocation, Audience, Extras, Gap, Message, Payload};
 use crate::pdcch::Place;
 
-/// What kind of listener an RNTI stands for.
+/// Kind of receiver that an RNTI addresses.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RntiKind {
     /// One device: a C-RNTI, also a temporary or semi-persistent one.
     User,
-    /// A group of devices that get power commands.
+    /// A group of devices with power commands.
     Power,
     /// System information.
     SystemInformation,
     /// Paging.
     Paging,
-    /// Devices that sent a preamble at a certain time.
+    /// Devices that transmitted a random-access preamble in a certain subframe.
     RandomAccess,
     /// Multicast.
     Multicast,
 }
 
 impl RntiKind {
-    /// The kind of an RNTI to which `message` is sent.
+    /// Kind of an RNTI to which `message` is addressed.
     pub fn of(rnti: Rnti, message: &Message) -> RntiKind {
         match (rnti, Audience::of(rnti)) {
             (Rnti::SYSTEM_INFORMATION, _) => RntiKind::SystemInformation,
@@ -42,7 +42,7 @@ impl RntiKind {
         }
     }
 
-    /// The kind as tables of decoders write it: `C`, `TPC`, `SI`, `P`, `RA`, `M`.
+    /// Abbreviation that is common in the tables of decoders: `C`, `TPC`, `SI`, `P`, `RA`, `M`.
     pub const fn name(self) -> &'static str {
         match self {
             RntiKind::User => "C",
@@ -78,28 +78,28 @@ pub struct Found {
     pub place: Place,
     /// Decoded fields of the message.
     pub message: Message,
-    /// Whether its format is much likelier than all other formats in which its bits mean something. Nothing in a
-    /// message tells 1B from 1D, and mostly nothing tells 2A from 2B.
+    /// Whether its format is much likelier than all other formats in which its bits are valid. The formats 1B and 1D
+    /// cannot be distinguished by a message, and 2A and 2B mostly not.
     pub is_format_known: bool,
-    /// Fields of Release 10 that its user has.
+    /// Fields of Release 10 with which the message was decoded.
     pub extras: Extras,
-    /// PRBs of both slots; those of an uplink grant four subframes later. `None` if nothing is granted.
+    /// PRBs in both slots; for an uplink grant, four subframes later. `None` if nothing is granted.
     pub prbs: Option<[PrbSet; 2]>,
     /// The grant, completed with the state of its HARQ process; `None` if nothing is granted.
     pub dci: Option<Dci>,
     /// MCS table used to decode the grant.
     pub table: McsTable,
-    /// Whether that table is known: it is fixed for this kind of message, or learnt from the user's grants. Otherwise
-    /// it is assumed.
+    /// Whether this table is known: it is fixed for this kind of message, or was determined from the user's grants.
+    /// Otherwise it is assumed.
     pub is_table_known: bool,
-    /// Signal to noise ratio of the control region, in dB.
+    /// Signal-to-noise ratio of the control region (dB).
     pub snr_db: f32,
-    /// Posterior probability that these bits were sent to this RNTI at this place, 0…1.
+    /// Posterior probability that these bits were transmitted to this RNTI at this place, 0…1.
     pub confidence: f32,
 }
 
 impl Found {
-    /// The format's name; of a PDCCH order `1A-order`.
+    /// Name of the format; `1A-order` for a PDCCH order.
     pub fn format(&self) -> &'static str {
         match self.message {
             Message::Order(_) => "1A-order",
@@ -116,8 +116,8 @@ impl Found {
         }
     }
 
-    /// How the message writes the PRBs: type `0`, `1`, `2L` (localised), `2D1` or `2D2` (distributed with the first or
-    /// second gap).
+    /// Resource allocation type of the message: `0`, `1`, `2L` (localised), `2D1` or `2D2` (distributed with the first
+    /// or second gap).
     pub fn allocation(&self) -> Option<&'static str> {
         let name = |allocation: &Allocation| match allocation {
             Allocation::Groups { .. } => "0",
@@ -134,7 +134,8 @@ impl Found {
         }
     }
 
-    /// Modulation of each block; `None` for a block that is not sent, or for an uplink block whose MCS does not say.
+    /// Modulation of each block. `None` for a block that is not transmitted, or for an uplink block whose MCS does not
+    /// contain it.
     pub fn modulations(&self) -> [Option<Modulation>; 2] {
         match &self.message {
             Message::Uplink(uplink) => [
@@ -153,7 +154,7 @@ impl Found {
         }
     }
 
-    /// Power command, 0…3, of a message that has one for one user.
+    /// Power command, 0…3. `None` if the message contains none for a single user.
     pub fn power_command(&self) -> Option<u8> {
         match &self.message {
             Message::Uplink(uplink) => Some(uplink.tpc),

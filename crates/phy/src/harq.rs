@@ -46,7 +46,7 @@ pub struct Granted {
 /// Information about a grant from the history of its HARQ process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// Block size. With a reserved MCS index, the size of the first transmission if that was decoded.
+    /// Block size. A reserved MCS index gives the size of the first transmission, if that was decoded.
     pub size: Option<Bits>,
     /// Whether the grant is for a retransmission.
     pub is_retransmission: bool,

@@ -17,7 +17,7 @@ pub struct Conditions {
     pub sample_rate_hz: f64,
     /// Power delay profile; [`DelayProfile::Flat`] is a single path without fading.
     pub profile: DelayProfile,
-    /// Maximum Doppler shift of a path (Hz). With 0, the channel keeps its random initial state.
+    /// Maximum Doppler shift of a path (Hz). At 0, the channel keeps its random initial state.
     pub doppler_hz: f64,
     /// Mean noise power per sample: see [`noise_power`].
     pub noise_power: f64,
@@ -66,14 +66,14 @@ pub struct Impair {
 }
 
 impl Impair {
-    /// For a cell with `ports` antenna ports. Fading of port N uses the random stream `phy.fading.N`, noise uses
-    /// `phy.noise`.
+    /// Creates impairments for a cell with `ports` antenna ports. Fading of port N uses the random stream
+    /// `phy.fading.N`, noise uses `phy.noise`.
     pub fn new(conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
         Impair::of_antenna(0, conditions, ports, streams)
     }
 
-    /// For antenna number `antenna` of a receiver. Antenna 0 equals [`Impair::new`]. Every other antenna A has streams of
-    /// its own: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
+    /// Creates impairments for antenna number `antenna` of a receiver. Antenna 0 equals [`Impair::new`]. Every other
+    /// antenna A has streams of its own: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
     pub fn of_antenna(antenna: usize, conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
         let name = |what: String| match antenna {
             0 => format!("phy.{what}"),

@@ -35,19 +35,19 @@
 //! | [`missed`] | estimate of the undecoded messages of a subframe and of their grants | |
 //! | [`decoder`] | the complete decoder: from samples to the messages of all users | |
 //! | [`follow`] | the grants and state of one user (the own device) | |
-//! | [`resample`], [`impair`] | other sample rates; fading, noise and imperfect radios, for tests and encoders | 36.101 Annex B.2 |
+//! | [`resample`], [`impair`] | sample rates; fading, noise, receiver impairments (for tests and encoders) | 36.101 Annex B.2 |
 //!
 //! # Extension to NR
 //!
-//! This crate implements LTE only, from the synchronisation signals to the last DCI field. No module supports NR. With a
-//! recording of NR, the decoder stops at the first stages of the [`ladder`], and the hints there report that NR is not
-//! supported. NR support would be a second decoder next to [`decoder::Decoder`], not a mode of it. NR has SSBs instead of
-//! PSS, SSS and PBCH at fixed places, CORESETs instead of a control region, and polar codes instead of convolutional
-//! codes. The decoder would have the same interface: `push(samples)` and `pop()`, with an output like [`decoder::Output`]
-//! (locked, a subframe, late messages, lost). Other crates receive an `airpace_radio::RadioReport` from either decoder.
-//! Its terms (carrier, PRBs, grants, own state) fit both. Crate `radio` also merges the reports of several cells and
-//! writes them as lines. [`resample`] and [`impair`] serve both; [`sync`], [`listen`], [`search`], [`evidence`], [`harq`]
-//! and [`found`] do not.
+//! This crate implements LTE only, from the synchronisation signals to the last DCI field. No module supports NR. If
+//! the samples contain NR, the decoder stops at the first stages of the [`ladder`], and the hints there report that NR
+//! is not supported. NR support would be a second decoder next to [`decoder::Decoder`], not a mode of it. NR has SSBs
+//! instead of PSS, SSS and PBCH at fixed places, CORESETs instead of a control region, and polar codes instead of
+//! convolutional codes. The decoder would have the same interface: `push(samples)` and `pop()`, with an output like
+//! [`decoder::Output`] (locked, a subframe, late messages, lost). Other crates receive an `airpace_radio::RadioReport`
+//! from either decoder. Its terms (carrier, PRBs, grants, own state) fit both. Crate `radio` also merges the reports of
+//! several cells and writes them as lines. [`resample`] and [`impair`] serve both; [`sync`], [`listen`], [`search`],
+//! [`evidence`], [`harq`] and [`found`] do not.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 

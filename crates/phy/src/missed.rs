@@ -1,4 +1,4 @@
-//! Estimate of undecoded messages: how much of a subframe was decodable, and what its undecoded messages may grant.
+//! Estimate of undecoded messages: share of a subframe's messages that was decodable, and PRBs that undecoded ones grant.
 //!
 //! | question | answer |
 //! | --- | --- |
@@ -38,7 +38,7 @@ const CHANCES: [[f32; 12]; 4] = [
 /// Initial prior probability that a CCE contains a message.
 const FIRST_OCCUPANCY: f32 = 0.2;
 
-/// Range of the occupancy, so that the received power decides.
+/// Allowed range of the occupancy. Its limits ensure that the received power determines the posterior.
 const OCCUPANCIES: std::ops::RangeInclusive<f32> = 0.01..=0.9;
 
 /// Time constant of the cell's statistics (subframes).
@@ -55,9 +55,9 @@ const LEAST_WEIGHT: f32 = 0.02;
 
 /// Maximum recall in the prior for undecoded CCEs.
 ///
-/// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids that if the
-/// SNR gives such a recall. With 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never
-/// decoded; without the limit, none.
+/// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids this. If
+/// the limit is 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never decoded; without the
+/// limit, none.
 const MOST_RECALL: f32 = 0.99;
 
 /// Power of messages relative to the reference signals, all equally likely: a cell may transmit messages some dB weaker
@@ -97,7 +97,7 @@ pub fn information(mean: f32) -> f32 {
 /// Posterior probability that something was transmitted in a CCE. `power` is its power over the noise power. `ratio` is
 /// the SNR of the reference signals, and `occupancy` is the prior share of CCEs with a message.
 ///
-/// The power is a mean over 72 squares of real amplitudes. With an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
+/// The power is a mean over 72 squares of real amplitudes. At an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
 /// Its distribution is approximated by a gamma distribution with these moments, which is exact without a signal.
 pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     if power.is_nan() {
@@ -131,7 +131,7 @@ pub struct Account {
     read: [f32; LEVELS.len()],
     /// Estimated undecoded messages that the decoded ones represent, by number of CCEs.
     unread: [f32; LEVELS.len()],
-    /// Bits of all these messages, with their CRC.
+    /// Bits of the decoded and the estimated undecoded messages, with their CRC.
     bits: f32,
     /// Expected number of undecoded CCEs with a transmission.
     loud_cces: f32,
@@ -192,6 +192,7 @@ impl Account {
         let (like_read, never_read) = (self.unread.iter().sum::<f32>(), self.never_read());
         let prbs_of_one = self.unread_prbs / like_read.max(f32::MIN_POSITIVE);
         let messages = like_read + never_read;
+        // Undecoded CCEs of this subframe, per CCE of the undecoded messages in the statistics.
         let per_cce = unread / (self.unread_cces + never_read).max(f32::MIN_POSITIVE);
         let (messages, prbs) = (per_cce * messages, per_cce * messages * prbs_of_one);
         // Round to a thousandth: the estimate is not more precise.
@@ -216,6 +217,7 @@ impl Account {
         for (at, &level) in LEVELS.iter().enumerate() {
             let places = cces / usize::from(level);
             let places = (0..places).map(|at| Place { cce: at as u16 * u16::from(level), cces: level });
+            // Mean decoding probability at this aggregation level over all places.
             let of = places.clone().map(|place| self.chance_at(place, bits)).sum::<f32>();
             let count = self.read[at] + factor * self.unread[at];
             read += count * of / places.len().max(1) as f32;

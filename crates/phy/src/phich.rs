@@ -59,7 +59,7 @@ pub const fn sequences(cp: CyclicPrefix) -> usize {
     2 * spreading(cp)
 }
 
-/// Mapping unit of a group. With the extended cyclic prefix, two groups share one unit.
+/// Mapping unit of a group. Two groups share one unit if the cyclic prefix is extended.
 ///
 /// Source: TS 36.211 §6.9.3
 pub const fn unit(cp: CyclicPrefix, group: usize) -> usize {
@@ -94,7 +94,7 @@ pub fn encode(cell: &Cell, subframe: usize, answer: &Answer) -> [[Quad; 4]; REPE
     })
 }
 
-/// Precodes like other control channels. With four ports, however, each repetition uses only one pair of ports.
+/// Precodes like other control channels, but if the cell has four ports, each repetition uses only one pair of ports.
 ///
 /// Source: TS 36.211 §6.9.2
 fn precode(cell: &Cell, group: usize, i: usize, x: &Quad) -> [Quad; 4] {

@@ -72,7 +72,7 @@ impl Resampler {
         (self.first, self.next) = (-before, 0);
     }
 
-    /// Processes samples, and appends all outputs that depend only on samples so far. The last few are delayed.
+    /// Processes samples, and appends all outputs for which all inputs have arrived. The last few outputs are delayed.
     pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
         self.history.extend(samples);
         let end = self.first + self.history.len() as i64;

@@ -16,7 +16,7 @@ pub struct Announcement {
     pub cfi: u8,
     /// Messages, without overlaps.
     pub messages: Vec<Sent>,
-    /// PRBs of the downlink grants.
+    /// PRBs of the downlink grants, with their users.
     pub data: Vec<Data>,
     /// Grants for which no CCEs were free, as indices into the report; a real cell would not have made these grants.
     pub blocked: Vec<usize>,

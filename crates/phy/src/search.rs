@@ -1,26 +1,29 @@
-//! From soft bits of a subframe to candidate messages: every place, every size, without decoding them all.
+//! Search for candidate messages in the soft bits of one subframe. It covers all places and sizes without decoding each
+//! of them.
 //!
-//! 1. The search skips a CCE in which nothing was sent.
-//! 2. **By algebra** ([`code`]): for each size, a CCE's bits name the word that a message beginning there would have.
-//!    Its other bits and the next CCEs tell whether the message is there, and how long it is. This finds a message that
-//!    was heard without a wrong bit, at the cost of some table look-ups. Its CCEs need no further search.
-//! 3. **By trellis** ([`lanes`]): the rest is decoded place by place, thirty-two at once, the longest places first: a
-//!    message that is found there explains many CCEs. The search leaves out places with no more than noise, sizes for
-//!    which a place is too short, and places that were heard so well that algebra has found everything. Of places so
-//!    long that coded bits repeat, it decodes only those whose repetitions agree.
+//! Here, a *word* is a payload with its CRC, before convolutional coding. A *place* is a start CCE with an aggregation
+//! level.
 //!
-//! 4. **By users** (`users`): at a place of one CCE that is still unexplained, the users that look there are few. With the
-//!    mask of the CRC given, sixteen bits fewer must be heard.
+//! 1. CCEs in which nothing was transmitted are skipped.
+//! 2. **By algebra** ([`code`]): for each size, the bits of a CCE determine the word of a message that starts there.
+//!    The other bits of the CCE and the next CCEs show whether this message was transmitted, and on how many CCEs. This
+//!    finds a message that was received without bit errors, at the cost of some table look-ups. Its CCEs are not
+//!    searched further.
+//! 3. **By trellis** ([`lanes`]): the remaining places are decoded, thirty-two words at once. The highest aggregation
+//!    level comes first, because a message found there explains many CCEs. Three kinds are left out: places with no
+//!    more than noise, sizes for which a place is too short, and places with such a high SNR that algebra has found
+//!    every message. At places where coded bits repeat, words are decoded only if the repetitions agree.
+//! 4. **By users** (`users`): few known users search a given single CCE. At single CCEs that are still unexplained,
+//!    these users are tried. A known RNTI determines the mask of the CRC, so sixteen fewer bits must be received.
 //!
-//! A subframe gets at most [`MOST_WORDS`] words of the trellis. If more would be worth decoding, the search gives up
-//! those that are least likely to be read: those whose bits tell least beyond what the word needs. It counts them in
-//! [`Work::given_up`].
+//! The trellis decodes at most [`MOST_WORDS`] words per subframe. If more words are worth decoding, those are dropped
+//! whose soft bits have the least information beyond the length of the word. [`Work::given_up`] counts them.
 //!
-//! What a candidate is worth is counted in bits of evidence: see [`Candidate::evidence`]. The trellis names the likeliest
-//! word; how much likelier it is than its neighbours counts too (`rivals`).
+//! The evidence for a candidate is measured in bits: see [`Candidate::evidence`]. The trellis returns the likeliest
+//! word. The ratio of its likelihood to that of similar words counts too (`rivals`).
 //!
-//! Chosen: public decoders send every candidate through a trellis (463 in a subframe of 100 PRB pairs), or skip places
-//! because of what they found before. Algebra skips no place and needs no history.
+//! Chosen: public decoders decode every candidate with a trellis (463 in a subframe of 100 PRB pairs), or skip places
+//! depending on earlier results. Algebra skips no place and needs no history.
 
 pub mod code;
 pub mod lanes;
@@ -39,175 +42,182 @@ use lanes::{LANES, Lanes};
 use rivals::Margins;
 use soft::{Agreement, PARTS, SoftRegion};
 
-/// A message that may have been sent.
+/// Possible message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// What the message says, to whom, and where.
+    /// Payload, RNTI and CCEs of the message.
     pub message: Sent,
-    /// How much better this message explains what was heard in its CCEs than random bits or silence do, in bits: log2
-    /// of the ratio of likelihoods. At most one per coded bit. Some word always reaches as many bits as its own length,
-    /// because chance has that many bits to choose. Only evidence beyond that speaks for the message.
+    /// Evidence for this message in its CCEs, against random bits or no transmission (bits): log2 of the likelihood
+    /// ratio. It is at most one bit per coded bit. Some word always reaches as much evidence as its own length, because
+    /// that many bits are free to fit random input. Only evidence above the length supports the message.
     pub evidence: f32,
-    /// By how many bits this number of CCEs is likelier than a smaller or larger number; infinite if its user looks
-    /// nowhere else.
+    /// Minimum log2 likelihood ratio of this aggregation level to the other levels at this CCE that the user searches
+    /// (bits). Infinite if no other level is possible.
     pub lead: f32,
-    /// By how many bits this word is likelier than all words together that noise mistakes for it; infinite where that was
-    /// not asked. They are for other RNTIs, which matters if this one's is as unlikely as theirs.
+    /// log2 of the likelihood ratio of this word to all words together for which noise mistakes it (bits). Infinite if
+    /// it was not computed. Those words have other RNTIs. The ratio matters only if this RNTI is as unlikely as theirs.
     pub apart: f32,
-    /// −log2 of how often the cell sends messages of this size so: on one CCE, hardly any cell fills most of its bits.
+    /// −log2 of the share of the cell's messages of this size that use this aggregation level, if the code rate is
+    /// unusually high. Few cells fill most bits of a single CCE.
     pub rarity: f32,
 }
 
 impl Candidate {
-    /// The evidence for this message among all messages of its size, log2 of a ratio: `evidence` less the bits for
-    /// everything else that its payload, place and kind might have been. The probability of its RNTI is still to be
-    /// added.
+    /// log2 of the likelihood ratio of this message to all messages of its size: `evidence` minus the bits for all
+    /// alternatives of payload, place, format and code rate. The caller adds the probability of the RNTI.
     pub fn surplus(&self) -> f32 {
         self.evidence - f32::from(self.message.payload.len()) - PLACE_BITS - self.rarity
     }
 }
 
-/// The approximate bits of a place (one of 22) and a format (one of three that a device listens for).
+/// Approximate number of bits to choose a place (one of 22) and a format (one of three that a device searches).
 const PLACE_BITS: f32 = 6.0;
 
-/// Hardly any base station sends above this code rate.
+/// Code rate above which few base stations transmit.
 ///
-/// Chosen: devices need not try to decode above 3/4 (TS 36.213 §7.1.7 has no such limit for control, but schedulers do).
+/// Chosen: devices need not try to decode above 3/4 (TS 36.213 §7.1.7 has no such limit for control, but schedulers
+/// do).
 const RARE_RATE: f32 = 0.8;
 
-/// So many messages of a size are taken for sent below that rate before any is heard, and one above it: six bits.
+/// Prior of the code rate: 63 messages of a size below [`RARE_RATE`] for each message above it, that is 6 bits.
 const NOT_RARE: f32 = 63.0;
 
-/// Candidates whose surplus, with their RNTI's probability, is below this are not worth remembering.
+/// Minimum surplus plus log2 of the RNTI's probability (bits) for keeping a candidate.
 const LEAST_BITS: f32 = -14.0;
 
-/// A candidate with this score is so certain that its CCEs are not searched further …
+/// Minimum score (bits) for accepting that a candidate explains its CCEs. They are not searched further, provided that
+/// [`FEW_WRONG`] holds.
 const CERTAIN_BITS: f32 = 10.0;
 
-/// … if at most this many of its bits were heard wrong, or if it is the likeliest of all words at its place: then no
-/// other word is as near.
+/// Maximum number of wrong hard bits of a candidate that explains its CCEs: no other word is as close. The limit does
+/// not apply to the likeliest of all words at the place, which the trellis returns.
 const FEW_WRONG: u32 = 3;
 
-/// CCEs of a candidate with this score are not looked at for known users.
+/// Minimum score (bits) of a candidate whose CCEs are excluded from the search by users.
 ///
-/// Chosen: without it, as many messages are found, and eight times as many CCEs are looked at for them at 6 dB.
+/// Chosen: without this exclusion, the same number of messages is found, but the search by users tries eight times as
+/// many CCEs at 6 dB.
 const LIKELY_BITS: f32 = 6.0;
 
-/// An RNTI with a higher probability than this, as log2, counts as known.
+/// Threshold of log2 of an RNTI's probability: above it, the RNTI counts as known.
 const KNOWN_BITS: f32 = -15.0;
 
-/// A word whose evidence less its length is at least this may be near a true word.
+/// Minimum evidence minus length (bits) of a decoded word for which similar words of known users are tried.
 const DOUBTED_BITS: f32 = -8.0;
 
-/// At most this many words of a subframe go through the trellis: eight batches.
+/// Maximum number of words per subframe that the trellis decodes: eight batches.
 ///
-/// Chosen: a cell of 100 PRB pairs at 4 dB needs half of it in the mean.
+/// Chosen: a cell of 100 PRB pairs at 4 dB needs half of it on average.
 pub const MOST_WORDS: usize = 8 * LANES;
 
-/// So many words are decoded before the next number of CCEs is looked at.
+/// Minimum number of queued words for decoding a batch before the next aggregation level. Fewer words wait for words of
+/// that level.
 const WORTH_A_BATCH: usize = 12;
 
-/// Where more bits than this of a CCE are wrong on average, algebra finds nothing: it needs some 44 right ones.
+/// Maximum expected number of bit errors in a CCE for the search by algebra. It needs about 44 correct bits.
 ///
-/// Chosen: with six, it found a seventh more in a cell of 100 PRB pairs at 6 dB, which the trellis finds too; all in all,
-/// that cost more than it spared.
+/// Chosen: with a limit of six errors, algebra finds one seventh more messages (100 PRB pairs, 6 dB). The trellis finds
+/// these messages too, and the total cost is higher.
 const MOST_WRONG_BY_ALGEBRA: f32 = 4.0;
 
-/// A place is decoded only if the agreement of its repeated bits is at least this.
+/// Threshold of the agreement of repeated coded bits: the trellis decodes a place only above it.
 const LEAST_REPEATS: f32 = 0.2;
 
-/// How many repeated bits this takes.
+/// Minimum number of repeated bits for this test.
 const ENOUGH_REPEATS: usize = 60;
 
-/// Messages of one size.
+/// Payload size of messages.
 #[derive(Clone)]
 struct Size {
     code: Code,
-    /// Whether everyone's messages have it too.
+    /// Whether messages to broadcast RNTIs (system information, paging, random-access response) can have this size.
     is_everyones: bool,
-    /// Whether users' messages have it.
+    /// Whether messages to a user can have this size.
     is_users: bool,
-    /// Whether only messages with fields of Release 10 have it: they are never in the common search space.
+    /// Whether only messages with fields of Release 10 have this size. They never occur in the common search space.
     is_extra: bool,
-    /// Messages seen, for the most frequent size to be tried first.
+    /// Number of accepted messages of this size. The most frequent size is tried first.
     seen: u32,
-    /// Those of them that were on one CCE.
+    /// Number of accepted messages of this size on a single CCE.
     short: u32,
 }
 
 impl Size {
-    /// −log2 of how often messages of this size are sent on `cces` CCEs, if their code rate is rare.
+    /// −log2 of the share of messages of this size that are sent on `cces` CCEs, if the code rate is above
+    /// [`RARE_RATE`]; otherwise 0.
     fn rarity(&self, cces: u8) -> f32 {
         if self.code.len() as f32 <= RARE_RATE * (usize::from(cces) * BITS_PER_CCE) as f32 {
             return 0.0;
         }
+        // Ratio of all accepted messages to those on one CCE, each with its prior.
         libm::log2f((self.seen as f32 + NOT_RARE + 1.0) / (self.short as f32 + 1.0)).clamp(0.0, 6.0)
     }
 }
 
-/// Counts of what a search did, since it was made.
+/// Counters of a search since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// CCEs heard.
+    /// CCEs of all searched subframes.
     pub cces: u64,
-    /// CCEs in which something seemed to have been sent.
+    /// CCEs in which a transmission seems possible.
     pub active: u64,
-    /// Candidates that algebra found.
+    /// Candidates found by algebra.
     pub by_algebra: u64,
-    /// Words that the trellis decoded.
+    /// Words decoded by the trellis.
     pub trellis: u64,
-    /// Candidates that the trellis found.
+    /// Candidates found by the trellis.
     pub by_trellis: u64,
-    /// Words of the trellis that may be a known user's word, mistaken.
+    /// Words decoded by the trellis that may be mistaken for a known user's word.
     pub doubted: u64,
-    /// Candidates that were found behind such words.
+    /// Candidates found among the known users' words that are similar to such words.
     pub by_doubt: u64,
-    /// Candidates that were found because their users are known.
+    /// Candidates found by trying known users.
     pub by_users: u64,
-    /// CCEs and sizes for which words of known users were made.
+    /// Pairs of CCE and size for which words of known users were computed.
     pub trials: u64,
-    /// Words that were worth decoding, but too many for their subframe.
+    /// Words that were worth decoding but exceeded [`MOST_WORDS`].
     pub given_up: u64,
-    /// Subframes with such words.
+    /// Subframes in which words exceeded [`MOST_WORDS`].
     pub cut: u64,
 }
 
-/// Searches subframes of one carrier.
+/// Message search in the subframes of one carrier.
 #[derive(Clone)]
 pub struct Search {
     sizes: Vec<Size>,
     region: SoftRegion,
-    /// CCEs that a certain candidate explains.
+    /// CCEs explained by a candidate with at least [`CERTAIN_BITS`].
     explained: Vec<bool>,
-    /// CCEs that a likely candidate explains.
+    /// CCEs explained by a candidate with more than [`LIKELY_BITS`].
     is_likely: Vec<bool>,
     lanes: Lanes,
-    /// Places of one number of CCEs that are worth a trellis, and how many bits were heard there.
+    /// Places of one aggregation level that are worth decoding, with the information in their soft bits (bits).
     loud: Vec<(Place, f32)>,
-    /// Sizes and places of one number of CCEs that are worth a trellis, and by how many bits what was heard tells more
-    /// than the word needs.
+    /// Words of one aggregation level that are worth decoding: size, place, and information in the soft bits minus the
+    /// length of the word (bits).
     queue: Vec<(usize, Place, f32)>,
-    /// Those in the lanes.
+    /// Size and place of the words in the lanes.
     batch: Vec<(usize, Place)>,
     found: Vec<Candidate>,
-    /// RNTIs to which messages were believed to be sent, one bit each.
+    /// Bitmap of RNTIs for which a message was accepted.
     known: Vec<u64>,
-    /// The same as a list.
+    /// List of the RNTIs in `known`.
     users: Vec<Rnti>,
-    /// By how many bits what was heard speaks for each coded bit of a word.
+    /// Support of the soft bits for each coded bit of a word (bits).
     margins: Margins,
-    /// By CCE: those that look for messages on it alone.
+    /// For each CCE: known users whose search space contains it as a single CCE.
     listeners: Vec<Vec<Rnti>>,
-    /// Whether users that were not heard for long have been dropped from it in this subframe.
+    /// Whether inactive users were already removed from `users` in this subframe.
     is_tidy: bool,
-    /// Words of this subframe that went through the trellis, and that were too many.
+    /// Words of this subframe that the trellis decodes (`words`), and words that are worth decoding but exceed
+    /// [`MOST_WORDS`] (`given_up`).
     words: usize,
     given_up: usize,
     work: Work,
 }
 
 impl Search {
-    /// For all formats' sizes on a carrier, with and without the fields of Release 10.
+    /// Search for the payload sizes of all formats on a carrier, with and without the fields of Release 10.
     pub fn new(carrier: &Carrier) -> Search {
         let mut sizes: Vec<Size> = Vec::new();
         let combinations = (0..8u8).map(|bits| Extras {
@@ -260,18 +270,18 @@ impl Search {
         }
     }
 
-    /// What the search has done so far.
+    /// Counters since the creation of the search.
     pub fn work(&self) -> Work {
         self.work
     }
 
-    /// Words of the last subframe that were worth decoding but were given up, because there were more than
-    /// [`MOST_WORDS`]. Messages behind them are not found.
+    /// Number of words of the last subframe that were worth decoding but exceeded [`MOST_WORDS`]. Messages in them are
+    /// not found.
     pub fn given_up(&self) -> usize {
         self.given_up
     }
 
-    /// Candidates of one subframe. `prior` is log2 of the probability that a message is for an RNTI.
+    /// Candidates of one subframe. `prior` is log2 of the probability that a message is addressed to an RNTI.
     pub fn candidates(&mut self, observation: &Observation, prior: impl Fn(Rnti) -> f32) -> &[Candidate] {
         let subframe = observation.number;
         self.region.load(observation);
@@ -285,7 +295,8 @@ impl Search {
         self.sizes.sort_by_key(|size| (size.is_extra, std::cmp::Reverse(size.seen)));
         self.work.cces += cces as u64;
         self.work.active += (0..cces).filter(|&cce| self.region.is_active(cce)).count() as u64;
-        // Algebra tries every size before the trellis does: the more CCEs are explained, the fewer are left to decode.
+        // Algebra tries every size before the trellis starts: the more CCEs are explained, the fewer remain to be
+        // decoded.
         for size in 0..self.sizes.len() {
             if !self.sizes[size].is_extra || self.sizes[size].seen > 0 {
                 self.by_algebra(subframe, size, &prior);
@@ -306,8 +317,8 @@ impl Search {
         &self.found
     }
 
-    /// Tells the search that a message of a size to an RNTI was believed, on so many CCEs. The search then looks for all
-    /// three more thoroughly.
+    /// Reports an accepted message: its RNTI, payload size and number of CCEs. Later searches give more weight to all
+    /// three.
     pub fn believe(&mut self, rnti: Rnti, size: u8, cces: u8) {
         let known = &mut self.known[usize::from(rnti.0) / 64];
         if *known >> (rnti.0 % 64) & 1 == 0 {
@@ -324,7 +335,7 @@ impl Search {
         self.region.is_active(cce) && !self.explained[cce]
     }
 
-    /// Whether anyone looks for messages of a size at a place.
+    /// Whether any receiver searches for messages of a size at a place.
     fn is_for_anyone(&self, size: &Size, place: Place) -> bool {
         size.is_users || pdcch::in_common_space(place, self.region.len())
     }
@@ -347,7 +358,7 @@ impl Search {
         }
     }
 
-    /// Decodes all sizes at places of `level` CCEs.
+    /// Decodes all sizes at places of aggregation level `level`.
     fn by_trellis(&mut self, subframe: usize, level: u8, prior: &impl Fn(Rnti) -> f32) {
         let cces = self.region.len();
         let mut queue = std::mem::take(&mut self.queue);
@@ -365,6 +376,7 @@ impl Search {
         self.loud = loud;
         let left = MOST_WORDS - self.words;
         if queue.len() > left {
+            // Most information beyond the length of the word first, ties in a fixed order.
             queue.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
         }
         for &(size, place, _) in &queue {
@@ -383,32 +395,33 @@ impl Search {
                 self.decode(subframe, prior);
             }
         }
-        // What is found at these places may explain shorter ones. A few words are not worth a batch of their own.
+        // Messages found at these places may explain the CCEs of lower levels. A few words alone do not fill a batch.
         if self.batch.len() >= WORTH_A_BATCH {
             self.decode(subframe, prior);
         }
         self.queue = queue;
     }
 
-    /// Whether more than noise was heard at a place, and nothing there is explained. Where the first CCE is clear,
-    /// algebra has already named the word.
+    /// Whether a place contains more than noise, and no candidate explains any of its CCEs. If the first CCE is free of
+    /// bit errors, algebra has already found the word.
     fn is_worth_decoding(&self, place: Place) -> bool {
         !self.region.is_clear(usize::from(place.cce))
             && place.range().all(|cce| self.is_open(cce))
             && self.region.is_loud(place.range())
     }
 
-    /// Whether what was heard at a place may be a word of a size. Where coded bits repeat, they must agree.
+    /// Whether the soft bits at a place may contain a word of a size. Repeated coded bits must agree.
     fn fits(&self, size: &Size, place: Place) -> bool {
         let (len, bits) = (size.code.len(), place.bits());
         if len as f32 > RARE_RATE * bits.len() as f32 || !self.is_for_anyone(size, place) {
             return false;
         }
+        // The circular buffer has three coded bits per bit of the word; then they repeat.
         let repeated = bits.len().saturating_sub(3 * len);
         repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS
     }
 
-    /// Decodes everything in the batch, side by side.
+    /// Decodes all words of the batch in parallel.
     fn decode(&mut self, subframe: usize, prior: &impl Fn(Rnti) -> f32) {
         if self.batch.is_empty() {
             return;
@@ -431,8 +444,8 @@ impl Search {
         self.batch.clear();
     }
 
-    /// In strong noise, the trellis may have mistaken a word for its neighbour. If the decoded word is for no known
-    /// RNTI, this weighs those of its neighbours that are for a known one.
+    /// In strong noise, the trellis may confuse a word with a similar one. If the decoded word is for no known RNTI,
+    /// the similar words of known RNTIs become candidates as well.
     fn doubt(
         &mut self,
         subframe: usize,
@@ -464,7 +477,7 @@ impl Search {
         }
     }
 
-    /// Forgets users to which nothing was sent for long, once per subframe.
+    /// Removes users without a recent message, once per subframe.
     fn tidy(&mut self, prior: &impl Fn(Rnti) -> f32) {
         if std::mem::replace(&mut self.is_tidy, true) {
             return;
@@ -479,9 +492,9 @@ impl Search {
         });
     }
 
-    /// Weighs a word that may begin at a CCE. Of the numbers of CCEs at which its receiver would look, it takes the one
-    /// that agrees most. At the place `decoded` this word is the likeliest of all. Returns whether the word is a new
-    /// candidate.
+    /// Evaluates a word that may start at a CCE. Among the aggregation levels that the receiver searches there, the one
+    /// with the best agreement becomes the candidate. At the place `decoded`, the trellis has found this word as the
+    /// likeliest. Returns whether the word is a new candidate.
     fn consider(
         &mut self,
         subframe: usize,
@@ -504,7 +517,7 @@ impl Search {
         let cces = self.region.len();
         let mut best: Option<Candidate> = None;
         let (mut sum, mut wrong, mut at) = (Agreement::default(), 0, cce);
-        // The agreement of the CCEs behind those of the best place.
+        // Agreement of the CCEs behind those of the current best place.
         let mut more = Agreement::default();
         let mut is_near = false;
         let mut bits = code.cces(word);
@@ -513,6 +526,7 @@ impl Search {
             if !cce.is_multiple_of(usize::from(level)) || place.range().end > cces {
                 break;
             }
+            // Agreement of the additional CCEs of this level. Stop if a CCE disagrees, or is already explained.
             while at < place.range().end {
                 let here = bits.next().unwrap_or_default();
                 let Some(agreement) = self.region.agreement(at, here).filter(|_| self.is_open(at)) else {
@@ -532,6 +546,7 @@ impl Search {
             {
                 continue;
             }
+            // A longer place replaces the shorter one only if its additional CCEs continue the message.
             let gain = if best.is_some() { more.goes_on(&sum) } else { f32::INFINITY };
             if let Some(best) = best.as_mut().filter(|_| gain <= 0.0) {
                 best.lead = best.lead.min(-gain);

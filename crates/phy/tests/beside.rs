@@ -250,8 +250,9 @@ fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
     }
 }
 
-/// Share of messages that a decoder decodes with known timing, channel, CFI, users, places and mean interference power:
-/// the noise and, given as power per resource element, the signal of any other transmitter.
+/// Share of messages that a decoder with perfect knowledge decodes: timing, channel, CFI, users, places and mean
+/// interference power are known. The interference is the noise plus the signal of another transmitter with power
+/// `disturbance` per resource element.
 fn recall_if_told(scene: &Scene, samples: &[Complex32], disturbance: f64, sent: &[(u64, Sent)]) -> f64 {
     let numerology = Numerology::new(scene.cell.bandwidth, scene.cell.cp, scene.fft_size).expect("a size");
     let (mut demodulator, observer) = (Demodulator::new(numerology), Observer::new(scene.cell));

@@ -136,7 +136,7 @@ fn where_something_was_sent_is_told_by_its_power() {
         let mut mean = |sent| (0..500).map(|_| is_sent(power(ratio, sent), ratio, 0.3)).sum::<f32>() / 500.0;
         let (silent, sent) = (mean(false), mean(true));
         println!("{ratio_db} dB: {silent:.3} where nothing was sent, {sent:.3} where something was");
-        // With three of ten CCEs occupied, the sum of the expected values equals the transmitted CCEs.
+        // If three of ten CCEs are occupied, the sum of the expected values equals the transmitted CCEs.
         let expected = 0.7 * silent + 0.3 * sent;
         assert!((expected - 0.3).abs() < 0.06, "{ratio_db} dB: {expected:.3} of 0.3");
     }

@@ -305,7 +305,7 @@ fn robust_data_of_the_stronger_cell_is_taken_off_too() {
     }
 }
 
-/// Where subtraction is impossible, the number of wrong messages is close to the expected number according to the
+/// If subtraction is impossible, the number of wrong messages is close to the expected number according to the
 /// confidences.
 #[test]
 fn fast_data_of_the_stronger_cell_invents_nothing() {

@@ -1,4 +1,4 @@
-//! Estimates the channel from all reference signals received so far.
+//! Estimates the channel from all received reference signals.
 //!
 //! ```text
 //! reference signals ─▶ divided by the known symbols ─▶ averaged over time, within the coherence time
@@ -25,7 +25,7 @@ use crate::sync::{angle, correlate};
 /// received symbol with reference signals, with the first symbol last, then [`Estimator::finish`].
 #[derive(Clone, Debug)]
 pub struct Estimator {
-    /// By subframe, symbol and port.
+    /// Reference signals by subframe, symbol and port.
     pilots: Vec<Vec<[Option<Pilots>; 4]>>,
     ports: Vec<Port>,
     /// Interpolation weights by port.

@@ -2,14 +2,14 @@
 
 use num_complex::Complex32;
 
-/// Number of pairs of places in an estimate. A pair is one place of the lower comb and one of the upper comb, three
-/// subcarriers above it.
+/// Number of pairs of positions in an estimate. A pair is one reference signal position of the lower comb and one of
+/// the upper comb, three subcarriers above it.
 pub(super) const PAIRS: usize = 8;
 
-/// Number of places in an estimate.
+/// Number of reference signal positions in an estimate.
 const PLACES: usize = 2 * PAIRS;
 
-/// Subcarriers between places.
+/// Distance between neighbouring positions (subcarriers).
 pub(super) const STEP: usize = 3;
 
 /// Parameters of the weights, quantised on coarse scales so that the weights are seldom recomputed.
@@ -40,21 +40,25 @@ pub(super) fn spread_s(step: i32) -> f64 {
     0.1e-6 * libm::exp2(f64::from(step) / 2.0)
 }
 
+/// Minimum noise over channel power.
+///
 /// Chosen: with less noise the inverse of the correlation matrix would lose its precision.
 const LEAST_NOISE: f32 = 1e-5;
 
+/// Maximum noise over channel power.
+///
 /// Chosen: a comb with this much noise contributes nothing.
 const MOST_NOISE: f32 = 1e6;
 
-/// Weights that turn measurements at sixteen places into the best estimate at each of these places.
+/// Weights that turn measurements at sixteen positions into the best estimate at each of these positions.
 ///
 /// Source: O. Edfors et al., "OFDM channel estimation by singular value decomposition", IEEE Trans. Commun. 46(7), 1998, Eq. 4
 ///
-/// Chosen: the model has echoes with exponentially decaying power on both sides of the mean delay. Only the delay spread
-/// is measured.
+/// Chosen: the model has echoes with exponentially decaying power on both sides of the mean delay. Only the delay
+/// spread is measured.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
-    /// Index: place of the estimate, then pair. Value: the weights of the pair's lower and upper place.
+    /// Index: position of the estimate, then pair. Value: weights of the lower and the upper position of the pair.
     rows: [[[f32; 2]; PAIRS]; PLACES],
 }
 
@@ -77,8 +81,8 @@ impl Weights {
         Weights { rows }
     }
 
-    /// Weight of a place's own measurement in an estimate in the middle of the band. It is also the share of the noise
-    /// that remains.
+    /// Weight of a position's own measurement in an estimate in the middle of the band. It is also the share of the
+    /// noise that remains.
     pub(super) fn own(&self, comb: usize) -> f32 {
         let pair = Self::middle(comb);
         self.rows[2 * pair + comb][pair][comb]

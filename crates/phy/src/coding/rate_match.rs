@@ -108,7 +108,7 @@ mod tests {
         ) {
             let word = u128::from(word) & ((1 << len) - 1);
             let count = 72 << level;
-            // With a code rate above one half, the received bits may not determine the word.
+            // At a code rate above one half, the received bits may not determine the word.
             prop_assume!(2 * len <= count);
             let matcher = RateMatcher::new(len);
             let soft: Vec<Soft> =

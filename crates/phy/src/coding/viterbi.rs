@@ -171,8 +171,8 @@ mod tests {
         assert_eq!(Viterbi::default().decode(&steps).word, word);
     }
 
-    /// Noise tolerance of the decoder. With the union bound of the code (free distance 15), the word error rate of 40
-    /// bits at 3 dB is below 10^-4.
+    /// Noise tolerance of the decoder. According to the union bound of the code (free distance 15), the word error rate
+    /// of 40 bits at 3 dB is below 10^-4.
     #[test]
     fn noise_of_three_db_hardly_ever_wins() {
         let mut rng = Streams::new(7).stream("phy.viterbi");

@@ -111,8 +111,8 @@ impl Message {
     }
 }
 
-/// MCS index for the retransmission of a block of `size`. With another number of PRBs than before, the block's own MCS
-/// index would mean another size; then a reserved MCS index with the same modulation is used.
+/// MCS index for the retransmission of a block of `size`. If the number of PRBs has changed, the block's own MCS index
+/// would mean another size; then a reserved MCS index with the same modulation is used.
 ///
 /// Source: TS 36.213 §7.1.7.2 (a reserved MCS leaves the size as it was)
 fn mcs_of_retransmission(mcs: u8, prbs: u16, layers: u8, size: Bits) -> u8 {

@@ -81,7 +81,8 @@ pub struct Uplink {
     pub tpc: u8,
     /// Cyclic shift of the demodulation reference signal, 0…7.
     pub cyclic_shift: u8,
-    /// CSI request. With one bit: whether a report is requested. With two bits: also for which carriers.
+    /// CSI request. A field of one bit contains whether a report is requested. A field of two bits also selects the
+    /// carriers.
     pub csi_request: u8,
     /// Whether a sounding reference signal is requested, if this field is configured.
     pub srs_request: Option<bool>,

@@ -119,7 +119,7 @@ impl Writer {
         self
     }
 
-    /// The payload so far, padded with zeros to `len` bits.
+    /// All appended bits, padded with zeros to `len` bits.
     pub(crate) fn padded_to(&self, len: u8) -> Payload {
         let padding = u32::from(len).saturating_sub(self.len);
         Payload { bits: self.bits << padding, len: (self.len + padding) as u8 }

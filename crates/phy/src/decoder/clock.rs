@@ -35,7 +35,7 @@ const WRAP: i64 = 10_240;
 const MISSING: i64 = 100;
 
 impl Clock {
-    /// For samples at a rate (Hz).
+    /// Creates a clock for samples at a rate (Hz).
     pub fn new(rate_hz: u64) -> Clock {
         Clock { samples_per_subframe: rate_hz as f64 / 1000.0, last: None, shifts: Vec::new(), lead: 0 }
     }

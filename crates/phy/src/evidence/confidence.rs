@@ -1,8 +1,9 @@
-//! From evidence in bits to probabilities, and the limits for believing.
+//! Conversion of evidence in bits to probabilities, and thresholds for accepting messages.
 
-/// The probability of something that has `score` bits of evidence: log2 of the odds.
+/// Probability from `score` bits of evidence, which is log2 of the odds.
 ///
-/// No evidence makes it surer than one in 2^14: that often, something is wrong that the model does not know.
+/// The score is limited to 14 bits: in about one of 2^14 cases, a result is wrong for a reason that the model does not
+/// contain.
 pub fn confidence(score: f32) -> f32 {
     if score.is_nan() {
         return 0.0;
@@ -10,29 +11,30 @@ pub fn confidence(score: f32) -> f32 {
     1.0 / (1.0 + libm::exp2f(-score.clamp(-60.0, 14.0)))
 }
 
-/// log2 of the odds that two things are both true, from the odds of each. The two are rarely both false.
+/// log2 of the odds that two statements are both true, from the log2 odds of each. Assumes that they are rarely both
+/// false.
 pub fn all_true(first: f32, second: f32) -> f32 {
     let (least, most) = if first < second { (first, second) } else { (second, first) };
     least - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
-/// What to believe, and when.
+/// Thresholds for accepting messages, and the maximum waiting time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caution {
-    /// A message of a known user, or of everyone's RNTIs, is believed from this confidence on.
+    /// Minimum confidence for accepting a message of a known user, or for a broadcast RNTI.
     pub known: f32,
-    /// A message of an unknown user leaves at once from this confidence on; otherwise it waits for more messages of
+    /// Minimum confidence for accepting a message of an unknown user at once. Otherwise it waits for more messages of
     /// that user.
     pub new: f32,
-    /// Subframes that a message may wait.
+    /// Maximum waiting time of a message (subframes).
     pub patience: u64,
-    /// A message that has waited in vain is believed from this confidence on.
+    /// Minimum confidence for accepting a message at the end of its waiting time.
     pub last: f32,
 }
 
 impl Default for Caution {
-    /// Chosen: if confidences are true, these limits alone keep false output well below one in a hundred, because most
-    /// messages are far above them.
+    /// Chosen: if confidences are true probabilities, these thresholds alone keep the share of false messages well
+    /// below one in a hundred, because most messages are far above them.
     fn default() -> Self {
         Caution { known: 0.8, new: 0.99, patience: 100, last: 0.8 }
     }

@@ -1,4 +1,4 @@
-//! Which users are there: what past messages tell about the next.
+//! Users of a cell: probabilities of the next message, estimated from past messages.
 
 use std::collections::BTreeMap;
 
@@ -10,94 +10,96 @@ use super::table;
 use crate::dci::{Audience, Format};
 use crate::pdcch::Place;
 
-/// After this many subframes without a message, a user is no longer called active.
+/// Number of subframes without a message after which a user is no longer active.
 ///
 /// Chosen: 200 ms, as FALCON's histogram.
 const ACTIVE: u64 = 200;
 
-/// After this many subframes without a message, a user is forgotten: a base station lets an idle connection go after
-/// about ten seconds.
+/// Number of subframes without a message after which a user is removed. A base station releases an idle connection
+/// after about ten seconds.
 const FORGET: u64 = 10_000;
 
-/// Subframes after a random-access response in which new users are likelier.
+/// Number of subframes after a random-access response in which messages of new users are more likely.
 const AFTER_RESPONSE: u64 = 100;
 
-/// log2 of the probability that a message is for everyone's RNTIs.
+/// log2 of the probability that a message is addressed to each kind of broadcast RNTI.
 const SYSTEM_INFORMATION: f32 = -5.0;
 const PAGING: f32 = -6.0;
 const RESPONSE: f32 = -10.0;
 const MULTICAST: f32 = -14.0;
 
-/// log2 of the probability that a message is for a given RNTI that was never seen: one message in 64 is a new user's,
-/// and there are 2^16 RNTIs.
+/// log2 of the probability that a message is addressed to a given RNTI that was never seen. One message in 64 is a new
+/// user's, and there are 2^16 RNTIs.
 pub const NEW_USER: f32 = -22.0;
 
-/// By how much that probability grows after a random-access response.
+/// Increase of [`NEW_USER`] after a random-access response (bits).
 const EXPECTED_USER: f32 = 3.0;
 
-/// log2 of the probability that a message is for a user that is likely, but not sure, to be there.
+/// Maximum of log2 of the probability that a message is addressed to a user that has no accepted message yet.
 const LIKELY_USER: f32 = -6.0;
 
-/// A user who got one message mostly gets more. So a message that was nearly believed speaks for the next by its own
-/// bits plus this number, which accounts for how often messages recur.
+/// Correction of a message's evidence when it supports later messages of its user (bits). A user with one message
+/// mostly has more messages. So a message that was nearly accepted supports the next one by its own evidence plus this
+/// number, the log2 of how often messages recur.
 const RECURRENCE: f32 = -3.0;
 
-/// Formats other than 0 and 1A, each of which tells a user's mode of transmission.
+/// Formats other than 0 and 1A. Each indicates a user's transmission mode.
 ///
 /// Source: TS 36.213 §7.1 Table 7.1-5
 const MODES: [Format; 6] = [Format::F1, Format::F1B, Format::F1D, Format::F2, Format::F2A, Format::F2B];
 
-/// log2 of how often users are configured with each mode, relative to the most frequent. Formats 1B and 1D differ only
-/// in their name and in what one bit means: only this tells them apart.
+/// log2 of the frequency of each mode among users, relative to the most frequent mode. Formats 1B and 1D differ only in
+/// their name and in the meaning of one bit: only this prior distinguishes them.
 const RARE_MODES: [f32; MODES.len()] = [0.0, -2.5, -2.0, 0.0, 0.0, -1.5];
 
-/// Formats of power commands to a group. They look like formats 0 and 1A, and are sent where everyone searches. What
-/// they would say as formats 0 and 1A, message after message, tells a group from a user.
+/// Formats of power commands to a group. Their messages resemble formats 0 and 1A and are sent in the common search
+/// space. A group is distinguished from a user by the plausibility of its messages when read as formats 0 and 1A.
 const COMMANDS: [Format; 2] = [Format::F3, Format::F3A];
 
-/// log2 of the odds that somebody is a group.
+/// log2 of the prior odds that an RNTI is a group.
 const RARE_GROUP: f32 = -5.0;
 
-/// How many bits a place speaks for a group, if everyone searches it but the user's own search space does not hold it.
+/// Evidence for a group if a message is in the common search space but not in the user's own search space (bits).
 const COMMON_PLACE: f32 = 1.5;
 
-/// Evidence against what one user may be configured with saturates here, in bits: the user may be configured anew.
+/// Limit of the evidence about a user's configuration (bits). The configuration may change, so the evidence must not
+/// grow without limit.
 const FLOOR: f32 = -24.0;
 
-/// What an impossible message says against a mode or fields, in bits.
+/// Evidence of a message against a mode or combination of fields with which it is impossible (bits).
 const IMPOSSIBLE: f32 = -12.0;
 
-/// log2 of the odds that a user has one of the combinations of fields of Release 10.
+/// log2 of the prior odds that a user has a given combination of fields of Release 10.
 const RARE_EXTRAS: f32 = -8.0;
 
-/// One user.
+/// Estimated state of one user.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// Subframe of the first message that was taken for one of this user.
+    /// Subframe of the user's first message.
     pub first: u64,
-    /// Subframe of the last such message.
+    /// Subframe of the user's last message.
     pub last: u64,
-    /// Messages that were believed.
+    /// Number of accepted messages.
     pub believed: u64,
-    /// Messages that were sure, whether believed or waiting to be understood.
+    /// Number of messages with sufficient confidence, whether accepted or waiting for an unambiguous format.
     pub sure: u32,
-    /// How many bits speak for the user from all messages that were not believed on their own.
+    /// Evidence for the user from all messages that were not accepted on their own (bits).
     pub support: f32,
-    /// Which messages these were, at most one for each place of ten subframes: the subframe's number in its frame, the place,
-    /// and the bits.
+    /// Messages that contribute to `support`: subframe number in the frame, place, and contribution (bits). There is at
+    /// most one for each pair of subframe number and place.
     suspected: Vec<(u8, Place, f32)>,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
-    /// log2 of the odds that it is no user, but a group that gets power commands.
+    /// log2 of the odds that the RNTI is a group with power commands, not a user.
     group: f32,
-    /// Which of [`COMMANDS`] that group gets.
+    /// Log2 probabilities of [`COMMANDS`], relative to the likelier one, if the RNTI is a group.
     commands: [f32; COMMANDS.len()],
-    /// log2 of the odds that its MCS table goes up to 256QAM.
+    /// log2 of the odds that the user's MCS table goes up to 256QAM.
     wide_table: f32,
 }
 
 impl User {
-    /// A user of whom nothing is known.
+    /// User without any message.
     pub fn stranger() -> User {
         User::new(0)
     }
@@ -120,8 +122,8 @@ impl User {
         }
     }
 
-    /// log2 of how likely a reading is after what the user heard so far. The `own` bits that the message itself spoke
-    /// for a group do not count.
+    /// log2 of the probability of a reading, given the user's history. The contribution `own` of the message itself to
+    /// `group` is subtracted.
     pub fn agrees(&self, reading: &Reading, own: f32) -> f32 {
         let format = reading.message.format();
         let group = self.group - own;
@@ -132,8 +134,8 @@ impl User {
         mode + self.extras[reading.extras] - group.max(0.0)
     }
 
-    /// The likelier MCS table, and whether the user's grants told it. Without evidence, the table up to 64QAM is
-    /// assumed.
+    /// The likelier MCS table, and whether the user's grants determined it. Without evidence, it is the table up to
+    /// 64QAM.
     pub fn table(&self) -> (McsTable, bool) {
         if self.wide_table > 0.0 {
             (McsTable::Qam256, self.wide_table > table::TOLD)
@@ -142,12 +144,12 @@ impl User {
         }
     }
 
-    /// Learns from all readings of one message whether the user is a group. Returns the bits that the message spoke for
-    /// that.
+    /// Updates the odds that the RNTI is a group from all readings of one message. Returns the change (bits).
     fn learn_group(&mut self, readings: &[Reading], in_own_space: bool) -> f32 {
         let before = self.group;
         let group = best(readings, is_command);
         self.group = if group.is_finite() {
+            // Evidence from the field values, and from the search space.
             let content = group - best(readings, |reading| !is_command(reading));
             let place = if in_own_space { 0.0 } else { COMMON_PLACE };
             (self.group + content.clamp(IMPOSSIBLE, -IMPOSSIBLE) + place).clamp(FLOOR, -FLOOR)
@@ -157,7 +159,7 @@ impl User {
         self.group - before
     }
 
-    /// Learns from all readings of one message, of which `chosen` is the likeliest.
+    /// Updates formats and fields from all readings of one message; `chosen` is the likeliest reading.
     fn learn(&mut self, readings: &[Reading], chosen: &Reading, in_own_space: bool) {
         let best = |of: &dyn Fn(&Reading) -> bool| best(readings, of);
         if is_command(chosen) {
@@ -174,7 +176,7 @@ impl User {
     }
 }
 
-/// log2 of how likely the likeliest of some readings is, judged by what it says.
+/// log2 of the probability of the likeliest reading among those selected by `of`, from the field values alone.
 fn best(readings: &[Reading], of: impl Fn(&Reading) -> bool) -> f32 {
     let costs = readings.iter().filter(|reading| of(reading)).map(|reading| -reading.cost);
     costs.fold(f32::NEG_INFINITY, f32::max)
@@ -184,7 +186,7 @@ fn is_command(reading: &Reading) -> bool {
     command_of(reading.message.format()).is_some()
 }
 
-/// Bayes' rule for rival explanations, in bits: the best stays at zero.
+/// Bayes' rule for competing explanations (bits). The best score stays at zero.
 fn update(scores: &mut [f32], of: impl Fn(usize) -> f32) {
     let best = (0..scores.len()).map(&of).fold(f32::NEG_INFINITY, f32::max);
     for (at, score) in scores.iter_mut().enumerate() {
@@ -213,7 +215,7 @@ pub struct History {
 }
 
 impl History {
-    /// Goes on to subframe `now`.
+    /// Advances to subframe `now`.
     pub fn advance(&mut self, now: u64) {
         self.now = now;
         if now.is_multiple_of(16) {
@@ -226,18 +228,18 @@ impl History {
         }
     }
 
-    /// The user of an RNTI, if any message was ever taken for one of that user.
+    /// The user of an RNTI, if a message was attributed to it.
     pub fn user(&self, rnti: Rnti) -> Option<&User> {
         self.users.get(&rnti)
     }
 
-    /// Users to whom a message was believed to be sent.
+    /// Users with at least one accepted message.
     pub fn known(&self) -> impl Iterator<Item = (Rnti, &User)> {
         self.users.iter().filter(|(_, user)| user.believed > 0).map(|(rnti, user)| (*rnti, user))
     }
 
-    /// log2 of the probability that the next message is for `rnti`. Of the evidence for that user, `own` bits do not
-    /// count.
+    /// log2 of the probability that the next message is addressed to `rnti`. The contribution `own` (bits) is
+    /// subtracted from the user's support.
     pub fn prior(&self, rnti: Rnti, own: f32) -> f32 {
         match (Audience::of(rnti), rnti) {
             (None, _) => f32::NEG_INFINITY,
@@ -254,6 +256,7 @@ impl History {
             self.last_response.is_some_and(|last| self.now.saturating_sub(last) <= AFTER_RESPONSE);
         let new = NEW_USER + if is_expected { EXPECTED_USER } else { 0.0 };
         let Some(user) = self.users.get(&rnti) else { return new };
+        // Active users share half of the probability. An inactive user has 1/16, divided by the number of known users.
         let one_of = |count: usize| -libm::log2f(count.max(1) as f32);
         if user.believed == 0 {
             (new + (user.support - own).max(0.0)).min(LIKELY_USER)
@@ -264,8 +267,8 @@ impl History {
         }
     }
 
-    /// Takes a message that is surely for `rnti`, whichever of `readings` it means. Returns how many bits it spoke for
-    /// a group.
+    /// Takes a message that is addressed to `rnti` with sufficient confidence, independently of its reading. Returns
+    /// its contribution to the odds of a group (bits).
     pub fn hear(&mut self, rnti: Rnti, readings: &[Reading], in_own_space: bool) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
@@ -275,11 +278,12 @@ impl History {
         user.learn_group(readings, in_own_space)
     }
 
-    /// Takes a message that is not believed on its own yet, at a place of a subframe with a `number` in its frame. Returns
-    /// what of its user's support is no other message's.
+    /// Takes a message that is not accepted on its own yet, at a place in a subframe with index `number` in its frame.
+    /// Returns the message's own contribution to its user's support (bits).
     ///
-    /// What another cell repeats every frame, as its reference signals, disturbs the same bits again. If a false message
-    /// comes of it once, it comes of it again: a message at the same place of the same subframe of a frame adds nothing.
+    /// Signals that another cell repeats in every frame, such as reference signals, disturb the same bits in each
+    /// frame. A false message due to such signals is then repeated as well. So a second message at the same place in
+    /// the same subframe of a frame contributes nothing.
     pub fn suspect(&mut self, rnti: Rnti, (number, place): (u8, Place), surplus: f32) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
@@ -296,14 +300,14 @@ impl History {
         own
     }
 
-    /// Learns how many bits a block of a user speaks for the table up to 256QAM.
+    /// Adds the evidence of a user's block for the MCS table up to 256QAM (bits).
     pub fn weigh_table(&mut self, rnti: Rnti, bits: f32) {
         if let Some(user) = self.users.get_mut(&rnti) {
             user.wide_table = (user.wide_table + bits).clamp(FLOOR, -FLOOR);
         }
     }
 
-    /// Learns from a believed message of subframe `at`. Of all its readings, `chosen` is the likeliest.
+    /// Updates the user's history from an accepted message of subframe `at`. `chosen` is the likeliest of its readings.
     pub fn believe(
         &mut self,
         rnti: Rnti,
@@ -333,7 +337,8 @@ mod tests {
     use crate::Ports;
     use crate::dci::Carrier;
 
-    /// The odds in bits that a message is a command, by what is known of its user, without the message's `own` bits.
+    /// log2 of the odds that a message is a command, given the history of its user, without the message's `own`
+    /// contribution.
     fn command_bits(user: &User, readings: &[Reading], own: f32) -> f32 {
         let best = |commands| {
             let of = readings.iter().filter(|reading| is_command(reading) == commands);
@@ -344,7 +349,7 @@ mod tests {
 
     #[test]
     fn messages_to_a_group_tell_of_each_other_and_not_twice_of_themselves() {
-        // 15 PRB pairs: commands of two bits each that can also be read as a grant by 1A.
+        // 15 PRB pairs: commands of two bits each that are also valid as a grant in format 1A.
         let carrier = Carrier::symmetric(15, Ports::Two);
         let payload = "1001010101010001010101".parse().expect("bits");
         let readings: Vec<_> = Meanings::new(carrier).of(Audience::User, payload, false).collect();

@@ -1,4 +1,4 @@
-//! What a payload may mean, and how likely a base station is to say exactly that.
+//! Possible meanings of a payload, and the probability that a base station transmits exactly these field values.
 
 use airpace_core::tables::lte;
 
@@ -22,34 +22,34 @@ pub const EXTRAS: [Extras; 8] = {
     all
 };
 
-/// One meaning of a payload.
+/// One possible meaning of a payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// What it says.
+    /// Decoded fields.
     pub message: Message,
-    /// The entry of [`EXTRAS`] by which it is read.
+    /// Index in [`EXTRAS`] of the combination with which the payload was parsed.
     pub extras: usize,
-    /// −log2 of the probability that a base station says this when it has something to say in this format.
+    /// −log2 of the probability that a base station transmits these field values in a message of this format.
     pub cost: f32,
 }
 
-/// What payloads of each size may mean on one carrier.
+/// Possible meanings of payloads of each size on one carrier.
 #[derive(Clone, Debug)]
 pub struct Meanings {
     carrier: Carrier,
-    /// By size: combinations of extras and formats.
+    /// Combinations of extras and formats, by payload size.
     by_size: Vec<Vec<(usize, Format)>>,
-    /// log2 of the number of runs that an uplink grant may have.
+    /// log2 of the number of PRB runs that an uplink grant may have.
     uplink_runs_bits: f32,
 }
 
 impl Meanings {
-    /// On a carrier.
+    /// Meanings of payloads on a carrier.
     pub fn new(carrier: Carrier) -> Meanings {
         let mut by_size = vec![Vec::new(); 65];
         for (at, &extras) in EXTRAS.iter().enumerate() {
             for format in Format::ALL {
-                // Messages to everyone have no fields of one user, and neither have commands to a group.
+                // Format 1C is for broadcast messages, 3 and 3A for groups. They have no fields of one user.
                 let is_common = matches!(format, Format::F1C | Format::F3 | Format::F3A);
                 if at == 0 || !is_common {
                     by_size[usize::from(carrier.size(format, extras)).min(64)].push((at, format));
@@ -64,7 +64,7 @@ impl Meanings {
         &self.carrier
     }
 
-    /// Every meaning of a payload for an audience. Only a message in a user's own search space may have `extras`.
+    /// All meanings of a payload for an audience. Only messages in a user's own search space may have `extras`.
     pub fn of(
         &self,
         audience: Audience,
@@ -87,38 +87,40 @@ impl Meanings {
     }
 }
 
-// How base stations use fields when they have a choice. The numbers are round: any scheduler is within a factor of two.
+// Field usage of base stations that have a choice. The numbers are round; for any scheduler, they are right within a
+// factor of two.
 
-/// −log2 of how often a block is sent by a reserved MCS (6 %), and otherwise.
+/// −log2 of the share of blocks with a reserved MCS (6 %), and with any other MCS.
 const RESERVED_MCS: f32 = 4.06;
 const PLAIN_MCS: f32 = 0.09;
-/// −log2 of how often a block of a plain MCS is of redundancy version 0 (90 %), and otherwise.
+/// −log2 of the share of redundancy version 0 (90 %) and of the other versions, among blocks without a reserved MCS.
 const FIRST_VERSION: f32 = 0.15;
 const LATER_VERSION: f32 = 3.32;
-/// −log2 of how often groups (75 %) or a subset of PRBs are granted.
+/// −log2 of the share of allocations by RBGs (75 %), and by a subset of PRBs.
 const GROUPS: f32 = 0.42;
 const SUBSET: f32 = 2.0;
-/// −log2 of how often all groups are granted (a quarter), a run of them (35 %), or any.
+/// −log2 of the share of allocations with all RBGs (25 %), a contiguous run of RBGs (35 %), and any set of RBGs (40 %).
 const ALL_GROUPS: f32 = 2.0;
 const RUN_OF_GROUPS: f32 = 1.51;
 const ANY_GROUPS: f32 = 1.32;
-/// −log2 of how often a run is localised (80 %) or distributed.
+/// −log2 of the share of localised runs (80 %), and of distributed runs.
 const LOCALISED: f32 = 0.32;
 const DISTRIBUTED: f32 = 2.32;
-/// −log2 of how often an uplink hops (5 %), and does not.
+/// −log2 of the share of uplink grants with hopping (5 %), and without.
 const HOPS: f32 = 4.32;
 const STAYS: f32 = 0.07;
-/// −log2 of how often one of two blocks is not sent (a quarter each), and both are.
+/// −log2 of the share of grants without one of the two blocks (25 % for each block), and with both.
 const ONE_BLOCK: f32 = 2.0;
 const BOTH_BLOCKS: f32 = 1.0;
-/// −log2 of how rare an order is among messages of its size.
+/// −log2 of the share of PDCCH orders among messages of their size.
 const ORDER: f32 = 6.0;
-/// −log2 of how often the flag of format 2A that then means nothing is set with one block (2 %), and is not.
+/// −log2 of the share of format 2A grants with one block whose swap flag, which then has no meaning, is set (2 %), and
+/// is clear.
 const IDLE_FLAG_SET: f32 = 5.64;
 const IDLE_FLAG_CLEAR: f32 = 0.03;
 
 impl Meanings {
-    /// −log2 of the probability that a base station says this when it has something to say in this format.
+    /// −log2 of the probability that a base station transmits these field values in a message of this format.
     fn cost(&self, extras: Extras, audience: Audience, message: &Message) -> f32 {
         let carrier = &self.carrier;
         let indicator = extras.carrier_indicator_bits() as f32;
@@ -140,12 +142,13 @@ impl Meanings {
     }
 }
 
-/// The cost of everything but the PRBs.
+/// Cost of all fields except the PRBs (bits).
 fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
+    // log2(3) = 1.58 for one of three reserved MCS, log2(29) = 4.86 for one of 29 others.
     let hops = if uplink.hopping.is_some() { HOPS + 1.0 } else { STAYS };
     let mcs = if uplink.mcs > 28 { RESERVED_MCS + 1.58 } else { PLAIN_MCS + 4.86 };
     let requests = (extras.csi_request_bits() + extras.srs_request_bits()) as f32;
-    // Which of formats 0 and 1A; new data; power; cyclic shift.
+    // The constants are the flag between formats 0 and 1A, new-data indicator, power command and cyclic shift.
     1.0 + hops + mcs + 1.0 + 2.0 + 3.0 + requests
 }
 
@@ -188,7 +191,7 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
         None => block_cost(&downlink.first),
         Some(_) => match downlink.blocks() {
             [Some(first), Some(second)] => BOTH_BLOCKS + block_cost(&first) + block_cost(&second),
-            // The new-data indicator of the block that is not sent may have either value.
+            // The new-data indicator of the block that is not transmitted may have either value.
             [Some(one), None] | [None, Some(one)] => ONE_BLOCK + block_cost(&one) + 1.0,
             [None, None] => f32::INFINITY,
         },
@@ -201,8 +204,9 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
     allocation + harq_and_power + rest + blocks + everyone
 }
 
-/// The cost of MCS, new-data indicator and redundancy version.
+/// Cost of MCS, new-data indicator and redundancy version (bits).
 fn block_cost(block: &Block) -> f32 {
+    // log2(3) = 1.58 for one of three reserved MCS or later versions, log2(29) = 4.86 for one of 29 MCS.
     let mcs_and_version = match (block.mcs > 28, block.rv == 0) {
         (true, _) => RESERVED_MCS + 1.58 + 2.0,
         (false, true) => PLAIN_MCS + 4.86 + FIRST_VERSION,
@@ -211,7 +215,8 @@ fn block_cost(block: &Block) -> f32 {
     mcs_and_version + 1.0
 }
 
-/// The cost of the granted groups of a map, out of `groups`: a user alone has them all, several users often a run each.
+/// Cost of the granted RBGs in a map of `groups` RBGs (bits). A single user often has all of them; several users often
+/// have one run each.
 fn groups_bits(groups: u32, map: u32) -> f32 {
     let granted = map.count_ones();
     let is_run = granted > 0 && map.leading_zeros() + granted + map.trailing_zeros() == u32::BITS;
@@ -222,12 +227,12 @@ fn groups_bits(groups: u32, map: u32) -> f32 {
     }
 }
 
-/// log2 of the number of runs among `blocks` blocks.
+/// log2 of the number of contiguous runs among `blocks` blocks.
 fn runs_bits(blocks: u32) -> f32 {
     libm::log2f((blocks * (blocks + 1) / 2).max(1) as f32)
 }
 
-/// log2 of the number of runs that an uplink grant may have.
+/// log2 of the number of PRB runs that an uplink grant may have.
 fn uplink_runs_bits(prbs: u16) -> f32 {
     let runs: u32 = (1..=prbs)
         .filter(|&len| lte::pusch_size_within(len) == len)
@@ -254,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_set_padding_bit_rules_formats_out() {
-        // 27 bits of 25 PRB pairs: format 1 needs them all, 1B and 1D end with padding.
+        // 27 bits with 25 PRB pairs: format 1 uses all of them, formats 1B and 1D end with padding.
         let formats = |bits| best(25, bits, false).into_iter().map(|(format, _)| format).collect::<Vec<_>>();
         assert_eq!(formats("011111111111111110010010001"), [Format::F1]);
         assert!(formats("000001000001110110100010100").contains(&Format::F1D));
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn one_block_with_the_flag_of_two_is_rather_2b() {
-        // 25 PRB pairs, 36 bits: one block; the flag is the twentieth bit.
+        // 25 PRB pairs, 36 bits: one block; the swap flag is the twentieth bit.
         let set = best(25, "000000100000001010111100110000000001", false);
         assert_eq!(set[0].0, Format::F2B, "{set:?}");
         let clear = best(25, "000000100000001010101100110000000001", false);

@@ -1,5 +1,5 @@
-//! Which MCS table a user is configured with. No field of a grant says it, but not every grant is possible by both
-//! tables.
+//! Estimation of the MCS table of a user. No field of a grant contains the table, but some grants are impossible with
+//! one of the two tables.
 
 use airpace_core::Bits;
 use airpace_core::tables::lte::McsTable;
@@ -7,30 +7,33 @@ use airpace_core::tables::lte::McsTable;
 use crate::dci::Block;
 use crate::harq::PastGrant;
 
-/// log2 of the odds that a user of whom nothing is known has the table up to 256QAM.
+/// log2 of the prior odds that a user has the table up to 256QAM.
 pub const PRIOR: f32 = -2.8;
 
-/// With this many bits, on balance, a user's table counts as known.
+/// Minimum evidence (bits) for a known table: the log2 odds of the table up to 256QAM are above this, or below
+/// [`PRIOR`] by more than this.
 pub const TOLD: f32 = 4.0;
 
-/// log2 of how seldom new data has a later redundancy version.
+/// log2 of the share of new data that has a redundancy version other than 0.
 const LATER_VERSION: f32 = -5.5;
 
-/// log2 of how seldom a plain MCS comes with an indicator that did not toggle: for a block of the same size, which is
-/// sent again with its MCS; and for a block whose earlier size is not known, because its first transmission was missed.
+/// log2 of the share of blocks without a reserved MCS whose new-data indicator did not toggle. `AGAIN_PLAIN`: blocks of
+/// the same size, which are retransmissions with their MCS. `AGAIN_UNKNOWN`: blocks whose earlier size is unknown,
+/// because their first transmission was missed.
 const AGAIN_PLAIN: f32 = -3.5;
 const AGAIN_UNKNOWN: f32 = -4.5;
 
-/// log2 of how often grants were missed if something is known to be missing: a subframe in between was not heard, or
-/// the other block of the grant shows it.
+/// log2 of the probability that a grant was missed, if there is an indication: a subframe in between was not received,
+/// or the other block of the grant shows it.
 const SURELY_MISSED: f32 = -2.0;
 
-/// Before anything was heard of a cell, one new block in this many is assumed to hide behind an indicator that did not
-/// toggle.
+/// Prior of the miss rate: one new block in this many has an indicator that did not toggle, because the grant before it
+/// was missed.
 const SELDOM: u32 = 128;
 
-/// How often grants are missed. Blocks for which the table makes no difference tell it: if a block has another size
-/// than the one before but the same new-data indicator, it is not sent again.
+/// Estimate of the share of missed grants. It uses blocks for which the table makes no difference. If a block has a
+/// different size than the previous one but the same new-data indicator, it is not a retransmission, so a grant in
+/// between was missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     blocks: u32,
@@ -38,7 +41,7 @@ pub struct Misses {
 }
 
 impl Misses {
-    /// Learns from a block. Returns whether the block tells that a grant before it was missed.
+    /// Updates the estimate from a block. Returns whether the block shows that a grant before it was missed.
     pub fn learn(&mut self, sizes: [Option<Bits>; 2], block: &Block, past: Option<&PastGrant>) -> bool {
         let ([Some(_), Some(_)], Some(past)) = (sizes, past) else { return false };
         let is_other = |at: usize| past.first[at].is_some_and(|first| Some(first.size) != sizes[at]);
@@ -48,38 +51,41 @@ impl Misses {
         is_missed
     }
 
-    /// log2 of how likely an indicator that did not toggle hides new data; likelier if more is `known` to be missing.
+    /// log2 of the probability that a block is new data although its indicator did not toggle. It is higher if a grant
+    /// is `known` to be missing.
     pub fn bits(&self, known: bool) -> f32 {
+        // Share of missed grants, with one of [`SELDOM`] blocks as prior.
         let share = f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(SELDOM));
         let seldom = libm::log2(share) as f32;
         if known { seldom.max(SURELY_MISSED) } else { seldom }
     }
 }
 
-/// log2 of how seldom a block is sent again with its indicator toggled.
+/// log2 of the share of retransmissions with a toggled indicator.
 const NOT_OLD: f32 = -6.0;
 
-/// log2 of how seldom a given reserved MCS is used, against a given plain one.
+/// log2 of the frequency of a given reserved MCS, relative to that of a given other MCS.
 const RESERVED: f32 = -1.7;
 
-/// log2 of how seldom the first redundancy version is sent again.
+/// log2 of the share of retransmissions with redundancy version 0, relative to the other versions.
 const FIRST_VERSION: f32 = -2.0;
 
-/// log2 of how seldom a block is sent again in another modulation: a base station may do so when it grants other PRBs.
+/// log2 of the share of retransmissions with another modulation. A base station may change the modulation when it
+/// grants other PRBs.
 const OTHER_MODULATION: f32 = -1.0;
 
-/// How many bits one block speaks for the table up to 256QAM, against the one up to 64QAM. `sizes` are its sizes by
-/// both tables. `past` is what its HARQ process held before. `missed` is log2 of how likely grants since then were
-/// missed.
+/// Evidence of one block for the table up to 256QAM against the table up to 64QAM (bits). `sizes` contains its sizes
+/// according to both tables, `past` the previous state of its HARQ process. `missed` is log2 of the probability that
+/// grants since then were missed.
 ///
-/// Chosen: code rates do not count. Both tables grant blocks that need more bits than their PRBs have, because a device
-/// may hear enough of the next transmission.
+/// Chosen: code rates are not used. Base stations grant, by either table, blocks that need more bits than their PRBs
+/// have, because the device may decode the block after a retransmission.
 pub fn evidence(block: &Block, sizes: [Option<Bits>; 2], past: Option<&PastGrant>, missed: f32) -> f32 {
     let likely = |table: McsTable| likely(table, block, sizes[table as usize], past, missed);
     likely(McsTable::Qam256) - likely(McsTable::Qam64)
 }
 
-/// log2 of how likely a block is by a table, up to a term that is the same for both tables.
+/// log2 of the probability of a block with a table, up to a term that is equal for both tables.
 fn likely(table: McsTable, block: &Block, size: Option<Bits>, past: Option<&PastGrant>, missed: f32) -> f32 {
     let Some(row) = table.mcs(block.mcs) else { return f32::MIN };
     let toggles = past.map(|past| past.ndi != block.ndi);
@@ -88,13 +94,13 @@ fn likely(table: McsTable, block: &Block, size: Option<Bits>, past: Option<&Past
         let version = if block.rv == 0 { 0.0 } else { LATER_VERSION };
         return match (toggles, first) {
             (Some(false), Some(first)) if Some(first.size) == size => AGAIN_PLAIN,
-            // The missed grant is the one before, or also the first transmission of this block.
+            // The missed grant is the previous one, or also the first transmission of this block.
             (Some(false), Some(_)) => missed + version.max(AGAIN_PLAIN),
             (Some(false), None) => AGAIN_UNKNOWN,
             _ => version,
         };
     }
-    // A block that is sent again holds the same data as before, mostly in the same modulation.
+    // A retransmitted block contains the same data as before, mostly with the same modulation.
     let again = if toggles == Some(true) { NOT_OLD } else { 0.0 };
     let version = if block.rv == 0 { FIRST_VERSION } else { 0.0 };
     let modulation = first.and_then(|first| table.mcs(first.mcs)).map(|row| row.modulation);
@@ -116,12 +122,12 @@ mod tests {
         PastGrant { ndi: true, first: [first(1000), first(2000)], at: 0 }
     }
 
-    /// Nothing tells that a grant was missed.
+    /// Probability of a missed grant without any indication (log2).
     fn usual() -> f32 {
         Misses::default().bits(false)
     }
 
-    /// By the table up to 64QAM, a block of 5000 bits; by the other its MCS is reserved.
+    /// Block of 5000 bits according to the table up to 64QAM; its MCS is reserved in the other table.
     const PLAIN: [Option<Bits>; 2] = [Some(Bits(5000)), None];
 
     #[test]
@@ -160,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_block_sent_again_likely_keeps_its_modulation() {
-        // MCS 2 is QPSK by both tables; 29 is QPSK up to 64QAM, and 16QAM up to 256QAM.
+        // MCS 2 is QPSK in both tables; 29 is QPSK in the table up to 64QAM, and 16QAM in the table up to 256QAM.
         assert!(evidence(&block(29, true, 1), [None; 2], Some(&past_grant(2)), usual()) < 0.0);
-        // MCS 18 is 64QAM by both; so is 30 up to 256QAM only.
+        // MCS 18 is 64QAM in both tables; 30 is 64QAM only in the table up to 256QAM.
         assert!(evidence(&block(30, true, 1), [None; 2], Some(&past_grant(18)), usual()) > 0.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What a bystander can know of a device's own side.
+//! Radio state of a device, as far as it can be inferred from the control channel alone.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,31 +8,31 @@ use airpace_radio::{Dci, OwnRadio, Rnti};
 
 use crate::found::Found;
 
-/// The own side of the followed user on one carrier, as far as the control channel tells it, in the words that the
-/// receiver halves of schemes read.
+/// Radio state of the followed user on one carrier, inferred from the control channel. It has the type that the
+/// receivers of congestion control schemes use.
 ///
-/// | of [`OwnRadio`] | is |
+/// | field of [`OwnRadio`] | value |
 /// | --- | --- |
-/// | `active` | true, from the first subframe on that has a rated grant: activation and its end are said inside the data channel |
-/// | `sinr_db` | the decoder's own, not the device's |
-/// | `bits_per_prb` | that of its last grant of new data |
-/// | `decoded` | what its later grants tell of this one's blocks, if they were heard in time; else `None` |
-/// | `uplink_queue` | `None`: a device says it inside the data channel |
+/// | `active` | true, from the first subframe with a rated grant: activation and deactivation are signalled in the data channel |
+/// | `sinr_db` | SNR of the decoder's receiver, not of the device's |
+/// | `bits_per_prb` | bits per PRB pair of the last grant of new data |
+/// | `decoded` | outcome of the grant's blocks according to later grants, if these were decoded in time; else `None` |
+/// | `uplink_queue` | `None`: a device reports it in the data channel |
 #[derive(Clone, Debug)]
 pub struct OwnSide {
     rnti: Rnti,
     bits_per_prb: Option<f64>,
-    /// The user's downlink grants by subframe, from the next subframe that is asked for on.
+    /// Downlink grants of the user by subframe, from the last requested subframe onwards.
     grants: BTreeMap<u64, Dci>,
 }
 
 impl OwnSide {
-    /// The side of the user with an RNTI.
+    /// Radio state of the user with the given RNTI.
     pub fn new(rnti: Rnti) -> OwnSide {
         OwnSide { rnti, bits_per_prb: None, grants: BTreeMap::new() }
     }
 
-    /// Takes a message. Messages may come in any order; those to other users are ignored.
+    /// Takes a message. Messages may arrive in any order. Messages to other users are ignored.
     pub fn hear(&mut self, found: &Found) {
         let own = found.dci.filter(|dci| dci.rnti == self.rnti && dci.direction == Direction::Downlink);
         if let Some(dci) = own {
@@ -40,9 +40,9 @@ impl OwnSide {
         }
     }
 
-    /// The user's side in subframe `index`, from the first grant on. The caller asks for subframes in order. The later
-    /// the caller asks for a subframe, the more is known of what became of its blocks: their answer takes 4 subframes,
-    /// the next use of their process at least 4 more.
+    /// Radio state of the user in subframe `index`; `None` before the first rated grant. The caller must request
+    /// subframes in order. A later request has more information on the outcome of the blocks: the HARQ feedback takes 4
+    /// subframes, and the next use of the HARQ process at least 4 more.
     ///
     /// Source: TS 36.213 §10.1 (the answer comes four subframes later)
     pub fn radio(&mut self, index: u64, snr_db: f32) -> Option<OwnRadio> {
@@ -61,8 +61,8 @@ impl OwnSide {
         })
     }
 
-    /// Whether all blocks of a grant were received. A process gets new data when its block was received or given up.
-    /// One block that failed settles the outcome; otherwise the outcome of every block must be known.
+    /// Whether all blocks of a grant were received. A HARQ process gets new data after its block was received or
+    /// abandoned. One failed block determines the outcome; otherwise the outcome of every block must be known.
     ///
     /// Source: TS 36.321 §5.3.2.2
     fn outcome(&self, index: u64, dci: &Dci) -> Option<bool> {
@@ -80,8 +80,8 @@ impl OwnSide {
     }
 }
 
-/// Whether a grant tells how much a PRB pair carries. A block that is sent again keeps a size that belongs to other
-/// PRBs.
+/// Whether the bits per PRB pair can be computed from a grant. A retransmitted block keeps a size that belongs to the
+/// PRBs of its first transmission.
 fn is_rated(dci: &Dci) -> bool {
     !dci.is_retransmission() && dci.bits().0 > 0 && !dci.prbs.is_empty()
 }
@@ -92,7 +92,7 @@ mod tests {
     use airpace_core::Bits;
     use airpace_radio::PrbSet;
 
-    /// A grant of two blocks in a process: which of them are sent, and which of those are sent again.
+    /// A grant of two blocks in a HARQ process: which blocks are transmitted, and which of them are retransmissions.
     fn grant(harq: u8, sent: [bool; 2], again: [bool; 2]) -> Dci {
         Dci {
             rnti: Rnti(100),

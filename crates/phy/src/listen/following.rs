@@ -119,16 +119,19 @@ impl Listener {
 /// [`OUTSHINES_DB`] on average.
 ///
 /// Chosen: the stronger of two cells is found first, unless it fades at that moment. At walking pace such a fade is over
-/// after a tenth of a second. #+121 Minimum mean power of the other cell relative to the tracked one for that switch (dB).
+/// after a tenth of a second.
 const NEW_SUBFRAMES: u32 = 300;
+
+/// Minimum mean power of the other cell relative to the tracked one for that switch (dB).
 const OUTSHINES_DB: f32 = 5.0;
 
 /// Minimum distance between the starts of two different subframes of the same cell (subframes).
 ///
 /// Chosen: samples may be missing without notice, so that a subframe starts too early. The subframes of another cell may
-/// start at any time; the remaining distance keeps their numbers apart from those of the previous cell. #+128 Minimum
-/// distance between the start of a subframe and the start of the previous cell's last subframe (subframes).
+/// start at any time; the remaining distance keeps their numbers apart from those of the previous cell.
 const APART: f64 = 0.5;
+
+/// Minimum distance between the start of a subframe and the start of the previous cell's last subframe (subframes).
 const APART_FROM_ANOTHER: f64 = 0.9;
 
 /// Number of subframes before the next one whose samples are kept during tracking: they may turn out not to have been

@@ -100,8 +100,8 @@ impl LostCell {
         self.cell.pci
     }
 
-    /// Returns whether only this cell is accepted after all raw samples before `next` were searched. A cell whose PCI was
-    /// requested (`asked`) is held for [`KEPT_S`], whatever its SNR, because no other cell can replace it.
+    /// Returns whether only this cell is accepted after all raw samples before `next` were searched. A cell whose PCI
+    /// was requested (`asked`) is held for [`KEPT_S`] at any SNR, because no other cell can replace it.
     pub(super) fn is_held(&self, next: i64, asked: Option<u16>) -> bool {
         let is_asked_for = asked == Some(self.cell.pci);
         let since = |from: f64| (next as f64 - from) / self.rate_hz as f64;

@@ -49,10 +49,13 @@ const AS_LOUD: f32 = 1.0;
 /// Minimum number of checks before a switch.
 ///
 /// Chosen: checks are 100 ms apart. At walking pace a fade takes some tens of milliseconds, so that six checks sample
-/// several states of both channels. #+53 Maximum number of checks after which the comparison stops. #+54 Number of checks
-/// before the comparison may stop because the other cell is weaker.
+/// several states of both channels.
 const LEAST_LOOKS: u32 = 6;
+
+/// Maximum number of checks after which the comparison stops.
 const MOST_LOOKS: u32 = 12;
+
+/// Number of checks before the comparison may stop because the other cell is weaker.
 const FIRST_LOOKS: u32 = 3;
 
 impl Louder {

@@ -36,13 +36,16 @@ pub(super) struct View {
 ///
 /// Chosen: 40 ms contain a whole PBCH block. The first 10 ms contain a frame, and enough subframes for the loops to settle:
 /// after 5 ms the search finds many cells, but unreliably in strong noise. A cell of medium strength needs the first 20 ms.
-/// So the listener searches every 5 ms until then, and every 20 ms afterwards. The searches take half of real time. #+43
-/// Minimum length of the view for the first search (samples of the view): 10 ms. #+44 Interval between searches in the
-/// first 20 ms (samples of the view): 5 ms. #+45 Interval between searches after the first 20 ms (samples of the view): 20
-/// ms.
+/// So the listener searches every 5 ms until then, and every 20 ms afterwards. The searches take half of real time.
 const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
+
+/// Minimum length of the view for the first search (samples of the view): 10 ms.
 const FIRST_VIEW: usize = VIEW_HZ as usize / 100;
+
+/// Interval between searches in the first 20 ms (samples of the view): 5 ms.
 const SEARCH_STEP: usize = VIEW_HZ as usize / 200;
+
+/// Interval between searches after the first 20 ms (samples of the view): 20 ms.
 const LATER_STEP: usize = VIEW_HZ as usize / 50;
 
 /// Length of a frame, in samples of the view.

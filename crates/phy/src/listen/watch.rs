@@ -11,7 +11,7 @@ pub(super) struct Watch {
     /// Milliseconds of samples since the last check, and the interval until the next one.
     passed_ms: u64,
     wait_ms: u64,
-    /// Whether the next check follows after [`SHORT_WAIT_MS`] whatever `wait_ms` is.
+    /// Whether the next check follows after [`SHORT_WAIT_MS`] instead of `wait_ms`.
     hurries: bool,
     /// Minimum time between two periods in which a stronger cell is tracked (milliseconds of samples), and the time passed
     /// since the last one.
@@ -25,12 +25,14 @@ pub(super) const LOOK: usize = VIEW_HZ as usize / 50;
 /// Minimum interval between checks (milliseconds of samples). Used if a neighbour cell is known to be present.
 ///
 /// Chosen: a check of 20 ms of samples takes about 5 ms on one core. So checks take a thousandth of real time, and a
-/// twentieth soon after another cell was detected. Intervals are counted in received samples, and a check needs at least 20
-/// ms of samples. So no input can make checks more frequent. #+31 Initial interval between checks if no neighbour is known
-/// (milliseconds of samples). Each check doubles the interval. #+32 Maximum interval between checks (milliseconds of
-/// samples).
+/// twentieth soon after another cell was detected. Intervals are counted in received samples, and a check needs at least
+/// 20 ms of samples. So no input can make checks more frequent.
 const SHORT_WAIT_MS: u64 = 100;
+
+/// Initial interval between checks if no neighbour is known (milliseconds of samples). Each check doubles the interval.
 const FIRST_WAIT_MS: u64 = 500;
+
+/// Maximum interval between checks (milliseconds of samples).
 const LONG_WAIT_MS: u64 = 5000;
 
 /// A stronger cell that is tracked for less than this time (milliseconds) was probably not stronger. The next switch is

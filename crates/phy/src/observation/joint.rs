@@ -104,7 +104,8 @@ const LEAST_SHARE: f32 = 1e-3;
 /// Chosen: the iteration starts from the estimate of the last subframes. A third iteration changes nothing.
 const ROUNDS: usize = 2;
 
-/// Number of REGs behind the noise estimate of a symbol, times the number of hypotheses of a unit.
+/// Target of the number of REGs behind the noise estimate of a symbol, times the number of hypotheses of a unit. Only
+/// every n-th REG is used so that the product is about this number.
 ///
 /// Chosen: 24 REGs of a cell with one port, and 7 of a cell with two ports.
 const LEARNT_FROM: usize = 120;

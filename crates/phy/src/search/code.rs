@@ -1,8 +1,11 @@
-//! The code of words of one size as linear algebra over bits: a single CCE names its word, without a trellis.
+//! The code of words of one size as a linear map over bits: a single CCE determines its word without a trellis.
 //!
-//! The code, its rate matching and the tail-biting are linear. So any independent received bits, as many as the word
-//! has, name the word; the other bits of the CCE check it. With little noise, this takes some table look-ups instead of
-//! thousands of steps of a trellis.
+//! The convolutional code with tail-biting and rate matching is linear. So independent received bits, as many as the
+//! word has, determine the word. The other bits of the CCE are a check. At low noise, this takes some table look-ups
+//! instead of thousands of trellis steps.
+//!
+//! The *mask* of a word is the number that is added (exclusive or) to its CRC: the RNTI of the receiver. A *mistake* is
+//! the difference between two words that noise confuses.
 
 use pulp::Arch;
 
@@ -13,57 +16,58 @@ use crate::dci::Payload;
 use crate::grid::BITS_PER_CCE;
 use crate::modulation::Soft;
 
-/// Bits of one CCE, the first sent lowest.
+/// Bits of one CCE; the first transmitted bit is the lowest.
 pub type CceBits = u128;
 
-/// Bits of the circular buffer of the longest word, the first sent lowest.
+/// Bits of the circular buffer of the longest word; the first transmitted bit is the lowest.
 type Circle = [u64; 4];
 
 const CRC_BITS: usize = CRC16.width() as usize;
 
-/// The longest word whose circular buffer fits.
+/// Maximum length of a word whose circular buffer fits (bits).
 const MAX_WORD: usize = 85;
 
-/// Everything about words of one length.
+/// Tables for words of one length.
 #[derive(Clone)]
 pub struct Code {
     size: u8,
     matcher: RateMatcher,
-    /// What each group of four bits of a word adds to the circular buffer.
+    /// For each group of four bits of a word: its contribution to the circular buffer.
     circle: Vec<[Circle; 16]>,
-    /// Two choices of bits that name the word: one from the first bit on, one from the last bit back. A wrong bit at
-    /// one end of a CCE spoils only one of them.
+    /// Two sets of bits that determine the word: one selected from the first bit onwards, one from the last bit
+    /// backwards. A wrong bit at one end of a CCE affects only one of them.
     guesses: Vec<Guess>,
-    /// What each bit of the mask and then each bit of the payload, with the CRC for it, adds to the first CCE.
+    /// Contribution of each bit of the mask, then of each bit of the payload (with its CRC), to the first CCE.
     changes: Vec<Change>,
-    /// The differences between words that noise confuses, by the difference of their masks.
+    /// Differences between words that noise confuses, sorted by the difference of their masks.
     mistakes: Vec<Mistake>,
-    /// The differences of masks that occur, one bit each, and how many mistakes come before every 64 of them.
+    /// Bitmap of the differences of masks that occur, 64 per entry, and the number of mistakes before these 64.
     masks: Vec<(u64, u16)>,
-    /// The same mistakes, as what they change.
+    /// Coded bits that the same mistakes change.
     rivals: Rivals,
 }
 
-/// A difference between two words that are coded into nearly the same bits.
+/// Difference between two words whose coded bits are nearly equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Bits that differ.
+    /// Bits of the word that differ.
     pub word: u128,
-    /// The difference of the masks of their CRCs.
+    /// Difference of the masks of the two CRCs.
     pub mask: u16,
 }
 
-/// A mistake changes at most this many coded bits, of three per bit of the word; the minimum of the code is 15.
+/// Maximum number of coded bits that a mistake changes, with three coded bits per bit of the word. The minimum of the
+/// code is 15.
 const MOST_DIFFERENT: u32 = 20;
 
-/// A mistake spans at most this many bits of the word.
+/// Maximum span of a mistake (bits of the word).
 const LONGEST_MISTAKE: u32 = 9;
 
-/// A payload, and the bits of the first CCE of its word: one word, or what changes from one to another.
+/// Payload and the bits of the first CCE of its word: those of one word, or the difference between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(32))]
 pub struct Change {
-    /// Bits of the CCE, the first sent lowest.
+    /// Bits of the CCE; the first transmitted bit is the lowest.
     cce: [u64; 2],
     /// Bits of the payload.
     pub payload: u64,
@@ -76,13 +80,13 @@ impl Change {
         u128::from(self.cce[0]) | u128::from(self.cce[1]) << 64
     }
 
-    /// 1 if it changes this bit of the CCE.
+    /// Bit `at` of the CCE, 0 or 1.
     #[inline(always)]
     fn has(&self, at: u8) -> u64 {
         self.cce[usize::from(at / 64)] >> (at % 64) & 1
     }
 
-    /// This and another, if `is` is 1; this alone if it is 0.
+    /// Adds `other` (exclusive or) if `is` is 1; returns `self` unchanged if it is 0.
     #[inline(always)]
     fn and(self, other: &Change, is: u64) -> Change {
         let all = is.wrapping_neg();
@@ -91,23 +95,23 @@ impl Change {
     }
 }
 
-/// The words of every mask that explain the surest bits of a CCE, as many as the payload has.
+/// For every mask: the word that agrees with the bits of highest confidence of a CCE, as many as the payload has.
 #[derive(Clone, Debug)]
 pub struct ByMask {
-    /// The word if the mask is zero.
+    /// Word for mask 0.
     none: Change,
-    /// What each bit of the mask and then each of those surest bits changes, if it was heard wrong.
+    /// Change of the word for each bit of the mask, then for each bit in `surest` that was received wrong.
     changes: [Change; CRC_BITS + 64],
-    /// Those surest bits, the surest first.
+    /// Indices of the selected CCE bits in descending order of confidence.
     surest: [u8; 64],
     count: usize,
-    /// The first of them that is not sure.
+    /// Index in `surest` of the first bit that is not reliable.
     unsure: usize,
 }
 
 impl ByMask {
-    /// The word with this mask that is nearest to what was heard, if at most one of the surest bits is wrong, and that not one
-    /// of `sure`. `None` if more than two bits of `sure` are.
+    /// Word with this mask that is closest to the soft bits. It may differ from at most one of the selected bits, and
+    /// only from one outside `sure`. `None` if every such word differs in more than two bits of `sure`.
     pub fn nearest(&self, mask: u16, hard: CceBits, sure: CceBits, soft: &[Soft]) -> Option<Change> {
         let of_mask = self.changes[..CRC_BITS].iter().enumerate();
         let word =
@@ -127,20 +131,20 @@ impl ByMask {
     }
 }
 
-/// Of a CCE's sure bits, at most so many may be wrong.
+/// Maximum number of wrong bits among the reliable bits of a CCE.
 const MOST_WRONG: u32 = 2;
 
-/// A choice of bits of a word's first CCE, as many as the word has.
+/// Selection of independent bits of a word's first CCE, as many as the word has.
 #[derive(Clone)]
 struct Guess {
-    /// What each group of four received bits adds to the word.
+    /// For each group of four received bits: their contribution to the word.
     word: Vec<[u128; 16]>,
-    /// What each group of four received bits adds to the CCE as which the word would have been sent.
+    /// For each group of four received bits: their contribution to the CCE that this word is coded to.
     coded: Vec<[CceBits; 16]>,
 }
 
 impl Code {
-    /// For payloads of `size` bits (at most 64).
+    /// Tables for payloads of `size` bits (at most 64).
     pub fn new(size: u8) -> Code {
         let len = (usize::from(size) + CRC_BITS).min(MAX_WORD);
         let matcher = RateMatcher::new(len);
@@ -180,46 +184,47 @@ impl Code {
         code
     }
 
-    /// Bits of a payload.
+    /// Length of a payload (bits).
     pub fn size(&self) -> u8 {
         self.size
     }
 
-    /// Bits of a word, with its CRC.
+    /// Length of a word: payload and CRC (bits).
     pub fn len(&self) -> usize {
         usize::from(self.size) + CRC_BITS
     }
 
-    /// Whether words have no bits: never.
+    /// Always `false`: a word has at least the bits of its CRC.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The order of the coded bits.
+    /// Order of the coded bits.
     pub fn matcher(&self) -> &RateMatcher {
         &self.matcher
     }
 
-    /// The payload of a word and the mask of its CRC.
+    /// Payload of a word and the mask of its CRC.
     pub fn open(&self, word: u128) -> Option<(Payload, u16)> {
         let payload = Payload::new((word >> CRC_BITS) as u64, self.size)?;
         Some((payload, crc::mask16(word, usize::from(self.size))))
     }
 
-    /// The word of a payload whose CRC is masked with `mask`.
+    /// Word of a payload whose CRC is masked with `mask`.
     pub fn word(&self, payload: u64, mask: u16) -> u128 {
         crc::attach16(u128::from(payload), usize::from(self.size), mask)
     }
 
-    /// The bits that each CCE of a place has if it carries `word`.
+    /// Bits of successive CCEs that contain `word`.
     pub fn cces(&self, word: u128) -> Cces {
         let circle = sum_nibbles(&self.circle, word, [0; 4], xor);
         Cces { circle, len: 3 * self.len(), at: 0 }
     }
 
-    /// Words of messages whose first CCE may have the bits `hard`: those that explain most of the bits.
+    /// Words of messages whose first CCE has the bits `hard`. A word is omitted if it disagrees with too many of these
+    /// bits.
     pub fn words(&self, hard: CceBits) -> impl Iterator<Item = u128> + '_ {
-        // Of random bits, half are wrong; a quarter is allowed.
+        // Half of the check bits are wrong for random bits; one quarter is accepted.
         let most = (BITS_PER_CCE - self.len().min(BITS_PER_CCE)) as u32 / 4;
         let mut last = None;
         self.guesses.iter().filter_map(move |guess| {
@@ -232,10 +237,12 @@ impl Code {
         })
     }
 
-    /// The words that explain a CCE if the mask is known. `order` are its bits, the surest first: as many of them as the
-    /// payload has are taken for right; of those that are not in `sure`, one may be wrong. `None` if they do not determine it.
+    /// Words that agree with a CCE, one for each mask. `order` contains the bit indices in descending order of
+    /// confidence. Its first independent bits, as many as the payload has, are taken as correct; [`ByMask::nearest`]
+    /// accepts one error among those outside `sure`. `None` if the bits do not determine the payload.
     ///
-    /// The mask is sixteen bits that need not be heard: a message of 50 bits can lose 22 of its 72 bits.
+    /// A known mask reduces the number of bits that are needed by sixteen: a payload of 50 bits is determined even if
+    /// 22 of the 72 bits are lost.
     pub fn by_mask(&self, hard: CceBits, order: &[u8; BITS_PER_CCE], sure: CceBits) -> Option<ByMask> {
         Arch::new().dispatch(|| self.eliminate(hard, order, sure))
     }
@@ -256,7 +263,7 @@ impl Code {
             if found.count == bits {
                 break;
             }
-            // Of the changes that do not stand for a bit of the CCE yet, one that has this one stands for it.
+            // Pivot: among the changes without a CCE bit of their own, one that changes this bit gets it.
             let left = &mut of_payload[found.count..];
             let Some(own) = left.iter().position(|change| change.has(at) == 1) else { continue };
             left.swap(0, own);
@@ -272,7 +279,8 @@ impl Code {
         if found.count < bits {
             return None;
         }
-        // From the last on, each of the changes that are needed changes its own bit alone.
+        // Back substitution, from the last change to the first that is needed: each then changes only its own bit of
+        // `surest`.
         for this in (found.unsure..bits).rev() {
             let (before, behind) = of_payload.split_at_mut(this + 1);
             for (change, at) in behind.iter().zip(&found.surest[this + 1..]) {
@@ -282,7 +290,7 @@ impl Code {
         Some(found)
     }
 
-    /// The differences between words that noise confuses and whose masks differ by `mask`.
+    /// Differences between words that noise confuses and whose masks differ by `mask`.
     #[inline]
     pub fn mistakes(&self, mask: u16) -> &[Mistake] {
         let (masks, before) = self.masks[usize::from(mask) / 64];
@@ -295,16 +303,15 @@ impl Code {
         &from[first..first + count]
     }
 
-    /// What words change that noise confuses.
+    /// Coded bits that change between words that noise confuses.
     pub(super) fn rivals(&self) -> &Rivals {
         &self.rivals
     }
 
-    /// Chooses the first independent bits among those at `order`; `None` if a CCE does not determine the word.
+    /// Selects the first independent bits in `order`. `None` if a CCE does not determine the word.
     fn guess(&self, rows: &[Circle], order: impl Iterator<Item = usize>) -> Option<Guess> {
         let len = rows.len();
-        // For each transmitted bit: the bits of the word of which it is the sum, and the received bits of which it is
-        // made.
+        // For each selected bit: the bits of the word whose sum it is, and the received bits from which it is computed.
         let mut basis: Vec<(u128, CceBits)> = Vec::new();
         for at in order {
             let sums = (0..len).fold(0u128, |sums, bit| {
@@ -330,7 +337,7 @@ impl Code {
         if basis.len() < len {
             return None;
         }
-        // Every sum is now one bit of the word.
+        // Every sum now consists of one bit of the word.
         let names = |at: usize| {
             basis.iter().filter(|(_, made_of)| made_of >> at & 1 == 1).fold(0, |word, (bit, _)| word | bit)
         };
@@ -342,7 +349,7 @@ impl Code {
     }
 }
 
-/// The bits of CCE after CCE, round and round the circular buffer.
+/// Iterator over the bits of successive CCEs. It reads the circular buffer repeatedly.
 pub struct Cces {
     circle: Circle,
     len: usize,
@@ -366,7 +373,7 @@ impl Iterator for Cces {
     }
 }
 
-/// Every path through the trellis that soon returns to the true one, from every bit on.
+/// All paths through the trellis that return to the correct path after few steps, starting at every bit.
 fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
     let all = (1u128 << len) - 1;
     let turned = |pattern: u128, by: usize| {
@@ -376,13 +383,13 @@ fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
     words.map(|word| Mistake { word, mask: crc::mask16(word, size) }).collect()
 }
 
-/// The bits, beginning with the lowest, that such a path from there on changes in a word of `len` bits.
+/// Bits of a word of `len` bits that such a path changes, if it starts at the lowest bit.
 pub(super) fn light(len: usize) -> Vec<u128> {
     let weight = |pattern: u128| -> u32 {
         let coded = Codeword::encode(pattern, len);
         coded.steps().iter().flatten().map(|&bit| u32::from(bit)).sum()
     };
-    // Patterns begin at the lowest bit, so that none is counted twice.
+    // Patterns contain the lowest bit, so none is counted twice.
     let patterns = (1u128..1 << LONGEST_MISTAKE).filter(|pattern| pattern % 2 == 1);
     patterns.filter(|&pattern| weight(pattern) <= MOST_DIFFERENT).collect()
 }
@@ -404,7 +411,7 @@ const fn lowest(bits: u128) -> u128 {
     bits & bits.wrapping_neg()
 }
 
-/// Tables of a linear map of `count` bits, one table per four bits; `of` is the image of one bit.
+/// Tables of a linear map of `count` bits, one table per four bits. `of` returns the image of one bit.
 fn nibbles<T: Copy + Default>(
     count: usize,
     of: impl Fn(usize) -> T,
@@ -460,7 +467,7 @@ mod tests {
         }
     }
 
-    /// Bits of `hard` in the order of their size, and those of at least two nats.
+    /// Bit indices in descending order of their magnitude, and the set of bits with at least two nats.
     fn surest(soft: &[Soft]) -> ([u8; BITS_PER_CCE], CceBits) {
         let mut order: [u8; BITS_PER_CCE] = std::array::from_fn(|at| at as u8);
         order.sort_by_key(|&at| std::cmp::Reverse(soft[usize::from(at)].unsigned_abs()));
@@ -468,7 +475,7 @@ mod tests {
         (order, sure.fold(0, |sure, at| sure | 1 << at))
     }
 
-    /// 66 bits on the 72 of a CCE: where eight are lost, 64 are left.
+    /// A word of 66 bits in the 72 bits of a CCE: if eight bits are lost, 64 are left.
     #[test]
     fn a_full_cce_that_lost_a_group_names_its_word_if_the_mask_is_known() {
         let mut rng = airpace_core::Streams::new(5).stream("phy.by_mask");
@@ -503,7 +510,7 @@ mod tests {
 
     #[test]
     fn bits_that_do_not_name_a_word_name_none() {
-        // 72 bits cannot name 64 bits if only the repetitions of a few are given.
+        // 72 bits do not determine 64 bits if all of them are the same bit.
         let code = Code::new(64);
         let mut order: [u8; BITS_PER_CCE] = std::array::from_fn(|at| at as u8);
         assert!(code.by_mask(0, &order, 0).is_some());

@@ -1,9 +1,9 @@
-//! Many words through the trellis, side by side in the lanes of a vector.
+//! Viterbi decoder for many words in parallel, one word per lane of a SIMD vector.
 //!
-//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path so far behind the best that its
-//! metric does not fit never catches up. Against [`coding::Viterbi`](crate::coding::Viterbi), to which this decoder is
-//! otherwise equal, it loses a few hundredths of a decibel, and it takes half of the time that sixteen bits take. It is
-//! written as loops over arrays, which the compiler turns into the vectors that the processor has.
+//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path whose metric is too far below
+//! the best to fit never catches up. Otherwise this decoder is equal to [`coding::Viterbi`](crate::coding::Viterbi).
+//! Its loss is a few hundredths of a decibel, and it takes half the time of a decoder with 16-bit metrics. It consists
+//! of loops over arrays, which the compiler turns into the vector instructions of the processor.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -11,35 +11,35 @@ use crate::coding::viterbi::{Decoded, RUNWAY, SIGNS, STATES};
 use crate::coding::{MAX_WORD_BITS, RateMatcher};
 use crate::modulation::Soft;
 
-/// Words that are decoded side by side.
+/// Number of words that are decoded in parallel.
 pub const LANES: usize = 32;
 
-/// One value of each word.
+/// One value for each word.
 pub type Lane = [i8; LANES];
 
-/// The largest soft value, and the value to which their mean is scaled.
+/// Maximum magnitude of a soft value (`LOUDEST`), and the value to which the mean magnitude is scaled (`TYPICAL`).
 ///
-/// Chosen: steps of an eighth of a typical value; a value nearly twice as large counts as fully sure.
+/// Chosen: steps of one eighth of a typical value; the confidence saturates at nearly twice the typical value.
 const LOUDEST: i16 = 15;
 const TYPICAL: u32 = 8;
 
-/// After this many steps, the best metric is raised to the largest number. A step takes at most 90 from the best
-/// metric, and about three from that of a word in noise.
+/// Number of steps between renormalisations, which raise the best metric to the maximum. One step reduces the best
+/// metric by at most 90, and by about three for a word in noise.
 const RENORMALISE: usize = 8;
 
-/// States whose decisions lie in one number.
+/// Number of states whose decisions are stored in one byte.
 const PER_BYTE: usize = 8;
 
-/// Which states came from their odd predecessor, eight in each number, in each lane.
+/// For each lane: whether each state came from its odd predecessor, eight states per byte.
 type Decisions = [[u8; LANES]; STATES / PER_BYTE];
 
-/// The decoder. Words may differ in length: every lane runs as long as the longest word.
+/// Decoder. Words may differ in length: all lanes process the length of the longest word.
 #[derive(Clone, Debug)]
 pub struct Lanes {
     arch: Arch,
-    /// Bits of each lane's word.
+    /// Word length of each lane (bits).
     lens: [usize; LANES],
-    /// The soft values of each step. [`Lanes::set`] fills in the first turn of a word, [`Lanes::decode`] the others.
+    /// Soft values of each step. [`Lanes::set`] writes the first repetition of a word, [`Lanes::decode`] the others.
     steps: Vec<[Lane; 3]>,
     decisions: Vec<Decisions>,
 }
@@ -57,8 +57,8 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// Gives a lane (below [`LANES`]) the soft values of a word as they were received, positive for 0. Where they repeat
-    /// bits, the lane takes their sum. Only their ratios matter.
+    /// Writes the received soft values of a word into a lane (below [`LANES`]); positive values mean 0. Values of
+    /// repeated coded bits are added. Only the ratios of the values matter.
     pub fn set(&mut self, lane: usize, matcher: &RateMatcher, soft: &[Soft]) {
         self.lens[lane] = matcher.word_bits();
         self.arch.dispatch(Set { steps: &mut self.steps, lane, matcher, soft });
@@ -81,13 +81,13 @@ impl Lanes {
     }
 }
 
-/// By how much each step of a word of `len` bits lies behind its bit: the runway ends where the word begins.
+/// Offset between steps and bits of a word of `len` bits, modulo `len`. So the runway ends where the word starts.
 #[inline(always)]
 fn lead(len: usize) -> usize {
     RUNWAY % len.max(1)
 }
 
-/// Puts the soft values of a word into its lane.
+/// Writes the soft values of a word into its lane.
 struct Set<'a> {
     steps: &'a mut [[Lane; 3]],
     lane: usize,
@@ -121,22 +121,22 @@ impl WithSimd for Set<'_> {
     }
 }
 
-/// How the soft values of a word become numbers of a few bits.
+/// Conversion of the soft values of a word to four bits and a sign.
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Values beyond it are fully sure.
+    /// Magnitude at which the confidence saturates.
     limit: i16,
-    /// Shifts that bring the mean to 256…511. One of the two is zero.
+    /// Shifts that bring the mean magnitude to 256…511. One of the two is zero.
     left: u32,
     right: u32,
-    /// The factor behind the shifts, in parts of 2^15.
+    /// Factor after the shifts, in units of 2^−15.
     factor: i16,
 }
 
 impl Scale {
     #[inline(always)]
     fn of(values: &[i16]) -> Scale {
-        // Bits that were not sent say nothing about the others.
+        // Bits that were not transmitted must not affect the mean of the others.
         let sent: u32 = values.iter().map(|value| u32::from(*value != 0)).sum();
         let sum: u32 = values.iter().map(|value| u32::from(value.unsigned_abs())).sum();
         let mean = sum.div_ceil(sent.max(1)).max(1);
@@ -150,7 +150,7 @@ impl Scale {
         }
     }
 
-    /// The value, scaled and rounded.
+    /// Returns the value, scaled and rounded.
     #[inline(always)]
     fn few_bits(self, value: i16) -> i8 {
         let value = value.clamp(-self.limit, self.limit) << self.left >> self.right;
@@ -159,7 +159,7 @@ impl Scale {
     }
 }
 
-/// The work, apart from the processor that does it.
+/// Parameters of a decoding run, independent of the processor's vector instructions.
 struct Turns<'a> {
     arch: Arch,
     steps: &'a mut [[Lane; 3]],
@@ -167,7 +167,8 @@ struct Turns<'a> {
     decisions: &'a mut [Decisions],
 }
 
-/// Fills in all turns behind the first: each repeats the one before. Words of one length do so together.
+/// Fills all repetitions after the first: each repeats the previous one. Words of the same length are processed
+/// together.
 #[inline(always)]
 fn go_round(steps: &mut [[Lane; 3]], lens: &[usize; LANES]) {
     let mut done = 0;
@@ -213,8 +214,8 @@ impl WithSimd for Turns<'_> {
 /// One step of the trellis in all lanes.
 #[inline(always)]
 fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES]) -> Decisions {
-    // The cost of each of the eight outputs, measured against what was heard: four take the first value with its own
-    // sign, the others are their complements.
+    // Branch metrics of the eight outputs, relative to the maximum, which is the sum of the magnitudes. Output `7 ^
+    // pattern` is the complement of output `pattern`.
     let heard: Lane = lanes(|lane| step[0][lane].abs() + step[1][lane].abs() + step[2][lane].abs());
     let mut costs = [[0i8; LANES]; 8];
     for (pattern, cost) in costs.iter_mut().enumerate() {
@@ -225,7 +226,8 @@ fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES])
     }
     let mut decisions = [[0u8; LANES]; STATES / PER_BYTE];
     for block in 0..STATES / 2 / PER_BYTE {
-        // The decisions of a block stay in registers until all of its butterflies are done, the last one highest.
+        // The decisions of a block stay in registers until all of its butterflies are done. The last butterfly is in
+        // the highest bit.
         let (mut of_zero, mut of_one) = ([0u8; LANES], [0u8; LANES]);
         for half in (block * PER_BYTE..(block + 1) * PER_BYTE).rev() {
             let (zero, one) = (&costs[PATTERNS[half]], &costs[7 ^ PATTERNS[half]]);
@@ -245,7 +247,7 @@ fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES])
     decisions
 }
 
-/// For each butterfly: which of the three streams have a minus sign, as bits.
+/// For each butterfly: bit mask of the streams with a minus sign.
 static PATTERNS: [usize; STATES / 2] = {
     let mut patterns = [0; STATES / 2];
     let mut half = 0;
@@ -262,20 +264,20 @@ static PATTERNS: [usize; STATES / 2] = {
     patterns
 };
 
-/// Follows the decisions of all lanes from their best end back through their words.
+/// Traces the decisions of all lanes back from their best final states through their words.
 #[inline(always)]
 fn trace_back(decisions: &[Decisions], lens: &[usize; LANES], metrics: &[Lane; STATES]) -> [Decoded; LANES] {
     let mut best = [0u8; LANES];
     let mut largest = metrics[0];
     for (state, metric) in metrics.iter().enumerate().skip(1) {
-        // Of equal metrics the last wins, as in the scalar decoder.
+        // The last of several equal metrics wins, as in the scalar decoder.
         best = lanes(|lane| if metric[lane] >= largest[lane] { state as u8 } else { best[lane] });
         largest = lanes(|lane| largest[lane].max(metric[lane]));
     }
     let longest = lens.iter().copied().max().unwrap_or(0);
     let mut states = best;
     let mut last = states;
-    // For each step, the newest bit of the state after it.
+    // Newest bit of the state after each step.
     let mut newest = [[0u8; LANES]; MAX_WORD_BITS];
     for (at, decisions) in decisions.iter().enumerate().rev() {
         if at < longest {
@@ -293,8 +295,8 @@ fn trace_back(decisions: &[Decisions], lens: &[usize; LANES], metrics: &[Lane; S
 
 /// For each lane's state: 1 if it came from its odd predecessor, otherwise 0.
 ///
-/// Chosen: comparing with every number of eight decisions and shifting in three fixed steps suits vectors, which can
-/// neither look up nor shift by lane.
+/// Chosen: vector instructions neither look up a byte nor shift by a different number in each lane. So every byte of
+/// decisions is compared, and the shift is done in three fixed steps.
 #[inline(always)]
 fn odd_predecessors(decisions: &Decisions, states: &[u8; LANES]) -> [u8; LANES] {
     let mut eight = [0u8; LANES];
@@ -314,7 +316,7 @@ fn all_ones_if(condition: bool) -> u8 {
     u8::from(condition).wrapping_neg()
 }
 
-/// One value per lane.
+/// Computes one value for each lane.
 #[inline(always)]
 fn lanes<T: Copy + Default>(of: impl Fn(usize) -> T) -> [T; LANES] {
     let mut all = [T::default(); LANES];
@@ -331,7 +333,7 @@ mod tests {
     use crate::coding::{Codeword, Viterbi};
     use airpace_core::{Rng, Streams};
 
-    /// The same in plain code: one word after the other, one number after the other.
+    /// Reference decoder in scalar code: one word and one value at a time.
     fn plain(word: &[[i16; 3]], longest: usize) -> Decoded {
         let len = word.len();
         if len == 0 {
@@ -351,7 +353,7 @@ mod tests {
             let old = metrics;
             let mut decision = 0u64;
             for state in 0..STATES {
-                // The newest bit turns all outputs around, and so does the oldest.
+                // The newest bit inverts all outputs, and so does the oldest.
                 let newest = if state < STATES / 2 { 1 } else { -1 };
                 let [even, odd] = [1, -1].map(|oldest: i8| {
                     let signs = SIGNS[state % (STATES / 2)].map(|sign| sign as i8 * newest * oldest);
@@ -367,7 +369,7 @@ mod tests {
         let mut state = (0..STATES).max_by_key(|&state| metrics[state]).expect("states");
         let (mut bits, mut last) = (0u128, state);
         for at in (0..longest + RUNWAY).rev() {
-            // Decisions are kept from the end of the first runway on.
+            // Decisions are stored from the end of the first runway.
             if at < len {
                 last = if at + 1 == len { state } else { last };
                 bits |= u128::from(state >= STATES / 2) << (len - 1 - at);
@@ -382,7 +384,7 @@ mod tests {
         (0..len).map(|_| std::array::from_fn(|_| value())).collect()
     }
 
-    /// Gives a lane a word of which three values per bit are known, as if they had been received once.
+    /// Writes a word with three soft values per bit into a lane, as if each coded bit had been received once.
     fn set(lanes: &mut Lanes, lane: usize, word: &[[i16; 3]]) {
         let matcher = RateMatcher::new(word.len());
         let soft: Vec<Soft> =
@@ -407,7 +409,7 @@ mod tests {
         assert_eq!(Scale::of(&[0; 9]).few_bits(0), 0);
     }
 
-    /// Bits that repeat count together, whatever their number, and those that were not sent say nothing.
+    /// Any number of repeated bits is added. Bits that were not transmitted have no effect.
     #[test]
     fn repeated_values_are_added() {
         let mut rng = Streams::new(10).stream("phy.lanes");
@@ -455,7 +457,7 @@ mod tests {
         }
     }
 
-    /// Eight bits are as good as sixteen: at a noise in which every twentieth word is lost.
+    /// Eight bits are as good as sixteen, at a noise level at which one in twenty words is lost.
     #[test]
     fn few_bits_lose_hardly_a_word() {
         let mut rng = Streams::new(7).stream("phy.lanes");

@@ -1,35 +1,37 @@
-//! How far a decoded word is from those that noise mistakes for it.
+//! Likelihood ratio of a decoded word to similar words for which noise mistakes it.
 //!
-//! The trellis names the likeliest word, and any word is for some RNTI. So a word of noise that is near a true one looks as
-//! good as the true one would: its evidence says that something was sent, and that it sounds like this word. Whether it is
-//! this word or one of its neighbours, only the few coded bits tell in which they differ.
+//! The trellis returns the likeliest word, and any word is valid for some RNTI. So a wrong word that is similar to the
+//! transmitted one has nearly as much evidence: the evidence shows that a message was transmitted, and that it
+//! resembles this word. Only the few coded bits in which two similar words differ can distinguish them.
 //!
-//! Chosen: public decoders ask nothing of the kind. Only the lightest paths count, those of at most 20 coded bits; without
-//! trying others.
+//! Chosen: public decoders have no such test. Only paths that change at most 20 coded bits count; other limits were not
+//! tried.
 
 use super::code::light;
 use super::*;
 use crate::coding::Codeword;
 
-/// What the lightest paths through the trellis change.
+/// Coded bits that change on the paths of lowest weight through the trellis.
 #[derive(Clone, Debug)]
 pub struct Rivals {
-    /// For each path that leaves the true one at the word's lowest bit: the coded bits that it changes, as stream and bit.
+    /// For each path that leaves the correct path at the word's lowest bit: the coded bits that it changes, as pairs of
+    /// stream and bit.
     paths: Vec<Vec<(u8, u8)>>,
-    /// Bits of a word.
+    /// Length of a word (bits).
     len: usize,
 }
 
-/// By how many bits what was heard speaks for a word's coded bits, by stream.
+/// Support of the soft bits for each coded bit of a word (bits), by stream.
 #[derive(Clone, Debug, Default)]
 pub struct Margins {
-    /// All of them, twice, so that a path that goes on at the word's beginning is a range too.
+    /// The values of each stream twice in succession. So a path that wraps around the end of the word is a contiguous
+    /// range.
     streams: [Vec<f32>; 3],
     sums: Vec<f32>,
 }
 
 impl Margins {
-    /// For a word of `len` bits of which nothing was heard.
+    /// Resets the support to zero, for a word of `len` bits.
     pub fn reset(&mut self, len: usize) {
         for stream in &mut self.streams {
             stream.clear();
@@ -37,7 +39,7 @@ impl Margins {
         }
     }
 
-    /// Something was heard of a coded bit, at 3 · bit + stream.
+    /// Adds the support of one soft bit for the coded bit at index 3 · bit + stream.
     pub fn add(&mut self, place: usize, margin: f32) {
         let stream = &mut self.streams[place % 3];
         let len = stream.len() / 2;
@@ -47,7 +49,7 @@ impl Margins {
 }
 
 impl Rivals {
-    /// For words of `len` bits.
+    /// Computes the paths for words of `len` bits.
     pub fn new(len: usize) -> Rivals {
         let places = |pattern: u128| {
             let coded = Codeword::encode(pattern, len);
@@ -62,32 +64,35 @@ impl Rivals {
         Rivals { paths: light(len).into_iter().map(places).collect(), len }
     }
 
-    /// By how many bits a word is likelier than all of its neighbours together.
+    /// log2 of the likelihood ratio of a word to all similar words together (bits).
     pub fn apart(&self, margins: &mut Margins) -> f32 {
         let (mut all, Margins { streams, sums }) = (0.0, margins);
         sums.resize(self.len, 0.0);
         for path in &self.paths {
             sums.fill(0.0);
             for &(stream, bit) in path {
+                // Margins of this coded bit for all cyclic shifts of the path.
                 let turned = &streams[usize::from(stream)][usize::from(bit)..];
                 sums.iter_mut().zip(turned).for_each(|(sum, margin)| *sum += margin);
             }
+            // Likelihood ratio of each shifted path: two to the power of minus its margin.
             all += sums.iter().map(|sum| exp2(-sum)).sum::<f32>();
         }
         -libm::log2f(all)
     }
 }
 
-/// 2 to the power of a number, 6 % too large at most.
+/// 2 to the power of `bits`, at most 6 % too large.
 #[inline(always)]
 fn exp2(bits: f32) -> f32 {
-    // The exponent of a float, and a line between powers.
+    // Interpolates linearly between powers of two: the integer part becomes the exponent of the float, the fraction its
+    // mantissa.
     f32::from_bits(((bits.clamp(-126.0, 126.0) + 127.0) * 8_388_608.0) as u32)
 }
 
 impl Search {
-    /// Says of the last candidate how far it is from its neighbours, if its RNTI is not known. A known one speaks for it more
-    /// than they can.
+    /// Computes `apart` of the last candidate, if its RNTI is not known. A known RNTI is stronger evidence than this
+    /// comparison.
     pub(super) fn compare_with_rivals(&mut self, size: usize, word: u128, prior: &impl Fn(Rnti) -> f32) {
         let Some(candidate) = self.found.last_mut() else { return };
         if prior(candidate.message.rnti) > KNOWN_BITS {
@@ -109,8 +114,8 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Where every bit speaks for the word by one bit, its nearest neighbours, which differ in fifteen, are 15 bits away, and
-    /// there are several at each of its bits.
+    /// If every coded bit supports the word by one bit, the nearest words, which differ in fifteen coded bits, are 15
+    /// bits less likely. Several such words start at each bit of the word.
     #[test]
     fn neighbours_are_as_far_as_the_bits_in_which_they_differ() {
         let rivals = Rivals::new(43);
@@ -126,7 +131,7 @@ mod tests {
         assert!(near < -5.0, "{near} bits");
         assert!((5.0..10.0).contains(&far), "{far} bits");
         assert!(farther > 20.0, "{farther} bits");
-        // Fifteen bits of which nothing is known leave as much for one word as for another.
+        // If fifteen differing bits have no information, both words are equally likely.
         let lightest = rivals.paths.iter().find(|path| path.len() == 15).expect("one of the lightest");
         let places =
             lightest.iter().map(|&(stream, bit)| (usize::from(bit) + 40) % 43 * 3 + usize::from(stream));

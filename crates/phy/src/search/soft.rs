@@ -1,4 +1,4 @@
-//! What a receiver heard of one subframe's control region, and how strongly it speaks for given bits.
+//! Soft bits of one subframe's control region, and the evidence in them for given bits.
 
 use crate::grid::BITS_PER_CCE;
 use crate::modulation::{LOUDEST, Soft};
@@ -6,66 +6,69 @@ use crate::observation::Observation;
 
 use super::code::CceBits;
 
-/// Evidence is counted in these parts of a bit.
+/// Units of evidence per bit.
 pub const PARTS: f32 = 64.0;
 
-/// Soft bits per nat.
+/// Soft-value units per nat.
 const SOFT_PER_NAT: f32 = 8.0;
 
-/// From this soft value on a bit is as sure as it gets: 16 nats.
+/// Soft value at which the confidence in a bit saturates: 16 nats.
 const SURE: usize = 128;
 
-/// How often a bit is wrong for a reason that its log-likelihood ratio does not know: an impulse, a neighbouring cell,
-/// a channel that moved. This keeps one such bit from overruling a hundred others.
+/// Probability that a bit is wrong for a reason that its log-likelihood ratio does not contain: an impulse, a
+/// neighbouring cell, a change of the channel. So one such bit cannot outweigh a hundred others.
 const SURPRISE: f64 = 1.0 / 256.0;
 
-/// A CCE is called empty only if this many nats are expected of a bit, which is at about 10 dB …
+/// Minimum expected magnitude of a log-likelihood ratio (nats) for classifying a CCE as empty. It corresponds to about
+/// 10 dB.
 const LOUD_NATS: f32 = 20.0;
 
-/// … and if not even this share of them was heard. The share is twice that of noise alone, and half of that of a
-/// message sent 6 dB below the reference signals.
+/// Maximum ratio of received to expected magnitude of the log-likelihood ratios of an empty CCE. Noise alone has this
+/// ratio at 10 dB and half of it at 16 dB. A message 6 dB below the reference signals has twice this ratio.
 const EMPTY_SHARE: f32 = 0.25;
 
-/// Where nothing is sent, the mean size of a bit's log-likelihood ratio is 0.8 nats times the root of four signal to
-/// noise ratios. The mean over the 72 bits of a CCE is hardly ever more than one nat times that root. As a share of
-/// what is expected, this limit is the following number over the root of the ratio …
+/// Upper limit of the mean magnitude of the log-likelihood ratios of noise, over the 72 bits of a CCE, in units of √(4
+/// · SNR) nats. Noise has 0.8 units on average and rarely exceeds 1. Relative to the expected magnitude of a message,
+/// the limit is this number divided by √SNR.
 const NOISE_SHARE: f32 = 1.0;
 
-/// … and is not used if the share is above this: messages may fade.
+/// Maximum value of that relative limit. Above it, the limit is not used, because messages may fade.
 const MOST_SHARE: f32 = 0.6;
 
-/// Messages are sent with amplitudes between these, relative to the reference signals: 6 dB below to 6 dB above.
+/// Minimum and maximum amplitude of messages relative to the reference signals: 6 dB below to 6 dB above.
 const FAINTEST: f32 = 0.5;
 const LOUDEST_SENT: f32 = 2.0;
 
-/// The amplitudes with which messages are looked for in noise, relative to the reference signals.
+/// Amplitudes of messages, relative to the reference signals, for which the test against noise is computed.
 const AMPLITUDES: [f32; 2] = [1.0, FAINTEST];
 
-/// What was heard in a place must not be less likely with a message of any of these amplitudes than with noise alone by
-/// more than this factor, e^6.
+/// Minimum log-likelihood ratio (nats) of a message to noise alone at a place. The larger ratio of the two amplitudes
+/// in [`AMPLITUDES`] counts.
 const LEAST_PRESENCE: f32 = -6.0;
 
-/// At most this many bits of a clear CCE are wrong on average.
+/// Maximum expected number of bit errors in a CCE that counts as free of errors.
 const CLEAR_WRONG: f32 = 0.002;
 
-/// Evidence of bits by the size of their soft values.
+/// Evidence of a bit, by the magnitude of its soft value.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
-    /// For a bit of the sign that was heard: its evidence in parts of a bit, against not knowing.
+    /// Evidence for a bit that equals the hard decision, against an unknown bit (units of 1/[`PARTS`] bit).
     agrees: [i16; SURE + 1],
-    /// How much smaller the evidence is for a bit of the other sign.
+    /// Difference in evidence between a bit that equals the hard decision and a bit that does not (units of 1/[`PARTS`]
+    /// bit).
     loss: [i16; SURE + 1],
-    /// How likely the sign that was heard is wrong.
+    /// Probability that the hard decision is wrong.
     wrong: [f32; SURE + 1],
-    /// How much a bit of this size tells, in bits: 1 less the entropy of its sign.
+    /// Information in a soft value (bits): 1 minus the entropy of its sign.
     information: [f32; SURE + 1],
-    /// ln cosh of half the ratio, times the amplitudes of [`AMPLITUDES`].
+    /// ln cosh(a · L/2) for a log-likelihood ratio L and each amplitude a of [`AMPLITUDES`].
     present: [[f32; 2]; SURE + 1],
 }
 
 impl Default for Weights {
     fn default() -> Self {
         let bits = |soft: usize, sign: f64| {
+            // Probability of the sign, mixed with unrelated errors, against a probability of one half.
             let right = 1.0 / (1.0 + libm::exp(-sign * soft as f64 / f64::from(SOFT_PER_NAT)));
             let likely = (1.0 - SURPRISE) * right + SURPRISE * (1.0 - right);
             (f64::from(PARTS) * libm::log2(2.0 * likely)).round() as i16
@@ -90,7 +93,7 @@ impl Default for Weights {
     }
 }
 
-/// The soft bits of a subframe, by CCE.
+/// Soft bits of a subframe, by CCE.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SoftRegion {
     weights: Weights,
@@ -101,33 +104,34 @@ pub(super) struct SoftRegion {
 #[derive(Clone, Copy, Debug)]
 struct SoftCce {
     hard: CceBits,
-    /// Evidence for exactly the bits that were heard.
+    /// Evidence for the hard decisions of all bits, which is the maximum (units of 1/[`PARTS`] bit).
     most: i32,
     is_active: bool,
     is_clear: bool,
-    /// Sum of the sizes of its soft values, in nats; infinite if they are not numbers.
+    /// Sum of the magnitudes of the log-likelihood ratios (nats). Infinite if a value is NaN.
     heard: f32,
-    /// The sum that is expected of a message as strong as the reference signals.
+    /// Expected sum for a message with the power of the reference signals (nats).
     expected: f32,
-    /// A smaller sum is no more than noise.
+    /// Upper limit of the sum for noise (nats).
     least: f32,
-    /// How many of its bits are wrong on average.
+    /// Expected number of bit errors in the hard decisions.
     wrong: f32,
-    /// How many bits its soft values tell.
+    /// Information in the soft values (bits).
     information: f32,
-    /// By how many nats a message of each of [`AMPLITUDES`] explains it better than noise does. Zero where `least` is
-    /// used instead.
+    /// Log-likelihood ratio of a message to noise alone (nats), for each amplitude of [`AMPLITUDES`]. Zero if the test
+    /// with `least` is used instead.
     presence: [f32; 2],
 }
 
-/// How a CCE agrees with the bits that it may have.
+/// Agreement of the soft bits of one or more CCEs with given bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Agreement {
-    /// How much better these bits explain the CCE than random bits do, in parts of a bit.
+    /// Evidence for the given bits against random bits (units of 1/[`PARTS`] bit).
     pub evidence: i32,
-    /// Sum of the soft values in nats; values of the other sign are subtracted.
+    /// Sum of the magnitudes of the log-likelihood ratios (nats). Those whose sign differs from the given bit are
+    /// subtracted.
     pub heard: f32,
-    /// The sum that is expected of a message as strong as the reference signals.
+    /// Expected sum for a message with the power of the reference signals (nats).
     pub expected: f32,
 }
 
@@ -140,51 +144,51 @@ impl std::ops::AddAssign for Agreement {
 }
 
 impl Agreement {
-    /// How much better the bits explain these CCEs than other bits or nothing at all, in bits.
+    /// Evidence for the given bits in these CCEs against both other bits and no transmission (bits).
     pub fn worth(&self) -> f32 {
         let amplitude = (self.heard / self.expected).clamp(FAINTEST, LOUDEST_SENT);
         evidence_against_both(self.evidence as f32 / PARTS, self.something(amplitude))
     }
 
-    /// By how many bits it is likelier that the bits of these CCEs were sent too, behind those of `before`, than that
-    /// they were not. If they were not, other bits were sent there, or nothing. A message is equally strong in all of
+    /// Evidence (bits) that these CCEs continue the message whose first CCEs have the agreement `before`. The
+    /// alternatives are that other bits or nothing was transmitted in them. A message has the same amplitude in all of
     /// its CCEs.
     pub fn goes_on(&self, before: &Agreement) -> f32 {
         let amplitude = before.heard.max(0.0) / before.expected.max(f32::MIN_POSITIVE);
         evidence_against_both(self.evidence as f32 / PARTS, self.something(amplitude))
     }
 
-    /// By how many bits what was heard is likelier if the bits were sent with this amplitude than if nothing was sent.
+    /// log2 of the likelihood ratio of the given bits at this amplitude to no transmission (bits).
     ///
-    /// A log-likelihood ratio L that is expected to be m is e^(a·L/2 − a²·m/4) times as likely with amplitude a as with none.
+    /// For amplitude a, and a log-likelihood ratio L whose expectation at amplitude 1 is m, the ratio is e^(a·L/2 −
+    /// a²·m/4).
     fn something(&self, amplitude: f32) -> f32 {
         let nats = amplitude * self.heard / 2.0 - amplitude * amplitude * self.expected / 4.0;
-        // A value that is not a number says nothing against the bits.
+        // NaN is no evidence against the bits.
         if nats.is_finite() { std::f32::consts::LOG2_E * nats } else { f32::INFINITY }
     }
 }
 
-/// By how many bits something is likelier than two alternatives together; the arguments say by how many it is likelier
-/// than each.
+/// Evidence against two alternatives together, from the evidence against each of them (bits).
 fn evidence_against_both(first: f32, second: f32) -> f32 {
     let (least, most) = if first < second { (first, second) } else { (second, first) };
     least - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
-/// At the weakest signal with which any message is found, this many of the 72 bits of a CCE may be wrong. Of random
-/// bits, half are wrong.
+/// Maximum number of wrong bits among the 72 bits of a CCE, at the weakest signal at which messages are found. Random
+/// bits have this many wrong bits on average.
 const MOST_WRONG: u32 = 36;
 
 impl SoftRegion {
-    /// Loads a subframe.
+    /// Loads the soft bits of a subframe.
     pub fn load(&mut self, observation: &Observation) {
         self.soft.clear();
         self.cces.clear();
-        // For a bit that is sent at the power of the reference signals.
+        // Expected log-likelihood ratio (nats) of a bit with the power of the reference signals.
         let mean = 2.0 * libm::exp10f(observation.snr_db / 10.0);
         for (at, llrs) in observation.llrs.chunks_exact(BITS_PER_CCE).enumerate() {
             let start = self.soft.len();
-            // A cast of a float saturates and makes NaN zero: a sample that cannot be read says nothing.
+            // The cast saturates and converts NaN to zero: an invalid sample has no evidence.
             let soft = |llr: &f32| ((llr * SOFT_PER_NAT) as Soft).clamp(-LOUDEST, LOUDEST);
             self.soft.extend(llrs.iter().map(soft));
             let soft = &self.soft[start..];
@@ -203,11 +207,13 @@ impl SoftRegion {
             }
             let heard: f32 = llrs.iter().map(|llr| llr.abs()).sum();
             let expected = observation.expected.get(at).copied().unwrap_or(mean);
+            // Received magnitude, and upper limit for noise, both relative to the expected magnitude of a message.
             let share = heard / BITS_PER_CCE as f32 / expected;
             let noise = NOISE_SHARE / (expected / 2.0).sqrt();
             let is_told = noise < MOST_SHARE;
             let least = if is_told { noise * expected } else { 0.0 };
             let presence = std::array::from_fn(|at| {
+                // Log-likelihood ratio of QPSK with this amplitude and unknown bits to noise alone.
                 let silence = AMPLITUDES[at] * AMPLITUDES[at] * expected / 4.0 * BITS_PER_CCE as f32;
                 if is_told || !silence.is_finite() { 0.0 } else { present[at] - silence }
             });
@@ -215,7 +221,7 @@ impl SoftRegion {
                 hard: u128::from(hard(low)) | u128::from(hard(high)) << 64,
                 most,
                 is_active: !(expected > LOUD_NATS && share < EMPTY_SHARE),
-                // A value that is not a number does not count as silence.
+                // NaN does not count as silence.
                 heard: if heard >= 0.0 { heard } else { f32::INFINITY },
                 expected: expected * BITS_PER_CCE as f32,
                 least: least * BITS_PER_CCE as f32,
@@ -227,22 +233,22 @@ impl SoftRegion {
         }
     }
 
-    /// CCEs.
+    /// Number of CCEs.
     pub fn len(&self) -> usize {
         self.cces.len()
     }
 
-    /// The signs of a CCE's bits.
+    /// Hard decisions of a CCE's bits.
     pub fn hard(&self, cce: usize) -> CceBits {
         self.cces[cce].hard
     }
 
-    /// Whether anything seems to have been sent in a CCE.
+    /// Whether a transmission in a CCE is possible.
     pub fn is_active(&self, cce: usize) -> bool {
         self.cces[cce].is_active
     }
 
-    /// Whether more was heard in CCEs than noise.
+    /// Whether CCEs contain more than noise.
     pub fn is_loud(&self, cces: std::ops::Range<usize>) -> bool {
         let cces = &self.cces[cces];
         let presence = |at: usize| cces.iter().map(|cce| cce.presence[at]).sum::<f32>();
@@ -250,22 +256,22 @@ impl SoftRegion {
             && presence(0).max(presence(1)) >= LEAST_PRESENCE
     }
 
-    /// How many bits the soft values of CCEs tell.
+    /// Information in the soft values of CCEs (bits).
     pub fn information(&self, cces: std::ops::Range<usize>) -> f32 {
         self.cces[cces].iter().map(|cce| cce.information).sum()
     }
 
-    /// How many bits of a CCE are wrong on average.
+    /// Expected number of bit errors in the hard decisions of a CCE.
     pub fn expected_wrong(&self, cce: usize) -> f32 {
         self.cces[cce].wrong
     }
 
-    /// Whether hardly any bit of a CCE can be wrong.
+    /// Whether the hard decisions of a CCE are almost certainly free of errors.
     pub fn is_clear(&self, cce: usize) -> bool {
         self.cces[cce].is_clear
     }
 
-    /// The bits of a CCE, the surest first, and those that are surer than so many nats.
+    /// Bit indices of a CCE in descending order of confidence, and the set of bits with at least `nats` nats.
     pub fn surest(&self, cce: usize, nats: f32) -> ([u8; BITS_PER_CCE], CceBits) {
         let soft = &self.soft[cce * BITS_PER_CCE..][..BITS_PER_CCE];
         let mut sorted: [u32; BITS_PER_CCE] =
@@ -278,12 +284,12 @@ impl SoftRegion {
         (order, sure)
     }
 
-    /// Soft bits of a range.
+    /// Soft bits in a range of bit indices.
     pub fn soft(&self, bits: std::ops::Range<usize>) -> &[Soft] {
         &self.soft[bits]
     }
 
-    /// How well `bits` explain a CCE; `None` if hardly more bits are right than by chance.
+    /// Agreement of a CCE with `bits`. `None` if more than half of the bits are wrong.
     #[inline]
     pub fn agreement(&self, cce: usize, bits: CceBits) -> Option<Agreement> {
         let of = &self.cces[cce];
@@ -292,6 +298,7 @@ impl SoftRegion {
             return None;
         }
         let soft = &self.soft[cce * BITS_PER_CCE..];
+        // Start with the evidence for the hard decisions, and correct it for each bit that differs.
         let (mut evidence, mut against) = (of.most, 0);
         while wrong != 0 {
             let size = soft[wrong.trailing_zeros() as usize].unsigned_abs();
@@ -303,24 +310,24 @@ impl SoftRegion {
         Some(Agreement { evidence, heard, expected: of.expected })
     }
 
-    /// How many bits of a CCE were heard with the other sign.
+    /// Number of hard decisions of a CCE that differ from `bits`.
     pub fn wrong(&self, cce: usize, bits: CceBits) -> u32 {
         (self.cces[cce].hard ^ bits).count_ones()
     }
 
-    /// By how many bits a soft value speaks for `bit` rather than the other.
+    /// Evidence of a soft value for `bit` against the opposite bit (bits).
     pub fn loss(&self, soft: Soft, bit: u8) -> f32 {
         let size = usize::from(soft.unsigned_abs()).min(SURE);
         let loss = f32::from(self.weights.loss[size]) / PARTS;
         if (soft < 0) == (bit == 1) { loss } else { -loss }
     }
 
-    /// How well soft bits agree that stand for the same coded bit, `period` bits apart: 1 without noise, around 0 if
-    /// they do not stand for the same bit.
+    /// Agreement of soft bits at a distance of `period` bits: 1 if they repeat the same coded bits without noise,
+    /// around 0 if they are different coded bits.
     pub fn repeats(&self, bits: std::ops::Range<usize>, period: usize) -> f32 {
         let soft = &self.soft[bits];
         let (mut sum, mut all) = (0i32, 0i32);
-        // No place has more than 576 bits: no sum is above 2^30.
+        // A place has at most 576 bits, so no sum exceeds 2^30.
         let size = |soft: &Soft| i32::from(*soft).clamp(-1023, 1023);
         for (a, b) in soft.iter().zip(&soft[period.min(soft.len())..]) {
             let product = size(a) * size(b);
@@ -382,7 +389,7 @@ mod tests {
         assert_eq!(loud(0.0, -4.0), 200, "where noise is louder than messages nothing is told");
     }
 
-    /// A single CCE may hold a message of half the amplitude, which sounds like noise. Several tell more.
+    /// In a single CCE, a message of half the amplitude resembles noise. Several CCEs distinguish the two.
     #[test]
     fn loud_noise_is_known_over_several_cces() {
         let mut rng = airpace_core::Streams::new(2).stream("phy.noise");

@@ -1,30 +1,32 @@
-//! Messages whose CCE does not name their word, by the users to whom they may have been sent.
+//! Search for messages of known users in single CCEs whose bits do not determine a word.
 //!
-//! A base station may put 66 bits, a payload of 50 and its CRC, onto the 72 bits of one CCE. If a tone or a fade takes four
-//! elements of it, 64 bits are left, and four words fit them. But the CRC is masked with an RNTI, and of the few known users
-//! that would look there, mostly none but the right one has a word that fits: with the mask given, only the payload is
-//! unknown. Its bits are taken from the surest of what was heard; the others tell whether they fit.
+//! A base station may put 66 bits (a payload of 50 bits and its CRC) onto the 72 bits of one CCE. If a tone or a fade
+//! destroys four resource elements of the CCE, 64 bits are left, and four words match them. But the CRC is masked with
+//! an RNTI. Few known users search this CCE, and mostly only the right user has a word that matches: with a given mask,
+//! only the payload is unknown. The payload is computed from the bits with the largest soft values. The other bits are
+//! used as a check.
 //!
 //! Source: Fossorier and Lin, Soft-Decision Decoding Based on Ordered Statistics, IEEE Trans. Inf. Theory 41(5), 1995 (of
 //! order one)
 
 use super::*;
 
-/// Words of a higher code rate are looked for. Those of lower rates the trellis reads.
+/// Minimum code rate of the words that this search tries. The trellis decodes words of lower rates.
 ///
-/// Chosen: without trying others.
+/// Chosen: other values were not tried.
 const LEAST_RATE: f32 = 0.6;
 
-/// What was heard of a CCE must tell at least so many bits more than the payload has.
+/// Minimum information in a CCE beyond the length of the payload (bits).
 ///
-/// Chosen: of ten, four and none, each finds more than the one before. Two less than none find little more.
+/// Chosen: of the values 10, 4 and 0, each finds more messages than the previous one. −2 finds few additional messages.
 const LEAST_SPARE: f32 = 0.0;
 
-/// A bit of this size, in nats, is wrong once in 55 cases.
+/// Magnitude of a soft bit that counts as reliable (nats): one in 55 such bits is wrong.
 const SURE: f32 = 4.0;
 
 impl Size {
-    /// Whether a CCE that tells so many bits may hold a message of this size that its user would name.
+    /// Whether a CCE with `information` bits may contain a message of this size that is determined once its RNTI is
+    /// known.
     fn is_named_by_user(&self, information: f32) -> bool {
         let rate = self.code.len() as f32 / BITS_PER_CCE as f32;
         self.is_users
@@ -36,7 +38,7 @@ impl Size {
 }
 
 impl Search {
-    /// Looks for messages of known users at places of one CCE that nothing explains yet.
+    /// Searches for messages of known users in single CCEs that no candidate explains yet.
     pub(super) fn by_users(&mut self, subframe: usize, prior: &impl Fn(Rnti) -> f32) {
         let mut are_placed = false;
         for cce in 0..self.region.len() {
@@ -60,7 +62,7 @@ impl Search {
         }
     }
 
-    /// Lists by CCE which users look for a message on it alone.
+    /// Lists for each CCE the users whose search space contains it as a single CCE.
     fn place_users(&mut self, subframe: usize) {
         let cces = self.region.len();
         self.listeners.iter_mut().for_each(Vec::clear);

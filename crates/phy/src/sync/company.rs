@@ -55,9 +55,10 @@ struct Heard {
 
 /// Minimum power of the interfering cell that matters, relative to all noise and interference.
 ///
-/// Chosen: an interferer 7 dB below the noise and interference, or 13 dB below the tracked cell, costs few messages. #+60
-/// Minimum power of the interfering cell that matters, relative to the tracked cell.
+/// Chosen: an interferer 7 dB below the noise and interference, or 13 dB below the tracked cell, costs few messages.
 const LEAST_POWER: f32 = 0.2;
+
+/// Minimum power of the interfering cell that matters, relative to the tracked cell.
 const LEAST_RATIO: f32 = 0.05;
 
 /// Minimum power of the interfering cell that matters, relative to a tracked cell with two ports. Two ports need far more
@@ -288,9 +289,10 @@ impl Company {
 /// Chosen: the estimate converges within ten subframes from above and from below.
 const FIRST_SHARE: f32 = 0.1;
 
-/// Loop gain for timing errors: the share corrected per subframe. #+288 Loop gain for carrier errors: the share corrected
-/// per subframe.
+/// Loop gain for timing errors: the share corrected per subframe.
 const LOOP_SHARE: f64 = 0.05;
+
+/// Loop gain for carrier errors: the share corrected per subframe.
 const TURN_SHARE: f64 = 0.01;
 
 fn narrow(of: num_complex::Complex64) -> Complex32 {

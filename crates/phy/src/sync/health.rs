@@ -45,13 +45,17 @@ const MOST_UNSURE: u32 = 200;
 /// cause: the timing error exceeds the range that reference signals can resolve.
 const MOST_UNREAD_PBCH: [u32; 2] = [3, 10];
 
-/// Number of displaced PSS after which a cell counts as lost. #+50 A displaced PSS counts only if the clarity of reference
-/// signals is below this share of its previous value.
+/// Number of displaced PSS after which a cell counts as lost.
 const MOST_DISPLACED_PSS: u32 = 2;
+
+/// Threshold of blurred reference signals: their clarity is below this share of its average. A displaced PSS counts only
+/// if the reference signals are blurred relative to subframes in which the PSS was at its expected position.
 const BLURRED: f32 = 0.7;
 
-/// Weight of a subframe in the average clarity. #+54 Weight of a doubtful subframe in the average clarity.
+/// Weight of a subframe in the average clarity.
 const USUAL_SHARE: f32 = 0.1;
+
+/// Weight of a doubtful subframe in the average clarity.
 const DOUBTFUL_SHARE: f32 = 0.02;
 
 /// Number of consecutive doubtful subframes after which doubt counts as the cell's normal state.
@@ -61,9 +65,10 @@ const MOST_DOUBTFUL: u32 = 10;
 ///
 /// Chosen: the 32 bits of a subframe that starts elsewhere match the best of three code words by 0.2 on average and rarely
 /// by 0.6. At −3 dB, where a message on a single CCE cannot be decoded, correct ones still match by 0.7. A receiver that
-/// cannot decode the length of the control region cannot decode its content either. #+66 Minimum log-likelihood ratio
-/// between the best indicator and any other.
+/// cannot decode the length of the control region cannot decode its content either.
 const LEAST_FIT: f32 = 0.6;
+
+/// Minimum log-likelihood ratio between the best indicator and any other (nats).
 const LEAST_MARGIN: f32 = 5.0;
 
 /// Maximum number of subframes accepted in spite of blurred reference signals.

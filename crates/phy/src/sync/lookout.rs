@@ -35,8 +35,10 @@ pub struct Lookout {
 /// Chosen: 30 ms. A check costs as much as decoding a subframe, so checks add a thirtieth of the decoding cost.
 const LOOK_PERIOD: u32 = 6;
 
-/// Interval between the first checks, in half frames. #+40 Number of half frames in which [`FIRST_PERIOD`] applies.
+/// Interval between the first checks, in half frames.
 const FIRST_PERIOD: u32 = 2;
+
+/// Number of half frames in which [`FIRST_PERIOD`] applies.
 const FIRST_HALVES: u32 = 60;
 
 /// Minimum normalised correlation of an SSS with the signal that remains without the tracked cell.
@@ -47,9 +49,10 @@ const LEAST_FIT: f32 = 0.6;
 /// Maximum interval between two checks that find the same cell, in half frames.
 const MOST_HALVES_APART: u32 = 96;
 
-/// Number of subcarriers over which the channel of the tracked cell's synchronisation signals is averaged. #+52 Number of
-/// subcarriers over which the channel of the other cell's synchronisation signals is averaged.
+/// Number of subcarriers over which the channel of the tracked cell's synchronisation signals is averaged.
 const OWN_WIDTH: usize = 9;
+
+/// Number of subcarriers over which the channel of the other cell's synchronisation signals is averaged.
 const OTHER_WIDTH: usize = 5;
 
 impl Lookout {

@@ -9,15 +9,18 @@ use crate::numerology::Numerology;
 ///
 /// Chosen: without noise, the correlation is 1; in an idle cell with strong noise, it is a fifth. At any other position it
 /// is due to chance. In a wide cell, whose prefixes have a thousand samples, chance barely reaches a twelfth at any
-/// position; in a narrow cell, over three symbols, it reaches a fifth. #+15 Correlation that is always sufficient: upper
-/// limit of the threshold above. #+16 Minimum ratio of the best correlation to the correlation at the expected position.
+/// position; in a narrow cell, over three symbols, it reaches a fifth.
 const LEAST_LIKENESS: f32 = 5.0;
+
+/// Correlation that is always sufficient: upper limit of the threshold above.
 const ALWAYS_ENOUGH: f32 = 0.3;
+
+/// Minimum ratio of the best correlation to the correlation at the expected position.
 const LEAST_RATIO: f32 = 1.5;
 
-/// Returns by how many samples the symbols of a subframe start later than expected, up to half a symbol in either
-/// direction; `None` if the prefixes do not show it. `samples` start half a symbol and a prefix before the subframe, and
-/// end half a symbol after the end of the subframe's first `symbols` symbols.
+/// Returns the delay of a subframe's symbols relative to their expected start (samples), up to half a symbol in either
+/// direction; `None` if the prefixes do not show it. `samples` start half a symbol and a prefix before the subframe,
+/// and end half a symbol after the end of the subframe's first `symbols` symbols.
 pub fn displacement(numerology: Numerology, samples: &[Complex32], symbols: usize) -> Option<i64> {
     let size = numerology.fft_size();
     let prefix = numerology.prefix_samples(1);

@@ -18,15 +18,19 @@ use crate::ofdm::Transform;
 use crate::sequence::pss::{LEN, pss};
 use crate::sequence::sss::sss;
 
-/// FFT size of a symbol at [`VIEW_HZ`]. #+23 Samples of half a frame at [`VIEW_HZ`]. #+24 Samples of a subframe at
-/// [`VIEW_HZ`].
+/// FFT size of a symbol at [`VIEW_HZ`].
 const SYMBOL: usize = 128;
+
+/// Length of half a frame at [`VIEW_HZ`] (samples).
 const HALF_FRAME: usize = VIEW_HZ as usize / 200;
+
+/// Length of a subframe at [`VIEW_HZ`] (samples).
 const SUBFRAME: usize = VIEW_HZ as usize / 1000;
 
-/// FFT size of the block-wise correlation. #+28 Number of correlation values per block that are not affected by circular
-/// wrap-around.
+/// FFT size of the block-wise correlation.
 const BLOCK: usize = 1024;
+
+/// Number of correlation values per block that are not affected by circular wrap-around.
 const FRESH: usize = BLOCK - SYMBOL + 1;
 
 /// Interval between the tested carrier offsets, in bins of [`BLOCK`]: 7.5 kHz, so that the loss in between is at most 1 dB.

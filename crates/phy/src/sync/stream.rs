@@ -65,7 +65,7 @@ impl Conversion {
 
 impl<'a> Stream<'a> {
     /// Creates a stream of all samples in the antennas' rings, which have the same gaps. The first antenna is selected.
-    /// With `is_finished`, no more samples will arrive.
+    /// `is_finished`: no more samples will arrive.
     ///
     /// # Panics
     /// Panics if `rings` is empty.

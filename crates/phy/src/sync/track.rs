@@ -114,9 +114,10 @@ pub struct Tracker {
 const PRIMARY_PERIOD: usize = 5;
 
 /// Minimum coherence of neighbouring PSS subcarriers for which a single PSS determines the displacement. Noise alone
-/// reaches 0.4 occasionally; a cell at 0 dB reaches 0.5. #+118 Minimum coherence of neighbouring PSS subcarriers for which
-/// two consecutive PSS that agree determine the displacement.
+/// reaches 0.4 occasionally; a cell at 0 dB reaches 0.5.
 const CLEAR_PRIMARY: f32 = 0.6;
+
+/// Minimum coherence of neighbouring PSS subcarriers for which two consecutive PSS that agree determine the displacement.
 const FAINT_PRIMARY: f32 = 0.3;
 
 /// Coherence that confirms a jump in timing even in a narrow cell with few reference signals.

@@ -46,8 +46,8 @@ const USUAL_POWER: f32 = 0.7;
 /// Coherence distance in subcarriers. Beyond it, nothing is known of the channel. Within it, the interpolation error is
 /// the squared ratio of distance and this constant, times the signal power.
 ///
-/// Chosen: between EVA and ETU. With 5 or 40 subcarriers, wide cells with four ports lose as few messages, others lose
-/// slightly more.
+/// Chosen: between EVA and ETU. A distance of 5 or 40 subcarriers loses as few messages in wide cells with four ports,
+/// and slightly more in other cells.
 const SPAN: f32 = 20.0;
 
 /// Maximum signal power, in units of the typical deviation.
@@ -291,7 +291,7 @@ mod tests {
         assert!(mended < 1.2 * disturbed, "{mended} of {disturbed}");
     }
 
-    /// The estimate of a fast channel is off by a tenth. With a high SNR, transmitted elements then deviate much more
+    /// The estimate of a fast channel is off by a tenth. At a high SNR, transmitted elements then deviate much more
     /// than silent ones.
     #[test]
     fn elements_are_not_disturbed_by_what_was_sent_on_them() {

@@ -13,7 +13,7 @@ pub struct Spread {
     pub step: i32,
     /// Whether the next trial uses a larger spread; otherwise it uses a smaller one.
     is_up: bool,
-    /// How much worse a smaller and a larger spread predict: averaged logarithm of the error ratio.
+    /// Increase of the prediction error with a smaller and with a larger spread: averaged logarithm of the error ratio.
     worse: [f32; 2],
     /// Weights of the smaller and the larger spread. Trials alternate, and weights take long to compute.
     trials: [(Key, Weights); 2],
@@ -123,7 +123,7 @@ mod tests {
     /// Mean delay of the ETU paths, which the timing estimate converges to.
     const MEAN_DELAY_S: f64 = 0.98e-6;
 
-    /// With a high SNR and long echoes, an estimate consists almost only of its own measurement, and the residual is
+    /// At a high SNR with long echoes, an estimate consists almost only of its own measurement, and the residual is
     /// small. This residual must pass neither for low noise nor for a fitting delay spread.
     #[test]
     fn a_clear_cell_with_long_echoes_keeps_its_noise() {

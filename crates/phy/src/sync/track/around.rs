@@ -58,8 +58,8 @@ impl Tracker {
         self.receive_anew(stream, symbols)
     }
 
-    /// Returns by how many samples the next subframe is later than expected, if the cyclic prefixes of its symbols up to
-    /// `last` show it.
+    /// Returns the delay of the next subframe relative to its expected start (samples), if the cyclic prefixes of its
+    /// symbols up to `last` show it.
     pub(super) fn displacement(&mut self, stream: &Stream<'_>, last: usize) -> Option<i64> {
         let size = self.numerology.fft_size();
         let before = size / 2 + self.numerology.prefix_samples(1);

@@ -42,9 +42,9 @@ impl Tracker {
         is_there
     }
 
-    /// Receives the next subframes and returns to the first one. With `follows`, each subframe corrects timing and carrier.
-    /// With `by_prefix`, subframes that start elsewhere are skipped: samples were lost between these subframes and the
-    /// position where the cell was found. Returns the sum of all measurements.
+    /// Receives the next subframes and returns to the first one. If `follows` is set, each subframe corrects timing and
+    /// carrier. If `by_prefix` is set, subframes that start elsewhere are skipped: samples were lost between these
+    /// subframes and the position where the cell was found. Returns the sum of all measurements.
     fn rehearse(&mut self, stream: &Stream<'_>, follows: bool, by_prefix: bool) -> Hints {
         let samples = self.numerology.subframe_samples();
         let first = self.place;

@@ -35,7 +35,7 @@ impl Median {
             below_low += u32::from(*value < low);
             below_high += u32::from(*value < high);
         }
-        // With a NaN among the values, counting by comparison is invalid.
+        // Counting by comparison is invalid if one of the values is NaN.
         let is_near = ordered as usize == values.len() && (below_low..below_high).contains(&(rank as u32));
         if !is_near {
             return None;
