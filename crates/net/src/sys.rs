@@ -1,5 +1,5 @@
-//! Calls of the operating system for which no safe wrapper exists: batches of datagrams with what comes along with
-//! them, and what the kernel tells of TCP.
+//! System calls without a safe wrapper: batches of datagrams with their control messages, and the kernel's state of a
+//! TCP connection.
 
 #![allow(unsafe_code)]
 
@@ -9,38 +9,38 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use airpace_core::Ecn;
 
-/// Datagrams, or groups of datagrams that the kernel has joined, that one call receives.
+/// Maximum number of datagrams, or of groups of datagrams that the kernel has joined (GRO), per receive call.
 ///
-/// Chosen: at 1 Gbit/s in groups of 40 a call every 15 ms would do; without groups one every 0.4 ms.
+/// Chosen: at 1 Gbit/s, groups of 40 require one call per 15 ms, single datagrams one per 0.4 ms.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// The largest payload of a datagram, or of a group.
+/// Maximum payload of a datagram, or of a group (bytes).
 pub(crate) const MOST_PAYLOAD: usize = 65_535;
 
-/// Datagrams that the kernel sends, or joins, in one call.
+/// Maximum number of datagrams that the kernel sends, or joins, in one call.
 ///
 /// Source: Linux udp.h (UDP_MAX_SEGMENTS)
 pub(crate) const MOST_SEGMENTS: usize = 64;
 
-/// Options of the kernel's UDP that not every C library names.
+/// UDP socket options of the kernel that some C libraries do not define.
 ///
 /// Source: Linux udp.h (UDP_SEGMENT, UDP_GRO)
 const SOL_UDP: libc::c_int = 17;
 const UDP_SEGMENT: libc::c_int = 103;
 pub(crate) const UDP_GRO: libc::c_int = 104;
 
-/// Sets an option that is a number.
+/// Sets a socket option with an integer value.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn set(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
     name: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open as long as it is borrowed, and the number that the kernel reads lives to the end of
-    // the call.
+    // SAFETY: the descriptor is open while it is borrowed, and the number that the kernel reads lives until the end
+    // of the call.
     let result = unsafe {
         let (at, length) = ((&raw const value).cast(), size_of_val(&value) as libc::socklen_t);
         libc::setsockopt(socket.as_raw_fd(), level, name, at, length)
@@ -48,51 +48,51 @@ pub(crate) fn set(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets the kernel join datagrams of one sender and size that arrive together.
+/// Enables the kernel to join datagrams of equal sender and size that arrive together (GRO).
 ///
 /// # Errors
-/// If the operating system refuses: it needs Linux 5.0.
+/// The operating system refuses: this needs Linux 5.0.
 pub(crate) fn join_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, SOL_UDP, UDP_GRO, 1)
 }
 
-/// Whether the kernel can take several datagrams in one call.
+/// Whether the kernel can send several datagrams in one call (GSO).
 pub(crate) fn can_send_segments(socket: BorrowedFd<'_>) -> bool {
     set(socket, SOL_UDP, UDP_SEGMENT, 0).is_ok()
 }
 
-/// Limits what the kernel keeps of received bytes that have not been read, and so the window of the sender.
+/// Limits the kernel's receive buffer, and thereby the window of a TCP sender.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 ///
 /// Source: man-pages socket(7) (SO_RCVBUF, SO_RCVBUFFORCE)
 pub(crate) fn limit_received(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
-    // The kernel reserves twice as much, for headers.
+    // The kernel reserves twice as much, for its own structures.
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    // Beyond `net.core.rmem_max` with CAP_NET_ADMIN only.
+    // A size beyond `net.core.rmem_max` requires CAP_NET_ADMIN.
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
-/// Lets the end of the terminal or of the login pass this process by.
+/// Ignores SIGHUP, so that the process survives the end of its terminal or login session.
 pub(crate) fn ignore_hangups() {
-    // SAFETY: no handler of ours is installed; the process ignores the signal.
+    // SAFETY: no signal handler is installed; the process ignores the signal.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }
 
-/// Lets a connection of the kernel's take no more than so many bytes that have not left yet.
+/// Limits the number of unsent bytes that a TCP connection of the kernel accepts.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as libc::c_int)
 }
 
-/// Lets a socket take connections to addresses that are not of this machine, and call from such.
+/// Allows a socket to accept connections to addresses of other machines, and to connect from such addresses.
 ///
 /// # Errors
-/// If the operating system refuses: it needs CAP_NET_ADMIN or CAP_NET_RAW.
+/// The operating system refuses: this needs CAP_NET_ADMIN or CAP_NET_RAW.
 pub(crate) fn be_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
     match is_ipv6 {
         true => set(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
@@ -100,36 +100,36 @@ pub(crate) fn be_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Resul
     }
 }
 
-/// What the kernel tells of a TCP connection.
+/// The kernel's state of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TcpState {
-    /// The state of its loss recovery, as a number.
+    /// State of the loss recovery, as a number.
     pub recovery: u8,
-    /// Bytes of payload in a packet.
+    /// Maximum segment size for sending (bytes).
     pub mss: u32,
-    /// Packets that left and are not acknowledged.
+    /// Packets sent and not acknowledged.
     pub unacked: u32,
-    /// Packets that are acknowledged selectively.
+    /// Packets acknowledged selectively.
     pub sacked: u32,
-    /// Packets that count as lost.
+    /// Packets considered lost.
     pub lost: u32,
-    /// Packets that left again and are not acknowledged.
+    /// Packets retransmitted and not acknowledged.
     pub retransmitted: u32,
-    /// The smoothed round-trip time, in microseconds.
+    /// Smoothed round-trip time (µs).
     pub srtt_us: u32,
-    /// The least round-trip time, in microseconds.
+    /// Minimum round-trip time (µs).
     pub min_rtt_us: u32,
-    /// The window, in packets.
+    /// Congestion window (packets).
     pub cwnd: u32,
-    /// The pacing rate, in bit/s; the greatest number if it does not pace.
+    /// Pacing rate (bit/s); the maximum of the type if pacing is off.
     pub pacing_bps: u64,
-    /// The latest sample of the delivery rate, in bit/s.
+    /// Latest sample of the delivery rate (bit/s).
     pub delivery_bps: u64,
-    /// Bytes that were written and have not left.
+    /// Bytes written but not sent.
     pub unsent: u32,
 }
 
-/// The part of the kernel's `struct tcp_info` that is read; not every C library has all of it.
+/// The fields of the kernel's `struct tcp_info` that are read; some C libraries define only a part of it.
 ///
 /// Source: Linux include/uapi/linux/tcp.h (struct tcp_info)
 #[derive(Clone, Copy, Default)]
@@ -166,15 +166,15 @@ struct TcpInfo {
     delivery_rate: u64,
 }
 
-/// Asks the kernel about a TCP connection.
+/// Reads the kernel's state of a TCP connection.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
     let mut info = TcpInfo::default();
     let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the structure is plain numbers, for which all bytes are valid; the kernel writes no more than `length` of it,
-    // and it lives to the end of the call.
+    // SAFETY: the structure consists of plain numbers, for which all bytes are valid. The kernel writes at most
+    // `length` bytes of it, and it lives until the end of the call.
     let result = unsafe {
         let at = (&raw mut info).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length)
@@ -198,40 +198,40 @@ pub(crate) fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
     })
 }
 
-/// Control messages, aligned as they must be, and with room for all that is asked for.
+/// A buffer for control messages, aligned as required, and large enough for all requested messages.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 256]);
 
-/// Room for what one call receives.
+/// Buffers for the datagrams of one receive call.
 pub(crate) struct Room {
     bytes: Box<[u8]>,
     names: Box<[libc::sockaddr_storage]>,
     controls: Box<[Control]>,
 }
 
-/// What came along with a datagram, or with a group of datagrams.
+/// Metadata of a datagram, or of a group of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived {
-    /// Who sent it; `None` if the kernel names no address of the internet.
+    /// Address of the sender; `None` if it is not an IP address.
     pub from: Option<SocketAddr>,
-    /// The address that it came to.
+    /// Local destination address.
     pub to: Option<IpAddr>,
-    /// Its mark.
+    /// ECN mark.
     pub ecn: Ecn,
-    /// The time of day at which the kernel noted it, in nanoseconds since 1970.
+    /// The kernel's receive timestamp by the time-of-day clock (ns since 1970).
     pub of_day_ns: Option<u64>,
     /// Size of each datagram of a group; the last may be shorter.
     pub segment: Option<usize>,
-    /// How many datagrams the socket has lost so far because its buffer was full; it wraps.
+    /// Number of datagrams that the socket has dropped so far because its buffer was full; it wraps around.
     pub overflows: Option<u32>,
-    /// Whether it did not fit.
+    /// Whether the datagram or its control messages were truncated.
     pub is_cut: bool,
 }
 
 impl Room {
     pub(crate) fn new() -> Room {
-        // SAFETY: the structure is plain numbers, for which zero is valid.
+        // SAFETY: the structure consists of plain numbers, for which zero is valid.
         let name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         Room {
             bytes: vec![0; AT_ONCE * MOST_PAYLOAD].into(),
@@ -240,11 +240,11 @@ impl Room {
         }
     }
 
-    /// Takes what waits at a socket, at most `most` and [`AT_ONCE`]. Returns for each what came along, and its length;
-    /// [`Room::payload`] has the bytes.
+    /// Receives the waiting datagrams of a socket, at most `most` and [`AT_ONCE`]. Appends the metadata and length of
+    /// each to `arrived`; [`Room::payload`] returns the bytes.
     ///
     /// # Errors
-    /// `WouldBlock` if none waits, and whatever else the operating system says.
+    /// `WouldBlock` if no datagram is waiting, and any other error of the operating system.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -252,7 +252,7 @@ impl Room {
         arrived: &mut Vec<(Arrived, usize)>,
     ) -> io::Result<()> {
         let most = most.min(AT_ONCE);
-        // SAFETY: the structures are plain numbers and pointers, for which zero is valid.
+        // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
         let mut headers: [libc::mmsghdr; AT_ONCE] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut parts: [libc::iovec; AT_ONCE] = unsafe { std::mem::zeroed() };
@@ -267,15 +267,15 @@ impl Room {
             header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = control.0.len() as _;
         }
-        // SAFETY: each header points to memory of its own that lives to the end of the function, with its lengths.
+        // SAFETY: each header points to separate memory that lives until the end of the function, with its lengths.
         let count = unsafe {
             let (first, flags) = (headers.as_mut_ptr(), libc::MSG_DONTWAIT);
             libc::recvmmsg(socket.as_raw_fd(), first, most as _, flags as _, std::ptr::null_mut())
         };
         let Ok(count) = usize::try_from(count) else { return Err(io::Error::last_os_error()) };
         for (header, name) in headers[..count].iter().zip(&self.names) {
-            // SAFETY: the kernel has filled the header. Its control messages are in `self.controls`, which nothing else
-            // uses here.
+            // SAFETY: the kernel has filled the header. Its control messages are in `self.controls`, which has no
+            // other user here.
             let mut about = unsafe { about(&header.msg_hdr) };
             about.from = address(name);
             arrived.push((about, header.msg_len as usize));
@@ -283,16 +283,16 @@ impl Room {
         Ok(())
     }
 
-    /// The bytes of one of what was received, by its place.
+    /// Returns the bytes of a received datagram or group, by its index.
     pub(crate) fn payload(&mut self, place: usize, length: usize) -> &mut [u8] {
         &mut self.bytes[place * MOST_PAYLOAD..][..length]
     }
 }
 
-/// What a header's control messages tell.
+/// Parses the control messages of a header.
 ///
 /// # Safety
-/// The kernel must have filled the header, and the memory of its control messages must still be there.
+/// The kernel must have filled the header, and the memory of its control messages must still be valid.
 unsafe fn about(header: &libc::msghdr) -> Arrived {
     let mut about = Arrived {
         from: None,
@@ -303,8 +303,8 @@ unsafe fn about(header: &libc::msghdr) -> Arrived {
         overflows: None,
         is_cut: header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0,
     };
-    // SAFETY: the macros walk over whole control messages inside the memory that the caller vouches for. The kernel gives
-    // each of them at least the bytes of its structure, which are read without regard to their alignment.
+    // SAFETY: the macros iterate over whole control messages inside the memory that the caller guarantees. The kernel
+    // gives each message at least the bytes of its structure, which are read without alignment.
     unsafe {
         let mut next = libc::CMSG_FIRSTHDR(header);
         while let Some(message) = next.as_ref() {
@@ -341,7 +341,7 @@ unsafe fn about(header: &libc::msghdr) -> Arrived {
     about
 }
 
-/// The mark in the lowest bits of the byte that was the type of service.
+/// Returns the ECN mark in the lowest bits of the traffic class (formerly type of service).
 ///
 /// Source: RFC 3168 §5
 fn mark(byte: u8) -> Ecn {
@@ -352,7 +352,7 @@ fn mark(byte: u8) -> Ecn {
     }
 }
 
-/// The bits of a mark.
+/// Returns the bits of an ECN mark.
 ///
 /// Source: RFC 3168 §5 (senders without a reason to choose use ECT(0))
 fn bits(mark: Ecn) -> libc::c_int {
@@ -363,13 +363,13 @@ fn bits(mark: Ecn) -> libc::c_int {
     }
 }
 
-/// An address of the internet that the kernel wrote, with IPv4 in its own form.
+/// Converts an IP address that the kernel wrote. An IPv4-mapped address becomes an IPv4 address.
 fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let at: *const libc::sockaddr_storage = name;
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the storage has room for every kind of address and is aligned for it, and plain numbers have no
-            // invalid value.
+            // SAFETY: the storage is large enough and aligned for every kind of address, and every bit pattern of its
+            // plain numbers is valid.
             let name = unsafe { &*at.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddr::new(ip.into(), u16::from_be(name.sin_port)))
@@ -387,8 +387,8 @@ fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Writes an address as the kernel reads it; one of IPv4 as an address of IPv6 if the socket is of IPv6. Returns its
-/// length, 0 if the socket cannot reach such an address.
+/// Writes an address for the kernel. An IPv4 address becomes an IPv4-mapped one if the socket is an IPv6 socket.
+/// Returns the length of the address, or 0 if the socket cannot reach such an address.
 fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> libc::socklen_t {
     let at: *mut libc::sockaddr_storage = storage;
     let v4 = |to: SocketAddrV4| libc::sockaddr_in {
@@ -406,7 +406,7 @@ fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> li
     };
     let to = match to {
         SocketAddr::V4(to) if !is_v6 => {
-            // SAFETY: the storage has room for every kind of address, and is aligned for it.
+            // SAFETY: the storage is large enough and aligned for every kind of address.
             unsafe { at.cast::<libc::sockaddr_in>().write(v4(to)) };
             return size_of::<libc::sockaddr_in>() as _;
         }
@@ -419,24 +419,24 @@ fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> li
     size_of::<libc::sockaddr_in6>() as _
 }
 
-/// Where datagrams go, and how.
+/// Destination and options of outgoing datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {
     pub to: SocketAddr,
     pub from: Option<IpAddr>,
     pub ecn: Ecn,
-    /// Size of each datagram, if the bytes are several.
+    /// Size of each datagram (bytes), if there are several.
     pub segment: Option<u16>,
-    /// Whether the socket is of IPv6.
+    /// Whether the socket is an IPv6 socket.
     pub is_v6: bool,
 }
 
 /// Sends a datagram, or several in one call.
 ///
 /// # Errors
-/// `WouldBlock` if the socket's buffer is full, and whatever else the operating system says.
+/// `WouldBlock` if the socket's buffer is full, and any other error of the operating system.
 pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the structures are plain numbers and pointers, for which zero is valid.
+    // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
     let (mut storage, mut message): (libc::sockaddr_storage, libc::msghdr) = unsafe { std::mem::zeroed() };
     let length = name(leaving.to, leaving.is_v6, &mut storage);
     if length == 0 {
@@ -451,7 +451,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> i
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
     let mut used = 0;
-    // Marks are set per datagram: the option of the socket would stay for the next one.
+    // Marks are set per datagram, because the socket's option would also apply to the next one.
     match leaving.to {
         SocketAddr::V4(_) => push(&message, &mut used, libc::IPPROTO_IP, libc::IP_TOS, bits(leaving.ecn)),
         SocketAddr::V6(_) => {
@@ -479,24 +479,24 @@ pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> i
         push(&message, &mut used, SOL_UDP, UDP_SEGMENT, segment);
     }
     message.msg_controllen = used as _;
-    // SAFETY: the message points to memory that lives to the end of the function, with its lengths. The kernel only reads
-    // the payload.
+    // SAFETY: the message points to memory that lives until the end of the function, with its lengths. The kernel
+    // only reads the payload.
     let sent =
         unsafe { libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Adds a control message behind those that take `used` bytes.
+/// Appends a control message after the first `used` bytes.
 ///
 /// # Panics
-/// If there is no room for it.
+/// The buffer has no room for it.
 fn push<T: Copy>(message: &libc::msghdr, used: &mut usize, level: libc::c_int, kind: libc::c_int, value: T) {
-    // SAFETY: the macro only computes.
+    // SAFETY: the macro only computes a size.
     let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as _) } as usize;
     assert!(*used + space <= size_of::<Control>(), "there is room for all control messages");
     // SAFETY: `msg_control` points to a `Control` of the caller, which is aligned for headers, and `used` is a sum of
-    // spaces, which keep the alignment. Header and value lie in the room that was checked; the value is written without
-    // regard to its alignment.
+    // CMSG_SPACE sizes, which keep the alignment. Header and value lie within the checked range; the value is written
+    // without alignment.
     unsafe {
         let header = message.msg_control.cast::<u8>().add(*used).cast::<libc::cmsghdr>();
         (*header).cmsg_level = level;
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn addresses_come_back_as_they_were_and_ipv4_in_its_own_form() {
-        // SAFETY: the structure is plain numbers, for which zero is valid.
+        // SAFETY: the structure consists of plain numbers, for which zero is valid.
         let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         assert_eq!(address(&storage), None);
         for (text, is_v6) in [
