@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  datagrams ──▶ noq ── notes ──▶ Ledger ──▶ Controller
-//!     └ DATAGRAM frames: stamps with the data, feedback in the opposite direction
-//! |    └ DATAGRAM frames: stamps with the data, feedback in the opposite direction
+//!  datagrams ◀── noq ◀── gate ─── Ledger ◀── Control
+//!                 └ DATAGRAM frames: stamps with the data, feedback in the opposite direction
 //! ```
 //!
 //! | module | content |
