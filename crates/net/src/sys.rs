@@ -223,7 +223,7 @@ pub(crate) struct Arrived {
     pub of_day_ns: Option<u64>,
     /// Size of each datagram of a group; the last may be shorter.
     pub segment: Option<usize>,
-    /// Number of datagrams that the socket has dropped so far because its buffer was full; it wraps around.
+    /// Total number of datagrams that the socket has dropped because its buffer was full; it wraps around.
     pub overflows: Option<u32>,
     /// Whether the datagram or its control messages were truncated.
     pub is_cut: bool,

@@ -40,8 +40,9 @@ const LEAST_MTU_STEP: u16 = 140;
 /// Source: RFC 9002 §6.1.1 (which recommends three)
 ///
 /// Chosen: noq's thresholds are fixed for a connection's life, and cannot adapt to the path as those of
-/// `airpace_cc::endpoint` do. With three, a path that delays 1 % of the packets by 5 ms halves CUBIC's window several
-/// times per second. Without the threshold, a true loss is detected a quarter of a round trip later.
+/// `airpace_cc::endpoint` do. With a threshold of three packets, a path that delays 1 % of the packets by 5 ms halves
+/// CUBIC's window several times per second. Without the threshold, a true loss is detected a quarter of a round trip
+/// later.
 const PACKET_THRESHOLD: u32 = u32::MAX;
 
 /// Time threshold of noq's loss detection: a packet is lost if a later one was acknowledged and this multiple of the
@@ -150,9 +151,9 @@ pub struct Config {
     pub receive_window: u32,
     /// Maximum number of unacknowledged bytes that a connection holds; fewer if its congestion window is smaller.
     pub send_window: u64,
-    /// Key of the stateless reset tokens, which close connections that an endpoint does not know. An endpoint
-    /// restarted with the same key resets the connections of its previous run at once. Without a key, the peers wait
-    /// for [`Config::idle`].
+    /// Key of the connection IDs and of the stateless reset tokens, with which an endpoint closes connections that it
+    /// does not know. An endpoint restarted with the same key resets the connections of its previous run as soon as
+    /// their peers send a packet. Without a key, the peers wait for [`Config::idle`].
     ///
     /// Source: RFC 9000 §10.3.2
     pub reset_key: Option<[u8; 64]>,

@@ -106,7 +106,7 @@ pub struct QuicConnection {
     receiving: Receiving,
 
     pub(super) streams: BTreeMap<StreamId, Inflow>,
-    /// The stream of [`Connection`].
+    /// The stream of the contract of both transports.
     main: Option<StreamId>,
     written: u64,
     is_flushed: bool,

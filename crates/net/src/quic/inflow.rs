@@ -77,7 +77,7 @@ impl Inflow {
         }
     }
 
-    /// Bytes read so far.
+    /// Number of bytes that the application has read.
     pub(super) fn bytes_read(&self) -> Bytes {
         Bytes(self.next)
     }

@@ -1,7 +1,7 @@
 //! Reports of the phone's own grants, computed from the KPIs of a libOD daemon.
 //!
-//! The KPIs in libOD's shared memory are sums and states, not grants: bytes granted and received so far, bytes
-//! queued. Each report therefore contains the bytes granted since the previous report, in both directions, as
+//! The KPIs in libOD's shared memory are sums and states, not grants: total granted bytes, total received bytes,
+//! queued bytes. Each report therefore contains the bytes granted since the previous report, in both directions, as
 //! BISCAY's MAC summary does. A report has no PRBs and no grants of other users: BISCAY can use it, PBE-CC cannot.
 //! The daemon's log packets contain more, but only the daemon receives them.
 //!

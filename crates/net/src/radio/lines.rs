@@ -42,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(2);
 pub enum Place {
     /// Standard input.
     Input,
-    /// A growing file, of which only data appended after opening are read, a FIFO, or a Unix socket.
+    /// A FIFO, a Unix socket, or a growing file. Only data appended to a file after its opening are read.
     Path(PathBuf),
     /// A TCP socket of another machine.
     Tcp(SocketAddr),

@@ -51,7 +51,8 @@ pub struct UdpConnection {
     waits_since: Option<Time>,
     /// Whether this endpoint initiated the connection.
     is_client: bool,
-    /// Pending Ping: to keep the connection alive, to confirm the handshake, or to request a higher limit.
+    /// Pending Ping: to keep the connection alive, to confirm the handshake, to show a new local address, or to request
+    /// a higher limit.
     question: Option<Question>,
     /// Tokens of Pings to answer, with the addresses to answer to.
     pongs: VecDeque<(u64, SocketAddr)>,
@@ -62,7 +63,7 @@ pub struct UdpConnection {
     outgoing: Outgoing,
     acker: Acker,
     incoming: Incoming,
-    /// Maximum length of the headers that the controller has attached so far (bytes).
+    /// Maximum length of the headers that this controller has attached (bytes).
     rider: usize,
     /// Latest figures of the device about its flows.
     device: Option<DeviceFlows>,

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!  client                                              server
-//!    Hello { nonce, no cookie, proof }         ──▶       the proof fits: nothing is remembered
+//!    Hello { nonce, no cookie, proof }         ──▶       the proof is valid; no state is kept
 //!    ◀──          Cookie { of address, window and nonce }
-//!    Hello { nonce, cookie, proof }            ──▶       cookie and proof fit: a connection is made
+//!    Hello { nonce, cookie, proof }            ──▶       cookie and proof are valid; a connection is created
 //!    ◀──          Accept { nonce, proof }
-//!    sealed packets                            ◀─▶       the first one that opens shows the client to be alive
+//!    sealed packets                            ◀─▶       the first authentic one proves that the client is alive
 //! ```
 //!
 //! Chosen: PBE-CC's prototype does not encrypt and accepts any source address. A sender that follows reported

@@ -108,8 +108,8 @@ impl Path {
     }
 
     /// Processes the addresses of an authentic datagram of `bytes` bytes. The peer's address is the source of its
-    /// newest datagram; `is_newest` means that no datagram with a higher counter has arrived. `token` is for the
-    /// question that validates a new address.
+    /// newest datagram; `is_newest` means that no datagram with a higher counter has arrived. A new address is
+    /// validated by a question with this `token`, for at most `patience`.
     ///
     /// Source: RFC 9000 §9.3
     pub fn on_datagram(

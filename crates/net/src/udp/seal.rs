@@ -80,8 +80,8 @@ impl Sealer {
         self.next
     }
 
-    /// Encrypts the packet in `out` from `begin` on, whose plain-text header contains the counter, and appends the
-    /// tag.
+    /// Encrypts the packet in `out` from `begin` on and appends the tag. The packet's plain-text header must contain
+    /// the counter.
     pub fn seal(&mut self, out: &mut Vec<u8>, begin: usize) {
         let counter = self.next;
         self.next += 1;
@@ -117,7 +117,7 @@ impl Opener {
         Opener { epoch: secret.epoch(0), secret, before: None, after: None, seen: Seen::default() }
     }
 
-    /// Decrypts `packet` in place. Returns the plain text, and whether the packet's counter is the highest so far.
+    /// Decrypts `packet` in place. Returns the plain text, and whether the packet's counter is the highest yet.
     ///
     /// # Errors
     /// The packet is rejected. Only the packet's bytes may have changed.

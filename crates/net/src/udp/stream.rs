@@ -16,7 +16,7 @@ pub const FIRST_LIMIT: u64 = 1 << 20;
 
 /// Bytes of receive buffer per out-of-order piece. The buffer size divided by this is the maximum number of pieces.
 ///
-/// Chosen: full-sized packets of which every second one is missing form fewer pieces.
+/// Chosen: if every second full-sized packet is missing, there are fewer pieces.
 const BYTES_PER_PIECE: u64 = 1 << 10;
 
 /// The outgoing stream.
@@ -137,7 +137,7 @@ impl Outgoing {
     /// Whether an application whose write was refused may write again. Returns true once per refusal.
     pub fn poll_room(&mut self) -> bool {
         // Wait for room of a third of the buffer, as the outbox does, or for all bytes that the peer still permits.
-        // Otherwise the limit would never be raised.
+        // Otherwise the application would never reach the limit, and no higher limit would be requested.
         let allowed = self.limit.saturating_sub(self.written);
         let is_worth_it = self.room() >= (self.most / 3).min(1 << 20).min(allowed).max(1);
         let tells = self.wants_room && !self.is_finished && is_worth_it;
@@ -245,7 +245,7 @@ impl Incoming {
         self.told
     }
 
-    /// Whether the limit has risen so far above the sent one that a Limit is due at once: by a quarter of the buffer.
+    /// Whether a Limit is due at once, because the limit exceeds the sent one by a quarter of the buffer.
     pub fn is_worth_telling(&self) -> bool {
         self.length.is_none() && self.limit() - self.told >= self.most / 4
     }

@@ -13,7 +13,7 @@ use super::QuicConnection;
 use crate::quic::inflow::Inflow;
 use crate::transport::{Closed, Connection, Counted, Figures, Read};
 
-/// Bytes of a packet other than stream data: packet header, tag, stamp and frame header.
+/// Bytes of an IP packet other than stream data: IP and UDP headers (28), QUIC header, tag, stamp and frame headers.
 ///
 /// Chosen: an estimate for the display of progress; the final count is exact.
 const PACKET_OVERHEAD: u64 = 28 + 1 + 8 + 2 + 16 + 16 + 8;

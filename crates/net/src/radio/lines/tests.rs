@@ -15,7 +15,7 @@ fn line_of(subframe: u64) -> String {
     line::to_line(subframe, &[report(subframe, Scope::Everyone)]) + "\n"
 }
 
-/// Polls a source until the condition holds, at instants so far apart that every poll retries at once.
+/// Polls a source until the condition holds, at instants far enough apart that every poll retries.
 fn turn_until(lines: &mut Lines, now: &mut Time, what: impl Fn(&Lines, usize) -> bool) -> Vec<RadioReport> {
     let mut told = vec![];
     while !what(lines, told.len()) {

@@ -15,7 +15,7 @@ use super::{Goodbye, Keys, State, UdpConnection};
 use crate::key::Key;
 use crate::transport::{Closed, Event, Ignored, overhead};
 
-/// Maximum number of Pings waiting for a Pong.
+/// Maximum number of received Pings that wait for their Pong to be sent.
 const MOST_PONGS: usize = 8;
 
 /// Maximum offset between the clocks of two machines (ns). A time stamp with a larger offset is invalid.

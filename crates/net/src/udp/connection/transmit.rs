@@ -182,7 +182,7 @@ impl UdpConnection {
             }
         }
         self.count_forfeited();
-        // The outcome of acknowledgements is known only now.
+        // The stream processes acknowledgements in its `poll_transmit`: `Flushed` or `Writable` may be due now.
         self.announce();
         let segment = (packets > 1).then_some(full);
         (packets > 0).then_some(Outbound { to: ends.peer, from: ends.local, ecn, segment })
