@@ -19,7 +19,7 @@
 //! | --- | --- |
 //! | [`frames`] | the frames of a packet |
 //! | `wire` | numbers, headers and transport parameters |
-//! | `form` | their representation in qlog 0.3 |
+//! | `form` | JSON representation of packets and frames in qlog 0.3 |
 //! | `log` | the log file of one connection |
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-02 §4, draft-ietf-quic-qlog-quic-events-01 §5; RFC 7464 §2.2 (the byte before

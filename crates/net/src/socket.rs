@@ -435,7 +435,7 @@ fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Resu
         notices
             .push(format!("the kernel does not note when datagrams come ({error}); delays are less exact"));
     }
-    // Both options are optional: the first adds a counter, the second saves CPU time.
+    // Neither option is required: the first adds a counter, the second saves CPU time.
     let _ = sys::set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     let _ = sys::join_arrivals(socket);
     enlarge(&fd, buffers, notices);
