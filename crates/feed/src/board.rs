@@ -1,12 +1,12 @@
-//! Reports of the phone's own grants, made from the KPIs of a libOD daemon.
+//! Reports of the phone's own grants, computed from the KPIs of a libOD daemon.
 //!
-//! A board has sums and states, not grants: how many bytes were granted and received so far, how many wait. So a report
-//! says how much was granted since the last one, in both directions, as BISCAY's MAC summary does. It has no PRBs, and
-//! nobody else's grants: BISCAY can use it, PBE-CC cannot. A daemon's log packets have more, but only the daemon gets
-//! them.
+//! The KPIs in libOD's shared memory are sums and states, not grants: total granted bytes, total received bytes,
+//! queued bytes. Each report therefore contains the bytes granted since the previous report, in both directions, as
+//! BISCAY's MAC summary does. A report has no PRBs and no grants of other users: BISCAY can use it, PBE-CC cannot.
+//! The daemon's log packets contain more, but only the daemon receives them.
 //!
-//! Readers of a board sleep in the kernel on a word of its memory, which cannot be waited for together with a socket. So
-//! a thread of its own reads, and tells over a channel.
+//! Readers of the shared memory sleep in the kernel on a word of it (futex), which cannot be polled together with a
+//! socket. Therefore a separate thread reads, and sends the reports over a channel.
 //!
 //! Source: BISCAY §3.2.2
 
@@ -20,15 +20,15 @@ use od::{Kpi, Od, Reading};
 use super::{Fed, Feeder};
 use airpace_rt::clock;
 
-/// The RNTI of the reports: a board does not tell the phone's.
+/// RNTI of the reports. The KPIs do not contain the phone's RNTI.
 ///
-/// Chosen: the first that a cell gives out, as in `airpace_diag`.
+/// Chosen: the lowest that a cell assigns, as in `airpace_diag`.
 ///
 /// Source: TS 36.321 Table 7.1-1
 const OWN: Rnti = Rnti(61);
 
-/// The KPIs that are read: sums of bytes by direction, and what waits in the phone. A sum counts as long as the one `instead` of
-/// which it is read says nothing: many modems do not log what their MAC adds up.
+/// The KPIs to read: byte counters by direction, and the bytes queued in the phone. A counter with `instead` is used
+/// only until the counter named there has values: many modems do not log what their MAC adds up.
 const SUMS: [SumOf; 5] = [
     SumOf { name: "lte.ul.granted_bytes", direction: Direction::Uplink, instead: None },
     SumOf { name: "lte.ul.bytes", direction: Direction::Uplink, instead: Some("lte.ul.granted_bytes") },
@@ -38,13 +38,13 @@ const SUMS: [SumOf; 5] = [
 ];
 const WAITING: &str = "lte.ul.buffer";
 
-/// How long the thread waits for a batch before it looks whether it is to end.
+/// Maximum wait for a batch of readings, after which the thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long it waits before a daemon that is gone is looked for again.
+/// Interval between attempts to open a daemon that has disappeared.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// A report, and when its reading came, in nanoseconds of libOD's clock.
+/// A report, and the arrival time of its newest reading (ns of libOD's clock).
 type Told = (RadioReport, u64);
 
 /// Reports from a libOD daemon.
@@ -52,11 +52,10 @@ type Told = (RadioReport, u64);
 pub struct Board;
 
 impl Board {
-    /// Reports from the daemon whose folder is `dir`, or from the one that programs find without being told. It need not
-    /// run yet.
+    /// Starts reading from the daemon with the folder `dir`, or from the default daemon. The daemon need not run yet.
     ///
     /// # Errors
-    /// If the operating system has no thread or descriptor left.
+    /// The operating system has no thread or descriptor left.
     pub fn open(dir: Option<PathBuf>) -> std::io::Result<Fed> {
         let place = dir.as_ref().map_or(String::new(), |dir| format!(" in `{}`", dir.display()));
         Fed::start(format!("KPIs of libOD{place}"), "board", move |feeder| {
@@ -77,7 +76,7 @@ impl Board {
     }
 }
 
-/// Tells what the board says, until it says no more. Returns why, unless nobody listens any more.
+/// Sends reports until the daemon disappears. Returns the error, or `None` if the reports are not wanted any more.
 fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od::Error> {
     let mut seen = 0;
     while !feeder.is_over() {
@@ -87,10 +86,10 @@ fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od
             Err(error) => return Some(error),
         }
         let Some((mut report, arrival_ns)) = subscribed.report() else { continue };
-        // The board's clock goes on while a phone sleeps, ours does not.
+        // libOD's clock continues while a phone is suspended; the monotonic clock does not.
         let came = clock::now() - Duration::from_nanos(od::clock::now_ns().saturating_sub(arrival_ns));
         report.time = came;
-        // What could not be told is in the next report.
+        // Bytes of a report that did not fit into the channel are part of the next report.
         if feeder.tell_as_it_is(came, report) {
             subscribed.told();
         }
@@ -98,26 +97,26 @@ fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od
     None
 }
 
-/// A sum of bytes that a daemon may publish.
+/// A byte counter that a daemon may publish.
 #[derive(Clone, Copy, Debug)]
 struct SumOf {
     name: &'static str,
     direction: Direction,
-    /// The better one.
+    /// Name of the preferred counter.
     instead: Option<&'static str>,
 }
 
-/// Subscriptions, and what was told of them.
+/// Subscriptions, and the state of their reports.
 struct Subscribed {
     sums: Vec<(Kpi, Sum)>,
     waiting: Option<Kpi>,
-    /// The last reading that was told.
+    /// Modem time of the last report (ns).
     last_modem_ns: u64,
 }
 
 impl Subscribed {
     /// # Errors
-    /// If the daemon has none of the sums, or is gone.
+    /// The daemon has none of the counters, or has exited.
     fn to(od: &Od) -> Result<Subscribed, od::Error> {
         let mut refusal = None;
         let mut sums = vec![];
@@ -133,7 +132,7 @@ impl Subscribed {
         }
     }
 
-    /// What has been granted since the last report; `None` if nothing new is known.
+    /// Returns a report of the bytes granted since the last report; `None` without a new reading.
     fn report(&mut self) -> Option<Told> {
         let mut newest: Option<Reading> = None;
         for (kpi, sum) in &mut self.sums {
@@ -155,19 +154,19 @@ impl Subscribed {
         Some((report(modem_ns, grants, queue), newest.arrival_ns))
     }
 
-    /// The last report was handed over.
+    /// Notes that the last report was sent.
     fn told(&mut self) {
         self.sums.iter_mut().for_each(|(_, sum)| sum.untold = 0);
     }
 }
 
-/// A sum of bytes that only grows, as long as its daemon runs.
+/// A byte counter that increases as long as its daemon runs.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     of: SumOf,
     sequence: u64,
     last: Option<u64>,
-    /// What it grew by that was not told.
+    /// Increase that was not reported yet (bytes).
     untold: u64,
 }
 
@@ -176,7 +175,8 @@ impl Sum {
         Sum { of, sequence: 0, last: None, untold: 0 }
     }
 
-    /// Takes the latest reading. Returns whether it is new. The first only says where the sum stands.
+    /// Processes the latest reading. Returns whether it contains an increase. The first reading only sets the base of
+    /// the counter.
     fn take(&mut self, reading: &Reading) -> bool {
         if reading.sequence == self.sequence || reading.value.is_nan() || reading.value < 0.0 {
             return false;
@@ -190,7 +190,7 @@ impl Sum {
     }
 }
 
-/// What is read instead of a sum that says something by now counts no more.
+/// Discards the increase of a substitute counter if the preferred counter has values.
 fn drop_worse<'a>(sums: impl Iterator<Item = &'a mut Sum>) {
     let mut sums: Vec<&mut Sum> = sums.collect();
     let heard: Vec<&str> = sums.iter().filter(|sum| sum.last.is_some()).map(|sum| sum.of.name).collect();
@@ -201,7 +201,7 @@ fn drop_worse<'a>(sums: impl Iterator<Item = &'a mut Sum>) {
     }
 }
 
-/// What was granted up to a time of the modem.
+/// Composes the report of the bytes granted up to a time of the modem.
 fn report(modem_ns: u64, grants: [(Direction, Bits); 2], queue: Option<Bytes>) -> RadioReport {
     let dci = |(direction, bits)| Dci {
         rnti: OWN,

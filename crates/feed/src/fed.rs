@@ -1,6 +1,6 @@
-//! Reports that another thread finds: it reads a board, a modem or radio samples, and tells over a channel.
+//! Reports that another thread produces from a libOD daemon, a modem or radio samples, and sends over a channel.
 //!
-//! Whoever reads a modem or decodes samples may take its time. The thread that turns must not wait for it.
+//! Reading a modem or decoding samples may take time. The thread of the event loop must not wait for it.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,22 +16,22 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Heard, Mapping, Numbers, Radio, STALE_AFTER};
 
-/// Reports that wait for the turning thread. Further ones are lost.
+/// Maximum number of reports in the channel. Further reports are dropped.
 ///
-/// Chosen: a second of one carrier.
+/// Chosen: a second of reports of one carrier.
 const MOST_WAITING: usize = 1_024;
 
-/// A report, and when it came.
+/// A report and its arrival time.
 type Told = (RadioReport, Time);
 
-/// Reports that another thread finds. The thread is told to end, and waited for, when this is dropped.
+/// A source whose reports another thread produces. Dropping it stops the thread and waits for its end.
 pub struct Fed {
     reports: Receiver<Told>,
     shared: Arc<Shared>,
     feeder: Option<JoinHandle<()>>,
 }
 
-/// The hand of the thread that finds reports.
+/// Interface of the producing thread to its source.
 pub struct Feeder {
     send: SyncSender<Told>,
     shared: Arc<Shared>,
@@ -46,11 +46,11 @@ struct Shared {
 }
 
 impl Fed {
-    /// Lets `find` look for reports on a thread of its own, until [`Feeder::is_over`]. `name` is what people call the
-    /// source; the thread is called `thread`.
+    /// Runs `find` on a new thread, which produces reports until [`Feeder::is_over`]. `name` is the name of the
+    /// source for users, `thread` the name of the thread.
     ///
     /// # Errors
-    /// If the operating system has no thread or descriptor left.
+    /// The operating system has no thread or descriptor left.
     pub fn start(
         name: String,
         thread: &str,
@@ -73,46 +73,46 @@ impl Fed {
 }
 
 impl Feeder {
-    /// Whether nobody wants reports any more. To be looked at some times in a second.
+    /// Whether the reports are not wanted any more. The producing thread should check this several times per second.
     pub fn is_over(&self) -> bool {
         self.shared.is_over.load(Ordering::Acquire)
     }
 
-    /// The source is there.
+    /// Notes that the source was opened.
     pub fn open(&mut self) {
         self.mapping = Mapping::default();
         self.numbers.begin_anew();
         self.shared.heard.open();
     }
 
-    /// The source is not there, and why.
+    /// Notes that the source is unavailable, with the reason.
     pub fn close(&mut self, why: impl fmt::Display) {
         self.shared.heard.close(why.to_string());
     }
 
-    /// The source has ended, and why: it does not come back.
+    /// Notes that the source has ended permanently, with the reason.
     pub fn end(&mut self, why: impl fmt::Display) {
         self.shared.heard.end(why.to_string());
     }
 
-    /// Something of the source could not be read.
+    /// Counts an unreadable part of the source.
     pub fn count_unreadable(&self) {
         self.shared.heard.count_unreadable();
     }
 
-    /// Tells a report that came at `came`, and whose time is by the reporter's clock. Returns whether there was room
-    /// for it.
+    /// Sends a report that arrived at `came`, with a time by the reporter's clock. Returns whether the channel had
+    /// room.
     pub fn tell(&mut self, came: Time, mut report: RadioReport) -> bool {
         report.time = self.mapping.instant(came, report.time);
         self.tell_as_it_is(came, report)
     }
 
-    /// The same for a report whose time is by the machine's monotonic clock.
+    /// Sends a report whose time is by the machine's monotonic clock. Returns whether the channel had room.
     pub fn tell_as_it_is(&mut self, came: Time, mut report: RadioReport) -> bool {
         self.numbers.place(&mut report);
         let has_room = self.send.try_send((report, came)).is_ok();
         if has_room {
-            // It fails only if it has been rung 2^64 times.
+            // The write fails only if the counter reaches 2^64 - 1.
             let _ = rustix::io::write(&self.shared.bell, &1u64.to_ne_bytes());
         } else {
             self.shared.heard.count_unreadable();
@@ -120,8 +120,9 @@ impl Feeder {
         has_room
     }
 
-    /// The same for a report of samples whose reading is `behind` the time at which they were received. A report that
-    /// is as late as stale telemetry is left out, and counted: nobody may take it for what the cell does now.
+    /// Sends a report decoded from samples, `behind` after the reception of the samples. A report that is later than
+    /// [`STALE_AFTER`] is dropped and counted, because it does not describe the cell's current state. Returns whether
+    /// the report was sent.
     pub fn tell_late(&mut self, came: Time, behind: Duration, report: RadioReport) -> bool {
         self.shared.heard.fall_behind(behind);
         if behind <= STALE_AFTER {
@@ -158,7 +159,7 @@ impl Drop for Fed {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(feeder) = self.feeder.take() {
-            // A thread that panicked has printed that already.
+            // A thread that panicked has printed the panic already.
             let _ = feeder.join();
         }
     }
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
     use airpace_rt::clock;
 
-    /// Takes reports until so many came.
+    /// Takes this many reports.
     fn take(fed: &mut Fed, wanted: usize) -> Vec<RadioReport> {
         let mut told = vec![];
         while told.len() < wanted {
@@ -205,7 +206,7 @@ mod tests {
         let now = clock::now();
         assert_eq!(told.iter().map(|report| report.slot.subframe()).collect::<Vec<_>>(), [0, 1, 2]);
         assert!(told.iter().all(|report| report.time <= now && report.time > Time::from_millis(2)));
-        // The thread may not have said its last word yet.
+        // The thread may not have written its last state yet.
         fed.feeder.take().unwrap().join().unwrap();
         let account = fed.heard().account(now, Need::Own);
         assert_eq!((account.reports, account.opened, account.name.as_str()), (3, 1, "a modem"));

@@ -1,4 +1,4 @@
-//! What a source of reports has told, and whether it is of use now.
+//! Statistics of a source of reports, and whether its reports are useful now.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,46 +8,46 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_radio::{RadioReport, Rnti, Scope};
 
-/// Telemetry counts as stale when no report of use has come for so long.
+/// Telemetry is stale if no useful report has arrived for this long.
 ///
-/// Chosen: the most that the halves of PBE-CC and BISCAY allow before they do without. Each falls back by its own rule
-/// when it next decides something; this is what people and programs are told.
+/// Chosen: the maximum age at which the senders and receivers of PBE-CC and BISCAY still use reports. Each of them
+/// falls back by its own rule at its next decision; this constant defines the state that users and programs see.
 pub const STALE_AFTER: Duration = Duration::from_millis(100);
 
-/// What a scheme needs to know from a report.
+/// Content of a report that a scheme requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// This device's own grants: BISCAY.
+    /// The device's own grants: BISCAY.
     Own,
-    /// Everybody's grants, and which of them are this device's: PBE-CC.
+    /// The grants of all users, and which of them are the device's own: PBE-CC.
     Everyone,
 }
 
-/// What the reports lack that a scheme needs.
+/// Content that a scheme requires and that is missing in the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
-    /// They do not say which device reports: a bystander's.
+    /// The identity of the device: the reports come from a passive receiver.
     Device,
-    /// They hold the device's own grants only, as a modem logs them.
+    /// The grants of other users: a modem logs its own grants only.
     Others,
-    /// Something on the control channel was not read, which may be grants.
+    /// A part of the control channel, possibly with grants, was not decoded.
     Unread,
 }
 
-/// Whether telemetry comes.
+/// State of the telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing has come yet.
+    /// No report has arrived yet.
     Waiting,
-    /// It comes.
+    /// Useful reports arrive.
     Fresh,
-    /// It comes, but for [`STALE_AFTER`] no report was of use: schemes have fallen back.
+    /// Reports arrive, but none was useful for [`STALE_AFTER`]: schemes have fallen back.
     WrongScope(Lack),
-    /// Nothing came for so long: schemes have fallen back.
+    /// No report has arrived for this long: schemes have fallen back.
     Stale(Duration),
 }
 
-/// What a source has told. Any thread may read it.
+/// Statistics of a source. Any thread may read them.
 #[derive(Debug, Default)]
 pub struct Heard {
     name: String,
@@ -59,94 +59,94 @@ pub struct Heard {
     opened: AtomicU64,
     is_open: AtomicBool,
     is_over: AtomicBool,
-    /// When the last report came, in nanoseconds of the monotonic clock; 0 before the first.
+    /// Arrival of the last report (ns of the monotonic clock); 0 before the first.
     last: AtomicU64,
-    /// The same, of reports that hold what is needed: [`Need::Own`], [`Need::Everyone`].
+    /// Arrival of the last report with the required content, for [`Need::Own`] and [`Need::Everyone`].
     of_use: [AtomicU64; 2],
-    /// How often no such report had come for [`STALE_AFTER`] before the next one did.
+    /// Number of times that no such report arrived for more than [`STALE_AFTER`] before the next one.
     gaps: [AtomicU64; 2],
-    /// What the last report lacks for [`Need::Everyone`], as [`Lack`] plus one; 0 if nothing.
+    /// Content that the last report lacks for [`Need::Everyone`], as [`Lack`] plus one; 0 if none.
     lack: AtomicU64,
-    /// Whose own side the last report has, plus one; 0 if nobody's.
+    /// RNTI of the device in the last report, plus one; 0 if the report has none.
     own: AtomicU64,
-    /// Why the source is not open.
+    /// Reason why the source is not open.
     problem: Mutex<Option<String>>,
 }
 
-/// All of it at one instant.
+/// A snapshot of the statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// What the source is, for people.
+    /// Name of the source for users.
     pub name: String,
-    /// Whether telemetry comes.
+    /// State of the telemetry.
     pub state: State,
-    /// Why the source is not open, if it is not.
+    /// Reason why the source is not open, if it is not.
     pub problem: Option<String>,
-    /// Whether it does not come back.
+    /// Whether the source has ended permanently.
     pub is_over: bool,
-    /// Reports that came.
+    /// Received reports.
     pub reports: u64,
-    /// Of these, reports without everybody's grants, or that do not say which device reports.
+    /// Received reports that lack the grants of other users, a part of the control channel, or the device's identity.
     pub refused: u64,
-    /// Lines or readings that could not be read.
+    /// Lines or readings that could not be parsed.
     pub unreadable: u64,
-    /// Reports that were left out, because this machine decodes too slowly.
+    /// Reports that were dropped because this machine decodes too slowly.
     pub late: u64,
-    /// How far its reading is behind the samples.
+    /// Delay of the decoder behind the reception of the samples.
     pub behind: Duration,
-    /// How often the source was opened.
+    /// Number of times that the source was opened.
     pub opened: u64,
-    /// How old the last report is that was of use; `None` before the first.
+    /// Age of the last useful report; `None` before the first.
     pub age: Option<Duration>,
-    /// How often telemetry had become stale, or of the wrong scope, and came back.
+    /// Number of times that telemetry became stale, or lacked required content, and recovered.
     pub gaps: u64,
-    /// Which user the last report says that its reporter is.
+    /// RNTI of the reporting device, by the last report.
     pub own: Option<Rnti>,
 }
 
 impl Heard {
-    /// Nothing has come yet from the source of this name.
+    /// Creates the statistics of the source with this name, before any report.
     pub fn of(name: String) -> Heard {
         Heard { name, ..Heard::default() }
     }
 
-    /// What the source is, for people.
+    /// Name of the source for users.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reports that came.
+    /// Number of received reports.
     pub fn reports(&self) -> u64 {
         self.reports.load(Ordering::Relaxed)
     }
 
-    /// Of these, reports that PBE-CC refuses: without everybody's grants, so that what others take would look idle, or
-    /// without its own side.
+    /// Number of received reports that PBE-CC rejects: those without the grants of all other users, whose capacity
+    /// would appear idle, and those without the device's own state.
     pub fn refused(&self) -> u64 {
         self.lacks.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// Lines or readings that could not be read.
+    /// Number of lines or readings that could not be parsed.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// How often the source was opened: more than once if it went away.
+    /// Number of times that the source was opened: more than once if it had disappeared.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Whether the source is there.
+    /// Whether the source is open.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Why the source is not open; `None` if it is.
+    /// Reason why the source is not open; `None` if it is.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether telemetry comes that is of use for this need.
+    /// State of the telemetry for this need.
     pub fn state(&self, now: Time, need: Need) -> State {
         let is_recent = |at: &AtomicU64| {
             let at = at.load(Ordering::Relaxed);
@@ -170,7 +170,7 @@ impl Heard {
         }
     }
 
-    /// All of it now, for this need.
+    /// Returns a snapshot of the statistics for this need.
     pub fn account(&self, now: Time, need: Need) -> Account {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let of_use = count(&self.of_use[need as usize]);
@@ -191,7 +191,7 @@ impl Heard {
         }
     }
 
-    /// A report came, at this instant.
+    /// Counts a report that arrived at `came`.
     pub(super) fn hear(&self, came: Time, report: &RadioReport) {
         let lack = match (&report.own, report.scope) {
             (None, _) => Some(Lack::Device),
@@ -220,12 +220,12 @@ impl Heard {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A report is so late that it is left out.
+    /// Counts a report that was dropped because it is too late.
     pub(super) fn count_late(&self) {
         self.late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The reading of samples is so far behind.
+    /// Sets the delay of the decoder behind the reception of the samples.
     pub(super) fn fall_behind(&self, by: Duration) {
         self.behind_ns.store(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -236,7 +236,7 @@ impl Heard {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The source has ended for good.
+    /// Notes that the source has ended permanently.
     pub(super) fn end(&self, why: String) {
         self.is_over.store(true, Ordering::Relaxed);
         self.close(why);

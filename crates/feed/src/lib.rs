@@ -1,14 +1,14 @@
-//! Where a live flow's radio reports come from.
+//! Sources of radio reports for a live flow.
 //!
-//! A source never holds up the thread that turns: it is asked for what has come ([`Radio::take`]) when its descriptor is
-//! readable or its deadline has come. A source that has gone is looked for again and again. What was heard and what was
-//! wrong with it is in [`Heard`], which any thread may read.
+//! A source never blocks the thread of the event loop. The thread calls [`Radio::take`] when the source's descriptor
+//! is readable or its deadline has passed. A source that has disappeared is opened again periodically. Statistics and
+//! errors of a source are in [`Heard`], which any thread may read.
 //!
-//! | source | what it is |
+//! | source | content |
 //! | --- | --- |
-//! | [`Lines`] | lines of [`airpace_radio::line`]: a decoder's, an emulator's or another machine's, from a file, a FIFO, the standard input, or a Unix or TCP socket |
-//! | [`Board`] | the KPIs of a libOD daemon, made into reports of the phone's own grants |
-//! | [`Fed`] | whatever another thread finds: a modem's log, a decoder of radio samples |
+//! | [`Lines`] | lines of [`airpace_radio::line`] by a decoder, an emulator or another machine, from a file, FIFO, standard input, or Unix or TCP socket |
+//! | [`Board`] | KPIs of a libOD daemon, converted to reports of the phone's own grants |
+//! | [`Fed`] | reports that another thread produces: from a modem's log, or a decoder of radio samples |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -31,43 +31,44 @@ pub use lines::{Lines, Place};
 
 /// A source of radio reports.
 pub trait Radio: Send {
-    /// What to wait for, if the source can be waited for.
+    /// The descriptor to poll for input, if the source has one.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Hands over the reports that have come since, up to a bound, with their times by the machine's monotonic clock.
+    /// Passes the new reports to `each`, up to a limit, with their times by the machine's monotonic clock.
     fn take(&mut self, now: Time, each: &mut dyn FnMut(RadioReport));
 
-    /// When to call [`Radio::take`] although nothing has come.
+    /// Deadline at which to call [`Radio::take`] even without input.
     fn next(&self) -> Option<Time>;
 
-    /// What was heard so far.
+    /// Statistics of the source.
     fn heard(&self) -> Arc<Heard>;
 }
 
 /// Maps a reporter's times onto the machine's monotonic clock.
 ///
-/// The reporter's clock has an unknown zero. The report that came with the least delay of late counts as on time, so
-/// that a mapped time is later than the true one by that delay: a few milliseconds, and never later than now.
+/// The reporter's clock has an unknown offset. The report with the minimum delay in the last one to two [`WINDOW`]s
+/// counts as undelayed. A mapped time is therefore later than the true one by that minimum delay, a few milliseconds,
+/// and never later than now.
 #[derive(Clone, Debug, Default)]
 struct Mapping {
-    /// The least of arrival less time, in nanoseconds, in this window and in the one before.
+    /// Minimum of arrival time minus report time (ns), in this window and in the previous one.
     least: [Option<i128>; 2],
-    /// When this window began.
+    /// Start of this window.
     since: Time,
 }
 
-/// How long the least delay is remembered, once to twice.
+/// Length of the windows of the minimum delay.
 ///
-/// Chosen: a clock drifts by less than a millisecond in that time.
+/// Chosen: a clock drifts by less than a millisecond in this time.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// A report that seems so old has another zero: its reporter has begun anew.
+/// A report that appears older than this means that the reporter has restarted and its clock has a new offset.
 ///
-/// Chosen: far above any delay with which a report is of use.
+/// Chosen: far above any delay at which a report is useful.
 const ANEW: Duration = Duration::from_secs(1);
 
 impl Mapping {
-    /// The instant of a time that came now.
+    /// Returns the monotonic time of a report that arrives at `now` with the reporter's time `time`.
     fn instant(&mut self, now: Time, time: Time) -> Time {
         let offset = i128::from(now.as_nanos()) - i128::from(time.as_nanos());
         if self.known().is_some_and(|least| offset - least > ANEW.as_nanos() as i128) {
@@ -87,28 +88,30 @@ impl Mapping {
     }
 }
 
-/// Numbers subframes on where a reporter begins anew: schemes take no report of a subframe that has passed.
+/// Continues the subframe numbers after a restart of the reporter, because schemes reject reports of earlier
+/// subframes.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
     newest: Option<u64>,
-    /// What is added to the reporter's numbers.
+    /// Offset that is added to the reporter's numbers.
     shift: i64,
-    /// Whether the source was opened since the last report.
+    /// Whether the source was opened again since the last report.
     is_anew: bool,
 }
 
-/// A number that is lower by so many subframes than the newest is not late: the reporter counts anew.
+/// A report whose number is lower than the newest by more than this (subframes) is not late: the reporter has
+/// restarted.
 ///
-/// Chosen: as of its times, see [`ANEW`].
+/// Chosen: like [`ANEW`], which applies to times.
 const ANEW_SUBFRAMES: u64 = 1_000;
 
 impl Numbers {
-    /// The source was opened: its next report is newer than all before.
+    /// Notes that the source was opened again: its next report is newer than all earlier ones.
     fn begin_anew(&mut self) {
         self.is_anew = true;
     }
 
-    /// Gives a report its number.
+    /// Sets the continued number of a report.
     fn place(&mut self, report: &mut RadioReport) {
         let subframe = report.slot.subframe();
         let mut placed = subframe.saturating_add_signed(self.shift);
@@ -132,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A report of a device that nothing was granted to.
+    /// A report of a device without grants.
     pub(super) fn report(subframe: u64, scope: Scope) -> RadioReport {
         RadioReport {
             carrier: CarrierId(0),
@@ -161,7 +164,7 @@ mod tests {
         assert_eq!(mapping.instant(ms(50_005), ms(10)), ms(50_005), "the first is on time");
         assert_eq!(mapping.instant(ms(50_006), ms(14)), ms(50_006), "this one was faster by 3 ms");
         assert_eq!(mapping.instant(ms(50_016), ms(20)), ms(50_012), "and this one is late by 4 ms");
-        // Half a second later in each step, the reporter's clock is slow by 1 ms in each.
+        // The time advances by half a second per step, and the reporter's clock loses 1 ms per step.
         let mut last = ms(0);
         for step in 1..=100 {
             let now = ms(50_016 + step * 500);

@@ -1,7 +1,6 @@
-//! Reports as lines of [`airpace_radio::line`], from a file, a FIFO, the standard input, a Unix socket or a TCP socket.
+//! Reports as lines of [`airpace_radio::line`], from a file, a FIFO, standard input, a Unix socket or a TCP socket.
 //!
-//! Who writes them may be anybody: lines have a bound, a turn reads up to a bound, and what is no line of reports is
-//! counted.
+//! The writer is not trusted: the length of a line and the bytes per read are limited, and invalid lines are counted.
 
 use std::fmt;
 use std::fs::File;
@@ -22,37 +21,37 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 use super::{Heard, Mapping, Numbers, Radio};
 
-/// The longest line.
+/// Maximum length of a line (bytes).
 ///
-/// Chosen: a busy subframe of five carriers takes a twentieth.
+/// Chosen: a busy subframe of five carriers needs a twentieth of this.
 const LONGEST: usize = 256 << 10;
 
-/// Bytes that are read in one turn.
+/// Maximum number of bytes that one call of [`Radio::take`] reads.
 ///
-/// Chosen: a millisecond's work.
+/// Chosen: a millisecond of work.
 const AT_ONCE: usize = 64 << 10;
 
-/// How long to wait before a source that is gone is looked for again.
+/// Interval between attempts to open a source that has disappeared.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How often a file is looked at for what was appended: it cannot be waited for.
+/// Interval between checks for data appended to a file, because a file cannot be polled.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Where lines come from.
+/// Location of a source of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The standard input.
+    /// Standard input.
     Input,
-    /// A file that grows, of which only what is appended is read, a FIFO, or a Unix socket.
+    /// A FIFO, a Unix socket, or a growing file. Only data appended to a file after its opening are read.
     Path(PathBuf),
-    /// A TCP socket of a machine.
+    /// A TCP socket of another machine.
     Tcp(SocketAddr),
 }
 
 impl FromStr for Place {
     type Err = String;
 
-    /// `-`, a path, or `tcp:HOST:PORT`.
+    /// Parses `-`, a path, or `tcp:HOST:PORT`.
     fn from_str(text: &str) -> Result<Place, String> {
         match text.strip_prefix("tcp:") {
             _ if text == "-" => Ok(Place::Input),
@@ -82,24 +81,24 @@ impl fmt::Display for Place {
 /// An open source.
 #[derive(Debug)]
 enum Open {
-    /// It can be waited for.
+    /// A descriptor that can be polled.
     Stream(File),
-    /// It cannot: a file.
+    /// A regular file, which cannot be polled.
     Growing(File),
-    /// A connection that is being made.
+    /// A connection in progress.
     Connecting(OwnedFd),
 }
 
-/// Reports from lines.
+/// A source of reports in lines.
 #[derive(Debug)]
 pub struct Lines {
     place: Place,
     open: Option<Open>,
-    /// When it is looked for again, or looked at.
+    /// Deadline of the next attempt to open the source, or of the next check for data.
     next: Option<Time>,
-    /// The beginning of a line.
+    /// The bytes of an incomplete line.
     line: Vec<u8>,
-    /// Whether the rest of a line that was too long is still to come.
+    /// Whether the rest of a line that is too long must be skipped.
     is_skipping: bool,
     room: Box<[u8]>,
     mapping: Mapping,
@@ -108,7 +107,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reports from a place. It need not be there yet.
+    /// Creates a source at this location. The location need not exist yet.
     pub fn new(place: Place) -> Lines {
         let heard = Heard::of(format!("radio reports from {place}"));
         Lines {
@@ -137,11 +136,11 @@ impl Lines {
         }
     }
 
-    /// The source is gone. It begins anew when it comes back.
+    /// Closes a source that has disappeared. It starts over when it is opened again.
     fn lose(&mut self, now: Time, why: String) {
         self.open = None;
         self.heard.close(why);
-        // The standard input does not come back.
+        // Standard input cannot be opened again.
         self.next = (self.place != Place::Input || self.heard.opened() == 0).then(|| now + AGAIN);
         self.line.clear();
         self.is_skipping = false;
@@ -149,7 +148,7 @@ impl Lines {
         self.numbers.begin_anew();
     }
 
-    /// Takes bytes, and hands over the reports of the lines that are whole.
+    /// Processes bytes, and passes on the reports of the complete lines.
     fn take_bytes(&mut self, now: Time, length: usize, each: &mut dyn FnMut(RadioReport)) {
         let room = std::mem::take(&mut self.room);
         for piece in room[..length].split_inclusive(|byte| *byte == b'\n') {
@@ -204,7 +203,7 @@ impl Radio for Lines {
             Some(Open::Growing(_)) => self.next = Some(now + LOOK),
             Some(Open::Connecting(fd)) => match connected(fd) {
                 None => {
-                    // Not readable before it is connected: look again.
+                    // The connection is not readable before it is established: check again later.
                     self.next = Some(now + LOOK);
                     return;
                 }
@@ -222,13 +221,13 @@ impl Radio for Lines {
             Some(Open::Growing(file)) => (file, true),
             _ => return,
         };
-        // A descriptor that was inherited may wait: it is read only if there is something.
+        // An inherited descriptor may be blocking: read only if it is readable.
         if !is_growing && !is_readable(file) {
             return;
         }
         match file.read(&mut self.room) {
             Ok(0) if is_growing => {
-                // A file that was emptied is read from its new beginning.
+                // After a file was truncated, reading continues at the end of its new content.
                 let is_shorter = file
                     .metadata()
                     .is_ok_and(|about| file.stream_position().is_ok_and(|position| about.len() < position));
@@ -257,7 +256,7 @@ fn is_readable(file: &File) -> bool {
     poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
 
-/// Opens a place without waiting for anybody.
+/// Opens a location without blocking.
 fn open(place: &Place) -> io::Result<Open> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     match place {
@@ -289,7 +288,7 @@ fn open(place: &Place) -> io::Result<Open> {
     }
 }
 
-/// A connection that was being made, if that has an outcome.
+/// Returns the outcome of a connection in progress, if there is one.
 fn connected(socket: &OwnedFd) -> Option<io::Result<File>> {
     let mut waiting = [PollFd::new(socket, PollFlags::OUT)];
     let count = poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));

@@ -5,10 +5,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Sets an option that is an integer.
+/// Sets a socket option with an integer value.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub fn set(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
@@ -24,10 +24,10 @@ pub fn set(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Limits the received bytes that the kernel buffers until they are read, and thereby the sender's window.
+/// Limits the kernel's receive buffer, and thereby the window of a TCP sender.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 ///
 /// Source: man-pages socket(7) (SO_RCVBUF, SO_RCVBUFFORCE)
 pub fn limit_received(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
@@ -38,10 +38,10 @@ pub fn limit_received(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
         .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
-/// Limits the bytes that a TCP connection accepts before they are sent.
+/// Limits the number of unsent bytes that a TCP connection of the kernel accepts.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub fn limit_unsent(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as libc::c_int)
 }
@@ -49,7 +49,7 @@ pub fn limit_unsent(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
 /// Allows a socket to accept connections to addresses of other machines, and to connect from such addresses.
 ///
 /// # Errors
-/// If the operating system refuses: it needs CAP_NET_ADMIN or CAP_NET_RAW.
+/// The operating system refuses: this needs CAP_NET_ADMIN or CAP_NET_RAW.
 pub fn be_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
     match is_ipv6 {
         true => set(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),

@@ -1,26 +1,27 @@
-//! The contract of what runs over an endpoint: a transfer, a measurement, a server of files.
+//! The contract of an application that runs over an endpoint: a file transfer, a measurement, a file server.
 
 use airpace_core::Time;
 
 use crate::endpoint::{ConnectionId, Endpoint, Event};
 
-/// What runs over an endpoint. It reads and writes the streams of connections when events say that it can.
+/// An application over an endpoint. It reads and writes the streams of connections when events report that it can.
 pub trait App {
-    /// Something happened to a connection.
+    /// Processes an event of a connection.
     fn on_event(&mut self, now: Time, endpoint: &mut dyn Endpoint, connection: ConnectionId, event: Event);
 
-    /// The instant that [`App::next`] returned has come, or the driver woke for another reason. A call at any time
-    /// does no harm.
+    /// Runs the timers that are due. The driver calls this at the instant that [`App::next`] returned, and whenever
+    /// it wakes up for another reason. A call at any time does no harm.
     fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint);
 
-    /// When to call [`App::on_timeout`], if nothing happens earlier.
+    /// Deadline at which to call [`App::on_timeout`], if nothing happens earlier.
     fn next(&self) -> Option<Time>;
 
-    /// Whether nothing is left to do. The driver then lets the endpoint send its last datagrams, and ends.
+    /// Whether the application has finished. The driver then lets the endpoint send its last datagrams, and stops.
     fn is_done(&self) -> bool;
 
-    /// Whether the driver, when nothing is left to do, waits until each peer knows that its connection is over: the datagram
-    /// that says so may be lost. Without it the peer waits until it has heard nothing for long enough.
+    /// Whether the driver, after the application has finished, waits until each peer knows that its connection is
+    /// closed, because the datagram with the close may be lost. Without this wait, such a peer keeps the connection
+    /// until its idle timeout.
     fn waits_for_peers(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Both transports on one port: a datagram's first byte tells whose it is.
+//! Both transports on one port: the first byte of a datagram identifies its transport.
 
 use std::net::SocketAddr;
 
@@ -6,23 +6,23 @@ use airpace_core::Time;
 
 use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 
-/// Which transport.
+/// The transport of a datagram or connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// QUIC.
     #[default]
     Quic,
-    /// The papers' prototype.
+    /// The prototype protocol of the papers, on UDP.
     Udp,
 }
 
-/// The bit of the first byte that is set in every packet of QUIC, and never in one of the prototype.
+/// Bit of the first byte that is 1 in every QUIC packet and 0 in every packet of the prototype.
 ///
 /// Source: RFC 9000 §17.2, §17.3.1 (Fixed Bit)
 const FIXED_BIT: u8 = 0x40;
 
 impl Transport {
-    /// Whose datagram this is.
+    /// Returns the transport of a datagram.
     pub fn of(datagram: &[u8]) -> Transport {
         match datagram.first() {
             Some(first) if first & FIXED_BIT == 0 => Transport::Udp,
@@ -30,32 +30,33 @@ impl Transport {
         }
     }
 
-    /// The transport of a connection of [`Both`].
+    /// Returns the transport of a connection of [`Both`].
     pub fn of_connection(id: ConnectionId) -> Transport {
         if id.0 & 1 == 0 { Transport::Quic } else { Transport::Udp }
     }
 
-    /// The number in [`Both`] of one of its connections.
+    /// Converts the identifier of this transport's connection to the identifier that [`Both`] uses.
     fn outer(self, ConnectionId(inner): ConnectionId) -> ConnectionId {
         ConnectionId(inner << 1 | u64::from(self == Transport::Udp))
     }
 }
 
-/// An endpoint of either transport behind one port. Each keeps its own connections; their numbers differ in the lowest
-/// bit.
+/// Two endpoints, one of each transport, behind one port. Each endpoint keeps its own connections; the lowest bit of
+/// a connection's identifier names its transport.
 pub struct Both<Q, U> {
-    /// QUIC.
+    /// The QUIC endpoint.
     pub quic: Q,
-    /// The prototype.
+    /// The endpoint of the prototype.
     pub udp: U,
-    /// By which transport it connects.
+    /// Transport of outgoing connections.
     pub connects_by: Transport,
-    /// The transport whose datagrams leave first next time, so that none of them holds up the other.
+    /// The transport that is polled first for the next transmission. It alternates, so that neither transport delays
+    /// the other.
     turn: Transport,
 }
 
 impl<Q: Endpoint, U: Endpoint> Both<Q, U> {
-    /// Both, connecting by this one.
+    /// Combines two endpoints. Outgoing connections use the transport `connects_by`.
     pub fn new(quic: Q, udp: U, connects_by: Transport) -> Both<Q, U> {
         Both { quic, udp, connects_by, turn: Transport::Quic }
     }

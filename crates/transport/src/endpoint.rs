@@ -1,13 +1,13 @@
 //! The contract of both transports: an endpoint on one UDP port, its connections, and the stream of bytes that each
 //! connection carries in either direction.
 //!
-//! An endpoint has the shape of every engine: input in ([`Endpoint::handle`], [`Endpoint::on_timeout`]), outputs
-//! drained ([`Endpoint::poll_transmit`], [`Endpoint::poll_event`]), next deadline ([`Endpoint::next`]). It has no socket
-//! and no clock. After any call, on it or on one of its connections, its driver drains both outputs and asks for the
-//! next deadline again.
+//! An endpoint is a state machine like every engine of this workspace. Inputs: [`Endpoint::handle`] and
+//! [`Endpoint::on_timeout`]. Outputs: [`Endpoint::poll_transmit`] and [`Endpoint::poll_event`]. Next deadline:
+//! [`Endpoint::next`]. An endpoint has no socket and no clock. After every call of an endpoint or of one of its
+//! connections, the driver drains both outputs and reads the next deadline again.
 //!
-//! Instants are nanoseconds of the machine's monotonic clock. They are the same in all of its network namespaces, so
-//! that behind an emulator one-way delays are true. Between two machines they have an unknown offset.
+//! Instants are nanoseconds of the machine's monotonic clock. All network namespaces of a machine share this clock,
+//! so that one-way delays across an emulator have no offset. Between two machines the clocks have an unknown offset.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -21,8 +21,8 @@ use airpace_radio::RadioReport;
 
 use crate::quic::QuicConnection;
 
-/// Bytes that IP and UDP add to a datagram: IPv4 20, IPv6 40, UDP 8. Controllers count whole packets, as the simulator
-/// does.
+/// Overhead of the IP and UDP headers per datagram (bytes): IPv4 20, IPv6 40, UDP 8. Controllers count whole packets,
+/// as the simulator does.
 ///
 /// Source: RFC 791 §3.1; RFC 8200 §3; RFC 768
 pub const fn overhead(peer: &SocketAddr) -> Bytes {
@@ -32,80 +32,82 @@ pub const fn overhead(peer: &SocketAddr) -> Bytes {
     }
 }
 
-/// A full-sized packet on the wire, as in the simulator.
+/// Size of a full-sized packet on the wire (bytes), equal to that of the simulator.
 pub const MSS: Bytes = Bytes(1500);
 
-/// How both transports pace: packets that are faster than two in 250 µs leave in groups of that time.
+/// Pacer configuration of both transports: packets are released in batches of 250 µs if more than two fit into that
+/// time.
 ///
-/// Chosen: a twelfth of the time in which a step must be followed, and 20 packets in one call at 1 Gbit/s; as much credit
-/// as a busy machine needs, see [`PacerConfig`].
+/// Chosen: 250 µs is a twelfth of the time within which a rate step must be followed, and amounts to 20 packets per
+/// system call at 1 Gbit/s. The credit is as large as a busy machine needs, see [`PacerConfig`].
 pub(crate) const PACER: PacerConfig =
     PacerConfig { quantum: Bytes::ZERO, batch: Duration::from_micros(250), credit: Duration::from_millis(4) };
 
-/// A datagram that arrived.
+/// A received datagram.
 #[derive(Debug)]
 pub struct Inbound<'a> {
-    /// When the kernel received it.
+    /// Instant at which the kernel received the datagram.
     pub received: Time,
-    /// Who sent it.
+    /// Address of the datagram's sender.
     pub from: SocketAddr,
-    /// The address of ours that it came to, if the socket tells.
+    /// Local destination address of the datagram, if the socket reports it.
     pub to: Option<IpAddr>,
-    /// Its ECN mark.
+    /// ECN mark of the datagram.
     pub ecn: Ecn,
-    /// Its payload. An endpoint may decrypt it in place.
+    /// Payload of the datagram. An endpoint may decrypt it in place.
     pub bytes: &'a mut [u8],
 }
 
-/// Datagrams that must leave now; their payload is at the end of the buffer that was given.
+/// One or several datagrams to transmit now. Their payload was appended to the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outbound {
-    /// To whom.
+    /// Destination address.
     pub to: SocketAddr,
-    /// The address of ours from which they must leave, if it matters.
+    /// Local source address, if a particular one is required.
     pub from: Option<IpAddr>,
-    /// Their ECN mark.
+    /// ECN mark of the datagrams.
     pub ecn: Ecn,
-    /// The size of each datagram, if the payload is several of one size; the last may be shorter.
+    /// Size of each datagram (bytes), if the payload contains several datagrams of equal size. The last may be
+    /// shorter.
     pub segment: Option<usize>,
 }
 
-/// One connection of an endpoint. A number is never used twice.
+/// Identifier of a connection of an endpoint. No identifier is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// What happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is over, and the stream may be used. At a server it is the first that is heard of a connection.
+    /// The handshake is complete, and the stream may be used. At a server this is the first event of a connection.
     Connected,
-    /// There may be bytes to read, or the stream's end.
+    /// There may be bytes to read, or the end of the stream.
     Readable,
-    /// There may be room to write again, after [`Connection::write`] took less than it was given.
+    /// There may be room to write again, after [`Connection::write`] accepted fewer bytes than it was given.
     Writable,
-    /// All that was written has been acknowledged, its end too.
+    /// The peer has acknowledged all written bytes and the end of the stream.
     Flushed,
-    /// The peer's address has changed, and the new one was validated.
+    /// The peer's address has changed, and the new address was validated.
     Moved(SocketAddr),
-    /// It is over. Nothing more will be heard of it.
+    /// The connection is closed. This is its last event.
     Closed(Closed),
 }
 
-/// Why a connection is over.
+/// Reason why a connection is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// This side closed it.
+    /// The local application closed the connection.
     Here,
-    /// The peer closed it, with a code and a text of the application.
+    /// The peer closed the connection, with a code and a text of its application.
     ByPeer {
-        /// The application's code; 0 if all is well.
+        /// The application's code; 0 reports success.
         code: u32,
-        /// The text. It is a stranger's: [`airpace_core::plain`] before it is shown.
+        /// The text. It comes from an untrusted peer: pass it through [`airpace_core::plain`] before printing.
         reason: String,
     },
-    /// Nothing was heard for so long.
+    /// No packet arrived for this long.
     Silence(Duration),
-    /// The peer cannot be reached, does not know the key, or breaks the protocol.
+    /// The peer is unreachable, does not know the key, or violates the protocol.
     Failed(String),
 }
 
@@ -123,153 +125,158 @@ impl fmt::Display for Closed {
     }
 }
 
-/// What reading a stream gave.
+/// Result of reading a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes, at least one.
+    /// Number of bytes read, at least one.
     Bytes(usize),
-    /// Nothing yet; [`Event::Readable`] says when.
+    /// No bytes are available yet; [`Event::Readable`] reports the next ones.
     Nothing,
-    /// The peer has written its last byte, and all have been read.
+    /// The peer has finished the stream, and all bytes have been read.
     End,
 }
 
-/// An endpoint of either transport on one UDP port, without the port.
+/// An endpoint of either transport on one UDP port. It does not own the socket.
 pub trait Endpoint {
-    /// A datagram arrived. What cannot be read, or is not from who it must be from, is counted and ignored.
+    /// Processes a received datagram. An unreadable datagram, or one from an unexpected sender, is counted and
+    /// ignored.
     fn handle(&mut self, datagram: Inbound<'_>);
 
-    /// The instant that [`Endpoint::next`] returned has come. A call at another time does no harm.
+    /// Runs the timers that are due: the driver calls this at the instant that [`Endpoint::next`] returned. A call at
+    /// another time does no harm.
     fn on_timeout(&mut self, now: Time);
 
-    /// When to call [`Endpoint::on_timeout`] and then [`Endpoint::poll_transmit`], if nothing happens earlier.
+    /// Deadline at which to call [`Endpoint::on_timeout`] and then [`Endpoint::poll_transmit`], if nothing happens
+    /// earlier.
     fn next(&self) -> Option<Time>;
 
-    /// Appends what must leave now to `buffer`. Call this until `None`.
+    /// Appends to `buffer` the payload of datagrams to transmit now. Call this until it returns `None`.
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound>;
 
-    /// What happened since. Call this until `None`.
+    /// Returns the next event. Call this until it returns `None`.
     fn poll_event(&mut self) -> Option<(ConnectionId, Event)>;
 
-    /// Begins a connection to `peer`.
+    /// Starts a connection to `peer`.
     ///
     /// # Errors
-    /// What keeps it from beginning, in a sentence.
+    /// The reason why the connection cannot be started, as a sentence.
     fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String>;
 
-    /// A connection that is not over.
+    /// Returns a connection that is not closed.
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Connection>;
 
-    /// The socket has another local address now. Connections must tell their peers.
+    /// Notifies the endpoint that its socket has a new local address. Connections must notify their peers.
     fn on_rebound(&mut self, now: Time);
 
-    /// What was ignored so far, over all connections.
+    /// Returns the counters of ignored datagrams, over all connections.
     fn ignored(&self) -> Ignored;
 }
 
 /// Datagrams that an endpoint ignored, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
-    /// Of no known form, or cut short.
+    /// Datagrams of an unknown format, or truncated ones.
     pub malformed: u64,
-    /// For a connection that does not exist.
+    /// Datagrams for a connection that does not exist.
     pub stray: u64,
-    /// Whose tag does not fit: forged, damaged, or of another key.
+    /// Datagrams whose authentication tag does not match: they are forged, damaged, or protected with another key.
     pub forged: u64,
-    /// That had been taken in before.
+    /// Duplicates of datagrams that were accepted earlier.
     pub replayed: u64,
-    /// Handshakes that were refused, because too many were under way or because the cookie did not fit.
+    /// Handshakes that were refused because too many were in progress or because the cookie did not match.
     pub refused: u64,
 }
 
-/// One connection: a stream of bytes in either direction, each steered by a scheme.
+/// One connection: a byte stream in each direction, each with its own congestion control.
 pub trait Connection {
-    /// Hands over bytes of the stream. Returns how many of them were taken.
+    /// Appends bytes to the stream. Returns the number of bytes accepted.
     ///
     /// # Errors
-    /// The connection is over, or the stream has ended.
+    /// The connection is closed, or the stream was finished.
     fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, String>;
 
-    /// No more bytes will be written.
+    /// Finishes the stream: the application will write no more bytes.
     fn finish(&mut self, now: Time);
 
-    /// Takes bytes that arrived, in order.
+    /// Reads received bytes, in order.
     ///
     /// # Errors
-    /// The connection is over before the stream's end.
+    /// The connection was closed before the end of the stream.
     fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, String>;
 
-    /// Ends the connection at once. The peer is told.
+    /// Closes the connection at once and notifies the peer.
     fn close(&mut self, now: Time, code: u32, reason: &str);
 
-    /// Puts a controller in charge of what this side sends, from now on.
+    /// Sets the controller for all packets that this endpoint sends from now on.
     fn steer(&mut self, now: Time, controller: Box<dyn Controller>);
 
-    /// Sets the receiver half for what this side receives, from now on.
+    /// Sets the receiver of the scheme, which processes all packets that this endpoint receives from now on.
     fn listen(&mut self, receiver: Option<Box<dyn Receiver>>);
 
-    /// This side's radio reported a subframe. It is for whichever half asked for it.
+    /// Processes the report of one subframe from the local radio. It is passed to the controller or the receiver,
+    /// whichever uses radio reports.
     fn on_radio(&mut self, report: &RadioReport);
 
-    /// What this side's device knows about its flows.
+    /// Processes the local device's figures about its flows.
     fn on_device(&mut self, now: Time, flows: &DeviceFlows);
 
-    /// Bytes that both sides know, that differ from connection to connection, and that nobody between them can have
-    /// made equal on both sides. A proof that names them cannot be used on another connection.
+    /// Bytes that both endpoints know, that differ between connections, and that an attacker on the path cannot have
+    /// made equal on two connections. A proof over these bytes is therefore invalid on any other connection.
     fn binding(&self) -> [u8; 32];
 
-    /// The peer's address.
+    /// Address of the peer.
     fn peer(&self) -> SocketAddr;
 
-    /// What is known of the connection.
+    /// Current figures of the connection.
     fn figures(&self) -> Figures;
 
-    /// Names the internals of the controller, or of the receiver half on a side that has put none in charge.
+    /// Reports the internal variables of the controller, or of the receiver if this endpoint has no controller.
     fn inspect(&self, out: &mut Inspect);
 
-    /// What only QUIC has, if this is a connection of QUIC: more streams than one. [`Event::Readable`] and
-    /// [`Event::Writable`] tell of any of them.
+    /// Access to the functions that only a QUIC connection has: more than one stream. [`Event::Readable`] and
+    /// [`Event::Writable`] then refer to any of the streams.
     fn quic(&mut self) -> Option<&mut QuicConnection> {
         None
     }
 }
 
-/// What is known of a connection. Bytes are those of whole packets, unless they are the stream's.
+/// Figures of a connection. Byte counts are those of whole packets, except the stream's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Packets and bytes that left with data.
+    /// Transmitted packets that contain data.
     pub sent: Counted,
-    /// Of these, acknowledged.
+    /// Transmitted data packets that were acknowledged.
     pub delivered: Counted,
-    /// Of these, declared lost.
+    /// Transmitted data packets that were declared lost.
     pub lost: Counted,
-    /// Packets and bytes with data that arrived.
+    /// Received packets that contain data.
     pub received: Counted,
-    /// Bytes of the stream that the peer has acknowledged.
+    /// Stream bytes that the peer has acknowledged.
     pub stream_acknowledged: Bytes,
-    /// Bytes that were written and have not left yet, or must leave again.
+    /// Stream bytes that were written but not transmitted yet, or that must be retransmitted.
     pub unsent: Bytes,
-    /// Bytes of the stream that were read in order.
+    /// Stream bytes that were read in order.
     pub stream_read: Bytes,
-    /// Round-trip times; `None` before the first.
+    /// Round-trip times; `None` before the first sample.
     pub rtt: Option<Rtt>,
-    /// Queueing delay of the newest packet that arrived: its one-way delay above the least of the connection.
+    /// Queueing delay of the newest received packet: its one-way delay minus the minimum of the connection.
     pub queueing_delay: Option<Duration>,
     /// Congestion window.
     pub cwnd: Bytes,
     /// Pacing rate.
     pub pacing_rate: Option<Rate>,
-    /// Bytes outstanding.
+    /// Bytes in flight.
     pub inflight: Bytes,
-    /// Time for which the pacer would have let packets leave, but nobody asked: what a busy machine lost.
+    /// Total time in which the pacer would have released packets but was not polled: sending time that a busy machine
+    /// lost.
     pub forfeited: Duration,
 }
 
-/// Packets, and their bytes.
+/// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: Bytes,
 }

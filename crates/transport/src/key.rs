@@ -1,6 +1,6 @@
-//! The secret that both ends of a transfer share, and what is computed from it.
+//! The secret that both endpoints of a transfer share, and the values derived from it.
 //!
-//! Nothing here prints a key, and whatever proves that somebody knows it is compared in constant time.
+//! No function of this module prints a key. Proofs of knowledge of the key are compared in constant time.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use ring::hkdf::{self, KeyType, Salt};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// 128 random bits that both ends know, and nobody else.
+/// A shared secret of 128 random bits that only the two endpoints know.
 ///
-/// Chosen: 128 bits, the strength of the ciphers that are used with it, and no longer than a user can copy.
+/// Chosen: 128 bits, the strength of the ciphers that are used with the key, and short enough for a user to copy.
 #[derive(Clone)]
 pub struct Key([u8; Key::BYTES]);
 
-/// Whoever prints a key by mistake prints nothing.
+/// Prints a placeholder, so that a key printed by mistake stays secret.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(secret)")
@@ -22,15 +22,15 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// Bytes of a key.
+    /// Size of a key (bytes).
     pub const BYTES: usize = 16;
 
-    /// The key with these bytes.
+    /// Returns the key with these bytes.
     pub const fn new(bytes: [u8; Key::BYTES]) -> Key {
         Key(bytes)
     }
 
-    /// A new key of the system's random numbers.
+    /// Returns a new key from the system's random number generator.
     ///
     /// # Errors
     /// The system gives none.
@@ -38,13 +38,14 @@ impl Key {
         random().map(Key)
     }
 
-    /// The bytes, for who prints the key to its owner or writes it to a file that only its owner can read.
+    /// The key's bytes, for a caller that prints the key to its owner or writes it to a file that only its owner can
+    /// read.
     pub const fn bytes(&self) -> &[u8; Key::BYTES] {
         &self.0
     }
 
-    /// Bytes that only who knows the key can compute: `salt` makes them differ from connection to connection, `label`
-    /// from use to use.
+    /// Derives bytes that only a holder of the key can compute: `salt` makes them differ between connections, `label`
+    /// between uses.
     ///
     /// Source: RFC 5869 §2 (HKDF with SHA-256)
     pub fn derive<const N: usize>(&self, salt: &[u8], label: &[u8]) -> [u8; N] {
@@ -57,15 +58,15 @@ impl Key {
         out
     }
 
-    /// A proof of knowing the key that is worth nothing for other `parts`, not even for the same bytes divided in
-    /// another way.
+    /// Computes a proof of knowledge of the key. The proof is valid for these `parts` only, not even for the same
+    /// bytes divided differently.
     ///
     /// Source: RFC 2104 §2 (HMAC with SHA-256)
     pub fn prove(&self, parts: &[&[u8]]) -> [u8; 32] {
         tag(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), parts)
     }
 
-    /// Whether `proof` is that of these parts, or its beginning; at least 16 bytes of it. Compared in constant time.
+    /// Whether `proof` is the proof of these parts, or a prefix of at least 16 bytes. Compares in constant time.
     pub fn verify(&self, parts: &[&[u8]], proof: &[u8]) -> bool {
         is_tag(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), parts, proof)
     }
@@ -86,7 +87,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], NoRandomNumbers> {
     Ok(bytes)
 }
 
-/// The HMAC of `parts`, with the length of each before it.
+/// Computes the HMAC of `parts`, each preceded by its length.
 pub(crate) fn tag(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
     let mut context = hmac::Context::with_key(key);
     for part in parts {
@@ -98,20 +99,20 @@ pub(crate) fn tag(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
     out
 }
 
-/// Whether `claimed` is the tag of `parts`, or its beginning; at least 16 bytes of it. Compared in constant time.
+/// Whether `claimed` is the tag of `parts`, or a prefix of at least 16 bytes. Compares in constant time.
 pub(crate) fn is_tag(key: &hmac::Key, parts: &[&[u8]], claimed: &[u8]) -> bool {
     let tag = tag(key, parts);
     is_equal(tag.get(..claimed.len()).unwrap_or_default(), claimed) && claimed.len() >= 16
 }
 
-/// Compares in a time that depends on the lengths only.
+/// Compares two byte strings in a time that depends on their lengths only.
 pub(crate) fn is_equal(left: &[u8], right: &[u8]) -> bool {
     let differences =
         left.iter().zip(right).fold(0, |seen, (left, right)| std::hint::black_box(seen | (left ^ right)));
     left.len() == right.len() && differences == 0
 }
 
-/// How much [`Key::derive`] wants.
+/// Output length of [`Key::derive`] (bytes).
 struct Length(usize);
 
 impl KeyType for Length {
@@ -126,7 +127,7 @@ mod tests {
 
     const KEY: Key = Key::new(*b"sixteen bytes ..");
 
-    /// HKDF by its definition: extract and expand are an HMAC each.
+    /// HKDF by its definition: extract is one HMAC, and each block of expand is another.
     #[test]
     fn what_is_derived_is_what_the_standard_says() {
         let sign = |key: &[u8], text: &[u8]| {

@@ -1,25 +1,26 @@
-//! Logs of QUIC connections, one file each, that qvis opens.
+//! Logs of QUIC connections in qlog format, one file each, readable by qvis.
 //!
-//! They are in qlog 0.3 with its QUIC events, as `airpace sim` writes them: qvis reads and draws that. noq could write a
-//! log, too, but in a newer draft that no viewer draws yet, and it composes each entry even if nobody wants a log, at a
-//! third of a packet's processor time. Here, a connection that is not logged pays nothing: each packet of one that is
-//! passes through a seal that tells of it (`quic/logged.rs`).
+//! The files are in qlog 0.3 with its QUIC events, like those of `airpace sim`, because qvis reads and draws that
+//! version. noq could write a log as well, but in a newer draft that no viewer draws yet. It also composes each entry
+//! when no log is wanted, which costs a third of the CPU time per packet. Here, a connection without a log has no
+//! extra cost. Each packet of a logged connection passes through a wrapper of the packet protection that reports it
+//! (`quic/logged.rs`).
 //!
 //! | event | when |
 //! | --- | --- |
-//! | `connectivity:connection_started` | the connection begins |
-//! | `transport:parameters_set` | it begins; the peer's have arrived |
-//! | `transport:packet_sent` | a packet is sealed |
-//! | `transport:packet_received` | a packet was opened (a copy of one, too), or a Retry was accepted |
+//! | `connectivity:connection_started` | a connection is started |
+//! | `transport:parameters_set` | a connection is started (own parameters); the peer's parameters arrive |
+//! | `transport:packet_sent` | a packet is encrypted |
+//! | `transport:packet_received` | a packet was decrypted (duplicates included), or a Retry was accepted |
 //! | `recovery:packet_lost` | noq declares a packet lost |
-//! | `recovery:metrics_updated` | packets with data leave, or ACKs come, and a number of the ledger has changed |
+//! | `recovery:metrics_updated` | data packets are sent or ACKs arrive, and a value of the ledger has changed |
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`frames`] | the frames of a packet |
 //! | `wire` | numbers, headers and transport parameters |
-//! | `form` | what qlog 0.3 says of them |
-//! | `log` | one connection's file |
+//! | `form` | JSON representation of packets and frames in qlog 0.3 |
+//! | `log` | the log file of one connection |
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-02 §4, draft-ietf-quic-qlog-quic-events-01 §5; RFC 7464 §2.2 (the byte before
 //! each text)
@@ -39,7 +40,7 @@ use airpace_files::Growing;
 pub(crate) use self::log::{Log, Metrics, Packet};
 pub(crate) use self::wire::{Header, Parameters};
 
-/// Makes a log in one folder for every connection: `0001-client-5c0f….sqlog`.
+/// A folder in which each connection gets its own log file: `0001-client-5c0f….sqlog`.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -48,16 +49,16 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Logs go into the folder, which is made if there is none.
+    /// Writes logs into this folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system refuses to create the folder.
     pub fn new(path: &Path) -> io::Result<Arc<Folder>> {
         std::fs::create_dir_all(path)?;
         Ok(Arc::new(Folder { path: path.to_owned(), made: AtomicU64::new(0), failed: AtomicU64::new(0) }))
     }
 
-    /// Connections whose file could not be made, or not be written to its end.
+    /// Number of connections whose file could not be created, or could not be written completely.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
@@ -66,7 +67,8 @@ impl Folder {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The file of the next connection, which the client first called `original`.
+    /// Opens the file of the next connection. `original` is the destination connection ID that the client chose
+    /// first.
     fn open(&self, side: &str, original: &str) -> Option<Growing> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let path = self.path.join(format!("{number:04}-{side}-{original}.sqlog"));

@@ -1,30 +1,34 @@
-//! The transport over QUIC: TLS 1.3, migration and ACK frequency by noq; when data leaves is ours to say.
+//! The transport over QUIC. noq implements TLS 1.3, migration and ACK frequency; this module decides when data are
+//! sent.
 //!
 //! ```text
 //!  datagrams ──▶ noq ── notes ──▶ Ledger ──▶ Controller
 //!  datagrams ◀── noq ◀── gate ─── Ledger ◀── Control
-//!                 └ DATAGRAM frames: stamps with the data, feedback against it
+//!                 └ DATAGRAM frames: stamps with the data, feedback in the opposite direction
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | `adapter` | all that knows of noq's congestion trait |
-//! | [`datagram`] | the bytes of stamps and feedback |
+//! | `adapter` | adapter to noq's congestion control interface |
+//! | [`datagram`] | format of stamps and feedback |
 //! | `config` | certificates, trust, limits |
-//! | `blocks` | memory of datagrams that arrive |
-//! | `receiving` | the receiving half |
-//! | `inflow` | streams put in order |
-//! | `logged` | packets that tell a log of themselves |
-//! | `closing` | why a connection is over, in words of ours |
-//! | `connection`, `streams`, `endpoint` | the machine |
+//! | `blocks` | memory of received datagrams |
+//! | `receiving` | receiver of data packets |
+//! | `inflow` | reordering of stream data |
+//! | `logged` | packet protection that reports packets to a log |
+//! | `closing` | reasons of closed connections |
+//! | `connection`, `streams`, `endpoint` | the state machine |
 //!
 //! # Loss and rate samples
 //!
-//! noq says which packet was acknowledged and which is lost. RTT, delivery rate and all else of [`Ack`], [`Loss`] and
-//! [`RateSample`] come from our own estimators: a test of `airpace_cc` compares the [`Ledger`] with the simulator's
-//! sender, call by call. Three things differ from that sender. noq forgets lost packets, and tells of late ACKs only if
-//! all of its lost packets were acknowledged: a spurious loss beside a true one is not seen as delivered. Packets without data have numbers of their own. Of marks by queues noq tells that there were some,
-//! and not how many.
+//! noq reports which packets were acknowledged and which were lost. RTT, delivery rate and all other values of
+//! [`Ack`], [`Loss`] and [`RateSample`] come from this project's estimators: a test of `airpace_cc` compares the
+//! [`Ledger`] with the simulator's sender, call by call. There are three differences from that sender:
+//!
+//! - noq forgets lost packets, and reports late ACKs only if all of its lost packets were acknowledged. A spurious
+//!   loss is therefore not counted as delivered while there is a true loss as well.
+//! - Packets without data have packet numbers as well.
+//! - noq reports that queues marked packets, but not how many.
 //!
 //! [`Ack`]: airpace_cc::controller::Ack
 //! [`Loss`]: airpace_cc::controller::Loss

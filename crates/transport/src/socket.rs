@@ -1,8 +1,9 @@
-//! A UDP socket that never waits: datagrams in groups both ways, when each came, its marks and addresses.
+//! A non-blocking UDP socket: groups of datagrams in both directions, receive timestamps, ECN marks and addresses.
 //!
-//! What the kernel or a device cannot do is done another way, and [`Socket::notices`] says so once. A datagram that
-//! does not fit into the socket's buffer waits here, and [`Socket::flush`] sends it later. One that the kernel refuses
-//! is lost, as if on its way, and counted ([`Counts`]): networks go away and come back.
+//! If the kernel or a device lacks a feature, the socket uses a substitute, and [`Socket::notices`] reports this
+//! once. Datagrams that do not fit into the kernel's send buffer wait in the socket until [`Socket::flush`] sends
+//! them. A datagram that the kernel refuses is lost, like a datagram lost on the path, and is counted ([`Counts`]):
+//! networks may disappear and return.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -18,70 +19,71 @@ use crate::sys::{self, AT_ONCE, Arrived, Leaving, MOST_PAYLOAD, MOST_SEGMENTS, R
 use airpace_rt::clock::Offset;
 use airpace_rt::sockopt::set;
 
-/// The largest payload that a packet can carry: UDP's header is in its length.
+/// Maximum payload of a sent group (bytes), without the IPv4 and UDP headers (28).
 ///
 /// Source: RFC 768
 const MOST_SENT: usize = MOST_PAYLOAD - 28;
 
-/// Groups that are taken in one call while datagrams come in large groups, of more than so many.
+/// Maximum number of groups per receive call while large groups arrive, and the number of datagrams above which a
+/// group is large.
 ///
-/// Chosen: 256 kB, so that what was taken is still in the processor's cache when it is read.
+/// Chosen: 4 groups are at most 256 kB, so that the data are still in the CPU's cache when they are processed.
 const GROUPS_AT_ONCE: usize = 4;
 const SMALL_GROUP: usize = 8;
 
-/// How much the kernel should hold for a socket.
+/// Requested sizes of the kernel's buffers for a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// Arrived and not yet taken.
+    /// Buffer of received datagrams (bytes).
     pub receive: Bytes,
-    /// Handed over and not yet sent.
+    /// Buffer of datagrams to send (bytes).
     pub send: Bytes,
 }
 
-/// Chosen: 4 MiB of arrivals are 30 ms at 1 Gbit/s, a long delay of a busy machine. What leaves is paced before it gets
-/// here: 1 MiB is sixteen of the largest groups.
+/// Chosen: 4 MiB of received data are 30 ms at 1 Gbit/s, a long delay of a busy machine. Sent data are paced before
+/// they reach the socket: 1 MiB is sixteen of the largest groups.
 impl Default for Buffers {
     fn default() -> Buffers {
         Buffers { receive: Bytes(4 << 20), send: Bytes(1 << 20) }
     }
 }
 
-/// Why there is no socket.
+/// Error of opening a socket.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open a UDP socket on {at}: {error}; {remedy}")]
 pub struct BindError {
     at: SocketAddr,
     remedy: &'static str,
-    // Not named `source`: the sentence has it already, and chains of errors would repeat it.
+    // Not named `source`: the message contains the error already, and error chains would repeat it.
     error: io::Error,
 }
 
-/// What went through a socket, and what did not.
+/// Counters of a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Datagrams that arrived.
+    /// Received datagrams.
     pub received: u64,
-    /// Calls that brought at least one.
+    /// Receive calls that returned at least one datagram.
     pub receive_calls: u64,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     pub overflows: u64,
-    /// Datagrams that arrived and were dropped here, cut or without an address.
+    /// Received datagrams that the socket dropped because they were truncated or had no address.
     pub unreadable: u64,
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted.
     pub sent: u64,
-    /// Calls that it took them by.
+    /// Send calls that the kernel accepted.
     pub send_calls: u64,
-    /// Groups that had to wait because the buffer was full.
+    /// Groups that had to wait because the send buffer was full.
     pub waited: u64,
-    /// Datagrams that the kernel refused, by the reason's number. They are lost.
+    /// Datagrams that the kernel refused, by error number. They are lost.
     pub refused: Vec<(i32, u64)>,
-    /// Times at which somebody set the clock of the time of day, by which the kernel notes arrivals. Datagrams that
-    /// had come before count as received when they were taken.
+    /// Number of changes of the time-of-day clock, which the kernel uses for receive timestamps. Datagrams that were
+    /// waiting at such a change get the time of the receive call.
     pub clock_set: u64,
 }
 
 impl Counts {
-    /// Datagrams that the kernel refused, for any reason.
+    /// Total number of datagrams that the kernel refused.
     pub fn all_refused(&self) -> u64 {
         self.refused.iter().map(|(_, count)| count).sum()
     }
@@ -95,7 +97,7 @@ impl Counts {
     }
 }
 
-/// Datagrams for which there was no room.
+/// Datagrams that wait for room in the send buffer.
 #[derive(Debug)]
 struct Waiting {
     out: Outbound,
@@ -110,10 +112,10 @@ pub struct Socket {
     room: Room,
     arrived: Vec<(Arrived, usize)>,
     may_have_more: bool,
-    /// Whether the last datagrams came in large groups.
+    /// Whether the last datagrams arrived in large groups.
     come_in_groups: bool,
     offset: Offset,
-    /// The kernel's count of overflows, as last told.
+    /// Last value of the kernel's overflow counter.
     overflows: u32,
     waiting: VecDeque<Waiting>,
     sends_segments: bool,
@@ -122,7 +124,7 @@ pub struct Socket {
     notices: Vec<String>,
 }
 
-/// What takes datagrams: [`sys::send`], or what a test puts in its place.
+/// Function that sends datagrams: [`sys::send`], or a substitute in tests.
 type Kernel = Box<dyn FnMut(BorrowedFd<'_>, &Leaving, &[u8]) -> io::Result<()> + Send>;
 
 impl std::fmt::Debug for Socket {
@@ -135,11 +137,11 @@ impl std::fmt::Debug for Socket {
 }
 
 impl Socket {
-    /// A socket on an address. On `[::]` it takes IPv4 too, whose addresses it gives in their own form. Port 0 is any
+    /// Opens a socket on an address. On `[::]` it also receives IPv4, with IPv4 source addresses. Port 0 selects any
     /// free port.
     ///
     /// # Errors
-    /// What the operating system refuses, and what to do.
+    /// The operating system's error, with a remedy.
     pub fn bind(at: SocketAddr, buffers: Buffers) -> Result<Socket, BindError> {
         let mut notices = vec![];
         let fd = open(at, buffers, &mut notices).map_err(|error| {
@@ -175,10 +177,10 @@ impl Socket {
         })
     }
 
-    /// A socket from which `peer` can be reached: on any address of its family.
+    /// Opens a socket from which `peer` can be reached, on the unspecified address of the peer's family.
     ///
     /// # Errors
-    /// As [`Socket::bind`].
+    /// Those of [`Socket::bind`].
     pub fn toward(peer: SocketAddr, buffers: Buffers) -> Result<Socket, BindError> {
         let any: IpAddr = match peer {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -187,31 +189,31 @@ impl Socket {
         Socket::bind(SocketAddr::new(any, 0), buffers)
     }
 
-    /// Where it is bound.
+    /// Local address of the socket.
     pub fn local(&self) -> SocketAddr {
         self.bound
     }
 
-    /// What went through it so far.
+    /// Counters of the socket.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What it has to do without, each said once: takes what was not taken before.
+    /// Returns the notices about missing features since the last call, each notice once.
     pub fn notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Does without groups of datagrams: for networks that cannot carry them, and for comparison.
+    /// Disables the sending of groups: for networks that cannot carry them, and for comparisons.
     pub fn send_one_by_one(&mut self) {
         self.sends_segments = false;
     }
 
-    /// Goes on with another port of the same address. What waits is sent from there. What came to the old port and was
-    /// not taken is lost.
+    /// Moves to another port of the same address. Waiting datagrams are sent from the new port. Datagrams that were
+    /// received at the old port but not read are lost.
     ///
     /// # Errors
-    /// If the operating system refuses. The old port stays then.
+    /// The operating system refuses. The old port stays in use.
     pub fn rebind(&mut self) -> io::Result<()> {
         let fd = open(SocketAddr::new(self.bound.ip(), 0), self.buffers, &mut vec![])?;
         self.bound = local(&fd)?;
@@ -220,8 +222,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Takes what has arrived, up to a bound. Returns how many datagrams, or groups of them that the kernel has joined; 0 if
-    /// nothing waits. [`Socket::may_have_more`] says whether to call it again.
+    /// Receives datagrams, up to a limit. Returns the number of datagrams, or of groups that the kernel has joined; 0
+    /// if none is waiting. [`Socket::may_have_more`] returns whether to call this again.
     pub fn receive(&mut self, mut each: impl FnMut(Inbound<'_>)) -> usize {
         self.arrived.clear();
         self.may_have_more = false;
@@ -229,7 +231,8 @@ impl Socket {
         let taken = loop {
             match self.room.receive(self.fd.as_fd(), most, &mut self.arrived) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nothing waits, or a network that is gone says so: what is sent next will tell.
+                // No datagram is waiting, or the kernel reports an unreachable network, which the next send reports
+                // as well.
                 Err(_) => return 0,
                 Ok(()) => break self.arrived.len(),
             }
@@ -258,7 +261,7 @@ impl Socket {
             let stamp = about.of_day_ns.filter(|_| !was_set);
             let received = stamp.map_or(offset.at(), |stamp| offset.instant(stamp));
             let payload = self.room.payload(place, length);
-            // A datagram without bytes is one, too.
+            // An empty datagram counts as one, too.
             let segment = about.segment.unwrap_or(length).max(1);
             if payload.is_empty() {
                 datagrams += 1;
@@ -273,18 +276,18 @@ impl Socket {
         taken
     }
 
-    /// Whether [`Socket::receive`] has left something, as far as is known.
+    /// Whether the last [`Socket::receive`] filled its limit, so that more datagrams may be waiting.
     pub fn may_have_more(&self) -> bool {
         self.may_have_more
     }
 
-    /// Whether something waits for room in the socket's buffer. Until [`Socket::flush`] has sent it, nothing else should
-    /// be made.
+    /// Whether datagrams wait for room in the kernel's send buffer. No further datagrams should be composed before
+    /// [`Socket::flush`] has sent them.
     pub fn is_full(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Sends datagrams, or keeps them if the socket's buffer is full.
+    /// Sends datagrams, or stores them if the send buffer is full.
     pub fn send(&mut self, out: &Outbound, bytes: &[u8]) {
         let stopped = if self.is_full() { Some(0) } else { self.push(out, bytes) };
         if let Some(at) = stopped {
@@ -293,7 +296,7 @@ impl Socket {
         }
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends stored datagrams, as far as the send buffer has room.
     pub fn flush(&mut self) {
         while let Some(mut first) = self.waiting.pop_front() {
             if let Some(at) = self.push(&first.out, &first.bytes) {
@@ -304,8 +307,8 @@ impl Socket {
         }
     }
 
-    /// Hands datagrams over to the kernel, in groups as large as it takes. Returns the byte from which on there was no
-    /// room; `None` if all are done with: the kernel took them, or refused them for good.
+    /// Passes datagrams to the kernel, in groups as large as the kernel accepts. Returns the offset from which on
+    /// there was no room; `None` if all datagrams are finished, accepted or refused permanently.
     fn push(&mut self, out: &Outbound, bytes: &[u8]) -> Option<usize> {
         let size = out.segment.filter(|size| *size > 0).unwrap_or(bytes.len());
         if size >= bytes.len() {
@@ -329,7 +332,7 @@ impl Socket {
         None
     }
 
-    /// Hands one datagram over. Returns whether it is done with.
+    /// Passes one datagram to the kernel. Returns whether it is finished: accepted or refused.
     fn hand_over(&mut self, out: &Outbound, bytes: &[u8]) -> bool {
         match self.call(out, None, bytes) {
             Ok(()) => self.counts.sent += 1,
@@ -339,7 +342,7 @@ impl Socket {
         true
     }
 
-    /// Hands several datagrams over in one call. Returns the byte from which on there was no room.
+    /// Passes several datagrams to the kernel in one call. Returns the offset from which on there was no room.
     fn hand_over_group(&mut self, out: &Outbound, bytes: &[u8], size: usize) -> Option<usize> {
         let datagrams = bytes.len().div_ceil(size) as u64;
         let refusal = match self.call(out, Some(size as u16), bytes) {
@@ -348,7 +351,7 @@ impl Socket {
                 return None;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(0),
-            // The device cannot compute checksums, or datagrams are larger than its packets.
+            // The device cannot compute checksums, or the datagrams are larger than its packets.
             Err(error)
                 if matches!(
                     error.raw_os_error(),
@@ -368,7 +371,7 @@ impl Socket {
                 return Some(place * size);
             }
         }
-        // The kernel takes the datagrams one by one: groups are the reason, and are not tried again.
+        // The kernel accepts the datagrams one by one, so that grouping is the cause and is disabled.
         if self.counts.all_refused() == refused_before && std::mem::take(&mut self.sends_segments) {
             self.notices.push(format!(
                 "the network device does not take several datagrams at once ({refusal}); each costs a call now"
@@ -377,7 +380,7 @@ impl Socket {
         None
     }
 
-    /// Asks the kernel to send.
+    /// Calls the kernel to send, and repeats the call after recoverable errors.
     fn call(&mut self, out: &Outbound, segment: Option<u16>, bytes: &[u8]) -> io::Result<()> {
         let is_v6 = self.bound.is_ipv6();
         let mut leaving = Leaving { to: out.to, from: out.from, ecn: out.ecn, segment, is_v6 };
@@ -388,7 +391,7 @@ impl Socket {
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // The address is not this machine's any more: leave from whichever is.
+                // The source address is not an address of this machine any more: let the kernel choose another.
                 Some(libc::EINVAL | libc::EADDRNOTAVAIL | libc::ENETUNREACH) if leaving.from.is_some() => {
                     leaving.from = None;
                 }
@@ -408,7 +411,7 @@ fn local(fd: &OwnedFd) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(rustix::net::getsockname(fd)?)?)
 }
 
-/// A socket with everything that is asked of it.
+/// Opens a socket with all required options.
 fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Result<OwnedFd> {
     let is_v6 = at.is_ipv6();
     let family = if is_v6 { AddressFamily::INET6 } else { AddressFamily::INET };
@@ -419,10 +422,11 @@ fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Resu
         sockopt::set_ipv6_v6only(&fd, !at.ip().is_unspecified())?;
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-        // Datagrams are never cut in pieces: one that is too large for the path gets lost, and its transport sees it.
+        // Datagrams are never fragmented. One that is too large for the path is lost, and its transport detects the
+        // loss.
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
     }
-    // A socket of IPv6 takes them for the IPv4 that it carries.
+    // An IPv6 socket uses these options for the IPv4 packets that it carries.
     for (name, value) in
         [(libc::IP_RECVTOS, 1), (libc::IP_PKTINFO, 1), (libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)]
     {
@@ -432,7 +436,7 @@ fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Resu
         notices
             .push(format!("the kernel does not note when datagrams come ({error}); delays are less exact"));
     }
-    // Both only save work, or count: without them the rest is the same.
+    // Neither option is required: the first adds a counter, the second saves CPU time.
     let _ = set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     let _ = sys::join_arrivals(socket);
     enlarge(&fd, buffers, notices);
@@ -440,7 +444,7 @@ fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Resu
     Ok(fd)
 }
 
-/// Asks for buffers: as root beyond the machine's limit, otherwise up to it.
+/// Requests buffer sizes: with privileges beyond the machine's limit, otherwise up to that limit.
 fn enlarge(fd: &OwnedFd, wanted: Buffers, notices: &mut Vec<String>) {
     type Get = fn(&OwnedFd) -> Result<usize, Errno>;
     type Set = fn(&OwnedFd, usize) -> Result<(), Errno>;
@@ -459,7 +463,7 @@ fn enlarge(fd: &OwnedFd, wanted: Buffers, notices: &mut Vec<String>) {
     {
         let bytes = bytes.0 as usize;
         let result = force(fd, bytes).or_else(|_| set(fd, bytes));
-        // The kernel counts its own bookkeeping, and therefore doubles what it is asked for.
+        // The kernel includes its own structures, and therefore doubles the requested size.
         let got = get(fd).unwrap_or_default() / 2;
         if result.is_err() || got < bytes {
             notices.push(format!(

@@ -1,4 +1,4 @@
-//! Calls of the operating system for which no safe wrapper exists: batches of datagrams with their control messages.
+//! System calls without a safe wrapper: batches of datagrams with their control messages.
 
 #![allow(unsafe_code)]
 
@@ -9,73 +9,73 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use airpace_core::Ecn;
 use airpace_rt::sockopt::set;
 
-/// Datagrams, or groups of datagrams that the kernel has joined, that one call receives.
+/// Maximum number of datagrams, or of groups of datagrams that the kernel has joined (GRO), per receive call.
 ///
-/// Chosen: at 1 Gbit/s in groups of 40 a call every 15 ms would do; without groups one every 0.4 ms.
+/// Chosen: at 1 Gbit/s, groups of 40 require one call per 15 ms, single datagrams one per 0.4 ms.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// The largest payload of a datagram, or of a group.
+/// Maximum payload of a datagram, or of a group (bytes).
 pub(crate) const MOST_PAYLOAD: usize = 65_535;
 
-/// Datagrams that the kernel sends, or joins, in one call.
+/// Maximum number of datagrams that the kernel sends, or joins, in one call.
 ///
 /// Source: Linux udp.h (UDP_MAX_SEGMENTS)
 pub(crate) const MOST_SEGMENTS: usize = 64;
 
-/// Options of the kernel's UDP that not every C library names.
+/// UDP socket options of the kernel that some C libraries do not define.
 ///
 /// Source: Linux udp.h (UDP_SEGMENT, UDP_GRO)
 const SOL_UDP: libc::c_int = 17;
 const UDP_SEGMENT: libc::c_int = 103;
 pub(crate) const UDP_GRO: libc::c_int = 104;
 
-/// Lets the kernel join datagrams of one sender and size that arrive together.
+/// Enables the kernel to join datagrams of equal sender and size that arrive together (GRO).
 ///
 /// # Errors
-/// If the operating system refuses: it needs Linux 5.0.
+/// The operating system refuses: this needs Linux 5.0.
 pub(crate) fn join_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, SOL_UDP, UDP_GRO, 1)
 }
 
-/// Whether the kernel can take several datagrams in one call.
+/// Whether the kernel can send several datagrams in one call (GSO).
 pub(crate) fn can_send_segments(socket: BorrowedFd<'_>) -> bool {
     set(socket, SOL_UDP, UDP_SEGMENT, 0).is_ok()
 }
 
-/// Control messages, aligned as they must be, and with room for all that is asked for.
+/// A buffer for control messages, aligned as required, and large enough for all requested messages.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 256]);
 
-/// Room for what one call receives.
+/// Buffers for the datagrams of one receive call.
 pub(crate) struct Room {
     bytes: Box<[u8]>,
     names: Box<[libc::sockaddr_storage]>,
     controls: Box<[Control]>,
 }
 
-/// What came along with a datagram, or with a group of datagrams.
+/// Metadata of a datagram, or of a group of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived {
-    /// Who sent it; `None` if the kernel names no address of the internet.
+    /// Address of the sender; `None` if it is not an IP address.
     pub from: Option<SocketAddr>,
-    /// The address that it came to.
+    /// Local destination address.
     pub to: Option<IpAddr>,
-    /// Its mark.
+    /// ECN mark.
     pub ecn: Ecn,
-    /// The time of day at which the kernel noted it, in nanoseconds since 1970.
+    /// The kernel's receive timestamp by the time-of-day clock (ns since 1970).
     pub of_day_ns: Option<u64>,
     /// Size of each datagram of a group; the last may be shorter.
     pub segment: Option<usize>,
-    /// How many datagrams the socket has lost so far because its buffer was full; it wraps.
+    /// Total number of datagrams that the socket has dropped because its buffer was full; it wraps around.
     pub overflows: Option<u32>,
-    /// Whether it did not fit.
+    /// Whether the datagram or its control messages were truncated.
     pub is_cut: bool,
 }
 
 impl Room {
     pub(crate) fn new() -> Room {
-        // SAFETY: the structure is plain numbers, for which zero is valid.
+        // SAFETY: the structure consists of plain numbers, for which zero is valid.
         let name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         Room {
             bytes: vec![0; AT_ONCE * MOST_PAYLOAD].into(),
@@ -84,11 +84,11 @@ impl Room {
         }
     }
 
-    /// Takes what waits at a socket, at most `most` and [`AT_ONCE`]. Returns for each what came along, and its length;
-    /// [`Room::payload`] has the bytes.
+    /// Receives the waiting datagrams of a socket, at most `most` and [`AT_ONCE`]. Appends the metadata and length of
+    /// each to `arrived`; [`Room::payload`] returns the bytes.
     ///
     /// # Errors
-    /// `WouldBlock` if none waits, and whatever else the operating system says.
+    /// `WouldBlock` if no datagram is waiting, and any other error of the operating system.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -96,7 +96,7 @@ impl Room {
         arrived: &mut Vec<(Arrived, usize)>,
     ) -> io::Result<()> {
         let most = most.min(AT_ONCE);
-        // SAFETY: the structures are plain numbers and pointers, for which zero is valid.
+        // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
         let mut headers: [libc::mmsghdr; AT_ONCE] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut parts: [libc::iovec; AT_ONCE] = unsafe { std::mem::zeroed() };
@@ -111,15 +111,15 @@ impl Room {
             header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = control.0.len() as _;
         }
-        // SAFETY: each header points to memory of its own that lives to the end of the function, with its lengths.
+        // SAFETY: each header points to separate memory that lives until the end of the function, with its lengths.
         let count = unsafe {
             let (first, flags) = (headers.as_mut_ptr(), libc::MSG_DONTWAIT);
             libc::recvmmsg(socket.as_raw_fd(), first, most as _, flags as _, std::ptr::null_mut())
         };
         let Ok(count) = usize::try_from(count) else { return Err(io::Error::last_os_error()) };
         for (header, name) in headers[..count].iter().zip(&self.names) {
-            // SAFETY: the kernel has filled the header. Its control messages are in `self.controls`, which nothing else
-            // uses here.
+            // SAFETY: the kernel has filled the header. Its control messages are in `self.controls`, which has no
+            // other user here.
             let mut about = unsafe { about(&header.msg_hdr) };
             about.from = address(name);
             arrived.push((about, header.msg_len as usize));
@@ -127,16 +127,16 @@ impl Room {
         Ok(())
     }
 
-    /// The bytes of one of what was received, by its place.
+    /// Returns the bytes of a received datagram or group, by its index.
     pub(crate) fn payload(&mut self, place: usize, length: usize) -> &mut [u8] {
         &mut self.bytes[place * MOST_PAYLOAD..][..length]
     }
 }
 
-/// What a header's control messages tell.
+/// Parses the control messages of a header.
 ///
 /// # Safety
-/// The kernel must have filled the header, and the memory of its control messages must still be there.
+/// The kernel must have filled the header, and the memory of its control messages must still be valid.
 unsafe fn about(header: &libc::msghdr) -> Arrived {
     let mut about = Arrived {
         from: None,
@@ -147,8 +147,8 @@ unsafe fn about(header: &libc::msghdr) -> Arrived {
         overflows: None,
         is_cut: header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0,
     };
-    // SAFETY: the macros walk over whole control messages inside the memory that the caller vouches for. The kernel gives
-    // each of them at least the bytes of its structure, which are read without regard to their alignment.
+    // SAFETY: the macros iterate over whole control messages inside the memory that the caller guarantees. The kernel
+    // gives each message at least the bytes of its structure, which are read without alignment.
     unsafe {
         let mut next = libc::CMSG_FIRSTHDR(header);
         while let Some(message) = next.as_ref() {
@@ -185,7 +185,7 @@ unsafe fn about(header: &libc::msghdr) -> Arrived {
     about
 }
 
-/// The mark in the lowest bits of the byte that was the type of service.
+/// Returns the ECN mark in the lowest bits of the traffic class (formerly type of service).
 ///
 /// Source: RFC 3168 §5
 fn mark(byte: u8) -> Ecn {
@@ -196,7 +196,7 @@ fn mark(byte: u8) -> Ecn {
     }
 }
 
-/// The bits of a mark.
+/// Returns the bits of an ECN mark.
 ///
 /// Source: RFC 3168 §5 (senders without a reason to choose use ECT(0))
 fn bits(mark: Ecn) -> libc::c_int {
@@ -207,13 +207,13 @@ fn bits(mark: Ecn) -> libc::c_int {
     }
 }
 
-/// An address of the internet that the kernel wrote, with IPv4 in its own form.
+/// Converts an IP address that the kernel wrote. An IPv4-mapped address becomes an IPv4 address.
 fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let at: *const libc::sockaddr_storage = name;
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the storage has room for every kind of address and is aligned for it, and plain numbers have no
-            // invalid value.
+            // SAFETY: the storage is large enough and aligned for every kind of address, and every bit pattern of its
+            // plain numbers is valid.
             let name = unsafe { &*at.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddr::new(ip.into(), u16::from_be(name.sin_port)))
@@ -231,8 +231,8 @@ fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Writes an address as the kernel reads it; one of IPv4 as an address of IPv6 if the socket is of IPv6. Returns its
-/// length, 0 if the socket cannot reach such an address.
+/// Writes an address for the kernel. An IPv4 address becomes an IPv4-mapped one if the socket is an IPv6 socket.
+/// Returns the length of the address, or 0 if the socket cannot reach such an address.
 fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> libc::socklen_t {
     let at: *mut libc::sockaddr_storage = storage;
     let v4 = |to: SocketAddrV4| libc::sockaddr_in {
@@ -250,7 +250,7 @@ fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> li
     };
     let to = match to {
         SocketAddr::V4(to) if !is_v6 => {
-            // SAFETY: the storage has room for every kind of address, and is aligned for it.
+            // SAFETY: the storage is large enough and aligned for every kind of address.
             unsafe { at.cast::<libc::sockaddr_in>().write(v4(to)) };
             return size_of::<libc::sockaddr_in>() as _;
         }
@@ -263,24 +263,24 @@ fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> li
     size_of::<libc::sockaddr_in6>() as _
 }
 
-/// Where datagrams go, and how.
+/// Destination and options of outgoing datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {
     pub to: SocketAddr,
     pub from: Option<IpAddr>,
     pub ecn: Ecn,
-    /// Size of each datagram, if the bytes are several.
+    /// Size of each datagram (bytes), if there are several.
     pub segment: Option<u16>,
-    /// Whether the socket is of IPv6.
+    /// Whether the socket is an IPv6 socket.
     pub is_v6: bool,
 }
 
 /// Sends a datagram, or several in one call.
 ///
 /// # Errors
-/// `WouldBlock` if the socket's buffer is full, and whatever else the operating system says.
+/// `WouldBlock` if the socket's buffer is full, and any other error of the operating system.
 pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the structures are plain numbers and pointers, for which zero is valid.
+    // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
     let (mut storage, mut message): (libc::sockaddr_storage, libc::msghdr) = unsafe { std::mem::zeroed() };
     let length = name(leaving.to, leaving.is_v6, &mut storage);
     if length == 0 {
@@ -295,7 +295,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> i
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
     let mut used = 0;
-    // Marks are set per datagram: the option of the socket would stay for the next one.
+    // Marks are set per datagram, because the socket's option would also apply to the next one.
     match leaving.to {
         SocketAddr::V4(_) => push(&message, &mut used, libc::IPPROTO_IP, libc::IP_TOS, bits(leaving.ecn)),
         SocketAddr::V6(_) => {
@@ -323,24 +323,24 @@ pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> i
         push(&message, &mut used, SOL_UDP, UDP_SEGMENT, segment);
     }
     message.msg_controllen = used as _;
-    // SAFETY: the message points to memory that lives to the end of the function, with its lengths. The kernel only reads
-    // the payload.
+    // SAFETY: the message points to memory that lives until the end of the function, with its lengths. The kernel
+    // only reads the payload.
     let sent =
         unsafe { libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Adds a control message behind those that take `used` bytes.
+/// Appends a control message after the first `used` bytes.
 ///
 /// # Panics
-/// If there is no room for it.
+/// The buffer has no room for it.
 fn push<T: Copy>(message: &libc::msghdr, used: &mut usize, level: libc::c_int, kind: libc::c_int, value: T) {
-    // SAFETY: the macro only computes.
+    // SAFETY: the macro only computes a size.
     let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as _) } as usize;
     assert!(*used + space <= size_of::<Control>(), "there is room for all control messages");
     // SAFETY: `msg_control` points to a `Control` of the caller, which is aligned for headers, and `used` is a sum of
-    // spaces, which keep the alignment. Header and value lie in the room that was checked; the value is written without
-    // regard to its alignment.
+    // CMSG_SPACE sizes, which keep the alignment. Header and value lie within the checked range; the value is written
+    // without alignment.
     unsafe {
         let header = message.msg_control.cast::<u8>().add(*used).cast::<libc::cmsghdr>();
         (*header).cmsg_level = level;
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn addresses_come_back_as_they_were_and_ipv4_in_its_own_form() {
-        // SAFETY: the structure is plain numbers, for which zero is valid.
+        // SAFETY: the structure consists of plain numbers, for which zero is valid.
         let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         assert_eq!(address(&storage), None);
         for (text, is_v6) in [

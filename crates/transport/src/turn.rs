@@ -1,7 +1,8 @@
-//! The turning thread: one socket, one endpoint, what runs over it, and the radio's reports.
+//! The event loop of a connection thread: one socket, one endpoint, the application over it, and the radio reports.
 //!
-//! Every turn takes what has arrived, up to a bound, tells the app what it meant, carries out what is due, sends what
-//! may leave, up to a bound, and sleeps until the next deadline. How late deadlines were met is counted ([`Lateness`]).
+//! Each iteration receives datagrams up to a limit, passes the events to the application, runs the timers that are
+//! due, sends datagrams up to a limit, and sleeps until the next deadline. The delay between deadline and
+//! transmission is recorded ([`Lateness`]).
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -22,37 +23,39 @@ use airpace_feed::Radio;
 
 /// Real-time priority of the thread.
 ///
-/// Chosen: below the emulator's, which may run on the same machine.
+/// Chosen: lower than the emulator's, which may run on the same machine.
 pub const PRIORITY: i32 = 5;
 
-/// After spinning, the thread does not spin for this many times as long.
+/// After spinning, do not spin again for this many times as long.
 ///
-/// Chosen: it spins for at most a tenth of the time. A packet that leaves a little late lets the next one leave in time.
+/// Chosen: the thread spins for at most a tenth of the time. If one packet is sent slightly late, the next one can be
+/// on time.
 const REST: u32 = 9;
 
-/// Maximum sleep, after which everything is checked again.
+/// Maximum sleep time, after which all inputs are checked again.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 
-/// Calls that take arrivals before something is sent.
+/// Maximum number of receive calls per iteration, before anything is sent.
 ///
-/// Chosen: some hundred datagrams, less than a millisecond of work.
+/// Chosen: a few hundred datagrams, that is less than a millisecond of work.
 const MOST_RECEIVES: usize = 4;
 
-/// Groups of datagrams that are sent before arrivals are looked at again.
+/// Maximum number of datagram groups per iteration that are sent before the socket is read again.
 const MOST_TRANSMITS: usize = 64;
 
-/// How long a socket without room is left alone, unless it says that there is room.
+/// Interval between attempts to send on a socket whose send buffer is full, unless the socket becomes writable
+/// earlier.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How long a run whose app is done waits until its peers know that it is over.
+/// Maximum time that a finished application waits until its peers know that their connections are closed.
 ///
 /// Chosen: three round trips through a queue of three seconds.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
 
-/// How often reports are looked for while the thread does not sleep.
+/// Interval between checks for radio reports while the thread is awake.
 const LOOK_FOR_REPORTS: Duration = Duration::from_micros(500);
 
-/// A hand on a turning thread, from any other thread.
+/// Controls the event loop from any other thread.
 #[derive(Debug)]
 pub struct Control {
     is_over: AtomicBool,
@@ -62,37 +65,37 @@ pub struct Control {
 }
 
 impl Control {
-    /// A hand for one thread.
+    /// Creates the control of one event loop.
     ///
     /// # Errors
-    /// If the operating system has no descriptor left.
+    /// The operating system has no file descriptor left.
     pub fn new() -> std::io::Result<Arc<Control>> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let [is_over, rebinds, wakes] = [(); 3].map(|()| AtomicBool::new(false));
         Ok(Arc::new(Control { is_over, rebinds, wakes, bell }))
     }
 
-    /// Ends the thread's run at once. Nothing more is sent: an app that wants to say farewell is woken, and is done
-    /// afterwards.
+    /// Stops the event loop at once. Nothing more is sent. To close connections properly, call [`Control::wake`]
+    /// instead; the application closes them and then reports that it is done.
     pub fn stop(&self) {
         self.is_over.store(true, Ordering::Release);
         self.ring();
     }
 
-    /// Lets the socket go on with another port, as if the machine's address had changed.
+    /// Binds the socket to another port, as if the machine's address had changed.
     pub fn rebind(&self) {
         self.rebinds.store(true, Ordering::Release);
         self.ring();
     }
 
-    /// Has [`App::on_timeout`] called.
+    /// Makes the event loop call [`App::on_timeout`].
     pub fn wake(&self) {
         self.wakes.store(true, Ordering::Release);
         self.ring();
     }
 
     fn ring(&self) {
-        // It fails only if it has been rung 2^64 times.
+        // The write fails only if the counter reaches 2^64 - 1.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
@@ -101,55 +104,55 @@ impl Control {
     }
 }
 
-/// What a run consists of.
+/// The parts of an event loop.
 pub struct Turn<E, A> {
     /// The socket.
     pub socket: Socket,
     /// The endpoint on it.
     pub endpoint: E,
-    /// What runs over the endpoint.
+    /// The application over the endpoint.
     pub app: A,
-    /// Where radio reports come from.
+    /// Sources of radio reports.
     pub radios: Vec<Box<dyn Radio>>,
-    /// The hand on this run.
+    /// Control of this event loop.
     pub control: Arc<Control>,
-    /// Whether to ask for real-time priority.
+    /// Whether to request real-time priority.
     pub wants_realtime: bool,
 }
 
-/// What a run leaves behind.
+/// The parts of an event loop after its end, and its statistics.
 pub struct Turned<E, A> {
     /// The socket.
     pub socket: Socket,
     /// The endpoint.
     pub endpoint: E,
-    /// What ran over it.
+    /// The application.
     pub app: A,
-    /// Where radio reports came from.
+    /// Sources of radio reports.
     pub radios: Vec<Box<dyn Radio>>,
-    /// How it went.
+    /// Statistics of the run.
     pub audit: Audit,
 }
 
-/// How a run went.
+/// Statistics of a run.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    /// How late packets left.
+    /// Distribution of the delay between deadline and transmission.
     pub lateness: Lateness,
-    /// How long it took.
+    /// Duration of the run.
     pub took: Duration,
-    /// Processor time of the thread.
+    /// CPU time of the thread.
     pub cpu: Duration,
-    /// Turns.
+    /// Iterations of the event loop.
     pub turns: u64,
-    /// Why the thread had no real-time priority, if it was asked for.
+    /// Reason why the thread has no real-time priority, if it was requested.
     pub not_realtime_because: Option<String>,
-    /// Why the socket could not go on with another port, the last time.
+    /// Reason why the last attempt to bind the socket to another port failed.
     pub not_rebound_because: Option<String>,
 }
 
 impl<E: Endpoint, A: App> Turn<E, A> {
-    /// Runs until the app is done, or until it is stopped. The calling thread does nothing else.
+    /// Runs until the application is done, or until [`Control::stop`]. It occupies the calling thread.
     pub fn run(self) -> Turned<E, A> {
         let priority = self.wants_realtime.then_some(PRIORITY);
         let mut sleeper = Sleeper::new(Needs { priority, rest: REST, max_sleep: MAX_SLEEP });
@@ -167,7 +170,7 @@ impl<E: Endpoint, A: App> Turn<E, A> {
         };
         let mut not_rebound_because = None;
         let mut turns = 0;
-        // The deadline of the endpoint that the thread slept for.
+        // Deadline of the endpoint until which the thread slept.
         let mut slept_for = None;
         while !self.control.is_over() {
             turns += 1;
@@ -197,19 +200,19 @@ impl<E: Endpoint, A: App> Turn<E, A> {
     }
 }
 
-/// A run that is under way.
+/// State of a running event loop.
 struct Turning<E, A> {
     socket: Socket,
     endpoint: E,
     app: A,
     radios: Vec<Box<dyn Radio>>,
-    /// Those that are not over.
+    /// Connections that are not closed.
     connections: Vec<ConnectionId>,
     buffer: Vec<u8>,
     lateness: Lateness,
-    /// When reports were last looked for.
+    /// Instant of the last check for radio reports.
     looked: Time,
-    /// When the run ends even if a peer does not answer.
+    /// Deadline at which the run ends even if a peer does not answer.
     ends_by: Time,
 }
 
@@ -227,7 +230,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         }
     }
 
-    /// Tells the app what happened.
+    /// Passes the endpoint's events to the application.
     fn tell(&mut self) {
         while let Some((id, event)) = self.endpoint.poll_event() {
             let (before, now) = (self.connections.len(), clock::now());
@@ -243,9 +246,9 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         }
     }
 
-    /// The connections of a device share its radio.
+    /// Reports to each connection its share of the device's radio.
     ///
-    /// Chosen: in equal parts. What other programs move over the radio is not known here.
+    /// Chosen: equal shares. The traffic of other programs over the same radio is unknown here.
     fn share(&mut self, now: Time) {
         let flows = self.connections.len().clamp(1, usize::from(u16::MAX)) as u16;
         let device = DeviceFlows { flows, apps: 1, app_flows: flows, used_share: 1.0 / f64::from(flows) };
@@ -273,7 +276,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         }
     }
 
-    /// Carries out what is due.
+    /// Runs the timers that are due.
     fn carry_out(&mut self, is_woken: bool) {
         let now = clock::now();
         if self.endpoint.next().is_some_and(|due| due <= now) {
@@ -286,7 +289,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         }
     }
 
-    /// Sends what may leave, up to a bound. Returns whether there is more.
+    /// Sends datagrams up to a limit. Returns whether more remain.
     fn send(&mut self, slept_for: Option<Time>) -> bool {
         let mut waited_for = slept_for;
         self.socket.flush();
@@ -307,7 +310,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         true
     }
 
-    /// Whether an app that is done need not wait for its peers either.
+    /// Whether the run may end although the application waits for its peers: all have confirmed, or the time is up.
     fn has_said_all(&mut self) -> bool {
         if !self.app.waits_for_peers() || self.endpoint.next().is_none() {
             return true;
@@ -317,7 +320,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         now >= self.ends_by
     }
 
-    /// Sleeps until something arrives or is due. Returns the endpoint's deadline if that is what has come.
+    /// Sleeps until input arrives or a deadline passes. Returns the endpoint's deadline if it has passed.
     fn sleep(&mut self, sleeper: &mut Sleeper, control: &Control) -> Option<Time> {
         let is_full = self.socket.is_full();
         let asked = clock::now();
@@ -330,7 +333,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
             .unwrap_or(Time::NEVER)
             .min(self.ends_by);
         if due <= asked {
-            // What arrived is looked at in any case.
+            // The next iteration checks all inputs in any case.
             return None;
         }
         let wanted = if is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -349,7 +352,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         of_endpoint.filter(|due| !is_full && *due <= clock::now())
     }
 
-    /// Goes on with another port. Returns why not.
+    /// Binds the socket to another port. Returns the error, if any.
     fn rebind(&mut self) -> Option<String> {
         let result = self.socket.rebind();
         if result.is_ok() {

@@ -1,8 +1,10 @@
-//! The papers' prototype: a transport of its own on UDP that carries the scheme's feedback in every ACK, made safe.
+//! The prototype protocol of the papers: a UDP transport that carries the scheme's feedback in every ACK, with
+//! authentication and encryption added.
 //!
-//! Both ends are senders and receivers: each direction has a [`Sender`] with an [`Outbox`] at one end and an [`Acker`] at
-//! the other, the same as in the simulator. All but the handshake is sealed with keys that both ends compute from the
-//! key that they share, so that nobody on the path can steer a sender, read a stream or end a connection.
+//! Both endpoints send and receive. Each direction has a [`Sender`] with an [`Outbox`] at one endpoint and an
+//! [`Acker`] at the other, the same code as in the simulator. All packets after the handshake are encrypted with keys
+//! that both endpoints derive from their shared key. Nobody else on the path can influence a sender, read a stream or
+//! close a connection.
 //!
 //! | packet | bytes, in this order |
 //! | --- | --- |
@@ -10,35 +12,37 @@
 //! | Cookie | first byte, client's name (8), cookie (32), proof (32) |
 //! | Accept | first byte, client's name (8), server's name (8), nonce (16), proof (32) |
 //! | Sealed | first byte, receiver's name (8), counter (8), sealed frames, tag (16) |
-//! | Gone | first byte, name and counter of a sealed packet (8, 8), beginning of a proof (16) |
+//! | Gone | first byte, name and counter of a sealed packet (8, 8), prefix of a proof (16) |
 //!
-//! The first byte is 8 · version + 0, 1, 2, 3 or 4 in this order; the version is 1, and the upper two bits stay 0, since
-//! QUIC sets one of them. Integers are big-endian. Frames of a sealed packet, one after the other:
+//! The first byte is 8 · version + 0, 1, 2, 3 or 4 in the order of this table. The version is 1. The upper two bits
+//! are 0, because QUIC sets at least one of them. Integers are big-endian. A sealed packet contains a sequence of
+//! frames:
 //!
 //! | frame | bytes after the first, `v` of variable length as in QUIC |
 //! | --- | --- |
 //! | 0 padding | none |
 //! | 1 Ack | `v` number, `v` largest, count of ranges (1), for each `v` gap and `v` length, `v` marks, `v` delay in ns, `v` window + 1, length of the feedback (1), feedback |
 //! | 2 Limit | `v` offset up to which the stream may be sent |
-//! | 3 Ping, 4 Pong | what is to be answered (8) |
-//! | 5 Request | length (1), what the receiver half says before anything arrived |
+//! | 3 Ping, 4 Pong | token that the Pong returns (8) |
+//! | 5 Request | length (1), message of the scheme's receiver before any data arrived |
 //! | 6 Close | code (4), length (2), text |
-//! | 7 Data, 8 its end too | number (8), time in ns (8), offset (8), length of the controller's header (1), header, the rest of the packet |
+//! | 7 Data, 8 last Data | number (8), time in ns (8), offset (8), length of controller header (1), header, rest of the packet |
 //!
-//! The feedback of PBE-CC, on every ACK, is a 32-bit interval between packets and a bit that says where the bottleneck
-//! is, besides what `airpace_cc::pbe` needs more. Every data packet is as long as its sender counts it, so that 1500 bytes
-//! in a controller are 1500 bytes of IP on the wire. An ACK never waits for the pacer.
+//! The feedback of PBE-CC, on every ACK, is a 32-bit interval between packets and one bit that identifies the
+//! bottleneck, plus the additional fields that `airpace_cc::pbe` needs. Every data packet is as long as its sender
+//! counts it: 1500 bytes in a controller are 1500 bytes of IP on the wire. An ACK never waits for the pacer.
 //!
-//! A Gone answers a sealed packet for a connection that its receiver does not know. Its sender ends the connection at
-//! once, so that the restart of one side is noticed within a round trip. The proof is by the key that both ends share, and
-//! not by a secret of the endpoint as in QUIC: it is good even if the program was started anew. Who is not on the path
-//! knows neither names nor key. Who sees packets could have another endpoint with the same key say it, so each listener
-//! has a key of its own. Who is on the path and has the key can compute the keys of packets as well. If the key
-//! was changed too, or the whole machine is gone, nothing can answer: then [`UdpConfig::answer`] is the measure.
+//! A Gone answers a sealed packet for a connection that its receiver does not know. The sender of that packet closes
+//! the connection at once, so that the restart of an endpoint is noticed within a round trip. The proof is computed
+//! from the shared key, and not from a secret of the endpoint as in QUIC. It is therefore valid after a restart of
+//! the program. An attacker off the path knows neither names nor key. An attacker who sees packets could make another
+//! endpoint with the same key send a Gone; each listener must therefore have its own key. An attacker on the path who
+//! has the key can derive the packet keys as well. If the key was changed too, or if the whole machine is gone, no
+//! endpoint can answer; then the timeout [`UdpConfig::answer`] closes the connection.
 //!
 //! Source: PBE-CC §5; RFC 9000 §10.3 (what a Gone is for)
 //!
-//! Differs: the prototype has no handshake, and sends in the clear.
+//! Differs: the papers' prototype has no handshake and no encryption.
 //!
 //! [`Sender`]: airpace_cc::endpoint::Sender
 //! [`Outbox`]: airpace_cc::endpoint::Outbox
@@ -64,8 +68,8 @@ pub use endpoint::UdpEndpoint;
 
 use crate::endpoint::PACER;
 
-/// Whether all frames of `text` that can be read say the same when they are written again. Packets carry them sealed, so
-/// that no stranger's bytes are ever read as frames: this is for tests of the reading.
+/// Whether all readable frames of `text` are unchanged after writing and reading them again. Packets carry frames
+/// encrypted, so that bytes of strangers are never parsed as frames. This function serves tests of the parser.
 pub fn reads_as_written(text: &[u8]) -> bool {
     packet::Frames::of(text).map_while(Result::ok).all(|frame| {
         let mut out = vec![];
@@ -74,35 +78,39 @@ pub fn reads_as_written(text: &[u8]) -> bool {
     })
 }
 
-/// What an endpoint does, and how much of everything it allows.
+/// Configuration and limits of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpConfig {
-    /// Whether it takes connections of others.
+    /// Whether the endpoint accepts incoming connections.
     pub accepts: bool,
-    /// How packets are paced.
+    /// Configuration of the pacer.
     pub pacer: PacerConfig,
-    /// When arrivals are acknowledged. Both ends must have the same.
+    /// Policy of acknowledgements. Both endpoints must use the same policy.
     pub ack: AckPolicy,
-    /// A connection of which nothing was heard for so long is over.
+    /// Idle timeout: a connection is closed if no packet arrives for this long.
     pub idle: Duration,
-    /// A connection that sent something to be answered, and heard nothing for so long, is over.
+    /// Answer timeout: a connection is closed if it sent a packet that requires an answer, and no packet arrives for
+    /// this long.
     pub answer: Duration,
-    /// How long a handshake may take.
+    /// Maximum duration of a handshake.
     pub patience: Duration,
-    /// Bytes that are held for the peer until they have arrived; more if the congestion window is larger.
+    /// Size of the send buffer (bytes), which holds data until the peer acknowledges them. It grows with the
+    /// congestion window.
     pub send_buffer: Bytes,
-    /// Bytes that wait for the application to read them; at least 1 MiB.
+    /// Size of the receive buffer (bytes), which holds data until the application reads them; at least 1 MiB.
     pub receive_buffer: Bytes,
-    /// Connections whose client has not shown itself after the handshake.
+    /// Maximum number of half-open connections, whose client has not sent an authentic packet after the handshake
+    /// yet.
     pub most_half_open: usize,
-    /// Connections, in all.
+    /// Maximum number of connections, including half-open ones.
     pub most_connections: usize,
-    /// Packets that leave in one call, if the pacer lets them.
+    /// Maximum number of packets per transmission, if the pacer permits them.
     pub most_segments: usize,
 }
 
-/// Chosen: an idle time that survives a tunnel, a wait for answers of three times the outage that a transfer must survive, buffers for 1 Gbit/s over 100 ms, and as many packets in one call as the
-/// kernel takes (`UDP_MAX_SEGMENTS` is 64).
+/// Chosen: an idle timeout that survives a tunnel; an answer timeout of three times the outage that a transfer must
+/// survive; buffers for 1 Gbit/s over 100 ms; as many packets per system call as the kernel accepts
+/// (`UDP_MAX_SEGMENTS` is 64).
 impl Default for UdpConfig {
     fn default() -> UdpConfig {
         UdpConfig {

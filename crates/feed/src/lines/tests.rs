@@ -1,4 +1,4 @@
-//! Lines of reports from files and sockets, and from those who write something else.
+//! Lines of reports from files and sockets, and from writers of invalid data.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,12 +10,12 @@ use super::super::tests::report;
 use super::super::{Need, State};
 use super::*;
 
-/// The line of a subframe.
+/// Returns the line of a subframe.
 fn line_of(subframe: u64) -> String {
     line::to_line(subframe, &[report(subframe, Scope::Everyone)]) + "\n"
 }
 
-/// Turns a source until it has told so much: at instants that lie far apart, so that it tries again at once.
+/// Polls a source until the condition holds, at instants far enough apart that every poll retries.
 fn turn_until(lines: &mut Lines, now: &mut Time, what: impl Fn(&Lines, usize) -> bool) -> Vec<RadioReport> {
     let mut told = vec![];
     while !what(lines, told.len()) {

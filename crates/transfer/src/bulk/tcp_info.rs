@@ -5,36 +5,36 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What the kernel tells of a TCP connection.
+/// The kernel's state of a TCP connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TcpState {
-    /// The state of its loss recovery, as a number.
+    /// State of the loss recovery, as a number.
     pub recovery: u8,
-    /// Bytes of payload in a packet.
+    /// Maximum segment size for sending (bytes).
     pub mss: u32,
-    /// Packets that left and are not acknowledged.
+    /// Packets sent and not acknowledged.
     pub unacked: u32,
-    /// Packets that are acknowledged selectively.
+    /// Packets acknowledged selectively.
     pub sacked: u32,
-    /// Packets that count as lost.
+    /// Packets considered lost.
     pub lost: u32,
-    /// Packets that left again and are not acknowledged.
+    /// Packets retransmitted and not acknowledged.
     pub retransmitted: u32,
-    /// The smoothed round-trip time, in microseconds.
+    /// Smoothed round-trip time (µs).
     pub srtt_us: u32,
-    /// The least round-trip time, in microseconds.
+    /// Minimum round-trip time (µs).
     pub min_rtt_us: u32,
-    /// The window, in packets.
+    /// Congestion window (packets).
     pub cwnd: u32,
-    /// The pacing rate, in bit/s; the greatest number if it does not pace.
+    /// Pacing rate (bit/s); the maximum of the type if pacing is off.
     pub pacing_bps: u64,
-    /// The latest sample of the delivery rate, in bit/s.
+    /// Latest sample of the delivery rate (bit/s).
     pub delivery_bps: u64,
-    /// Bytes that were written and have not left.
+    /// Bytes written but not sent.
     pub unsent: u32,
 }
 
-/// The part of the kernel's `struct tcp_info` that is read; not every C library has all of it.
+/// The fields of the kernel's `struct tcp_info` that are read; some C libraries define only a part of it.
 ///
 /// Source: Linux include/uapi/linux/tcp.h (struct tcp_info)
 #[derive(Clone, Copy, Default)]
@@ -71,15 +71,15 @@ struct TcpInfo {
     delivery_rate: u64,
 }
 
-/// Asks the kernel about a TCP connection.
+/// Reads the kernel's state of a TCP connection.
 ///
 /// # Errors
-/// If the operating system refuses.
+/// The operating system refuses.
 pub(super) fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
     let mut info = TcpInfo::default();
     let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the structure is plain numbers, for which all bytes are valid; the kernel writes no more than `length` of it,
-    // and it lives to the end of the call.
+    // SAFETY: the structure consists of plain numbers, for which all bytes are valid. The kernel writes at most
+    // `length` bytes of it, and it lives until the end of the call.
     let result = unsafe {
         let at = (&raw mut info).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length)

@@ -1,9 +1,9 @@
-//! What a log says, in the form of qlog 0.3.
+//! The JSON representation of packets and connections in qlog 0.3.
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-02 §4, draft-ietf-quic-qlog-quic-events-01 §5, §A
 //!
-//! Differs: a number that is larger than its field can hold is written as the largest that it can. Tokens are left out:
-//! whoever has one can end a connection, or pass for somebody else.
+//! Differs: a number that exceeds the range of its field is written as the maximum of that range. Tokens are omitted,
+//! because a token allows its holder to close a connection or to impersonate another client.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::frames::{Frame, FrameError, Frames};
 use super::wire::{Header, Kind, Parameters, Space};
 
-/// The first text of a file.
+/// Returns the first record of a file.
 pub(super) fn header(title: &str, side: &str, original: &str) -> Value {
     json!({
         "qlog_version": "0.3",
@@ -33,7 +33,7 @@ pub(super) fn header(title: &str, side: &str, original: &str) -> Value {
     })
 }
 
-/// Bytes as people write them.
+/// Formats bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
@@ -41,8 +41,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The ends of a connection, this one and the peer, with what they call it. A client does not know yet from which address
-/// it will send.
+/// Returns the event of a started connection: the addresses and connection IDs of the local endpoint and of the peer.
+/// A client does not know its source address yet.
 pub(super) fn started(local: (Option<IpAddr>, &[u8]), peer: (SocketAddr, &[u8])) -> Value {
     let (peer, peers_id) = peer;
     json!({
@@ -56,7 +56,7 @@ pub(super) fn started(local: (Option<IpAddr>, &[u8]), peer: (SocketAddr, &[u8]))
     })
 }
 
-/// Names of transport parameters that are numbers, with their defaults and the largest that a log can say.
+/// Numeric transport parameters: ID, name, default, and the maximum that the log's field can hold.
 ///
 /// Source: RFC 9000 §18.2
 const NUMBERS: [(u64, &str, u64, u64); 11] = [
@@ -73,7 +73,7 @@ const NUMBERS: [(u64, &str, u64, u64); 11] = [
     (0x0e, "active_connection_id_limit", 2, u32::MAX as u64),
 ];
 
-/// Names of transport parameters that are connection IDs.
+/// Transport parameters that contain a connection ID: ID and name.
 ///
 /// Source: RFC 9000 §18.2
 const IDS: [(u64, &str); 3] = [
@@ -82,7 +82,7 @@ const IDS: [(u64, &str); 3] = [
     (0x10, "retry_source_connection_id"),
 ];
 
-/// The transport parameters of this side (`local`) or of the peer (`remote`).
+/// Returns the event of the transport parameters of this endpoint (`local`) or of the peer (`remote`).
 pub(super) fn parameters(owner: &str, parameters: Parameters<'_>) -> Value {
     let mut data = Map::new();
     data.insert("owner".to_owned(), json!(owner));
@@ -98,7 +98,7 @@ pub(super) fn parameters(owner: &str, parameters: Parameters<'_>) -> Value {
     Value::Object(data)
 }
 
-/// A packet without its frames.
+/// Returns the data of a packet, without its frames.
 pub(super) fn packet(header: Option<Header<'_>>, number: Option<u64>, length: u64) -> Value {
     let mut said = Map::new();
     said.insert("packet_type".to_owned(), json!(header.map_or("unknown", |header| kind(header.kind))));
@@ -120,7 +120,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// A packet that was declared lost: by time, as these connections declare all.
+/// Returns the event of a lost packet. The trigger is always the time threshold, as these connections use no other.
 pub(super) fn lost(space: Space, number: u64, bytes: u64) -> Value {
     let kind = match space {
         Space::Initial => "initial",
@@ -134,7 +134,7 @@ pub(super) fn lost(space: Space, number: u64, bytes: u64) -> Value {
     })
 }
 
-/// The frames of a packet. Delays of ACKs are told if their `exponent` is known.
+/// Returns the frames of a packet. The delay of an ACK is included only if its `exponent` is known.
 pub(super) fn frames(payload: &[u8], exponent: Option<u64>, mut each: impl FnMut(&Frame)) -> Vec<Value> {
     let frames = Frames::new(payload).map(|read| match read {
         Ok(read) => {
@@ -158,7 +158,7 @@ fn direction(is_bidirectional: bool) -> &'static str {
     if is_bidirectional { "bidirectional" } else { "unidirectional" }
 }
 
-/// The number as the 32 bits of its field can say it.
+/// Limits a number to the range of a 32-bit field.
 fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -170,7 +170,7 @@ fn frame(frame: &Frame, exponent: Option<u64>) -> Value {
         Frame::Ack { delay, ranges, ecn } => {
             let mut ack = json!({ "frame_type": "ack", "acked_ranges": ranges });
             if let Some(exponent) = exponent {
-                // In ms. Source: RFC 9000 §19.3 (in µs, divided by a power of two)
+                // Convert to ms. Source: RFC 9000 §19.3 (in µs, divided by a power of two)
                 ack["ack_delay"] = json!(*delay as f64 * (exponent.min(20) as f64).exp2() / 1000.0);
             }
             if let Some([ect0, ect1, ce]) = ecn {
@@ -222,7 +222,7 @@ fn frame(frame: &Frame, exponent: Option<u64>) -> Value {
             let mut close = json!({
                 "frame_type": "connection_close", "error_space": space, "error_code": error, "reason": reason,
             });
-            // Zero: no frame is to blame. Source: RFC 9000 §19.19
+            // Zero: no frame type is given. Source: RFC 9000 §19.19
             if let Some(frame) = frame.filter(|frame| *frame != 0) {
                 close["trigger_frame_type"] = json!(frame);
             }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(told[1], json!({ "frame_type": "unknown", "raw_frame_type": 6, "raw": { "length": 4 } }));
     }
 
-    /// Frames of each type, with numbers of any size, one after the other.
+    /// Sequences of frames of every type, with numbers of any size.
     fn payloads() -> impl Strategy<Value = Vec<u8>> {
         let number = prop_oneof![
             (0_u8..0x40).prop_map(|byte| vec![byte]),

@@ -1,169 +1,170 @@
-//! The frames of a QUIC packet, as far as a log tells them: what they say, and how much they carry.
+//! Parser of the frames in a QUIC packet, to the depth that a log needs: types, fields, and data lengths.
 //!
-//! They come from a packet that this side wrote, or that the peer has sealed. A peer may still write anything.
+//! The frames come from a packet that this endpoint composed, or from an authenticated packet of the peer. A peer may
+//! still send any bytes.
 //!
 //! Source: RFC 9000 §19; RFC 9221 §4 (DATAGRAM); draft-ietf-quic-ack-frequency-11 §4, §5 (ACK_FREQUENCY, IMMEDIATE_ACK)
 
 use super::wire::Reader;
 
-/// One frame.
+/// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// So many bytes of nothing.
+    /// Padding (PADDING). Consecutive padding frames count as one.
     Padding {
-        /// How many.
+        /// Number of padding bytes.
         bytes: u64,
     },
-    /// Asks for an ACK.
+    /// Request of an ACK (PING).
     Ping,
-    /// Says what has arrived.
+    /// Acknowledgement of packets (ACK).
     Ack {
-        /// How long it waited, in the unit of its sender.
+        /// Delay of the ACK, in the unit of its sender (microseconds divided by a power of two).
         delay: u64,
-        /// The lowest and highest number of each range, the highest range first.
+        /// Lowest and highest packet number of each range, in descending order.
         ranges: Vec<(u64, u64)>,
-        /// Packets that came with ECT(0), with ECT(1) and with CE.
+        /// Number of packets received with ECT(0), with ECT(1) and with CE.
         ecn: Option<[u64; 3]>,
     },
-    /// The sender of a stream gives up.
+    /// Abort of a stream by its sender (RESET_STREAM).
     ResetStream {
-        /// The stream.
+        /// The stream's ID.
         stream: u64,
-        /// Why, by the application.
+        /// The application's error code.
         error: u64,
-        /// How many bytes it has.
+        /// Size of the stream (bytes).
         final_size: u64,
     },
-    /// The receiver of a stream wants no more of it.
+    /// Abort of a stream by its receiver (STOP_SENDING).
     StopSending {
-        /// The stream.
+        /// The stream's ID.
         stream: u64,
-        /// Why, by the application.
+        /// The application's error code.
         error: u64,
     },
-    /// Bytes of TLS.
+    /// Bytes of the TLS handshake (CRYPTO).
     Crypto {
-        /// Where they begin.
+        /// Offset of the first byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// A token for another connection; it is nobody's business.
+    /// An address token for a later connection (NEW_TOKEN). The token itself is secret and is not kept.
     NewToken,
-    /// Bytes of a stream.
+    /// Data of a stream (STREAM).
     Stream {
-        /// The stream.
+        /// The stream's ID.
         stream: u64,
-        /// Where they begin.
+        /// Offset of the first byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
-        /// Whether the stream ends with them.
+        /// Whether these bytes are the last of the stream.
         is_last: bool,
     },
-    /// How many bytes may be sent.
+    /// Flow-control limit of the connection (MAX_DATA).
     MaxData {
-        /// So many.
+        /// Maximum total number of bytes.
         most: u64,
     },
-    /// How many bytes of a stream may be sent.
+    /// Flow-control limit of a stream (MAX_STREAM_DATA).
     MaxStreamData {
-        /// The stream.
+        /// The stream's ID.
         stream: u64,
-        /// So many.
+        /// Maximum number of bytes of the stream.
         most: u64,
     },
-    /// How many streams may be opened.
+    /// Maximum number of streams that the receiver of the frame may open (MAX_STREAMS).
     MaxStreams {
-        /// Of which kind.
+        /// Whether the limit is of bidirectional or of unidirectional streams.
         is_bidirectional: bool,
-        /// So many.
+        /// Maximum number of streams.
         most: u64,
     },
-    /// The limit of bytes holds something back.
+    /// The connection's flow-control limit blocks the sender (DATA_BLOCKED).
     DataBlocked {
-        /// The limit.
+        /// The limit (bytes).
         limit: u64,
     },
-    /// The limit of a stream holds something back.
+    /// A stream's flow-control limit blocks the sender (STREAM_DATA_BLOCKED).
     StreamDataBlocked {
-        /// The stream.
+        /// The stream's ID.
         stream: u64,
-        /// The limit.
+        /// The limit (bytes).
         limit: u64,
     },
-    /// The limit of streams holds something back.
+    /// The limit of streams blocks the sender (STREAMS_BLOCKED).
     StreamsBlocked {
-        /// Of which kind.
+        /// Whether the limit is of bidirectional or of unidirectional streams.
         is_bidirectional: bool,
-        /// The limit.
+        /// The limit (streams).
         limit: u64,
     },
-    /// Another connection ID. The token that comes with it ends the connection, and is nobody's business.
+    /// A new connection ID (NEW_CONNECTION_ID). Its stateless reset token is secret and is not kept.
     NewConnectionId {
-        /// Its number.
+        /// Sequence number of the connection ID.
         sequence: u64,
-        /// Those with lower numbers must go.
+        /// Connection IDs with sequence numbers below this must be retired.
         retires_before: u64,
         /// The connection ID.
         id: Vec<u8>,
     },
-    /// A connection ID is used no more.
+    /// Retirement of a connection ID (RETIRE_CONNECTION_ID).
     RetireConnectionId {
-        /// Its number.
+        /// Sequence number of the connection ID.
         sequence: u64,
     },
-    /// Asks whether the path works.
+    /// Validation request for a path (PATH_CHALLENGE).
     PathChallenge([u8; 8]),
-    /// Says that the path works.
+    /// Validation response for a path (PATH_RESPONSE).
     PathResponse([u8; 8]),
-    /// The connection is over.
+    /// Close of the connection (CONNECTION_CLOSE).
     Close {
-        /// Whether the application says so, or QUIC.
+        /// Whether the application closed the connection, or QUIC.
         is_by_application: bool,
-        /// Why.
+        /// The error code.
         error: u64,
-        /// The type of the frame that was wrong.
+        /// Type of the frame that caused the error.
         frame: Option<u64>,
-        /// Words for people.
+        /// The reason as text.
         reason: String,
     },
-    /// The server has seen the end of the handshake.
+    /// The server confirms the handshake (HANDSHAKE_DONE).
     HandshakeDone,
-    /// Bytes that belong to no stream.
+    /// Data outside of streams (DATAGRAM).
     Datagram {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// A frame of an extension that is known to end where it ends, and has no name in a log.
+    /// A frame of a supported extension that has no name in qlog 0.3 (ACK_FREQUENCY, IMMEDIATE_ACK).
     Other {
-        /// Its type.
+        /// Type of the frame.
         kind: u64,
     },
 }
 
-/// Bytes that are no frame.
+/// An error of the frame parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// No extension that is known here has such a frame; what follows it cannot be read either.
+    /// The frame type is unknown. The frames after it cannot be parsed either, because its length is unknown.
     #[error(
         "the frame at byte {offset} has the unknown type {kind:#x}; look up what the peer's extensions are"
     )]
     Unknown {
-        /// Where it begins.
+        /// Offset of the frame in the payload.
         offset: usize,
-        /// Its type.
+        /// Type of the frame.
         kind: u64,
     },
-    /// It ends too early, or says what cannot be.
+    /// The frame is truncated, or a field has an invalid value.
     #[error("the frame at byte {offset} is damaged; look at what the peer sends")]
     Damaged {
-        /// Where it begins.
+        /// Offset of the frame in the payload.
         offset: usize,
     },
 }
 
-/// The frames of a packet's payload, one after the other, each with the bytes up to its end. After an error there are none.
+/// Iterator over the frames of a packet's payload. It stops after an error.
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     payload: &'a [u8],
@@ -171,12 +172,12 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of `payload`, which is no longer sealed.
+    /// Returns an iterator over the frames of a decrypted payload.
     pub fn new(payload: &'a [u8]) -> Frames<'a> {
         Frames { payload, at: 0 }
     }
 
-    /// Where the next frame begins.
+    /// Returns the offset of the next frame in the payload.
     pub fn offset(&self) -> usize {
         self.at
     }
@@ -193,7 +194,7 @@ impl Iterator for Frames<'_> {
             if !is_known(kind) {
                 return Err(FrameError::Unknown { offset, kind });
             }
-            // A type is written as short as it can be. Source: RFC 9000 §12.4
+            // A frame type uses the shortest encoding. Source: RFC 9000 §12.4
             let is_short = bytes.len() - reader.rest().len() == if kind < 0x40 { 1 } else { 2 };
             let frame = if is_short { frame(kind, &mut reader) } else { None };
             frame.ok_or(FrameError::Damaged { offset })
@@ -216,7 +217,7 @@ fn is_known(kind: u64) -> bool {
 fn frame(kind: u64, reader: &mut Reader<'_>) -> Option<Frame> {
     Some(match kind {
         0x00 => {
-            // All that follow each other count as one.
+            // Consecutive padding frames count as one.
             let more = reader.rest().iter().take_while(|byte| **byte == 0).count() as u64;
             reader.take(more)?;
             Frame::Padding { bytes: 1 + more }
@@ -284,7 +285,7 @@ fn ack(has_ecn: bool, reader: &mut Reader<'_>) -> Option<Frame> {
     let (mut highest, delay, more) = (reader.number()?, reader.number()?, reader.number()?);
     let mut lowest = highest.checked_sub(reader.number()?)?;
     let mut ranges = vec![(lowest, highest)];
-    // Each range has bytes of its own, so that a high count soon comes to the end.
+    // Each range takes bytes of the frame, so that a forged count cannot make this loop long.
     for _ in 0..more {
         highest = lowest.checked_sub(reader.number()?)?.checked_sub(2)?;
         lowest = highest.checked_sub(reader.number()?)?;

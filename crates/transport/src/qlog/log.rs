@@ -1,4 +1,4 @@
-//! The log of one connection.
+//! The log file of one QUIC connection.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,30 +16,30 @@ use super::form;
 use super::frames::Frame;
 use super::wire::{Header, Kind, Parameters, Space};
 
-/// The byte before each text of a sequence.
+/// Byte before each record of a JSON text sequence.
 ///
 /// Source: RFC 7464 §2.2
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// A window that no flow reaches says that there is none.
+/// A congestion window of at least this size (bytes) means that the controller sets no window.
 ///
-/// Chosen: a petabyte.
+/// Chosen: a petabyte, more than any flow has in flight.
 const NO_WINDOW: u64 = 1 << 50;
 
-/// A packet without its seal.
+/// A packet before encryption or after decryption.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
-    /// Its header, without protection, up to the end of the number.
+    /// The header without header protection, up to and including the packet number.
     pub(crate) header: &'a [u8],
-    /// Its whole number.
+    /// The full packet number.
     pub(crate) number: u64,
-    /// Its frames.
+    /// The frames.
     pub(crate) payload: &'a [u8],
-    /// Its length on the wire, in bytes.
+    /// Length of the packet on the wire (bytes).
     pub(crate) length: u64,
 }
 
-/// How a connection does.
+/// Current metrics of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metrics {
     pub(crate) rtt: Option<Rtt>,
@@ -48,7 +48,7 @@ pub(crate) struct Metrics {
     pub(crate) inflight: Bytes,
 }
 
-/// The log of one connection, shared by all that have something to tell.
+/// The log of one connection. All parts of the connection that report events share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Log(Arc<Mutex<Page>>);
 
@@ -59,18 +59,18 @@ struct Page {
     local: Option<IpAddr>,
     origin: Time,
     now: Time,
-    /// `None` before the connection has a name, and after a failure.
+    /// `None` before the connection has an ID, and after a write error.
     file: Option<Growing>,
-    /// Packets that ask for an ACK and have none, with their lengths.
+    /// Ack-eliciting packets that are not acknowledged yet, with their lengths (bytes).
     outstanding: BTreeMap<(Space, u64), u64>,
-    /// Of the delays in the ACKs of this side, and of the peer.
+    /// ACK delay exponents of this endpoint and of the peer.
     exponents: [Option<u64>; 2],
-    /// What was last told.
+    /// Metrics as last written.
     metrics: Map<String, Value>,
 }
 
 impl Log {
-    /// A log of a connection with `peer` that begins now at an address, if that is known.
+    /// Creates the log of a connection with `peer` that starts now, from a local address if that is known.
     pub(crate) fn new(folder: Arc<Folder>, now: Time, peer: SocketAddr, local: Option<IpAddr>) -> Log {
         Log(Arc::new(Mutex::new(Page {
             folder,
@@ -86,22 +86,23 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Page> {
-        // A panic elsewhere leaves a shorter log behind.
+        // After a panic elsewhere, the log is merely shorter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is told goes here, if there is a file. Without one, nothing need be composed.
+    /// Returns the page if it has a file. Without a file, no event need be composed.
     fn page(&self) -> Option<MutexGuard<'_, Page>> {
         Some(self.lock()).filter(|page| page.file.is_some())
     }
 
-    /// What is told from here on happens at `now`. Viewers want events in order: an earlier time changes nothing.
+    /// Sets the time of the following events. Viewers require events in order, so that an earlier time has no effect.
     pub(crate) fn at(&self, now: Time) {
         let mut page = self.lock();
         page.now = page.now.max(now);
     }
 
-    /// Makes the file of a connection that the client first called `original`, and tells this side's parameters.
+    /// Creates the file of a connection whose first destination connection ID is `original`, and writes the local
+    /// parameters.
     pub(crate) fn begin(
         &self,
         is_server: bool,
@@ -121,14 +122,14 @@ impl Log {
         page.event("transport:parameters_set", form::parameters("local", parameters));
     }
 
-    /// The peer has told its parameters.
+    /// Writes the peer's transport parameters.
     pub(crate) fn peers_parameters(&self, parameters: Parameters<'_>) {
         let Some(mut page) = self.page() else { return };
         page.exponents[1] = Some(parameters.ack_delay_exponent());
         page.event("transport:parameters_set", form::parameters("remote", parameters));
     }
 
-    /// A packet leaves.
+    /// Writes a transmitted packet.
     pub(crate) fn sent(&self, packet: Packet<'_>) {
         let Some(mut page) = self.page() else { return };
         let header = Header::read(packet.header);
@@ -142,7 +143,7 @@ impl Log {
         page.event("transport:packet_sent", data);
     }
 
-    /// A packet of the peer was opened.
+    /// Writes a received packet after its decryption.
     pub(crate) fn received(&self, packet: Packet<'_>) {
         let Some(mut page) = self.page() else { return };
         let header = Header::read(packet.header);
@@ -162,17 +163,18 @@ impl Log {
         page.event("transport:packet_received", data);
     }
 
-    /// The server wants the client to prove its address; `packet` is all of its Retry.
+    /// Writes a received Retry, with which the server asks the client to prove its address; `packet` is the whole
+    /// packet.
     pub(crate) fn retried(&self, packet: &[u8]) {
         let Some(mut page) = self.page() else { return };
         let length = packet.len() as u64;
         page.event("transport:packet_received", form::packet(Header::read(packet), None, length));
     }
 
-    /// A packet was declared lost; `bytes` are those of the QUIC packet.
+    /// Writes a lost packet; `bytes` is the length of the QUIC packet.
     pub(crate) fn lost(&self, number: u64, bytes: u64) {
         let Some(mut page) = self.page() else { return };
-        // Numbers begin again in each space. Those of the handshake are few, and lengths tell which one it is.
+        // Each packet number space starts at 0. The handshake has few packets, and the length identifies the space.
         let spaces = [Space::Initial, Space::Handshake, Space::Application];
         let mut spaces = spaces.into_iter();
         let space = spaces.find(|space| page.outstanding.get(&(*space, number)) == Some(&bytes));
@@ -181,7 +183,7 @@ impl Log {
         page.event("recovery:packet_lost", form::lost(space, number, bytes));
     }
 
-    /// How the connection does now. Only what has changed is told.
+    /// Writes the metrics that have changed.
     pub(crate) fn metrics(&self, metrics: &Metrics) {
         let Some(mut page) = self.page() else { return };
         let mut now = Map::new();
@@ -205,7 +207,7 @@ impl Log {
 }
 
 impl Page {
-    /// A packet's part of an event. `side` is 0 for this one, 1 for the peer.
+    /// Returns the data of a packet for an event. `side` is 0 for packets of this endpoint, 1 for the peer's.
     fn packet(
         &self,
         header: Option<Header<'_>>,
@@ -214,7 +216,7 @@ impl Page {
         each: impl FnMut(&Frame),
     ) -> Value {
         let mut data = form::packet(header, Some(packet.number), packet.length);
-        // ACKs of the handshake may come before the peer's exponent is known.
+        // ACKs of the handshake may arrive before the peer's exponent is known.
         let is_known = header.is_some_and(|header| header.kind == Kind::OneRtt);
         let exponent = self.exponents[side].filter(|_| is_known);
         data["frames"] = json!(form::frames(packet.payload, exponent, each));
@@ -230,7 +232,7 @@ impl Page {
     }
 
     fn event(&mut self, name: &str, data: Value) {
-        // In ms, to the microsecond.
+        // In ms, with microsecond resolution.
         let time = ((self.now - self.origin).as_nanos() / 1000) as f64 / 1000.0;
         self.text(&json!({ "time": time, "name": name, "data": data }));
     }
@@ -244,7 +246,7 @@ impl Page {
     }
 }
 
-/// The last bytes wait until here; a full disk has no room for them.
+/// Writes the buffered rest of the log. This fails on a full disk.
 impl Drop for Page {
     fn drop(&mut self) {
         if self.file.as_mut().is_some_and(|file| file.flush().is_err()) {
@@ -267,7 +269,7 @@ fn ms(span: Duration) -> Value {
 mod tests {
     use super::*;
 
-    /// What is told to a log, as it is read from its file.
+    /// Returns the events that are written to a log, as read back from its file.
     fn told(tell: impl FnOnce(&Log)) -> Vec<Value> {
         let folder = tempfile::tempdir().unwrap();
         let logs = Folder::new(folder.path()).unwrap();
@@ -284,7 +286,7 @@ mod tests {
     }
 
     fn begin(log: &Log) {
-        // An exponent of 4 for the delays of ACKs, and this side's own name.
+        // An ACK delay exponent of 4, and the local connection ID.
         log.begin(false, &[10, 11], &[10, 11], Parameters::new(&[0x0a, 1, 4, 0x0f, 2, 1, 2]));
     }
 

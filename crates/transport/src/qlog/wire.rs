@@ -1,6 +1,6 @@
-//! The numbers, packet headers and transport parameters of QUIC, read from bytes.
+//! Parser of QUIC's variable-length integers, packet headers and transport parameters.
 
-/// Takes QUIC's fields off the front of some bytes.
+/// Reads QUIC fields from the front of a byte slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -11,7 +11,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// What was not taken yet.
+    /// Returns the bytes that were not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|taken| taken[0])
     }
 
-    /// A number of 1, 2, 4 or 8 bytes; the first two bits say of how many.
+    /// Reads a variable-length integer of 1, 2, 4 or 8 bytes; the first two bits encode the length.
     ///
     /// Source: RFC 9000 §16
     pub(super) fn number(&mut self) -> Option<u64> {
@@ -36,13 +36,13 @@ impl<'a> Reader<'a> {
         Some(taken[1..].iter().fold(first, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// So many bytes as the number before them says.
+    /// Reads bytes that are preceded by their number.
     pub(super) fn counted(&mut self) -> Option<&'a [u8]> {
         let count = self.number()?;
         self.take(count)
     }
 
-    /// A connection ID with its length before it.
+    /// Reads a connection ID that is preceded by its length.
     ///
     /// Source: RFC 9000 §17.2
     pub(super) fn connection_id(&mut self) -> Option<&'a [u8]> {
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Packets whose numbers are counted together.
+/// A packet number space.
 ///
 /// Source: RFC 9000 §12.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ pub(crate) enum Space {
     Application,
 }
 
-/// What a packet is.
+/// A packet type.
 ///
 /// Source: RFC 9000 §17
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Which packets it is counted with.
+    /// Returns the packet number space of this packet type.
     pub(crate) fn space(self) -> Space {
         match self {
             Kind::Initial | Kind::Retry => Space::Initial,
@@ -84,17 +84,17 @@ impl Kind {
     }
 }
 
-/// A packet's header, as far as a log tells it.
+/// The fields of a packet header that a log needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header<'a> {
     pub(crate) kind: Kind,
     pub(crate) destination: &'a [u8],
-    /// Only a long header has it.
+    /// Present in long headers only.
     pub(crate) source: Option<&'a [u8]>,
 }
 
 impl<'a> Header<'a> {
-    /// Reads one without protection. A short one must end with its packet number.
+    /// Reads a header without header protection. A short header must end with its packet number.
     ///
     /// Source: RFC 9000 §17.2, §17.3.1
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Header<'a>> {
@@ -116,7 +116,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The transport parameters of one side, as they cross the wire.
+/// The encoded transport parameters of one endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a>(&'a [u8]);
 
@@ -130,7 +130,7 @@ impl<'a> Parameters<'a> {
         Parameters(bytes)
     }
 
-    /// The bytes of one, if it is there.
+    /// Returns the value of a parameter, if present.
     pub(crate) fn bytes(&self, id: u64) -> Option<&'a [u8]> {
         let mut reader = Reader::new(self.0);
         loop {
@@ -141,12 +141,12 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The number of one, if it is there.
+    /// Returns the value of a numeric parameter, if present.
     pub(crate) fn number(&self, id: u64) -> Option<u64> {
         Reader::new(self.bytes(id)?).number()
     }
 
-    /// The exponent of the delays in this side's ACKs.
+    /// Returns the ACK delay exponent, or its default of 3.
     pub(crate) fn ack_delay_exponent(&self) -> u64 {
         self.number(Parameters::ACK_DELAY_EXPONENT).unwrap_or(3)
     }

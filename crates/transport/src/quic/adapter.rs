@@ -1,12 +1,13 @@
-//! The one file that knows noq's congestion trait.
+//! Adapter to noq's congestion control interface. No other file uses that interface.
 //!
-//! noq asks a controller of its own before it starts a packet. Ours stands outside, in the [`Ledger`] of a connection:
-//! the connection asks the ledger, and opens a gate in the [`Tap`] for as many packets as may leave. With the gate
-//! closed, noq writes what is not congestion controlled, namely ACKs and probes. What noq tells its controller is noted,
-//! and read by the connection after each datagram or timer ([`Handle::notes`]).
+//! noq asks its own controller before it starts a packet. The scheme's controller is outside of noq, in the
+//! [`Ledger`] of a connection. The connection asks the ledger, and opens a gate in the [`Tap`] for the permitted
+//! number of packets. While the gate is closed, noq sends only packets without congestion control, that is ACKs and
+//! probes. The [`Tap`] stores noq's reports to its controller, and the connection reads them after each datagram or
+//! timer ([`Handle::notes`]).
 //!
-//! noq has a token bucket behind its controller. It is told a rate at which the bucket is full again after the
-//! nanosecond that [`Clock`] lets pass between two polls, so it never binds.
+//! noq has a token bucket in addition to its controller. The tap reports a rate so high that the bucket is full again
+//! after a nanosecond, the time that [`Clock`] inserts between two polls. The bucket therefore never limits the rate.
 //!
 //! [`Ledger`]: airpace_cc::endpoint::Ledger
 
@@ -19,68 +20,69 @@ use airpace_core::Time;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
-/// The rate that noq is told: its bucket holds at most 256 datagrams, and fills within a nanosecond.
+/// Rate that the tap reports to noq. noq's bucket holds at most 256 datagrams, and fills within a nanosecond at this
+/// rate.
 ///
 /// Source: noq-proto 1.4 `connection/pacing.rs` (`MAX_BURST_SIZE`)
 const UNPACED_BYTES_PER_SECOND: u64 = 1 << 55;
 
-/// The window that an open gate tells; more than any flow has outstanding.
+/// Congestion window of an open gate (bytes); larger than the bytes in flight of any flow.
 const OPEN: u64 = 1 << 50;
 
-/// The window that a closed gate tells: no packet fits.
+/// Congestion window of a closed gate (bytes): no packet fits.
 const CLOSED: u64 = 1;
 
-/// Something that noq told its controller.
+/// A report of noq to its controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
-    /// An ack-eliciting packet left; `bytes` are those of the QUIC packet.
+    /// An ack-eliciting packet was sent; `bytes` is the size of the QUIC packet.
     Sent {
-        /// Its number.
+        /// Packet number.
         number: u64,
-        /// Its size.
+        /// Size (bytes).
         bytes: u16,
     },
     /// A packet was acknowledged.
     Acked {
-        /// Its number.
+        /// Packet number.
         number: u64,
-        /// When it had left.
+        /// Transmission time.
         sent: Instant,
     },
     /// A packet was declared lost.
     Lost {
-        /// Its number.
+        /// Packet number.
         number: u64,
-        /// Its size.
+        /// Size (bytes).
         bytes: u16,
     },
-    /// All packets that noq declared lost and still remembers have been acknowledged after all.
+    /// All packets that noq declared lost and still remembers were acknowledged late.
     Late,
-    /// A queue marked packets; noq does not say how many.
+    /// A queue marked packets; noq does not report their number.
     Marked,
-    /// The connection goes on over another path. A new one has another address of the peer; otherwise only the port
-    /// is another. noq will not report the acknowledgements of what was in flight.
+    /// The connection moved to another path. If only the peer's port has changed, the path is not a new one. noq will
+    /// not report acknowledgements of the packets in flight.
     Moved {
-        /// Whether the path is a new one.
+        /// Whether the path is new: the peer has another IP address.
         new: bool,
     },
 }
 
-/// What a connection and the controllers that noq made for it share.
+/// State shared by a connection and the controllers that noq creates for it.
 ///
-/// noq asks for the window several times per packet, which a lock would make dear.
+/// noq reads the window several times per packet, so that a lock around it would be too expensive.
 #[derive(Debug, Default)]
 struct Shared {
     notes: Mutex<Vec<Note>>,
     is_open: AtomicBool,
-    /// Whether noq had something to send that the gate held back.
+    /// Whether the gate held back data that noq had to send.
     was_held: AtomicBool,
     built: AtomicBool,
 }
 
 impl Shared {
     fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
-        // A panic elsewhere leaves plain data behind.
+        // The notes remain valid after a panic elsewhere.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,28 +91,28 @@ impl Shared {
     }
 }
 
-/// A connection's end of the tap.
+/// The connection's access to the tap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// What makes noq's controllers for this connection.
+    /// Returns the factory of noq's controllers for this connection.
     pub(super) fn factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
         Arc::new(Factory(self.clone()))
     }
 
-    /// Moves what was noted to `into`.
+    /// Moves the stored reports to `into`.
     pub(super) fn notes(&self, into: &mut Vec<Note>) {
         into.append(&mut self.0.notes());
     }
 
-    /// Lets noq send data, or not, until the next call.
+    /// Opens or closes the gate for data until the next call.
     pub(super) fn open(&self, open: bool) {
         self.0.is_open.store(open, Ordering::Relaxed);
         self.0.was_held.store(false, Ordering::Relaxed);
     }
 
-    /// Whether noq had something to send since [`Handle::open`] that the gate held back.
+    /// Whether the gate has held back data since [`Handle::open`].
     pub(super) fn was_held(&self) -> bool {
         self.0.was_held.load(Ordering::Relaxed)
     }
@@ -128,7 +130,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// What noq takes for its controller.
+/// The controller that noq uses.
 #[derive(Debug)]
 struct Tap(Arc<Shared>);
 
@@ -172,7 +174,7 @@ impl Controller for Tap {
         metrics
     }
 
-    /// noq copies a controller when only the peer's port has changed.
+    /// noq clones a controller when only the peer's port has changed.
     fn clone_box(&self) -> Box<dyn Controller> {
         self.0.note(Note::Moved { new: false });
         Box::new(Tap(self.0.clone()))
@@ -187,7 +189,7 @@ impl Controller for Tap {
     }
 }
 
-/// Turns instants of ours into noq's and back.
+/// Converts between this crate's instants and noq's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     origin: Instant,
@@ -195,19 +197,19 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock whose origin is now.
+    /// Creates a clock whose origin is now.
     pub(super) fn new() -> Clock {
         Clock { origin: Instant::now(), last: Duration::ZERO }
     }
 
-    /// noq's instant of `now`, at least a nanosecond after the one before.
+    /// Returns noq's instant of `now`, at least a nanosecond after the previous one.
     pub(super) fn tick(&mut self, now: Time) -> Instant {
         let now = Duration::from_nanos(now.as_nanos());
         self.last = now.max(self.last + Duration::from_nanos(1));
         self.origin + self.last
     }
 
-    /// Our instant of noq's.
+    /// Converts an instant of noq.
     pub(super) fn time(&self, instant: Instant) -> Time {
         let nanos = instant.saturating_duration_since(self.origin).as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

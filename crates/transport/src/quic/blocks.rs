@@ -1,32 +1,33 @@
-//! Memory for datagrams that arrive, used again and again.
+//! Reusable memory for received datagrams.
 //!
-//! noq keeps what a datagram brought of a stream where it lies, until it is read. Memory of its own for each costs more
-//! than to read it. So datagrams lie in a row in few large blocks; a block begins anew when nothing in it is used any
-//! more. Where all blocks are in use (somebody does not read, or left a gap) each datagram has its own again, so that a
-//! small piece that waits keeps no more than its datagram, beside a fixed number of blocks.
+//! noq keeps stream data in the buffer of the received datagram until the data are read. A separate allocation per
+//! datagram would cost more than reading it. Datagrams are therefore placed one after another in a few large blocks.
+//! A block is reused when none of its data are in use. If all blocks are in use (because an application does not
+//! read, or a stream has a gap), each datagram gets a separate allocation. A small waiting piece then keeps only its
+//! own datagram in memory, in addition to the fixed number of blocks.
 
 use bytes::BytesMut;
 
-/// Bytes of a block.
+/// Size of a block (bytes).
 ///
-/// Chosen: a group of datagrams as the kernel joins them. The largest datagram fits.
+/// Chosen: a group of datagrams that the kernel has joined (GRO). The largest datagram fits.
 const BLOCK: usize = 1 << 16;
 
-/// Blocks, at most.
+/// Maximum number of blocks.
 ///
-/// Chosen: all of them lie in a processor's own cache.
+/// Chosen: all of them fit into the private cache of a CPU core.
 const MOST_BLOCKS: usize = 4;
 
 /// The blocks of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: Vec<BytesMut>,
-    /// The one in use.
+    /// Index of the block in use.
     at: usize,
 }
 
 impl Blocks {
-    /// A copy of a datagram.
+    /// Copies a datagram into a block.
     pub(super) fn copy(&mut self, datagram: &[u8]) -> BytesMut {
         match self.with_room(datagram.len()) {
             Some(block) => {
@@ -39,7 +40,7 @@ impl Blocks {
 
     fn with_room(&mut self, bytes: usize) -> Option<&mut BytesMut> {
         if self.blocks.get(self.at).is_none_or(|block| block.capacity() < bytes) {
-            // What it has room for is all of it, or nothing.
+            // `try_reclaim` succeeds only if no data of the block are in use.
             let free = self.blocks.iter_mut().position(|block| block.try_reclaim(BLOCK));
             self.at = match free {
                 Some(free) => free,

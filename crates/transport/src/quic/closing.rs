@@ -1,4 +1,4 @@
-//! Why a connection is over, in words of ours.
+//! Conversion of noq's reasons of closed connections.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rustls::CertificateError;
 
 use crate::endpoint::Closed;
 
-/// Why a connection is over that `reason` ended; `idle` is the time after which a silent one ends.
+/// Converts the reason of a closed connection; `idle` is the idle timeout.
 pub(super) fn closed(reason: ConnectionError, idle: Duration) -> Closed {
     match reason {
         ConnectionError::ApplicationClosed(close) => Closed::ByPeer {
@@ -36,7 +36,7 @@ fn other_reason(reason: &ConnectionError) -> String {
     format!("QUIC ended the connection: {reason}")
 }
 
-/// What this side did not like.
+/// Describes an error that this endpoint detected.
 fn failed(error: &TransportError) -> String {
     let tls = error.crypto.as_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     let Some(rustls::Error::InvalidCertificate(certificate)) = tls else {
@@ -52,7 +52,7 @@ fn failed(error: &TransportError) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the server's certificate is not valid yet; set this machine's clock".to_owned()
         }
-        // The latter if a stranger has the name of a root.
+        // `BadSignature` occurs if an untrusted issuer uses the name of a trusted root.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "nobody whom this machine trusts has signed the server's certificate; trust its root".to_owned()
         }

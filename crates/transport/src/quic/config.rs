@@ -1,4 +1,4 @@
-//! What an endpoint is made from: certificates, whom to trust, limits, and noq's settings.
+//! Configuration of a QUIC endpoint: certificates, trust, limits, and noq's settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,86 +17,89 @@ use super::adapter::Handle;
 use crate::endpoint::{MSS, PACER, overhead};
 use crate::qlog::Folder;
 
-/// The application protocol between two of our own ends. Only they tell each other stamps and feedback.
+/// Application protocol between two endpoints of this project. Only these exchange stamps and feedback.
 pub const ALPN: &[u8] = b"airpace/1";
 
-/// HTTP/0.9 over QUIC, as every stack's interoperability program speaks it.
+/// HTTP/0.9 over QUIC, the protocol of the interoperability programs of QUIC implementations.
 pub const HQ_INTEROP: &[u8] = b"hq-interop";
 
-/// The size that every path of QUIC carries.
+/// Datagram size that every QUIC path supports (bytes).
 ///
 /// Source: RFC 9000 §14
 const LEAST_PAYLOAD: u16 = 1200;
 
-/// With this, noq's first probe of the path is of the largest size itself, as the middle is too near.
+/// Minimum step of noq's path MTU search (bytes). The midpoint between 1200 bytes and full packets is closer than
+/// this step, so that the first probe has the full size.
 ///
-/// Chosen: one probe, a round trip after the handshake, decides between full packets and 1200 bytes. Beginning with
-/// full packets would stall a connection over a narrower path by several timeouts. Other sizes are not searched.
+/// Chosen: a single probe, one round trip after the handshake, decides between full packets and 1200 bytes. Starting
+/// with full packets would delay a connection over a narrower path by several timeouts. Other sizes are not tried.
 const LEAST_MTU_STEP: u16 = 140;
 
-/// noq counts a packet as lost when a packet with a number higher by this was acknowledged: never. Only time decides.
+/// Reordering threshold of noq's loss detection (packets): disabled, so that only the time threshold applies.
 ///
 /// Source: RFC 9002 §6.1.1 (which recommends three)
 ///
-/// Chosen: noq's thresholds are fixed for a connection's life, so they cannot follow the path as those of
-/// `airpace_cc::endpoint` do. With three, a path on which one packet in a hundred is 5 ms late halves CUBIC's window many times a
-/// second. Without, a real loss is noticed a quarter of a round trip later.
+/// Chosen: noq's thresholds are fixed for a connection's life, and cannot adapt to the path as those of
+/// `airpace_cc::endpoint` do. With a threshold of three packets, a path that delays 1 % of the packets by 5 ms halves
+/// CUBIC's window several times per second. Without the threshold, a true loss is detected a quarter of a round trip
+/// later.
 const PACKET_THRESHOLD: u32 = u32::MAX;
 
-/// noq counts a packet as lost when a later one was acknowledged and this multiple of the RTT has passed.
+/// Time threshold of noq's loss detection: a packet is lost if a later one was acknowledged and this multiple of the
+/// RTT has passed.
 ///
 /// Source: RFC 8985 §6.2 step 4 (the RTT and a quarter of the least one); RFC 9002 §6.1.2 (which recommends 9/8)
 const TIME_THRESHOLD: f32 = 1.25;
 
-/// What a peer is asked to delay an ACK by at most.
+/// Maximum ACK delay that is requested from a peer.
 ///
-/// Chosen: the least that may be asked for.
+/// Chosen: the minimum that can be requested.
 const ACK_DELAY: Duration = Duration::from_millis(1);
 
-/// When a server asks an unknown address to prove itself before it keeps anything of it.
+/// Condition under which a server requires an unknown address to be validated by a Retry before it keeps state.
 ///
 /// Source: RFC 9000 §8.1.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Always: one round trip more.
+    /// Always; this costs one round trip.
     Always,
-    /// While at least so many handshakes are under way.
+    /// While at least this many handshakes are in progress.
     UnderLoad(usize),
 }
 
-/// Whom a client trusts.
+/// Certificates that a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Any certificate whose key the server holds. What runs over the connection must prove who it is, over
-    /// [`crate::endpoint::Connection::binding`].
+    /// Any certificate whose private key the server holds. The application must authenticate the peer, with a proof
+    /// over [`crate::endpoint::Connection::binding`].
     Anyone,
-    /// Certificates that lead to one of these, for the name that was asked for.
+    /// Certificates that chain to one of these roots, for the requested name.
     Roots(Arc<RootCertStore>),
-    /// The certificate with this SHA-256, whatever its names and dates.
+    /// The certificate with this SHA-256, regardless of its names and dates.
     Fingerprint([u8; 32]),
 }
 
-/// The SHA-256 of a certificate, by which people compare it.
+/// Returns the SHA-256 of a certificate, which users can compare.
 pub fn fingerprint_of(certificate: &CertificateDer<'_>) -> [u8; 32] {
     let mut fingerprint = [0; 32];
     fingerprint.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
     fingerprint
 }
 
-/// A certificate and its key.
+/// A certificate and its private key.
 #[derive(Debug)]
 pub struct Identity {
-    /// The certificate, and those that lead to its root.
+    /// The certificate, and the chain to its root.
     pub chain: Vec<CertificateDer<'static>>,
     /// Its private key.
     pub key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
-    /// A new one, signed by itself, for `names`.
+    /// Creates a self-signed certificate for `names`.
     ///
     /// # Errors
-    /// A name cannot be written into a certificate, or the machine has no randomness.
+    /// A name is invalid in a certificate, or the system returned no random numbers.
     pub fn self_signed(names: &[&str]) -> Result<Identity, String> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let made =
@@ -112,55 +115,57 @@ impl Clone for Identity {
     }
 }
 
-/// What an endpoint is made from.
+/// Configuration of an endpoint.
 #[derive(Clone)]
 pub struct Config {
-    /// The application protocols, the preferred one first.
+    /// Application protocols, the preferred one first.
     pub alpns: Vec<Vec<u8>>,
-    /// Whom its connections trust.
+    /// Certificates that outgoing connections trust.
     pub trust: Trust,
-    /// The server's name that its connections ask for.
+    /// Server name that outgoing connections request.
     pub server_name: String,
-    /// What it shows to clients; without one, it takes no connections.
+    /// Certificate and key of a server; without them, the endpoint accepts no connections.
     pub identity: Option<Identity>,
-    /// When clients must prove their address.
+    /// Condition under which clients must prove their address.
     pub retry: Retry,
-    /// Handshakes that may be under way at once; more are refused.
+    /// Maximum number of handshakes in progress; more are refused.
     pub most_handshakes: usize,
-    /// Connections that may exist at once; more are refused.
+    /// Maximum number of connections; more are refused.
     pub most_connections: usize,
-    /// How data is paced.
+    /// Configuration of the pacer.
     pub pacer: PacerConfig,
-    /// The most packets of one batch ([`crate::endpoint::Outbound::segment`]).
+    /// Maximum number of packets per batch ([`crate::endpoint::Outbound::segment`]).
     pub batch: usize,
-    /// How many data packets a peer is asked to acknowledge at once. One of ours spaces its ACKs by itself.
+    /// Number of data packets per ACK that is requested from a peer. An endpoint of this project spaces its ACKs on
+    /// its own.
     pub ack_every: u32,
-    /// ACKs that leave without data are at least so far apart.
+    /// Minimum interval between ACKs that are sent without data.
     pub ack_interval: Duration,
-    /// A connection of which nothing is heard for so long is over.
+    /// Idle timeout: a connection is closed if no packet arrives for this long.
     pub idle: Duration,
-    /// A quiet connection is kept open by a packet in each such time.
+    /// Interval of keep-alive packets on an idle connection.
     pub keep_alive: Option<Duration>,
-    /// Bytes that a peer may send ahead of what was taken from noq. With half of them unread by the application, the
-    /// peer gets no more credit: a connection holds at most one and a half of them.
+    /// Flow-control window (bytes): data that a peer may send beyond the data taken from noq. While more than half of
+    /// the window is unread by the application, the peer gets no more credit. A connection therefore holds at most
+    /// 1.5 windows of data.
     pub receive_window: u32,
-    /// Bytes of a connection that wait until they are acknowledged, at most: fewer if its window is smaller.
+    /// Maximum number of unacknowledged bytes that a connection holds; fewer if its congestion window is smaller.
     pub send_window: u64,
-    /// From what the tokens are made that end connections which an endpoint does not know. One that is started again
-    /// with the same says so at once to peers of its earlier life; without, they wait until they have heard nothing for
-    /// [`Config::idle`].
+    /// Key of the connection IDs and of the stateless reset tokens, with which an endpoint closes connections that it
+    /// does not know. An endpoint restarted with the same key resets the connections of its previous run as soon as
+    /// their peers send a packet. Without a key, the peers wait for [`Config::idle`].
     ///
     /// Source: RFC 9000 §10.3.2
     pub reset_key: Option<[u8; 64]>,
-    /// Where each connection has a log.
+    /// Folder of the connections' logs.
     pub qlog: Option<Arc<Folder>>,
 }
 
-/// Between two of our own ends, without an identity.
+/// Configuration for two endpoints of this project, without a certificate.
 ///
-/// Chosen: 60 s until a connection is over and a packet every 10 s, so that an outage of 10 s passes; a credit of 4 ms
-/// (see [`PacerConfig`]); batches of 32 packets, which halve the work at 1 Gbit/s; retry from 64 handshakes on;
-/// an ACK per packet, but at most one per millisecond.
+/// Chosen: 60 s of idle timeout and a keep-alive packet every 10 s, so that connections survive an outage of 10 s; a
+/// credit of 4 ms (see [`PacerConfig`]); batches of 32 packets, which halve the CPU time at 1 Gbit/s; Retry from 64
+/// handshakes on; an ACK per packet, but at most one per millisecond.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -186,7 +191,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// noq's settings for one connection with `peer`, whose controllers tap into `handle`.
+    /// Returns noq's settings for a connection with `peer`, whose controllers use the tap of `handle`.
     pub(super) fn transport(&self, peer: &SocketAddr, handle: &Handle) -> Result<TransportConfig, String> {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle).map_err(|_| "the idle time is too long".to_owned())?;
@@ -213,7 +218,7 @@ impl Config {
         Ok(transport)
     }
 
-    /// The TLS of connections that begin here.
+    /// Returns the TLS configuration of outgoing connections.
     pub(super) fn client(&self) -> Result<Arc<QuicClientConfig>, String> {
         let provider = provider();
         let algorithms = provider.signature_verification_algorithms;
@@ -237,7 +242,7 @@ impl Config {
         QuicClientConfig::try_from(tls).map(Arc::new).map_err(|error| error.to_string())
     }
 
-    /// The TLS of connections that begin elsewhere, if there is an identity to show.
+    /// Returns the TLS configuration of incoming connections, if there is a certificate.
     pub(super) fn server(&self) -> Result<Option<ServerConfig>, String> {
         let Some(identity) = self.identity.clone() else { return Ok(None) };
         let mut tls = rustls::ServerConfig::builder_with_provider(provider())
@@ -252,17 +257,18 @@ impl Config {
     }
 }
 
-/// AES-128-GCM before the other ciphers.
+/// Returns the cryptography provider, with AES-128-GCM before the other ciphers.
 ///
-/// Chosen: every stack must have it (RFC 9001 §5.3), and it costs a quarter less than AES-256-GCM. Its keys are long enough
-/// for any attacker in sight.
+/// Chosen: every QUIC implementation must support AES-128-GCM (RFC 9001 §5.3), and it costs a quarter less than
+/// AES-256-GCM. 128-bit keys are long enough against any realistic attacker.
 fn provider() -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(provider)
 }
 
-/// Accepts a certificate whose key the server holds: any, or the one with this SHA-256.
+/// Certificate verifier that accepts any certificate whose private key the server holds, or only the one with this
+/// SHA-256.
 #[derive(Debug)]
 struct Holder {
     fingerprint: Option<[u8; 32]>,

@@ -1,10 +1,11 @@
-//! One connection: noq's, with a ledger that says when data may leave, and the scheme's halves.
+//! A QUIC connection: noq's connection, a ledger that decides when data are sent, and the scheme's sender and
+//! receiver.
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | `departure` | when a packet leaves, and what rides on it |
-//! | `farewell` | the last words, told again |
-//! | `contract` | what both transports can do |
+//! | `departure` | transmission times, stamps and feedback |
+//! | `farewell` | repetition of the final packet |
+//! | `contract` | the functions common to both transports |
 
 mod contract;
 mod departure;
@@ -35,37 +36,40 @@ use super::receiving::Receiving;
 use crate::endpoint::{Closed, Event, MSS, overhead};
 use crate::qlog::{Log, Metrics};
 
-/// What connections are steered by until [`Connection::steer`].
+/// Scheme of a connection until [`Connection::steer`].
 const DEFAULT_SCHEME: &str = "cubic";
 
-/// Bytes of the receive window for each of the most pieces of streams that wait to be read.
+/// Bytes of the receive window per unread piece of stream data. The receive window divided by this is the maximum
+/// number of pieces.
 ///
-/// Chosen: a fifth of a full packet. Each piece keeps its datagram in memory (few keep more: see `blocks.rs`), so that
-/// many small ones would keep far more than their bytes.
+/// Chosen: a fifth of a full packet. Each piece keeps its datagram in memory (or more, see `blocks.rs`), so that many
+/// small pieces would keep far more memory than their bytes.
 const BYTES_PER_PIECE: usize = 256;
 
-/// What may be sent to an address that has not proven itself, as a multiple of what came from it.
+/// Maximum number of bytes sent to an unvalidated address, per byte received from that address.
 ///
 /// Source: RFC 9000 §8.1
 pub(super) const AMPLIFICATION: u64 = 3;
 
-/// Bytes that a connection may hold until they are acknowledged, whatever its window.
+/// Minimum size of the send buffer of unacknowledged data (bytes), independent of the congestion window.
 ///
-/// Chosen: 8 ms at 1 Gbit/s, longer than anything keeps the application from writing, and half of a processor's own cache.
+/// Chosen: 8 ms at 1 Gbit/s, which is longer than any delay of the application, and half of the private cache of a
+/// CPU core.
 const LEAST_HELD: u64 = 1 << 20;
 
 const TOO_MANY_PIECES: &str = "streams came in too many small pieces; write more at once";
 
-/// One connection of a [`super::QuicEndpoint`].
+/// A connection of a [`super::QuicEndpoint`].
 pub struct QuicConnection {
     pub(super) handle: ConnectionHandle,
     pub(super) noq: noq_proto::Connection,
     pub(super) events: VecDeque<Event>,
-    /// Whether it counts as a handshake under way at a server.
+    /// Whether this is a server's connection whose handshake is in progress.
     pub(super) is_half_open: bool,
-    /// Whether the endpoint has it among the handshakes under way.
+    /// Whether the endpoint counts this connection as a handshake in progress.
     pub(super) is_counted: bool,
-    /// Bytes that may leave before the peer has proven its address; `None` if it has. noq lets one datagram exceed it.
+    /// Bytes that may be sent before the peer's address is validated; `None` afterwards. noq may exceed it by one
+    /// datagram.
     pub(super) credit: Option<u64>,
     tap: Handle,
     log: Option<Log>,
@@ -73,48 +77,48 @@ pub struct QuicConnection {
     config: Arc<Config>,
     now: Time,
     peer: SocketAddr,
-    /// Since when the peer has this address, if nothing has come back from it yet.
+    /// Instant at which the peer's address changed, until a packet sent to the new address is acknowledged.
     moved: Option<Time>,
     is_connected: bool,
-    /// Whether the peer understands stamps and feedback.
+    /// Whether the peer supports stamps and feedback.
     is_ours: bool,
     is_over: bool,
-    /// What was last said after this side had closed the connection.
+    /// The final packet, after the local application has closed the connection.
     farewell: Option<Farewell>,
 
     ledger: Option<Ledger>,
-    /// Since when the ledger counts.
+    /// Instant at which the ledger started.
     since: Time,
     is_steered: bool,
     is_ecn_capable: bool,
     stamps: u32,
     heard: u64,
     pending: Pending,
-    /// Bytes of streams that noq has not sent yet, as far as sizes of packets show.
+    /// Stream bytes that noq has not sent yet, estimated from the sizes of its packets.
     unsent: u64,
-    /// Frames of streams that noq has sent.
+    /// Number of STREAM frames that noq has sent.
     streams_sent: u64,
-    /// Frames that noq has read.
+    /// Frames that noq has received.
     frames: FrameStats,
-    /// Since when something waits for its ACK.
+    /// Instant since which a received packet waits for its ACK.
     owed: Option<Time>,
-    /// When anything last left, and acknowledged all that had arrived.
+    /// Instant of the last transmission, which acknowledged all packets received before.
     last_sent: Option<Time>,
     receiving: Receiving,
 
     pub(super) streams: BTreeMap<StreamId, Inflow>,
-    /// The stream of the contract.
+    /// The stream of the contract of both transports.
     main: Option<StreamId>,
     written: u64,
     is_flushed: bool,
     is_throttled: bool,
-    /// How many bytes may be held until they are acknowledged, at most and now.
+    /// Size of the send buffer for unacknowledged data (bytes): maximum and current.
     most_held: u64,
     holds: u64,
-    /// What happened to other streams.
+    /// Events of other streams.
     pub(super) stream_events: VecDeque<super::streams::StreamNews>,
 
-    /// Scratch space, kept to reuse its memory.
+    /// Buffers that are kept to reuse their memory.
     notes: Vec<Note>,
     packet: Vec<u8>,
 }
@@ -174,8 +178,8 @@ impl QuicConnection {
         }
     }
 
-    /// A datagram of this connection arrived; `payload` is its length. Returns whether it could be read. What it brought of
-    /// streams, and what happened, is taken up by [`QuicConnection::pick_up`].
+    /// Processes a datagram with a payload of `payload` bytes. Returns whether it could be read.
+    /// [`QuicConnection::pick_up`] then processes the stream data and the events.
     pub(super) fn handle(&mut self, now: Time, event: ConnectionEvent, payload: usize, ecn: Ecn) -> bool {
         self.now = now;
         self.log_at(now);
@@ -184,10 +188,10 @@ impl QuicConnection {
         let frames = self.noq.path_stats(PathId::ZERO).map_or(self.frames, |stats| stats.frame_rx);
         let before = std::mem::replace(&mut self.frames, frames);
         if frames.connection_close != before.connection_close {
-            // The peer has said farewell, too.
+            // The peer has closed the connection as well.
             self.farewell = None;
         }
-        // The peer may still send packets of the handshake whose keys are gone, and some to a connection that is over.
+        // The peer may still send handshake packets whose keys were discarded, and packets to a closed connection.
         let is_read = frames != before || !self.is_connected || self.is_over || self.noq.is_closed();
         let (mut stamp, mut rider) = (None, Rider::EMPTY);
         while let Some(bytes) = self.noq.datagrams().recv() {
@@ -217,12 +221,12 @@ impl QuicConnection {
         is_read
     }
 
-    /// Passes on another event of the endpoint.
+    /// Passes another event of the endpoint to noq.
     pub(super) fn handle_event(&mut self, event: ConnectionEvent) {
         self.noq.handle_event(event);
     }
 
-    /// The instant that [`QuicConnection::next`] returned has come.
+    /// Runs the timers that are due, at the instant that [`QuicConnection::next`] returned.
     pub(super) fn on_timeout(&mut self, now: Time) {
         self.now = now;
         self.log_at(now);
@@ -238,7 +242,7 @@ impl QuicConnection {
         self.take_events(now);
     }
 
-    /// When to call [`QuicConnection::on_timeout`] and [`QuicConnection::poll_transmit`].
+    /// Deadline at which to call [`QuicConnection::on_timeout`] and [`QuicConnection::poll_transmit`].
     pub(super) fn next(&self) -> Option<Time> {
         let ledger = self.ledger.as_ref().and_then(|ledger| ledger.next());
         let feedback = if self.is_ours { self.receiving.next() } else { None };
@@ -249,28 +253,28 @@ impl QuicConnection {
             .min()
     }
 
-    /// Takes up what calls between two inputs have made noq say.
+    /// Processes the events that noq produced since the last call.
     pub(super) fn pick_up(&mut self) {
         self.take_events(self.now);
     }
 
-    /// Whether noq has nothing more to do for this connection.
+    /// Whether noq needs this connection no more.
     pub(super) fn is_drained(&self) -> bool {
         self.noq.is_drained()
     }
 
-    /// Whether the application has heard that it is over.
+    /// Whether the application was notified that the connection is closed.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The socket has another address.
+    /// Handles a new local address of the socket.
     pub(super) fn on_rebound(&mut self, now: Time) {
         let instant = self.clock.tick(now);
         self.noq.handle_network_change(None, instant);
     }
 
-    /// Changes the keys of the connection. Returns whether it could: not before the peer is known to have them all.
+    /// Starts a key update. Returns whether it was possible: the handshake must be confirmed.
     ///
     /// Source: RFC 9001 §4.1.2, §6
     pub fn update_keys(&mut self) -> bool {
@@ -284,14 +288,14 @@ impl QuicConnection {
         is_confirmed
     }
 
-    /// The protocol that both sides agreed on; empty before.
+    /// Returns the negotiated application protocol; empty before the negotiation.
     pub fn alpn(&self) -> Vec<u8> {
         let data = self.noq.crypto_session().handshake_data();
         let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
         data.and_then(|data| data.protocol).unwrap_or_default()
     }
 
-    /// The ledger; `None` before the handshake is over.
+    /// Returns the ledger; `None` before the handshake is complete.
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_ref()
     }
@@ -300,7 +304,7 @@ impl QuicConnection {
         self.noq.poll_timeout().map(|instant| self.clock.time(instant))
     }
 
-    /// Tells the ledger what noq noted, and lets it tell the controller.
+    /// Passes noq's reports and the peer's feedback to the ledger, which updates the controller.
     fn settle(&mut self, now: Time, feedback: Rider) {
         self.tap.notes(&mut self.notes);
         if self.notes.is_empty() && feedback == Rider::EMPTY {
@@ -322,7 +326,7 @@ impl QuicConnection {
                 }
                 Note::Lost { number, .. } => {
                     ledger.on_lost(number);
-                    // What it carried may have to be sent again.
+                    // The packet's data may have to be retransmitted.
                     self.pending = Pending::Unknown;
                     self.unsent += u64::from(self.noq.current_mtu());
                 }
@@ -346,14 +350,14 @@ impl QuicConnection {
         }
     }
 
-    /// What is logged from here on happens at `now`.
+    /// Sets the time of the following log events.
     pub(super) fn log_at(&self, now: Time) {
         if let Some(log) = &self.log {
             log.at(now);
         }
     }
 
-    /// Writes how the connection does into its log.
+    /// Writes the current metrics to the log.
     pub(super) fn log_metrics(&self) {
         if let (Some(log), Some(ledger)) = (&self.log, &self.ledger) {
             let (control, rtt, inflight) = (ledger.control(), ledger.rtt(), ledger.inflight());
@@ -361,8 +365,9 @@ impl QuicConnection {
         }
     }
 
-    /// Holds enough bytes for the window to be filled and to double, and no more for who has no window: what waits
-    /// long is in no cache when it leaves.
+    /// Sets the size of the send buffer: twice the congestion window, so that the window can be filled and can
+    /// double. Without a window, the size is bounded by four times the bytes in flight, rounded up to a power of two,
+    /// because data that wait long have left the CPU's cache when they are sent.
     fn fit_buffer(&mut self) {
         let Some(ledger) = &self.ledger else { return };
         let window = ledger.control().cwnd.0.saturating_mul(2);
@@ -374,7 +379,7 @@ impl QuicConnection {
         }
     }
 
-    /// Bounds the bytes of this connection that wait until they are acknowledged.
+    /// Sets the maximum size of the send buffer for unacknowledged data (bytes).
     pub fn hold_at_most(&mut self, bytes: u64) {
         self.most_held = bytes;
         self.fit_buffer();
@@ -454,7 +459,7 @@ impl QuicConnection {
         }
     }
 
-    /// Something happened to a stream that is not the contract's. The event has the application look for it.
+    /// Queues an event of a stream other than the main one. `event` makes the application call `poll_stream`.
     fn news(&mut self, event: Event, news: super::streams::StreamNews) {
         self.stream_events.push_back(news);
         if self.events.back() != Some(&event) {
@@ -462,7 +467,7 @@ impl QuicConnection {
         }
     }
 
-    /// Takes all that noq has of a stream.
+    /// Takes all data of a stream from noq.
     fn take_in(&mut self, id: StreamId) {
         let Some(inflow) = self.streams.get_mut(&id) else { return };
         let mut stream = self.noq.recv_stream(id);
@@ -486,7 +491,7 @@ impl QuicConnection {
         self.throttle();
     }
 
-    /// Gives the peer no more credit while much is unread.
+    /// Stops extending the peer's flow-control credit while more than half of the receive window is unread.
     pub(super) fn throttle(&mut self) {
         let unread: u64 = self.streams.values().map(Inflow::waiting).sum();
         if !self.is_throttled && unread > u64::from(self.config.receive_window / 2) {
@@ -498,7 +503,7 @@ impl QuicConnection {
         }
     }
 
-    /// So many bytes were written to a stream, or its end.
+    /// Notes that bytes, or the end of a stream, were written.
     pub(super) fn on_written(&mut self, bytes: usize) {
         self.pending = Pending::Yes;
         self.unsent += bytes as u64;

@@ -1,14 +1,15 @@
-//! What two of our own ends tell each other in QUIC's DATAGRAM frames: stamps with the data, feedback against it.
+//! Stamps and feedback: messages in QUIC DATAGRAM frames between two endpoints of this project.
 //!
-//! No QUIC stack carries receive times in its ACKs, so they travel here, with what a scheme's halves have to say. The
+//! No QUIC implementation carries receive times in its ACKs. These messages carry them, together with the messages of
+//! a scheme's sender and receiver. Stamps accompany data packets, and feedback travels in the opposite direction. The
 //! first byte is the kind. Numbers are big-endian.
 //!
 //! | kind | fields |
 //! | --- | --- |
 //! | 1 stamp | number: 4 bytes, send time: 8 bytes in ns, the controller's header: the rest |
-//! | 2 feedback | sequence: 8, receive time of the newest data packet: 8 in ns, bytes received: 8, window: 8 (all ones: no limit), the receiver half's bytes: the rest |
+//! | 2 feedback | sequence: 8, receive time of the newest data packet: 8 in ns, bytes received: 8, window: 8 (all ones: no limit), the scheme receiver's bytes: the rest |
 //!
-//! A receive time is on the receiver's clock, whose offset is unknown, and is of the newest packet that had arrived.
+//! A receive time is by the receiver's clock, whose offset is unknown, and refers to the newest packet received.
 //!
 //! Source: RFC 9221 §4; draft-ietf-quic-receive-ts §3 (what a receive time says)
 //!
@@ -21,46 +22,46 @@ const FEEDBACK: u8 = 2;
 const STAMP_FIXED: usize = 13;
 const FEEDBACK_FIXED: usize = 33;
 
-/// The most bytes of a datagram of ours.
+/// Maximum size of a message (bytes).
 pub(super) const MOST: usize = FEEDBACK_FIXED + Rider::CAPACITY;
 
-/// One datagram.
+/// A message in a DATAGRAM frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// Rides on a data packet.
+    /// Accompanies a data packet.
     Stamp(Stamp),
-    /// Answers data packets.
+    /// Feedback about received data packets.
     Feedback(Feedback),
 }
 
-/// What a data packet says about itself.
+/// Metadata of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The lowest 32 bits of its number among data packets.
+    /// The lowest 32 bits of the data packet's number. Only data packets are counted.
     pub number: u32,
-    /// When it left, by the sender's clock.
+    /// Transmission time, by the sender's clock.
     pub sent: Time,
-    /// What the controller says to the receiver half.
+    /// Message of the controller to the scheme's receiver.
     pub header: Rider,
 }
 
-/// What the receiver of data packets says.
+/// Report of the receiver of data packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// Rises with every feedback; the highest is the newest.
+    /// Sequence number of the feedback; the highest is the newest.
     pub sequence: u64,
-    /// When the newest data packet arrived, by the receiver's clock.
+    /// Receive time of the newest data packet, by the receiver's clock.
     pub received: Time,
-    /// Bytes of data packets that have arrived, as whole IP packets.
+    /// Total size of the received data packets, as whole IP packets.
     pub bytes: Bytes,
-    /// The most bytes that the sender may have outstanding.
+    /// Maximum number of bytes that the sender may have in flight.
     pub window: Option<Bytes>,
-    /// What the receiver half says to the controller.
+    /// Message of the scheme's receiver to the controller.
     pub rider: Rider,
 }
 
 impl Datagram {
-    /// Its bytes.
+    /// Returns the encoded message.
     pub fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(MOST);
         match self {
@@ -82,7 +83,7 @@ impl Datagram {
         bytes
     }
 
-    /// Reads one; `None` if it is of no known form.
+    /// Parses a message; `None` if its format is unknown.
     pub fn read(bytes: &[u8]) -> Option<Datagram> {
         let number = |from: usize| Some(u64::from_be_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
         match *bytes.first()? {

@@ -1,4 +1,5 @@
-//! The endpoint: noq's, with the connections, the handshakes that wait, and the replies that belong to none.
+//! The QUIC endpoint: noq's endpoint, the connections, the handshakes in progress, and replies outside of
+//! connections.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -21,35 +22,36 @@ use super::logged::{Door, Way};
 use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 use crate::qlog::Log;
 
-/// Replies that belong to no connection wait here; more are dropped.
+/// Maximum number of queued replies outside of connections; more are dropped.
 ///
-/// Chosen: what a flood can make wait stays below 2 MB.
+/// Chosen: a flood can queue less than 2 MB.
 const MOST_REPLIES: usize = 1024;
 
-/// Datagrams that arrive before what they brought is taken up: one by one costs more than all at once.
+/// Maximum number of received datagrams before their data and events are processed. Processing them together costs
+/// less.
 ///
-/// Chosen: a group as the kernel joins them. noq lets 1024 pieces of a stream lie behind a gap.
+/// Chosen: a group of datagrams that the kernel has joined (GRO). noq permits 1024 out-of-order pieces of a stream.
 const MOST_UNREAD: usize = 64;
 
-/// An endpoint of QUIC.
+/// A QUIC endpoint.
 pub struct QuicEndpoint {
     config: Arc<Config>,
     noq: noq_proto::Endpoint,
     tls: Arc<QuicClientConfig>,
-    /// What servers gave to be shown at the next visit.
+    /// Address validation tokens that servers issued for later connections.
     tokens: Arc<TokenMemoryCache>,
     server: Option<ServerConfig>,
-    /// The server's TLS, if connections are logged.
+    /// Wrapper of the server's TLS, if connections are logged.
     door: Option<Door>,
     clock: Clock,
     now: Time,
     connections: BTreeMap<ConnectionId, QuicConnection>,
-    /// Connections by noq's numbers, which it uses again.
+    /// Connections by noq's handles, which noq reuses.
     by_handle: BTreeMap<usize, ConnectionId>,
     next_id: u64,
-    /// Connections that may have something to send or to tell.
+    /// Connections that may have datagrams to send or events.
     touched: BTreeSet<ConnectionId>,
-    /// Datagrams that arrived since what they brought was taken up.
+    /// Received datagrams whose data and events were not processed yet.
     unread: usize,
     deadlines: BTreeSet<(Time, ConnectionId)>,
     deadline_of: BTreeMap<ConnectionId, Time>,
@@ -58,11 +60,11 @@ pub struct QuicEndpoint {
     half_open: usize,
     ignored: Ignored,
     blocks: Blocks,
-    /// Scratch space, kept to reuse its memory.
+    /// Buffer that is kept to reuse its memory.
     buffer: Vec<u8>,
 }
 
-/// Settings of an endpoint that knows its connection IDs again when it is started anew with the same key.
+/// Returns the settings of an endpoint that recognizes the connection IDs of its previous runs with the same key.
 fn lasting(key: &[u8; 64]) -> EndpointConfig {
     let key = hmac::Key::new(hmac::HMAC_SHA256, key);
     let mut of_ids = [0; 8];
@@ -74,10 +76,10 @@ fn lasting(key: &[u8; 64]) -> EndpointConfig {
 }
 
 impl QuicEndpoint {
-    /// An endpoint without connections.
+    /// Creates an endpoint without connections.
     ///
     /// # Errors
-    /// Certificate and key do not fit each other, or a setting is impossible.
+    /// Certificate and key do not match, or a setting is invalid.
     pub fn new(config: Config) -> Result<QuicEndpoint, String> {
         let tls = config.client()?;
         let mut server = config.server()?;
@@ -88,7 +90,7 @@ impl QuicEndpoint {
             door
         });
         let mut settings = config.reset_key.as_ref().map_or_else(EndpointConfig::default, lasting);
-        // The first byte tells QUIC from the other transport on one port. Source: RFC 9287 §3
+        // The first byte distinguishes QUIC from the other transport on one port. Source: RFC 9287 §3
         settings.grease_quic_bit(false);
         let noq = noq_proto::Endpoint::new(Arc::new(settings), server.clone().map(Arc::new), true);
         Ok(QuicEndpoint {
@@ -116,19 +118,19 @@ impl QuicEndpoint {
         })
     }
 
-    /// A connection that is not over, with what only QUIC has.
+    /// Returns a connection that is not closed, with the functions that only QUIC has.
     pub fn quic(&mut self, id: ConnectionId) -> Option<&mut QuicConnection> {
         let connection = self.connections.get_mut(&id).filter(|connection| !connection.is_over())?;
         self.touched.insert(id);
         Some(connection)
     }
 
-    /// Connections that are remembered, those too that are over and not yet forgotten.
+    /// Number of connections in memory, including closed ones that were not removed yet.
     pub fn connections_held(&self) -> usize {
         self.connections.len()
     }
 
-    /// Handshakes under way.
+    /// Number of handshakes in progress.
     pub fn half_open(&self) -> usize {
         self.half_open
     }
@@ -214,7 +216,7 @@ impl QuicEndpoint {
         }
     }
 
-    /// Exchanges what noq's connection and endpoint have to say to each other, and collects the connection's events.
+    /// Exchanges the events of noq's connection and endpoint, and collects the connection's events.
     fn after(&mut self, id: ConnectionId) {
         self.touched.insert(id);
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -231,7 +233,7 @@ impl QuicEndpoint {
         self.events.extend(connection.events.drain(..).map(|event| (id, event)));
     }
 
-    /// Datagrams that arrived, and calls on connections, may have made events.
+    /// Collects the events of all connections that received datagrams or calls.
     fn after_all(&mut self) {
         self.unread = 0;
         let mut next = self.touched.first().copied();

@@ -1,7 +1,8 @@
-//! Puts the pieces of a stream in order, as they are taken from noq.
+//! Reordering of the pieces of a stream, as noq delivers them.
 //!
-//! noq aborts a connection with more than 1024 gapped pieces of one stream. So every piece is taken at once, wherever
-//! it lies, and waits here. What may wait is bounded by the flow control: see `receive_window` in `config.rs`.
+//! noq aborts a connection with more than 1024 out-of-order pieces of one stream. Therefore every piece is taken from
+//! noq at once, regardless of its offset, and waits here. Flow control limits the waiting bytes: see `receive_window`
+//! in `config.rs`.
 //!
 //! Source: noq-proto 1.4 `connection/assembler.rs` (`MAX_CHUNKS`)
 
@@ -12,22 +13,22 @@ use bytes::{Buf, Bytes as Chunk};
 
 use crate::endpoint::Read;
 
-/// The bytes of one stream that have arrived and were not read.
+/// The received and unread bytes of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Inflow {
-    /// Pieces by where they begin. noq gives no byte twice, so they do not overlap.
+    /// Pieces by their offset. noq delivers no byte twice, so that they do not overlap.
     pieces: BTreeMap<u64, Chunk>,
-    /// Where the next byte to read lies.
+    /// Offset of the next byte to read.
     next: u64,
-    /// Where the stream ends, once it is known.
+    /// Length of the stream, if known.
     end: Option<u64>,
     waiting: u64,
-    /// The peer gave the stream up, with this code.
+    /// Error code with which the peer reset the stream.
     reset: Option<u64>,
 }
 
 impl Inflow {
-    /// A piece arrived.
+    /// Inserts a piece.
     pub(super) fn push(&mut self, offset: u64, bytes: Chunk) {
         if !bytes.is_empty() {
             self.waiting += bytes.len() as u64;
@@ -35,18 +36,18 @@ impl Inflow {
         }
     }
 
-    /// All pieces have arrived.
+    /// Marks the stream as complete: all pieces have been inserted.
     pub(super) fn finish(&mut self) {
         let last = self.pieces.last_key_value();
         self.end = Some(last.map_or(self.next, |(offset, bytes)| offset + bytes.len() as u64));
     }
 
-    /// The peer gave the stream up.
+    /// Notes that the peer reset the stream.
     pub(super) fn reset(&mut self, code: u64) {
         self.reset = Some(code);
     }
 
-    /// Takes bytes in order.
+    /// Reads bytes in order.
     pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Read, String> {
         let mut taken = 0;
         while taken < into.len() {
@@ -76,17 +77,17 @@ impl Inflow {
         }
     }
 
-    /// Bytes read so far.
+    /// Number of bytes that the application has read.
     pub(super) fn bytes_read(&self) -> Bytes {
         Bytes(self.next)
     }
 
-    /// Pieces that wait to be read.
+    /// Number of unread pieces.
     pub(super) fn pieces(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Bytes that wait to be read.
+    /// Number of unread bytes.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
     }

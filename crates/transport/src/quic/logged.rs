@@ -1,10 +1,10 @@
-//! The TLS of connections that are logged: each packet tells of itself when it is sealed or opened.
+//! TLS of logged connections: each packet is reported to the log when it is encrypted or decrypted.
 //!
-//! noq seals and opens packets by the keys that its TLS session gives it. A logged connection has a session around that
-//! session, whose keys see each packet's header and plaintext. Others have nothing of this.
+//! noq encrypts and decrypts packets with the keys of its TLS session. A logged connection wraps that session, and
+//! its keys receive the header and plain text of each packet. Connections without a log have no wrapper.
 //!
-//! A server opens a client's first packet before there is a connection, by keys of the endpoint. What was opened waits in
-//! the [`Door`] for the session, which begins right after it.
+//! A server decrypts a client's first packet before the connection exists, with keys of the endpoint. The decrypted
+//! packet waits in the [`Door`] for the session, which starts right after it.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 
 use crate::qlog::{Header, Log, Packet, Parameters};
 
-/// A packet that was opened before its connection began.
+/// A packet that was decrypted before its connection existed.
 #[derive(Debug)]
 struct Opened {
     header: Vec<u8>,
@@ -35,31 +35,31 @@ impl Opened {
     }
 }
 
-/// Where packets are told of.
+/// Destination of the packet reports.
 #[derive(Clone)]
 enum Ear {
     /// The log of a connection.
     Log(Log),
-    /// Of a client's first packet, until it is known whose it is.
+    /// Buffer of a client's first packet, until its connection exists.
     Door(Arc<Mutex<Option<Opened>>>),
 }
 
-/// TLS of a server whose connections are logged.
+/// TLS configuration of a server whose connections are logged.
 #[derive(Clone)]
 pub(super) struct Door {
     inner: Arc<dyn ServerConfig>,
-    /// Of the next connection.
+    /// Log of the next connection.
     log: Option<Log>,
     first: Arc<Mutex<Option<Opened>>>,
 }
 
 impl Door {
-    /// One for an endpoint.
+    /// Creates the wrapper of an endpoint.
     pub(super) fn new(inner: Arc<dyn ServerConfig>) -> Door {
         Door { inner, log: None, first: Arc::default() }
     }
 
-    /// The same for one connection, with its log.
+    /// Returns a copy for one connection, with its log.
     pub(super) fn with(&self, log: Log) -> Arc<Door> {
         Arc::new(Door { log: Some(log), ..self.clone() })
     }
@@ -96,7 +96,7 @@ impl ServerConfig for Door {
     }
 }
 
-/// TLS of one connection of a client, which is logged.
+/// TLS configuration of one logged connection of a client.
 pub(super) struct Way {
     inner: Arc<dyn ClientConfig>,
     log: Log,
@@ -130,11 +130,11 @@ fn written(parameters: &TransportParameters) -> Vec<u8> {
     bytes
 }
 
-/// A session whose keys tell of packets.
+/// A TLS session whose keys report packets.
 struct Logged {
     inner: Box<dyn Session>,
     log: Log,
-    /// A client's parameters, until noq says how it calls the connection.
+    /// A client's transport parameters, until noq has chosen the connection ID.
     begins_with: Mutex<Option<Vec<u8>>>,
     knows_peer: AtomicBool,
 }
@@ -228,7 +228,7 @@ impl Ear {
     }
 }
 
-/// A key that tells of what it seals and opens.
+/// A packet key that reports the packets it encrypts and decrypts.
 struct Telling {
     inner: Box<dyn PacketKey>,
     ear: Ear,

@@ -1,4 +1,4 @@
-//! The receiving half of a connection: what it counts of data packets, and what it says back.
+//! The receiver of a connection's data packets: counters, and feedback to the sender.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use airpace_radio::RadioReport;
 use super::datagram::{Feedback, Stamp};
 use crate::endpoint::Counted;
 
-/// Feedback about packets leaves no more often than this.
+/// Minimum interval between two feedback messages about packets.
 ///
-/// Chosen: a subframe, at most one ACK per millisecond.
+/// Chosen: a subframe, the same as the minimum interval between ACKs.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What arrives, and the scheme's half that hears of it.
+/// State of the data packets received, and the scheme's receiver.
 #[derive(Default)]
 pub(super) struct Receiving {
     half: Option<Box<dyn Receiver>>,
     device: DeviceFlows,
     packets: Counted,
-    /// Number and send time of the newest stamp.
+    /// Number and transmission time of the newest stamp.
     stamped: Option<(u64, Time)>,
-    /// Packets that followed it without a stamp.
+    /// Packets without a stamp received since the newest stamp.
     unstamped: u64,
-    /// The least one-way delay; its offset is that of the clocks.
+    /// Minimum one-way delay (ns), including the offset between the two clocks.
     least_delay_ns: Option<i64>,
     queueing_delay: Option<Duration>,
     newest: Time,
     sequence: u64,
     last: Option<Time>,
     due: Option<Time>,
-    /// What the half says before the first packet.
+    /// Message of the scheme's receiver before the first packet.
     request: Rider,
 }
 
 impl Receiving {
-    /// Sets the scheme's half.
+    /// Sets the scheme's receiver.
     pub(super) fn listen(&mut self, now: Time, half: Option<Box<dyn Receiver>>) {
         self.half = half;
         self.due = None;
@@ -47,8 +47,8 @@ impl Receiving {
         }
     }
 
-    /// A data packet of `bytes` arrived, with a stamp or without. One without counts as sent with the one before it, in
-    /// one batch.
+    /// Processes a data packet of `bytes` bytes, with or without a stamp. A packet without a stamp counts as sent
+    /// together with the stamped packet before it, in one batch.
     pub(super) fn on_data(&mut self, now: Time, bytes: Bytes, ecn: Ecn, stamp: Option<Stamp>) {
         self.packets.packets += 1;
         self.packets.bytes += bytes;
@@ -80,14 +80,14 @@ impl Receiving {
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
-    /// The whole number of which a stamp has the lowest 32 bits: the one nearest to the newest.
+    /// Returns the full number for the lowest 32 bits in a stamp: the number closest to the newest.
     fn extend(&self, low: u32) -> u64 {
         let newest = self.stamped.map_or(0, |(number, _)| number);
         let ahead = low.wrapping_sub(newest as u32) as i32;
         newest.saturating_add_signed(i64::from(ahead))
     }
 
-    /// Feedback, if it is due at `now`.
+    /// Returns feedback if it is due at `now`.
     pub(super) fn poll_feedback(&mut self, now: Time) -> Option<Feedback> {
         if self.due? > now {
             return None;
@@ -105,7 +105,7 @@ impl Receiving {
         Some(Feedback { sequence: self.sequence, received: self.newest, bytes, window, rider })
     }
 
-    /// The instant that [`Receiving::next`] returned has come.
+    /// Runs the timers that are due, at the instant that [`Receiving::next`] returned.
     pub(super) fn on_timeout(&mut self, now: Time) {
         let Some(half) = &mut self.half else { return };
         let is_due = half.next_timer().is_some_and(|timer| timer <= now);
@@ -114,35 +114,35 @@ impl Receiving {
         }
     }
 
-    /// When to call [`Receiving::on_timeout`] and [`Receiving::poll_feedback`].
+    /// Deadline at which to call [`Receiving::on_timeout`] and [`Receiving::poll_feedback`].
     pub(super) fn next(&self) -> Option<Time> {
         let timer = self.half.as_ref().and_then(|half| half.next_timer());
         [self.due, timer].into_iter().flatten().min()
     }
 
-    /// The device's radio reported a subframe.
+    /// Processes the report of one subframe from the device's radio.
     pub(super) fn on_radio(&mut self, report: &RadioReport) {
         if let Some(half) = self.half.as_mut().filter(|half| half.sees().is_device()) {
             half.on_radio(report);
         }
     }
 
-    /// What the device knows about its flows.
+    /// Sets the device's figures about its flows.
     pub(super) fn on_device(&mut self, flows: &DeviceFlows) {
         self.device = *flows;
     }
 
-    /// Data packets that arrived.
+    /// Received data packets.
     pub(super) fn packets(&self) -> Counted {
         self.packets
     }
 
-    /// The newest packet's one-way delay above the least.
+    /// Queueing delay of the newest packet: its one-way delay minus the minimum.
     pub(super) fn queueing_delay(&self) -> Option<Duration> {
         self.queueing_delay
     }
 
-    /// Adds the names and values of the scheme's half.
+    /// Adds the internal variables of the scheme's receiver.
     pub(super) fn inspect(&self, out: &mut Inspect) {
         if let Some(half) = &self.half {
             half.inspect(out);

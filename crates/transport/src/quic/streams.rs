@@ -1,4 +1,4 @@
-//! Several streams on one connection, by their numbers: for `hq-interop`, where each request is a stream.
+//! Access to several streams of one connection by their IDs: for `hq-interop`, where each request is a stream.
 
 use airpace_core::Time;
 use noq_proto::{Dir, FinishError, StreamId, VarInt, WriteError};
@@ -7,44 +7,44 @@ use super::connection::QuicConnection;
 use super::inflow::Inflow;
 use crate::endpoint::Read;
 
-/// Bytes that are kept in one piece of memory until they are acknowledged.
+/// Size of the pieces in which written data are stored until they are acknowledged (bytes).
 ///
-/// Chosen: small enough for allocators to use the same memory again and again, and large enough for noq, which looks
-/// through all pieces that are outstanding for each packet.
+/// Chosen: small enough that allocators reuse the memory, and large enough for noq, which searches all outstanding
+/// pieces for each packet.
 const PIECE: usize = 64 << 10;
 
-/// What happened to a stream that is not the contract's.
+/// An event of a stream other than the main one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamNews {
-    /// The peer opened it.
+    /// The peer opened the stream.
     Opened(u64),
-    /// There may be bytes to read, or its end.
+    /// There may be bytes to read, or the end of the stream.
     Readable(u64),
-    /// There may be room to write, or the peer wants no more of it.
+    /// There may be room to write, or the peer has stopped the stream.
     Writable(u64),
-    /// All that was written has been acknowledged, its end too.
+    /// The peer has acknowledged all written bytes and the end of the stream.
     Flushed(u64),
-    /// The peer allows more streams than before.
+    /// The peer permits more streams than before.
     MayOpen,
 }
 
 impl QuicConnection {
-    /// What happened to streams since. Call this until `None`.
+    /// Returns the next event of a stream. Call this until it returns `None`.
     pub fn poll_stream(&mut self) -> Option<StreamNews> {
         self.stream_events.pop_front()
     }
 
-    /// Opens a stream in both directions, and returns its number; `None` while the peer allows no more.
+    /// Opens a bidirectional stream and returns its ID; `None` while the peer permits no more streams.
     pub fn open_stream(&mut self) -> Option<u64> {
         let id = self.noq.streams().open(Dir::Bi)?;
         self.streams.insert(id, Inflow::default());
         Some(id.into())
     }
 
-    /// Hands over bytes of a stream. Returns how many were taken.
+    /// Writes bytes to a stream. Returns the number of bytes accepted.
     ///
     /// # Errors
-    /// There is no such stream, it has ended, or the peer wants no more of it.
+    /// The stream does not exist or has ended, or the peer has stopped it.
     pub fn write_stream(&mut self, _now: Time, id: u64, bytes: &[u8]) -> Result<usize, String> {
         let Some(id) = stream(id) else { return Err(format!("there is no stream {id}; open one")) };
         let mut taken = 0;
@@ -52,7 +52,7 @@ impl QuicConnection {
             let piece = &bytes[taken..bytes.len().min(taken + PIECE)];
             match self.noq.send_stream(id).write(piece) {
                 Ok(count) => taken += count,
-                // Only with this answer does noq tell when there is room again.
+                // noq reports new room only after it has returned `Blocked`.
                 Err(WriteError::Blocked) => break,
                 Err(WriteError::Stopped(code)) => {
                     return Err(format!(
@@ -68,26 +68,26 @@ impl QuicConnection {
         Ok(taken)
     }
 
-    /// No more bytes will be written to a stream.
+    /// Finishes a stream: the application will write no more bytes.
     pub fn finish_stream(&mut self, _now: Time, id: u64) {
         let Some(id) = stream(id) else { return };
         match self.noq.send_stream(id).finish() {
             Ok(()) => self.on_written(0),
-            // It has ended already.
+            // The stream has ended already.
             Err(FinishError::ClosedStream | FinishError::Stopped(_)) => {}
         }
     }
 
-    /// Gives a stream up in both directions, with a code for the peer, and forgets it.
+    /// Aborts a stream in both directions with an error code, and removes it.
     pub fn give_up_stream(&mut self, id: u64, code: u32) {
         let Some(id) = stream(id) else { return };
-        // Directions that have ended stay ended.
+        // Directions that have ended are unaffected.
         let _ = self.noq.send_stream(id).reset(VarInt::from_u32(code));
         let _ = self.noq.recv_stream(id).stop(VarInt::from_u32(code));
         self.forget(id);
     }
 
-    /// Forgets a stream that was read to its end. What was written to it still goes out.
+    /// Removes a stream that was read to its end. Written bytes are still sent.
     pub fn forget_stream(&mut self, id: u64) {
         if let Some(id) = stream(id) {
             self.forget(id);
@@ -99,10 +99,10 @@ impl QuicConnection {
         self.throttle();
     }
 
-    /// Takes bytes of a stream that arrived, in order.
+    /// Reads received bytes of a stream, in order.
     ///
     /// # Errors
-    /// There is no such stream, or it was given up before its end.
+    /// The stream does not exist, or was aborted before its end.
     pub fn read_stream(&mut self, _now: Time, id: u64, into: &mut [u8]) -> Result<Read, String> {
         let inflow = stream(id).and_then(|id| self.streams.get_mut(&id));
         let Some(inflow) = inflow else { return Err(format!("there is no stream {id}; open one")) };
@@ -118,7 +118,7 @@ impl QuicConnection {
     }
 }
 
-/// noq's name of a stream.
+/// Converts a stream's ID to noq's type.
 fn stream(id: u64) -> Option<StreamId> {
     VarInt::from_u64(id).ok().map(StreamId::from)
 }

@@ -1,4 +1,4 @@
-//! Two endpoints in virtual time over a path that loses, delays and reorders.
+//! Two endpoints in virtual time over a path with loss, delay and reordering.
 
 mod hostile;
 mod link;
@@ -24,17 +24,17 @@ use crate::endpoint::{
 
 const SERVER: &str = "10.0.0.1:4433";
 
-/// What a path does to datagrams.
+/// Impairments of a path.
 struct Path {
     delay: Duration,
     loss: f64,
-    /// Part of the datagrams that take up to so much longer.
+    /// Fraction of the datagrams with additional delay, and the maximum of that delay.
     detour: (f64, Duration),
-    /// Between these instants nothing passes.
+    /// Period in which all datagrams are lost.
     dead: (Time, Time),
-    /// Datagrams with a larger payload are lost.
+    /// Maximum payload (bytes); larger datagrams are lost.
     most: usize,
-    /// The bottleneck of what the server sends, and when its queue is empty.
+    /// Rate of the bottleneck in the direction from the server, and the instant at which its queue is empty.
     link: Option<(Rate, Time)>,
     rng: Rng,
 }
@@ -53,17 +53,17 @@ impl Path {
     }
 }
 
-/// A datagram that was sent.
+/// A sent datagram.
 #[derive(Clone, Debug)]
 struct Flown {
     at: Time,
     from_server: bool,
     bytes: usize,
-    /// When it arrives, if it does.
+    /// Arrival time; `None` if the datagram is lost.
     arrives: Option<Time>,
 }
 
-/// A datagram under way: whether to the server, from where, its bytes, its mark.
+/// A datagram in flight: whether it travels to the server, source address, bytes, and ECN mark.
 type Flying = (bool, SocketAddr, Vec<u8>, Ecn);
 
 /// A client and a server.
@@ -78,14 +78,14 @@ struct Pair {
     wire: BTreeMap<(Time, u64), Flying>,
     serial: u64,
     sent: Vec<Flown>,
-    /// Bytes for addresses that are not the client's.
+    /// Bytes sent to addresses other than the client's.
     astray: usize,
-    /// What each side is told, by whether it is the server.
+    /// Events of both endpoints; the flag is true for the server.
     told: Vec<(bool, ConnectionId, Event)>,
     work: [Work; 2],
 }
 
-/// What one side does with its connection.
+/// Work of one endpoint on its connection.
 #[derive(Default)]
 struct Work {
     id: Option<ConnectionId>,
@@ -108,7 +108,7 @@ fn scheme(text: &str) -> (Box<dyn Controller>, Option<Box<dyn Receiver>>) {
     (ends.controller, ends.receiver)
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ by position.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect()
 }
@@ -151,7 +151,7 @@ impl Pair {
         self.side(server).quic(id).expect("it is not over")
     }
 
-    /// Lets both sides do all that they want to do now.
+    /// Runs both endpoints until they have nothing to do at this instant.
     fn settle(&mut self) {
         for _ in 0..100_000 {
             let mut is_busy = false;
@@ -187,7 +187,7 @@ impl Pair {
         is_busy
     }
 
-    /// Writes and reads what can be written and read.
+    /// Writes and reads as much as possible.
     fn work_on(&mut self, server: bool) -> bool {
         let now = self.now;
         let Pair { client, server: other, work, .. } = self;
@@ -234,7 +234,7 @@ impl Pair {
             let path = &mut self.path;
             let is_dead = path.dead.0 <= self.now && self.now < path.dead.1;
             let is_lost = path.rng.chance(path.loss);
-            // The client's old addresses lead nowhere.
+            // Datagrams to the client's previous addresses are lost.
             if is_dead || is_lost || datagram.len() > path.most || server && outbound.to != self.address {
                 continue;
             }
@@ -255,12 +255,12 @@ impl Pair {
         }
     }
 
-    /// Runs until `until`, or until nothing happens any more.
+    /// Runs until `until`, or until there are no more events.
     fn run_until(&mut self, until: Time) {
         self.run_while(until, |_| true);
     }
 
-    /// Runs until `until`, as long as `goes_on` holds.
+    /// Runs until `until`, while `goes_on` holds.
     fn run_while(&mut self, until: Time, goes_on: impl Fn(&Pair) -> bool) {
         self.settle();
         let (mut before, mut rounds) = (self.now, 0);
@@ -296,7 +296,7 @@ impl Pair {
         self.run_until(until);
     }
 
-    /// Runs until both sides have connected.
+    /// Runs until both endpoints have connected.
     fn connect(&mut self) {
         let until = self.now + Duration::from_secs(20);
         self.run_while(until, |pair| {
@@ -309,7 +309,7 @@ impl Pair {
         self.told.iter().any(|(side, _, event)| *side == server && *event == Event::Connected)
     }
 
-    /// Runs until the bytes of each side have arrived and been acknowledged.
+    /// Runs until the bytes of both endpoints have arrived and were acknowledged.
     fn transfer(&mut self, most: Duration) {
         let until = self.now + most;
         self.run_while(until, |pair| {
@@ -332,7 +332,7 @@ impl Pair {
     }
 }
 
-/// Bytes of whole packets that a side sent between two instants.
+/// Returns the size of the IP packets that an endpoint sent between two instants.
 fn bytes_between(pair: &Pair, from_server: bool, from: Time, to: Time) -> Bytes {
     let within =
         pair.sent.iter().filter(|sent| sent.from_server == from_server && from <= sent.at && sent.at < to);

@@ -1,4 +1,4 @@
-//! Datagrams over the loopback, and over a kernel that refuses them.
+//! Tests of a UDP socket over the loopback interface, and over a simulated kernel that refuses datagrams.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::*;
 use airpace_rt::clock;
 
-/// A datagram as it arrived.
+/// A received datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Came {
     received: Time,
@@ -19,7 +19,7 @@ struct Came {
     bytes: Vec<u8>,
 }
 
-/// Waits for so many datagrams.
+/// Waits until this many datagrams have arrived.
 fn wait_for(socket: &mut Socket, count: usize) -> Vec<Came> {
     let mut came = vec![];
     while came.len() < count {
@@ -35,12 +35,12 @@ fn bind(at: &str) -> Socket {
     Socket::bind(at.parse().unwrap(), Buffers::default()).unwrap()
 }
 
-/// Where a socket on any address can be reached from this machine, by IPv4 or IPv6.
+/// Returns the local IPv4 or IPv6 address at which a socket on the unspecified address is reachable.
 fn here(socket: &Socket, ip: &str) -> SocketAddr {
     SocketAddr::new(ip.parse().unwrap(), socket.local().port())
 }
 
-/// Pairs of sockets, and how the first of each reaches the second.
+/// Returns pairs of sockets, with the address at which the first of each pair reaches the second.
 fn pairs() -> Vec<(Socket, Socket, &'static str)> {
     let mut pairs = vec![(bind("127.0.0.1:0"), bind("127.0.0.1:0"), "127.0.0.1")];
     if Socket::bind("[::1]:0".parse().unwrap(), Buffers::default()).is_err() {
@@ -72,7 +72,7 @@ proptest! {
             }
             for (segment, length, back) in &groups {
                 let (from, to) = if *back { (&mut b, &mut a) } else { (&mut a, &mut b) };
-                // Up to 40 datagrams, the last shorter.
+                // Up to 40 datagrams; the last may be shorter.
                 let length = (*length).max(1).min(segment * 40) * if length % 3 == 0 { segment.min(&20) } else { &1 };
                 let bytes: Vec<u8> = (0..length).map(|at| (at * 7 + at / 251) as u8).collect();
                 from.send(&out(here(to, ip), Some(*segment)), &bytes);
@@ -114,7 +114,7 @@ fn marks_travel_both_ways_over_both_families() {
 
 #[test]
 fn the_kernel_says_when_datagrams_came_not_when_they_were_taken() {
-    // The two clocks are compared to within this.
+    // Tolerance of the comparison of the two clocks.
     let doubt = std::time::Duration::from_micros(200);
     for (mut a, mut b, ip) in pairs() {
         let to = here(&b, ip);
@@ -123,7 +123,7 @@ fn the_kernel_says_when_datagrams_came_not_when_they_were_taken() {
             let before = clock::now();
             a.send(&out(to, Some(500)), &[3; 5_000]);
             let after = clock::now();
-            // They wait here, and are taken later than that.
+            // The datagrams wait in the kernel, and are received later than this.
             poll(&mut [PollFd::new(&b, PollFlags::IN)], None).unwrap();
             while clock::now() < after + 4 * doubt {}
             for came in wait_for(&mut b, 10) {
@@ -154,7 +154,7 @@ fn what_a_full_buffer_drops_is_counted() {
     }
     let mut came = 0;
     while b.receive(|_| came += 1) > 0 {}
-    // The next datagram tells how many are missing.
+    // The next datagram reports how many are missing.
     a.send(&out(b.local(), None), &[2; 10]);
     came += wait_for(&mut b, 1).len() as u64;
     assert!(b.counts().overflows > 0, "500 kB do not fit");
@@ -185,10 +185,10 @@ fn it_leaves_from_the_address_that_it_came_to() {
     assert_eq!(wait_for(&mut a, 1)[0].from.ip(), came.to.unwrap());
 }
 
-/// What a socket asked a kernel that a test plays.
+/// Calls of a socket to a kernel that a test simulates.
 #[derive(Default)]
 struct Played {
-    /// What the kernel says to the next calls; it takes everything afterwards.
+    /// Results of the next calls; after these, every call succeeds.
     says: VecDeque<Option<i32>>,
     took: Vec<Vec<u8>>,
 }

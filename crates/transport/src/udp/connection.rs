@@ -1,6 +1,6 @@
-//! One connection: what it is made of, and what the application does with it.
+//! A connection of the UDP prototype: its state, and the functions for the application.
 //!
-//! `receive.rs` has what datagrams do to it, `transmit.rs` what it sends and when.
+//! `receive.rs` processes received datagrams, `transmit.rs` composes datagrams and sets timers.
 
 mod receive;
 mod transmit;
@@ -27,80 +27,82 @@ use super::stream::{Incoming, Outgoing};
 use crate::endpoint::{Closed, Connection, ConnectionId, Counted, Event, Figures, MSS, Read};
 use crate::key::Key;
 
-/// The least time that a connection that was closed answers late packets.
+/// Minimum time for which a closed connection answers late packets.
 ///
-/// Chosen: the peer's probes come within this time on any path in use.
+/// Chosen: on any path in use, the peer's probes arrive within this time.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// One connection.
+/// A connection of the UDP prototype.
 pub struct UdpConnection {
     pub id: ConnectionId,
-    /// Our name on packets that come here, and the peer's on those that go there.
+    /// Name of this endpoint, carried by packets to it, and name of the peer, carried by packets to the peer.
     pub own_name: u64,
     peer_name: u64,
-    /// Whether the endpoint is to ask it what to send.
+    /// Whether the connection is in the endpoint's queue of connections to poll for transmissions.
     pub is_touched: bool,
     config: UdpConfig,
     state: State,
     keys: Option<Keys>,
     path: Path,
-    /// The latest instant that was heard of: kernels time datagrams before this side handles them.
+    /// The latest known instant. The kernel's receive times precede the time of processing; this clock never runs
+    /// backwards.
     clock: Time,
     last_heard: Time,
-    /// Since when something is under way that the peer must answer, without a word from there.
+    /// Instant since which data or a Ping is unanswered and no packet has arrived.
     waits_since: Option<Time>,
-    /// Whether this side made the connection.
+    /// Whether this endpoint initiated the connection.
     is_client: bool,
-    /// What is asked to keep the connection alive, to make oneself known, or for a higher limit.
+    /// Pending Ping: to keep the connection alive, to confirm the handshake, to show a new local address, or to request
+    /// a higher limit.
     question: Option<Question>,
-    /// What has to be answered, and where.
+    /// Tokens of Pings to answer, with the addresses to answer to.
     pongs: VecDeque<(u64, SocketAddr)>,
-    /// Seeds of questions.
+    /// Generator of the tokens of Pings.
     tokens: Tokens,
 
     sender: Sender,
     outgoing: Outgoing,
     acker: Acker,
     incoming: Incoming,
-    /// The longest header that the controller has put on a packet.
+    /// Maximum length of the headers that this controller has attached (bytes).
     rider: usize,
-    /// What the device last said of its flows.
+    /// Latest figures of the device about its flows.
     device: Option<DeviceFlows>,
-    /// Whether the peer must be told the limit, or what the receiver half says before data arrives.
+    /// Whether a Limit frame is due, and whether a Request frame of the scheme's receiver is due.
     limit_due: bool,
     request_due: bool,
-    /// The newest packet that had a Request.
+    /// Number of the newest packet with a Request.
     newest_request: Option<u64>,
-    /// Whether a controller of the application's is in charge.
+    /// Whether the application has set a controller.
     is_steered: bool,
 
     pub events: VecDeque<Event>,
-    /// Whether the application has been told of bytes and has not read since.
+    /// Whether the application was notified of readable bytes and has not read since.
     told_readable: bool,
     told_flushed: bool,
 
     sent: Counted,
     lost: Counted,
     received: Counted,
-    /// The least one-way delay in ns, by two clocks, and that of the newest packet.
+    /// Minimum one-way delay, and that of the newest packet (ns). They include the offset between the two clocks.
     delays: Option<(i64, i64)>,
     forfeited_bytes: Bytes,
     forfeited: Duration,
 }
 
-/// Where a connection is in its life.
+/// State of a connection.
 enum State {
-    /// A client that wants a connection.
+    /// A client in the handshake.
     Hello(Greeting),
-    /// A server's, before the client has sent a sealed packet.
+    /// A server's connection before the client has sent a sealed packet.
     HalfOpen { gives_up: Time, accept_due: bool },
-    /// A server's Accept may be lost although the client lives: it answers copies of its Hello.
+    /// Established. The server answers copies of the client's Hello, because its Accept may have been lost.
     Open { accept_due: bool },
-    /// Closed here: the peer is told, and told again.
+    /// Closed by the local application: Close packets are sent and repeated.
     Closing(Goodbye),
-    /// The peer is gone; the application may read what has arrived.
+    /// The peer is gone; the application may still read the received bytes.
     Drained(Closed),
-    /// Nothing is left.
+    /// Finished.
     Over,
 }
 
@@ -117,7 +119,7 @@ struct Goodbye {
     reason: String,
     next: Time,
     tries: u32,
-    /// Packets that came since the last one.
+    /// Packets received since the last Close was sent.
     heard: u32,
     ends: Time,
 }
@@ -129,7 +131,7 @@ struct Keys {
     opener: Opener,
 }
 
-/// Numbers that nobody can foresee, from a seed that nobody knows.
+/// Generates unpredictable numbers from a secret seed.
 struct Tokens {
     seed: Key,
     drawn: u64,
@@ -154,18 +156,18 @@ impl Keys {
     }
 }
 
-/// What a connection begins with.
+/// Parameters of a new connection.
 pub struct Begin {
     pub id: ConnectionId,
     pub own_name: u64,
     pub ends: Ends,
     pub now: Time,
-    /// Of the connection's own random numbers.
+    /// Seed of the connection's random numbers.
     pub seed: [u8; Key::BYTES],
 }
 
 impl UdpConnection {
-    /// A client's, which says Hello with this nonce.
+    /// Creates a client's connection, which sends a Hello with this nonce.
     pub fn client(config: UdpConfig, begin: Begin, nonce: [u8; NONCE]) -> UdpConnection {
         let greeting = Greeting {
             nonce,
@@ -177,7 +179,7 @@ impl UdpConnection {
         UdpConnection::new(config, begin, State::Hello(greeting))
     }
 
-    /// A server's, for a client whose cookie and proof fit.
+    /// Creates a server's connection, for a client whose cookie and proof are valid.
     pub fn server(config: UdpConfig, begin: Begin, key: &Key, session: Session) -> UdpConnection {
         let state = State::HalfOpen { gives_up: begin.now + config.patience, accept_due: true };
         let mut connection = UdpConnection::new(config, begin, state);
@@ -188,7 +190,7 @@ impl UdpConnection {
 
     fn new(config: UdpConfig, begin: Begin, state: State) -> UdpConnection {
         let Begin { id, own_name, ends, now, seed } = begin;
-        // Before a scheme is chosen, what most of the Internet uses is in charge.
+        // Until the application chooses a scheme, CUBIC controls the rate, as in most of the Internet.
         let rng = Streams::new(id.0).stream("udp.controller");
         let ends_of_cubic = SchemeSpec::parse("cubic").and_then(|spec| spec.build(&Setup { mss: MSS, rng }));
         let cubic = ends_of_cubic.expect("cubic is in the list of schemes").controller;
@@ -232,27 +234,27 @@ impl UdpConnection {
         }
     }
 
-    /// Whether the application may still use it.
+    /// Whether the application may still use the connection.
     pub fn is_usable(&self) -> bool {
         matches!(self.state, State::Hello(_) | State::Open { .. } | State::Drained(_))
     }
 
-    /// Whether it can be forgotten.
+    /// Whether the connection can be removed.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over) && self.events.is_empty()
     }
 
-    /// The name that the peer gave itself; 0 if it has not yet.
+    /// Name that the peer chose for itself; 0 if it is unknown yet.
     pub fn peer_name(&self) -> u64 {
         self.peer_name
     }
 
-    /// Whether its client has not shown itself yet.
+    /// Whether this is a server's connection whose client has not sent a sealed packet yet.
     pub fn is_half_open(&self) -> bool {
         matches!(self.state, State::HalfOpen { .. })
     }
 
-    /// The socket has another address now: the peer learns it from the next packet.
+    /// Handles a new local address: the next packet shows it to the peer.
     pub fn on_rebound(&mut self, now: Time) {
         let now = self.at(now);
         self.path.forget_local();
@@ -264,19 +266,19 @@ impl UdpConnection {
         }
     }
 
-    /// The instant for everything that must not go backwards.
+    /// Returns `now`, or the latest known instant if that is later. Used wherever time must not run backwards.
     fn at(&mut self, now: Time) -> Time {
         self.clock = self.clock.max(now);
         self.clock
     }
 
-    /// Asks the peer whether it is there, from `when` on.
+    /// Sends Pings to the peer, from `when` on.
     fn ask(&mut self, when: Time) {
         let token = self.tokens.draw();
         self.question = Some(Question::new(token, when));
     }
 
-    /// How long an answer takes at most, as far as is known.
+    /// Estimated maximum time until an answer arrives.
     fn timeout(&self) -> Duration {
         let Rtt { smoothed, variation, .. } = self.sender.rtt();
         (smoothed + variation * 4).max(Duration::from_millis(20)) + self.config.ack.max_delay
@@ -287,13 +289,13 @@ impl UdpConnection {
         rtt.latest.is_some().then_some(rtt)
     }
 
-    /// The connection is over for a reason that is not the application's.
+    /// Closes the connection for a reason other than a local close.
     fn end(&mut self, closed: Closed) {
         let has_unread = matches!(closed, Closed::ByPeer { .. }) && self.incoming.is_readable();
         self.end_after(has_unread, closed);
     }
 
-    /// The connection is over, at once or after the application has read what is there.
+    /// Closes the connection at once, or after the application has read the received bytes.
     fn end_after(&mut self, has_unread: bool, closed: Closed) {
         self.sender.close();
         self.state = if has_unread {

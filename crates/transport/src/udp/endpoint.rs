@@ -1,4 +1,4 @@
-//! The endpoint: handshakes, and which datagram is for which connection.
+//! The endpoint of the UDP prototype: handshakes, and the assignment of datagrams to connections.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -14,53 +14,53 @@ use super::path::Ends;
 use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 use crate::key::{self, Key};
 
-/// The most answers to Hellos that wait to be sent. More are dropped: the clients ask again.
+/// Maximum number of queued answers to handshakes. Further answers are dropped; the clients repeat their requests.
 const MOST_ANSWERS: usize = 256;
 
-/// The most sealed packets of unknown connections that are answered in a second. Who floods an endpoint with them does not
-/// make it as busy as itself.
+/// Maximum number of sealed packets per second for unknown connections that are answered with a Gone. A flood of such
+/// packets costs the endpoint less than it costs the attacker.
 ///
 /// Source: RFC 9000 §10.3.3
 ///
-/// Chosen: two for each of 200 connections that a restart broke.
+/// Chosen: two for each of 200 connections that a restart has broken.
 const MOST_GONES: u32 = 400;
 
-/// An endpoint of the UDP prototype, for connections in either role. All of them share one key.
+/// An endpoint of the UDP prototype for incoming and outgoing connections. All of its connections share one key.
 pub struct UdpEndpoint {
     config: UdpConfig,
     key: Key,
     own: Own,
-    /// By number, which is never used twice.
+    /// Connections by number. No number is used twice.
     connections: BTreeMap<u64, UdpConnection>,
-    /// Number of a connection by the name that its packets carry.
+    /// Numbers of connections, by the name that their incoming packets carry.
     names: BTreeMap<u64, u64>,
-    /// Name that the peer gave a connection, and its number. Peers choose names themselves, so they need not differ.
+    /// Names that peers chose for connections, with the connections' numbers. Two peers may choose the same name.
     peers: BTreeSet<(u64, u64)>,
-    /// When connections are due.
+    /// Deadlines of connections.
     timers: BTreeSet<(Time, u64)>,
     due: BTreeMap<u64, Time>,
-    /// Connections that something happened to since they were asked what to send.
+    /// Connections with events since they were last polled for transmissions.
     touched: VecDeque<u64>,
     half_open: usize,
     next_number: u64,
     answers: VecDeque<(Ends, Vec<u8>)>,
-    /// Since when answers to unknown connections are counted, and how many there were.
+    /// Start of the current second of [`MOST_GONES`], and number of Gones sent in it.
     gones: (Time, u32),
     events: VecDeque<(ConnectionId, Event)>,
     ignored: Ignored,
 }
 
 impl UdpEndpoint {
-    /// An endpoint that knows `key`.
+    /// Creates an endpoint with the shared key `key`.
     ///
     /// # Errors
-    /// The system gives no random numbers.
+    /// The system returned no random numbers.
     pub fn new(key: Key, config: UdpConfig) -> Result<UdpEndpoint, key::NoRandomNumbers> {
         Ok(UdpEndpoint::with_secret(key, config, &key::random()?))
     }
 
-    /// An endpoint whose random numbers all come from `secret`. Two endpoints with the same secret and the same inputs do
-    /// the same; so a secret is used once, other than in tests.
+    /// Creates an endpoint that derives all random numbers from `secret`. Two endpoints with equal secrets and equal
+    /// inputs behave identically. Outside of tests, a secret must be used only once.
     pub fn with_secret(key: Key, config: UdpConfig, secret: &[u8; 32]) -> UdpEndpoint {
         UdpEndpoint {
             config,
@@ -81,7 +81,8 @@ impl UdpEndpoint {
         }
     }
 
-    /// Connections that cost memory, those of unfinished handshakes and those that only answer late packets too.
+    /// Number of connections in memory, including unfinished handshakes and closed connections that answer late
+    /// packets.
     pub fn held(&self) -> usize {
         self.connections.len()
     }
@@ -91,13 +92,14 @@ impl UdpEndpoint {
             self.ignored.stray += 1;
             return;
         }
-        // Who does not know the key gets no answer at all.
+        // A sender without the key receives no answer.
         if !handshake::is_hello(&self.key, hello) {
             self.ignored.forged += 1;
             return;
         }
         if !self.own.is_cookie(now, ends.peer, hello) {
-            // The first Hello has none; an old one, or one of another address, is answered with a new one.
+            // A first Hello has no cookie. An expired cookie, or a cookie for another address, is answered with a new
+            // one.
             self.ignored.refused += u64::from(hello.cookie.iter().any(|byte| *byte != 0));
             self.answer_with_cookie(now, ends, hello);
             return;
@@ -161,8 +163,8 @@ impl UdpEndpoint {
         }
     }
 
-    /// A sealed packet came for a connection that is not known: it has ended, or was another run's of this program. Its
-    /// sender learns that at once.
+    /// Handles a sealed packet for an unknown connection: the connection was closed, or belonged to an earlier run of
+    /// the program. The sender is notified with a Gone.
     fn on_stray(&mut self, now: Time, ends: Ends, connection: u64, counter: u64) {
         self.ignored.stray += 1;
         if now - self.gones.0 >= Duration::from_secs(1) {
@@ -177,7 +179,7 @@ impl UdpEndpoint {
         }
     }
 
-    /// Somebody does not know a connection of this name.
+    /// Handles a Gone: the sender does not know the connection of this name.
     fn on_gone(&mut self, now: Time, gone: &Gone<'_>) {
         let named = self.peers.range((gone.connection, 0)..=(gone.connection, u64::MAX));
         let numbers: Vec<u64> = named.map(|(_, number)| *number).collect();
@@ -190,13 +192,13 @@ impl UdpEndpoint {
         }
     }
 
-    /// Takes over what a connection has to tell.
+    /// Moves a connection's events to the endpoint's queue.
     fn collect(&mut self, number: u64) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
         self.events.extend(connection.events.drain(..).map(|event| (ConnectionId(number), event)));
     }
 
-    /// Sets a connection's timer, or forgets what is over.
+    /// Updates a connection's timer, or removes the connection if it has finished.
     fn settle(&mut self, number: u64) {
         let Some(connection) = self.connections.get(&number) else { return };
         let is_over = connection.is_over();
@@ -215,7 +217,7 @@ impl UdpEndpoint {
         }
     }
 
-    /// Hands a datagram to the connection that has this name. Returns whether there is one.
+    /// Passes a datagram to the connection with this name. Returns whether there is one.
     fn with(&mut self, name: u64, act: impl FnOnce(&mut UdpConnection, &Key, &mut Ignored)) -> bool {
         let number = self.names.get(&name).copied();
         let Some(connection) = number.and_then(|number| self.connections.get_mut(&number)) else {
@@ -247,7 +249,7 @@ impl Endpoint for UdpEndpoint {
                 let mut accepted = None;
                 let is_known = self.with(accept.client, |connection, key, ignored| {
                     connection.on_accept(received, key, &accept, ignored);
-                    // Until it has a name, nobody can say of it that it is gone.
+                    // Without a peer name, no Gone can refer to the connection.
                     accepted = Some((connection.peer_name(), connection.id.0)).filter(|(name, _)| *name != 0);
                 });
                 self.peers.extend(accepted);
@@ -282,7 +284,7 @@ impl Endpoint for UdpEndpoint {
     }
 
     fn next(&self) -> Option<Time> {
-        // Who asks before all was drained is asked to come back at once.
+        // While outputs are not drained, the deadline is immediate.
         let is_behind = !(self.touched.is_empty() && self.answers.is_empty() && self.events.is_empty());
         if is_behind { Some(Time::ZERO) } else { self.timers.first().map(|(due, _)| *due) }
     }
@@ -296,7 +298,7 @@ impl Endpoint for UdpEndpoint {
             if let Some(connection) = self.connections.get_mut(&number)
                 && let Some(outbound) = connection.poll_transmit(now, &self.key, buffer)
             {
-                // Others get their turn.
+                // Let other connections send next.
                 self.touched.rotate_left(1);
                 return Some(outbound);
             }

@@ -1,19 +1,20 @@
-//! Who may have a connection: cookies that cost no memory, proofs of the key, and what both ends compute from it.
+//! The handshake of the UDP prototype: stateless cookies, proofs of the shared key, and the values both endpoints
+//! derive from it.
 //!
 //! ```text
 //!  client                                              server
-//!    Hello { nonce, no cookie, proof }         ──▶       the proof fits: nothing is remembered
+//!    Hello { nonce, no cookie, proof }         ──▶       the proof is valid; no state is kept
 //!    ◀──          Cookie { of address, window and nonce }
-//!    Hello { nonce, cookie, proof }            ──▶       cookie and proof fit: a connection is made
+//!    Hello { nonce, cookie, proof }            ──▶       cookie and proof are valid; a connection is created
 //!    ◀──          Accept { nonce, proof }
-//!    sealed packets                            ◀─▶       the first one that opens shows the client to be alive
+//!    sealed packets                            ◀─▶       the first authentic one proves that the client is alive
 //! ```
 //!
-//! Chosen: PBE-CC's prototype sends in the clear and believes any address. A sender that obeys reported capacities must
-//! know whose they are.
+//! Chosen: PBE-CC's prototype does not encrypt and accepts any source address. A sender that follows reported
+//! capacities must authenticate their source.
 //!
-//! Both ends know the key beforehand. Whoever learns it later can read what was recorded: there is no exchange of fresh
-//! secrets, as TLS has it. QUIC is there for that.
+//! Both endpoints hold a pre-shared key. Unlike TLS, the handshake exchanges no fresh secrets and has no forward
+//! secrecy: an attacker who obtains the key later can decrypt recorded packets. QUIC offers forward secrecy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,41 +25,41 @@ use super::packet::{Accept, COOKIE, Cookie, Gone, Hello, NONCE, PROOF, SHORT_PRO
 use super::seal::Secret;
 use crate::key::{Key, is_equal, is_tag, tag};
 
-/// For how long a cookie of one window is given. It is good until the next window ends.
+/// Interval at which the window of cookies changes (ns). A cookie is valid until the end of the next window.
 ///
-/// Chosen: some round trips of a path that is full, and too short for cookies to be collected.
+/// Chosen: several round trips of a congested path, and too short for an attacker to collect cookies.
 const COOKIE_WINDOW_NS: u64 = 10_000_000_000;
 
-/// What an endpoint draws and what it signs cookies with, all from one secret that never leaves it.
+/// Generates the random numbers and the cookies of an endpoint, all from one secret that never leaves the endpoint.
 pub struct Own {
     secret: hmac::Key,
     drawn: u64,
 }
 
 impl Own {
-    /// `secret` is random.
+    /// `secret` must be random.
     pub fn new(secret: &[u8; 32]) -> Own {
         Own { secret: hmac::Key::new(hmac::HMAC_SHA256, secret), drawn: 0 }
     }
 
-    /// Bytes that nobody can foresee; at most 32.
+    /// Returns unpredictable bytes; at most 32.
     pub fn draw<const N: usize>(&mut self) -> [u8; N] {
         self.drawn += 1;
         let drawn = tag(&self.secret, &[b"draw", &self.drawn.to_be_bytes()]);
         std::array::from_fn(|place| drawn[place])
     }
 
-    /// A number that nobody can foresee.
+    /// Returns an unpredictable number.
     pub fn draw_word(&mut self) -> u64 {
         u64::from_be_bytes(self.draw())
     }
 
-    /// The cookie for who is at `from`.
+    /// Returns the cookie for a client at address `from`.
     pub fn cookie(&self, now: Time, from: SocketAddr, hello: &Hello<'_>) -> [u8; COOKIE] {
         self.cookie_of(now.as_nanos() / COOKIE_WINDOW_NS, from, hello)
     }
 
-    /// Whether the Hello's cookie was given to who is at `from`, in this window or the one before.
+    /// Whether the Hello's cookie was issued for address `from`, in this window or the previous one.
     pub fn is_cookie(&self, now: Time, from: SocketAddr, hello: &Hello<'_>) -> bool {
         let window = now.as_nanos() / COOKIE_WINDOW_NS;
         [Some(window), window.checked_sub(1)].into_iter().flatten().any(|window| {
@@ -66,8 +67,8 @@ impl Own {
         })
     }
 
-    /// The server's name for the connection that this Hello asks for: the same at every copy of it, so that no list of
-    /// handshakes must be kept.
+    /// Returns the server's name for the connection that this Hello requests. Every copy of a Hello yields the same
+    /// name, so that the server needs no list of handshakes.
     pub fn name(&self, hello: &Hello<'_>) -> u64 {
         let tag = tag(&self.secret, &[b"name", &hello.client.to_be_bytes(), hello.nonce]);
         u64::from_be_bytes(std::array::from_fn(|place| tag[place]))
@@ -88,19 +89,19 @@ impl Own {
     }
 }
 
-/// The proof of a Hello with these contents.
+/// Computes the proof of a Hello with these fields.
 pub fn hello_proof(key: &Key, client: u64, nonce: &[u8; NONCE], cookie: &[u8; COOKIE]) -> [u8; PROOF] {
     key.prove(&[b"airpace hello", &[VERSION], &client.to_be_bytes(), nonce, cookie])
 }
 
-/// Whether who says Hello knows the key.
+/// Whether the sender of the Hello knows the key.
 pub fn is_hello(key: &Key, hello: &Hello<'_>) -> bool {
     let parts: [&[u8]; 5] =
         [b"airpace hello", &[VERSION], &hello.client.to_be_bytes(), hello.nonce, hello.cookie];
     key.verify(&parts, hello.proof)
 }
 
-/// The proof of a Cookie packet that answers this Hello.
+/// Computes the proof of a Cookie packet that answers this Hello.
 pub fn cookie_proof(key: &Key, client: u64, nonce: &[u8; NONCE], cookie: &[u8; COOKIE]) -> [u8; PROOF] {
     key.prove(&[b"airpace cookie", &[VERSION], &client.to_be_bytes(), nonce, cookie])
 }
@@ -112,8 +113,8 @@ pub fn is_cookie(key: &Key, nonce: &[u8; NONCE], packet: &Cookie<'_>) -> bool {
     key.verify(&parts, packet.proof)
 }
 
-/// The proof of a Gone: of an endpoint that takes connections, or of one that only makes them. They differ, so that no
-/// packet that comes back to its sender makes it say that it does not know its own connection.
+/// Computes the proof of a Gone. The proofs of a server (an endpoint that accepts connections) and of a client
+/// differ. Otherwise a packet reflected to its sender would make the sender close its own connection.
 pub fn gone_proof(key: &Key, of_server: bool, connection: u64, counter: u64) -> [u8; SHORT_PROOF] {
     let proof = key.prove(&[
         b"airpace gone",
@@ -124,12 +125,12 @@ pub fn gone_proof(key: &Key, of_server: bool, connection: u64, counter: u64) -> 
     std::array::from_fn(|place| proof[place])
 }
 
-/// Whether who says Gone knows the key.
+/// Whether the sender of the Gone knows the key.
 pub fn is_gone(key: &Key, of_server: bool, gone: &Gone<'_>) -> bool {
     is_equal(&gone_proof(key, of_server, gone.connection, gone.counter), gone.proof)
 }
 
-/// What both ends of a connection said.
+/// The names and nonces that both endpoints exchanged in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     pub client: u64,
@@ -148,12 +149,13 @@ impl Session {
         salt
     }
 
-    /// The proof of an Accept.
+    /// Computes the proof of an Accept.
     pub fn accept_proof(&self, key: &Key) -> [u8; PROOF] {
         key.prove(&[b"airpace accept", &[VERSION], &self.salt()])
     }
 
-    /// What the client makes of an Accept; `None` if the server does not know the key, or answers another Hello.
+    /// Returns the client's session after an Accept; `None` if the server does not know the key, or answers another
+    /// Hello.
     pub fn accepted(key: &Key, client_nonce: &[u8; NONCE], accept: &Accept<'_>) -> Option<Session> {
         let session = Session {
             client: accept.client,
@@ -164,7 +166,7 @@ impl Session {
         key.verify(&[b"airpace accept", &[VERSION], &session.salt()], accept.proof).then_some(session)
     }
 
-    /// What the keys of the packets of the client, or of the server, are made of.
+    /// Returns the secret from which the packet keys of the client, or of the server, are derived.
     pub fn secret(&self, key: &Key, of_client: bool) -> Secret {
         let label: &[u8] = if of_client { b"airpace client" } else { b"airpace server" };
         Secret { key: key.clone(), salt: self.salt(), label }

@@ -1,46 +1,49 @@
-//! The bytes of packets: their clear beginnings, and the frames within sealed ones.
+//! Packet formats of the UDP prototype: plain-text headers, and the frames inside encrypted packets.
 //!
-//! Reading borrows from the packet and never panics. What is read, written again, reads the same.
+//! Parsing borrows from the packet and never panics. A frame that is parsed and written again parses to an equal
+//! frame.
 
 use std::time::Duration;
 
 use airpace_cc::endpoint::{AckFrame, Ranges};
 use airpace_core::{Bytes, Rider, Time};
 
-/// The version that this endpoint speaks. It is in the first byte, so that another version is of another form.
+/// Protocol version of this endpoint. The first byte contains it, so that packets of other versions are unknown
+/// formats.
 pub const VERSION: u8 = 1;
 
-/// Bytes of a Hello. Whatever answers it is smaller.
+/// Size of a Hello (bytes). Every response to it is smaller.
 ///
 /// Source: RFC 9000 §14.1
 pub const HELLO_BYTES: usize = 1200;
 
-/// Bytes of a nonce, a cookie and a proof.
+/// Sizes of a nonce, a cookie and a proof (bytes).
 pub const NONCE: usize = 16;
 pub const COOKIE: usize = 32;
 pub const PROOF: usize = 32;
 
-/// Bytes of the proof of a Gone, which is the beginning of a whole one.
+/// Size of the proof in a Gone (bytes), which is a prefix of a full proof.
 pub const SHORT_PROOF: usize = 16;
 
-/// Bytes of a Cookie packet, of an Accept and of a Gone.
+/// Sizes of a Cookie, an Accept and a Gone packet (bytes).
 pub const COOKIE_BYTES: usize = 1 + 8 + COOKIE + PROOF;
 pub const ACCEPT_BYTES: usize = 1 + 8 + 8 + NONCE + PROOF;
 pub const GONE_BYTES: usize = 1 + 8 + 8 + SHORT_PROOF;
 
-/// Clear bytes before what is sealed: first byte, connection, counter.
+/// Size of the plain-text header of a sealed packet (bytes): first byte, connection, counter.
 pub const CLEAR: usize = 1 + 8 + 8;
 
-/// Bytes of the tag behind what is sealed.
+/// Size of the authentication tag at the end of a sealed packet (bytes).
 pub const TAG: usize = 16;
 
-/// Bytes of a Data frame before the controller's header and the stream's bytes.
+/// Size of a Data frame's fields (bytes), without the controller's header and the stream's bytes.
 pub const DATA_HEAD: usize = 1 + 8 + 8 + 8 + 1;
 
-/// The longest text that comes with a Close.
+/// Maximum length of the text in a Close (bytes).
 pub const LONGEST_REASON: usize = 512;
 
-/// The first byte's lowest three bits. The upper two bits of all forms are 0: QUIC sets one of them.
+/// Packet type, in the lowest three bits of the first byte. The upper two bits are always 0; QUIC sets at least one
+/// of them.
 ///
 /// Source: RFC 9000 §17.2, §17.3
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,7 @@ impl Form {
     }
 }
 
-/// A packet by its clear bytes.
+/// A packet as parsed from its plain-text bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clear<'a> {
     Hello(Hello<'a>),
@@ -68,18 +71,18 @@ pub enum Clear<'a> {
     Gone(Gone<'a>),
 }
 
-/// A client asks for a connection.
+/// Request of a connection by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// By what name the client wants to be addressed.
+    /// Name that the client chose for itself: packets to the client carry it.
     pub client: u64,
     pub nonce: &'a [u8; NONCE],
-    /// All zero until the server has given one.
+    /// All zero until the server has sent a cookie.
     pub cookie: &'a [u8; COOKIE],
     pub proof: &'a [u8; PROOF],
 }
 
-/// A server wants the client to show that it is where it says.
+/// Request of a server that the client prove its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie<'a> {
     pub client: u64,
@@ -87,27 +90,27 @@ pub struct Cookie<'a> {
     pub proof: &'a [u8; PROOF],
 }
 
-/// A server has made a connection.
+/// Acceptance of a connection by a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept<'a> {
     pub client: u64,
-    /// By what name the server wants to be addressed.
+    /// Name that the server chose for itself: packets to the server carry it.
     pub server: u64,
     pub nonce: &'a [u8; NONCE],
     pub proof: &'a [u8; PROOF],
 }
 
-/// An endpoint knows no connection of this name, to which a sealed packet came.
+/// Notification that an endpoint received a sealed packet for a connection name that it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone<'a> {
-    /// Name and counter of the packet.
+    /// Name and counter of that sealed packet.
     pub connection: u64,
     pub counter: u64,
     pub proof: &'a [u8; SHORT_PROOF],
 }
 
 impl Clear<'_> {
-    /// Reads the clear bytes; `None` if they are of no form.
+    /// Parses the plain-text bytes; `None` if they have no known format.
     pub fn read(packet: &[u8]) -> Option<Clear<'_>> {
         let mut rest = Cursor(packet);
         let form = rest.byte()?;
@@ -139,7 +142,7 @@ impl Clear<'_> {
         Some(clear)
     }
 
-    /// Appends the packet; of a sealed one, its clear bytes.
+    /// Appends the packet; for a sealed packet, its plain-text header.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Clear::Hello(Hello { client, nonce, cookie, proof }) => {
@@ -179,40 +182,41 @@ impl Clear<'_> {
     }
 }
 
-// Two ends that know nothing of each other do not answer each other for ever: each answer is shorter than its question.
+// A Gone is shorter than every sealed packet, so that two endpoints without a common connection cannot answer each
+// other forever.
 const _: () = assert!(GONE_BYTES <= CLEAR + TAG);
 
-/// What a sealed packet holds, one after the other.
+/// A frame of a sealed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// What arrived. It is for the sender.
+    /// Acknowledgement, for the local sender.
     Ack(AckFrame),
-    /// The stream may be sent up to this offset.
+    /// Flow-control limit: the stream may be sent up to this offset.
     Limit(u64),
-    /// Wants a Pong with the same bytes, at the address that it came from.
+    /// Requests a Pong with the same token, sent to the address from which the Ping came.
     Ping(u64),
     /// Answers a Ping.
     Pong(u64),
-    /// What the receiver half says before anything has arrived that could be acknowledged.
+    /// Message of the scheme's receiver before any packet arrived that could be acknowledged.
     Request(Rider),
-    /// The connection is over.
+    /// Close of the connection.
     Close { code: u32, reason: &'a str },
-    /// Bytes of the stream; all that is left of the packet.
+    /// Bytes of the stream. This frame takes the rest of the packet.
     Data(Data<'a>),
 }
 
-/// A part of the stream.
+/// A Data frame: a part of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// The data packet's number.
+    /// Number of the data packet.
     pub number: u64,
-    /// When it left, by the sender's clock.
+    /// Transmission time, by the sender's clock.
     pub sent: Time,
-    /// Where in the stream its bytes begin.
+    /// Offset of the first byte in the stream.
     pub offset: u64,
-    /// What the controller put on it.
+    /// Header that the controller attached to the packet.
     pub header: &'a [u8],
-    /// Whether the stream ends behind its bytes.
+    /// Whether the stream ends with these bytes.
     pub fin: bool,
     pub bytes: &'a [u8],
 }
@@ -227,16 +231,16 @@ const CLOSE: u8 = 6;
 const DATA: u8 = 7;
 const DATA_FIN: u8 = 8;
 
-/// A frame that cannot be read.
+/// Error: a frame cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// The frames of a packet that was opened. It ends after the first that cannot be read.
+/// Iterator over the frames of a decrypted packet. It stops after the first frame that cannot be parsed.
 #[derive(Clone, Debug)]
 pub struct Frames<'a>(Cursor<'a>);
 
 impl<'a> Frames<'a> {
-    /// The frames of this text.
+    /// Returns an iterator over the frames of a decrypted text.
     pub fn of(text: &'a [u8]) -> Frames<'a> {
         Frames(Cursor(text))
     }
@@ -260,7 +264,7 @@ impl<'a> Frames<'a> {
                 let length = usize::from(rest.byte()?);
                 let header = rest.take(length).filter(|header| header.len() <= Rider::CAPACITY)?;
                 let bytes = std::mem::take(&mut rest.0);
-                // One more, for the end, must fit too.
+                // The end of the stream counts as one more byte, whose offset must fit as well.
                 offset.checked_add(bytes.len() as u64 + 1)?;
                 Frame::Data(Data { number, sent, offset, header, fin: kind == DATA_FIN, bytes })
             }
@@ -327,7 +331,7 @@ impl Frame<'_> {
 }
 
 impl Data<'_> {
-    /// Appends all but the bytes of the stream.
+    /// Appends all fields of the frame except the stream's bytes.
     pub fn write_head(&self, out: &mut Vec<u8>) {
         out.push(if self.fin { DATA_FIN } else { DATA });
         out.extend_from_slice(&self.number.to_be_bytes());
@@ -337,13 +341,13 @@ impl Data<'_> {
     }
 }
 
-/// No more of a reason than a packet may hold.
+/// Returns the longest prefix of a reason that a packet may contain.
 fn beginning(reason: &str) -> &str {
     let end = (0..=LONGEST_REASON.min(reason.len())).rev().find(|&end| reason.is_char_boundary(end));
     &reason[..end.unwrap_or_default()]
 }
 
-/// Number, largest, ranges as gaps and lengths, marks, delay, window, feedback.
+/// Appends an ACK: number, largest, ranges as gaps and lengths, marks, delay, window, feedback.
 ///
 /// Source: RFC 9000 §19.3
 fn write_ack(ack: &AckFrame, out: &mut Vec<u8>) {
@@ -359,7 +363,7 @@ fn write_ack(ack: &AckFrame, out: &mut Vec<u8>) {
     }
     write_varint(ack.ce, out);
     write_varint(u64::try_from(ack.delay.as_nanos()).unwrap_or(u64::MAX), out);
-    // One more than the window, so that 0 is none.
+    // The field is the window plus 1, and 0 means that there is no window.
     write_varint(ack.window.map_or(0, |window| window.0.min(MOST_VARINT - 1) + 1), out);
     write_rider(ack.feedback.as_bytes(), out);
 }
@@ -369,7 +373,7 @@ fn write_rider(rider: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rider);
 }
 
-/// The largest integer of variable length. Larger ones are written as this.
+/// Maximum of a variable-length integer. Larger values are written as this maximum.
 const MOST_VARINT: u64 = (1 << 62) - 1;
 
 /// Source: RFC 9000 §16
@@ -382,7 +386,7 @@ fn write_varint(value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// What is left to read.
+/// The bytes that are not parsed yet.
 #[derive(Clone, Copy, Debug)]
 struct Cursor<'a>(&'a [u8]);
 

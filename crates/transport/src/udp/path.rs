@@ -1,41 +1,41 @@
-//! Where the peer is, and whether it really is there.
+//! The peer's address, and its validation after a change.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// What may be sent to an address that was not validated, for each byte that came from there.
+/// Maximum number of bytes sent to an unvalidated address, per byte received from that address.
 ///
 /// Source: RFC 9000 §8.1, §9.3.1
 const AMPLIFICATION: u64 = 3;
 
-/// The longest pause between two questions.
+/// Maximum interval between two Pings of a question.
 ///
-/// Chosen: an outage of 10 s is over for the transfer soon after it is over for the path.
+/// Chosen: after an outage of 10 s, the transfer resumes soon after the path does.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A question that is repeated until it is answered.
+/// A Ping that is repeated until its Pong arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     token: u64,
-    /// When it is asked next.
+    /// Instant of the next Ping.
     next: Time,
     asked: u32,
 }
 
 impl Question {
-    /// A question that is asked at `when` first. Nobody can foresee `token`.
+    /// Creates a question whose first Ping is due at `when`. `token` must be unpredictable.
     pub fn new(token: u64, when: Time) -> Question {
         Question { token, next: when, asked: 0 }
     }
 
-    /// When it is due.
+    /// Instant at which the next Ping is due.
     pub fn next(&self) -> Time {
         self.next
     }
 
-    /// The bytes to be answered, if it is due; then it waits for the answer, twice as long at each try.
+    /// Returns the token to send if a Ping is due. The interval to the next Ping doubles with each attempt.
     pub fn poll(&mut self, now: Time, first_pause: Duration) -> Option<u64> {
         if self.next > now {
             return None;
@@ -46,30 +46,30 @@ impl Question {
         Some(self.token)
     }
 
-    /// Whether this answers it.
+    /// Whether a Pong with this token answers the question.
     pub fn is_answered_by(&self, token: u64) -> bool {
         self.asked > 0 && self.token == token
     }
 }
 
-/// An address of the peer, and ours that it was seen with.
+/// An address of the peer, and the local address at which its packets arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     pub peer: SocketAddr,
     pub local: Option<IpAddr>,
 }
 
-/// Where a connection's packets go.
+/// The addresses of a connection's packets.
 #[derive(Debug)]
 pub struct Path {
     ends: Ends,
-    /// While the address is not validated.
+    /// Present while the address is not validated.
     trial: Option<Trial>,
 }
 
 #[derive(Debug)]
 struct Trial {
-    /// Where the peer was before.
+    /// Addresses before the change.
     before: Ends,
     question: Question,
     gives_up: Time,
@@ -78,37 +78,38 @@ struct Trial {
 }
 
 impl Path {
-    /// A validated path.
+    /// Creates a validated path.
     pub fn new(ends: Ends) -> Path {
         Path { ends, trial: None }
     }
 
-    /// Where packets go now.
+    /// Returns the current addresses.
     pub fn ends(&self) -> Ends {
         self.ends
     }
 
-    /// Our address has changed; the new one is not known.
+    /// Notes that the local address has changed and that the new address is unknown.
     pub fn forget_local(&mut self) {
         self.ends.local = None;
     }
 
-    /// Whether so many bytes may be sent.
+    /// Whether the amplification limit permits sending this many bytes.
     pub fn allows(&self, bytes: usize) -> bool {
         self.trial
             .as_ref()
             .is_none_or(|trial| trial.sent + bytes as u64 <= trial.received.saturating_mul(AMPLIFICATION))
     }
 
-    /// So many bytes were sent.
+    /// Counts sent bytes against the amplification limit.
     pub fn on_sent(&mut self, bytes: usize) {
         if let Some(trial) = &mut self.trial {
             trial.sent += bytes as u64;
         }
     }
 
-    /// An authentic datagram of `bytes` bytes came from `from`; `is_newest` says that the peer had sent none later. The
-    /// peer is where its newest datagram comes from. `token` is for the question whether it is.
+    /// Processes the addresses of an authentic datagram of `bytes` bytes. The peer's address is the source of its
+    /// newest datagram; `is_newest` means that no datagram with a higher counter has arrived. A new address is
+    /// validated by a question with this `token`, for at most `patience`.
     ///
     /// Source: RFC 9000 §9.3
     pub fn on_datagram(
@@ -141,25 +142,25 @@ impl Path {
         });
     }
 
-    /// An answer came. Returns the address that it validates.
+    /// Processes a Pong. Returns the address that it validates.
     pub fn on_pong(&mut self, token: u64) -> Option<SocketAddr> {
         let trial = self.trial.take_if(|trial| trial.question.is_answered_by(token));
         trial.map(|_| self.ends.peer)
     }
 
-    /// The question to ask at the new address now.
+    /// Returns the token of a Ping that is due at the new address.
     pub fn poll_question(&mut self, now: Time, first_pause: Duration) -> Option<u64> {
         self.trial.as_mut()?.question.poll(now, first_pause)
     }
 
-    /// Goes back to the address before if the new one does not answer.
+    /// Returns to the previous address if the new one does not answer in time.
     pub fn on_timeout(&mut self, now: Time) {
         if let Some(trial) = self.trial.take_if(|trial| trial.gives_up <= now) {
             self.ends = trial.before;
         }
     }
 
-    /// When something is to be done; `may_ask` says whether that can be a question.
+    /// Returns the next deadline. `may_ask` is whether the amplification limit permits a Ping.
     pub fn next(&self, may_ask: bool) -> Option<Time> {
         let trial = self.trial.as_ref()?;
         Some(if may_ask { trial.question.next().min(trial.gives_up) } else { trial.gives_up })

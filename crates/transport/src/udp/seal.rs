@@ -1,36 +1,38 @@
-//! Sealed packets: keys per direction that change as packets are counted, and the memory of what was taken in.
+//! Packet protection of the UDP prototype: AES-128-GCM keys per direction, key updates by packet counter, and replay
+//! protection.
 
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use super::packet::{CLEAR, TAG};
 use crate::key::Key;
 
-/// Packets that one key seals, as a power of two: both ends take the next key at the same counter.
+/// Number of packets per key, as a power of two. Both endpoints change the key at the same counter.
 ///
 /// Source: RFC 9001 §6.6, §B.1.1 (AES-128-GCM seals at most 2²³ packets)
 const EPOCH_BITS: u32 = 22;
 
-/// Words of the memory of counters: of the 64 · 63 newest, each is taken in once, and older ones never.
+/// Size of the replay window (words of 64 counters). Each of the 64 · 63 newest counters is accepted once; older
+/// counters are rejected.
 ///
-/// Chosen: 48 ms of full packets at 1 Gbit/s; a packet that is overtaken by more has long been declared lost.
+/// Chosen: 48 ms of full-sized packets at 1 Gbit/s. A packet delayed by more than that was declared lost long before.
 const WORDS: usize = 64;
 
-/// Why a sealed packet is not taken in.
+/// Reason why a sealed packet is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its counter was taken in before, or is too old to tell.
+    /// The counter was accepted before, or is older than the replay window.
     Replayed,
-    /// Its tag does not fit.
+    /// The tag does not match.
     Forged,
 }
 
-/// What the keys of one direction of a connection are made of.
+/// Input of the key derivation for one direction of a connection.
 #[derive(Clone)]
 pub struct Secret {
     pub key: Key,
     /// Both nonces and both names.
     pub salt: [u8; 48],
-    /// The direction.
+    /// Label of the direction.
     pub label: &'static [u8],
 }
 
@@ -60,7 +62,7 @@ impl Epoch {
     }
 }
 
-/// Seals the packets of one direction.
+/// Encrypts the packets of one direction.
 pub struct Sealer {
     secret: Secret,
     epoch: Epoch,
@@ -68,18 +70,18 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// A sealer that has not sealed anything.
+    /// Creates a sealer whose first counter is 0.
     pub fn new(secret: Secret) -> Sealer {
         Sealer { epoch: secret.epoch(0), secret, next: 0 }
     }
 
-    /// The counter of the packet that is sealed next. No counter is used twice: 2⁶⁴ packets are more than any connection
-    /// has.
+    /// Returns the counter of the next packet. No counter is used twice: no connection sends 2⁶⁴ packets.
     pub fn counter(&self) -> u64 {
         self.next
     }
 
-    /// Seals the packet at the end of `out` from `begin` on, whose clear bytes name the counter, and appends the tag.
+    /// Encrypts the packet in `out` from `begin` on and appends the tag. The packet's plain-text header must contain
+    /// the counter.
     pub fn seal(&mut self, out: &mut Vec<u8>, begin: usize) {
         let counter = self.next;
         self.next += 1;
@@ -99,26 +101,26 @@ impl Sealer {
     }
 }
 
-/// Opens the packets of one direction, each once.
+/// Decrypts the packets of one direction, each once.
 pub struct Opener {
     secret: Secret,
     epoch: Epoch,
-    /// The one before, and the one after: packets overtake each other.
+    /// Keys of the previous and of the next epoch, because packets may be reordered.
     before: Option<Epoch>,
     after: Option<Epoch>,
     seen: Seen,
 }
 
 impl Opener {
-    /// An opener that has not opened anything.
+    /// Creates an opener that has accepted no packet yet.
     pub fn new(secret: Secret) -> Opener {
         Opener { epoch: secret.epoch(0), secret, before: None, after: None, seen: Seen::default() }
     }
 
-    /// Opens `packet` in place. Returns the text, and whether the packet is newer than all before.
+    /// Decrypts `packet` in place. Returns the plain text, and whether the packet's counter is the highest yet.
     ///
     /// # Errors
-    /// Nothing has changed then, besides bytes of the packet.
+    /// The packet is rejected. Only the packet's bytes may have changed.
     pub fn open<'a>(&mut self, counter: u64, packet: &'a mut [u8]) -> Result<(&'a [u8], bool), Refusal> {
         if self.seen.contains(counter) {
             return Err(Refusal::Replayed);
@@ -144,12 +146,12 @@ impl Opener {
     }
 }
 
-/// The counters taken in.
+/// The accepted counters.
 ///
 /// Source: RFC 6479 §2
 struct Seen {
     words: [u64; WORDS],
-    /// One more than the highest.
+    /// Highest accepted counter plus 1.
     end: u64,
 }
 
@@ -160,7 +162,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Whether `counter` was taken in, or is too old to tell.
+    /// Whether `counter` was accepted, or is older than the replay window.
     fn contains(&self, counter: u64) -> bool {
         if counter >= self.end {
             return false;
@@ -169,13 +171,13 @@ impl Seen {
         newest - word >= WORDS as u64 || self.words[(word % WORDS as u64) as usize] >> (counter % 64) & 1 == 1
     }
 
-    /// Remembers a counter that is not contained. Returns whether it is the highest.
+    /// Inserts a counter that is not contained. Returns whether it is the highest.
     fn insert(&mut self, counter: u64) -> bool {
         let is_newest = counter >= self.end;
         let word = counter / 64;
         if is_newest {
             let newest = self.end.checked_sub(1).map_or(0, |highest| highest / 64);
-            // A leap over all words clears each once, wherever it ends.
+            // A jump beyond the window clears each word once.
             for new in (newest + 1..=word).take(WORDS) {
                 self.words[(new % WORDS as u64) as usize] = 0;
             }
@@ -186,7 +188,7 @@ impl Seen {
     }
 }
 
-/// Bytes that sealing adds to a text.
+/// Bytes that protection adds to a plain text: header and tag.
 pub const OVERHEAD: usize = CLEAR + TAG;
 
 #[cfg(test)]

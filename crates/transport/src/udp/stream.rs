@@ -1,4 +1,5 @@
-//! The two streams of bytes of a connection: what leaves until it has arrived, and what arrives until it is read.
+//! The two byte streams of a connection: the send buffer until acknowledgement, and the receive buffer until the
+//! application reads.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -8,51 +9,51 @@ use airpace_core::{Bytes, Time};
 
 use crate::endpoint::Read;
 
-/// Up to where either stream may be sent before the peer has said more.
+/// Initial flow-control limit of either stream (bytes), before the peer has sent a Limit.
 ///
-/// Chosen: what 200 Mbit/s carry in 40 ms. The first packets after the handshake say more.
+/// Chosen: the data of 40 ms at 200 Mbit/s. The first packets after the handshake raise the limit.
 pub const FIRST_LIMIT: u64 = 1 << 20;
 
-/// Bytes of a full buffer for each of the most pieces that wait for what is missing before them.
+/// Bytes of receive buffer per out-of-order piece. The buffer size divided by this is the maximum number of pieces.
 ///
-/// Chosen: no more than full packets of which every second one is missing.
+/// Chosen: if every second full-sized packet is missing, there are fewer pieces.
 const BYTES_PER_PIECE: u64 = 1 << 10;
 
-/// The stream that this side sends.
+/// The outgoing stream.
 ///
-/// The stream's end counts as one more byte behind the last one, so that it is sent again if it is lost, as all bytes
-/// are. On the wire it is a bit, and a byte of padding in place of the byte that it counts as.
+/// The end of the stream counts as one additional byte after the last one, so that it is retransmitted after a loss
+/// like any byte. On the wire it is a bit, and a byte of padding takes the place of the additional byte.
 pub struct Outgoing {
     outbox: Outbox,
-    /// The bytes from [`Outgoing::first`] on.
+    /// The bytes from offset `first` on.
     bytes: VecDeque<u8>,
     first: u64,
-    /// The end of what was written.
+    /// Offset of the end of the written bytes.
     written: u64,
-    /// Up to where the peer lets it be sent.
+    /// Flow-control limit of the peer (offset).
     limit: u64,
-    /// Whether no more will be written.
+    /// Whether the application has finished the stream.
     is_finished: bool,
-    /// Whether the end was handed to the outbox.
+    /// Whether the stream's end was passed to the outbox.
     has_end: bool,
     wants_room: bool,
     most: u64,
 }
 
-/// What a packet carries.
+/// The part of the stream that a packet carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// The stream's bytes, by offset.
+    /// Range of offsets in the stream.
     pub bytes: Range<u64>,
-    /// Whether the stream ends behind them.
+    /// Whether the stream ends with these bytes.
     pub fin: bool,
 }
 
 impl Outgoing {
-    /// A stream of which at most `most` bytes are held.
+    /// Creates a stream whose buffer holds at most `most` bytes.
     pub fn new(most: Bytes) -> Outgoing {
         Outgoing {
-            // Room for the end is always there.
+            // Always reserve room for the end, which counts as one byte.
             outbox: Outbox::new(most + Bytes(1), Bytes::ZERO),
             bytes: VecDeque::new(),
             first: 0,
@@ -65,7 +66,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes the first of `bytes`. Returns how many.
+    /// Appends as many of the first bytes of `bytes` as fit. Returns their number.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let room = self.room();
         let taken = usize::try_from(room).map_or(bytes.len(), |room| bytes.len().min(room));
@@ -77,13 +78,13 @@ impl Outgoing {
         taken
     }
 
-    /// No more will be written.
+    /// Finishes the stream: the application will write no more bytes.
     pub fn finish(&mut self) {
         self.is_finished = true;
         self.hand_over_end();
     }
 
-    /// The end waits for room if the buffer was made smaller.
+    /// Passes the end to the outbox. The end waits for room if the buffer was made smaller.
     fn hand_over_end(&mut self) {
         if self.is_finished && !self.has_end {
             self.has_end = self.outbox.hand_over(Bytes(1)) == Bytes(1);
@@ -95,32 +96,32 @@ impl Outgoing {
         self.is_finished
     }
 
-    /// Whether all has arrived, its end too.
+    /// Whether the peer has acknowledged all bytes and the end.
     pub fn is_flushed(&self) -> bool {
         self.has_end && self.outbox.is_empty()
     }
 
-    /// Whether bytes wait for the peer to allow more.
+    /// Whether the application waits for the peer to raise the limit.
     pub fn is_held_back(&self) -> bool {
         self.wants_room && self.limit <= self.written
     }
 
-    /// Bytes that were written and have not left yet, or must leave again.
+    /// Bytes that were written but not sent yet, or that must be retransmitted.
     pub fn unsent(&self) -> Bytes {
         self.outbox.unsent()
     }
 
-    /// Bytes that have arrived at the peer, from the first on.
+    /// Bytes that have arrived at the peer without a gap, from the first on.
     pub fn arrived(&self) -> u64 {
         self.outbox.arrived().min(self.written)
     }
 
-    /// The peer allows the stream up to `limit`. Limits never fall.
+    /// Raises the peer's limit to `limit`. Limits never decrease.
     pub fn raise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// How many bytes may be held. What is held already stays.
+    /// Sets the size of the buffer. Bytes in the buffer stay.
     pub fn set_most(&mut self, most: Bytes) {
         if most.0 != self.most {
             self.most = most.0;
@@ -128,14 +129,15 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that packets have beside the stream's.
+    /// Sets the number of bytes per packet in addition to the stream's bytes.
     pub fn set_overhead(&mut self, overhead: Bytes) {
         self.outbox.set_overhead(overhead);
     }
 
-    /// Whether an application that was refused may write again; told once.
+    /// Whether an application whose write was refused may write again. Returns true once per refusal.
     pub fn poll_room(&mut self) -> bool {
-        // A third of the buffer, as the outbox has it, or all that the peer still allows: else nobody would ask for more.
+        // Wait for room of a third of the buffer, as the outbox does, or for all bytes that the peer still permits.
+        // Otherwise the application would never reach the limit, and no higher limit would be requested.
         let allowed = self.limit.saturating_sub(self.written);
         let is_worth_it = self.room() >= (self.most / 3).min(1 << 20).min(allowed).max(1);
         let tells = self.wants_room && !self.is_finished && is_worth_it;
@@ -143,7 +145,7 @@ impl Outgoing {
         tells
     }
 
-    /// The next packet to put on the path at `now`; see [`Outbox::poll_transmit`].
+    /// Returns the next packet to send at `now`; see [`Outbox::poll_transmit`].
     pub fn poll_transmit(&mut self, sender: &mut Sender, now: Time) -> Option<(Transmit, Carried)> {
         self.hand_over_end();
         let polled = self.outbox.poll_transmit(sender, now);
@@ -154,12 +156,12 @@ impl Outgoing {
         }
         let (transmit, range) = polled?;
         let fin = self.has_end && range.end > self.written;
-        // A copy of what has arrived meanwhile carries nothing.
+        // If the bytes of a retransmission were acknowledged meanwhile, the packet carries no bytes.
         let end = range.end.clamp(self.first, self.written);
         Some((transmit, Carried { bytes: range.start.clamp(self.first, end)..end, fin }))
     }
 
-    /// Appends bytes that are carried.
+    /// Appends the bytes of a packet.
     pub fn copy(&self, carried: &Carried, out: &mut Vec<u8>) {
         let from = (carried.bytes.start - self.first) as usize;
         let to = (carried.bytes.end - self.first) as usize;
@@ -179,36 +181,36 @@ impl Outgoing {
     }
 }
 
-/// The stream that arrives.
+/// The incoming stream.
 pub struct Incoming {
-    /// The bytes that can be read; the first is at `read`.
+    /// Bytes that can be read; the first has the offset `read`.
     ready: VecDeque<u8>,
     read: u64,
-    /// Pieces above, by their offset. They do not overlap.
+    /// Out-of-order pieces by their offset. They do not overlap.
     above: BTreeMap<u64, Vec<u8>>,
-    /// The stream's length, once it is known.
+    /// Length of the stream, if known.
     length: Option<u64>,
-    /// Whether the application has been told of the end.
+    /// Whether the application has read the stream's end.
     has_read_end: bool,
-    /// How many bytes may wait to be read.
+    /// Size of the receive buffer (bytes).
     most: u64,
-    /// The limit that was told last.
+    /// Limit that was sent last (offset).
     told: u64,
 }
 
-/// The peer sent what it must not.
+/// Violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// Bytes beyond the limit that it was told.
+    /// Bytes beyond the limit that was sent to the peer.
     BeyondLimit,
-    /// Bytes behind the end of the stream, or another end.
+    /// Bytes after the end of the stream, or a different end.
     End,
-    /// More separate pieces than any honest sender makes.
+    /// More separate pieces than a correct sender creates.
     Pieces,
 }
 
 impl Incoming {
-    /// A stream of which at most `most` bytes wait; at least what the peer may send unasked.
+    /// Creates a stream with a receive buffer of `most` bytes, or of [`FIRST_LIMIT`] if that is larger.
     pub fn new(most: Bytes) -> Incoming {
         let most = most.max(Bytes(FIRST_LIMIT));
         Incoming {
@@ -222,36 +224,36 @@ impl Incoming {
         }
     }
 
-    /// Bytes that were read.
+    /// Number of bytes that the application has read.
     pub fn read_so_far(&self) -> u64 {
         self.read
     }
 
-    /// Whether there is something to read, or the end, which was not read yet.
+    /// Whether there are unread bytes, or an unread end.
     pub fn is_readable(&self) -> bool {
         !self.ready.is_empty() || self.is_over() && !self.has_read_end
     }
 
-    /// Whether all was read.
+    /// Whether all bytes of the stream were read.
     pub fn is_over(&self) -> bool {
         self.length == Some(self.read)
     }
 
-    /// Up to where the peer may send now; noted as told.
+    /// Returns the current limit to send to the peer, and remembers it as sent.
     pub fn tell_limit(&mut self) -> u64 {
         self.told = self.limit();
         self.told
     }
 
-    /// Whether the limit has risen by so much since it was told that the peer should know without delay.
+    /// Whether a Limit is due at once, because the limit exceeds the sent one by a quarter of the buffer.
     pub fn is_worth_telling(&self) -> bool {
         self.length.is_none() && self.limit() - self.told >= self.most / 4
     }
 
-    /// Takes in bytes of the stream that begin at `offset`. Returns whether there is more to read.
+    /// Inserts bytes of the stream that start at `offset`. Returns whether there are more bytes to read.
     ///
     /// # Errors
-    /// Nothing has changed then.
+    /// The peer violates the protocol. The stream is unchanged.
     pub fn insert(&mut self, offset: u64, bytes: &[u8], fin: bool) -> Result<bool, Broken> {
         let end = offset.checked_add(bytes.len() as u64).ok_or(Broken::BeyondLimit)?;
         let has_other_end = self.length.is_some_and(|length| end > length || fin && end != length);
@@ -278,7 +280,7 @@ impl Incoming {
         Ok(self.next() > next || fin && self.is_over())
     }
 
-    /// Takes bytes in order.
+    /// Reads bytes in order.
     pub fn read(&mut self, into: &mut [u8]) -> Read {
         if self.ready.is_empty() || into.is_empty() {
             self.has_read_end = self.is_over();
@@ -303,12 +305,12 @@ impl Incoming {
         self.read.saturating_add(self.most)
     }
 
-    /// The end of the highest byte that arrived.
+    /// Returns the offset after the highest received byte.
     fn seen(&self) -> u64 {
         self.above.last_key_value().map_or(self.next(), |(start, bytes)| start + bytes.len() as u64)
     }
 
-    /// Moves the pieces that have become next to `ready`.
+    /// Moves the pieces without a gap before them to `ready`.
     fn join(&mut self) {
         while let Some(piece) = self.above.first_entry() {
             let (start, next) = (*piece.key(), self.read + self.ready.len() as u64);
@@ -320,12 +322,12 @@ impl Incoming {
         }
     }
 
-    /// Keeps what is new of a piece that cannot be read yet.
+    /// Stores the new bytes of an out-of-order piece.
     fn put_above(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         let mut from = offset;
         while from < end {
-            // The piece that begins at or before `from`, and where the next one begins.
+            // The piece that starts at or before `from`, and its end.
             let before = self
                 .above
                 .range(..=from)

@@ -1,4 +1,4 @@
-//! Two endpoints in virtual time, and a network between them that does what networks do.
+//! Two endpoints in virtual time, over a network with loss, damage, duplication, delay, reordering and outages.
 
 mod hostile;
 mod life;
@@ -31,19 +31,19 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
 
-/// What a network does to datagrams, in both directions.
+/// Impairments of a network, in both directions.
 #[derive(Clone, Debug)]
 struct Network {
     loss: f64,
     damage: f64,
     duplication: f64,
     delay: Duration,
-    /// Datagrams are later by up to this much, and overtake each other.
+    /// Maximum random additional delay, which reorders datagrams.
     jitter: Duration,
     rate: Rate,
-    /// The longest time that a datagram waits in the queue.
+    /// Maximum queueing delay of a datagram.
     queue: Duration,
-    /// When nothing gets through.
+    /// Period in which all datagrams are lost.
     outage: Range<Time>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Network {
     }
 }
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 struct Flight {
     from: SocketAddr,
@@ -71,14 +71,14 @@ struct Flight {
     bytes: Vec<u8>,
 }
 
-/// An application that writes some bytes and collects others.
+/// An application that writes some bytes and stores the received ones.
 #[derive(Default)]
 struct Peer {
     id: Option<ConnectionId>,
     to_write: Vec<u8>,
     written: usize,
     finished: bool,
-    /// Closes once all that it wrote has arrived and all was read.
+    /// Whether to close once all written bytes were acknowledged and all received bytes were read.
     closes: bool,
     scheme: Option<String>,
     got: Vec<u8>,
@@ -86,9 +86,9 @@ struct Peer {
     is_flushed: bool,
     closed: Option<Closed>,
     moved: Vec<SocketAddr>,
-    /// The most bytes that are taken per read.
+    /// Maximum number of bytes per read.
     sip: usize,
-    /// Whether it takes nothing at all.
+    /// Whether the application does not read at all.
     is_stuck: bool,
 }
 
@@ -98,15 +98,15 @@ struct World {
     rng: Rng,
     ends: [UdpEndpoint; 2],
     peers: [Peer; 2],
-    /// Where the client is seen; what is sent to where it was is lost.
+    /// The client's address as the server sees it. Datagrams to a previous address are lost.
     client_at: SocketAddr,
     server_at: SocketAddr,
     flights: BTreeMap<(Time, u64), Flight>,
     flown: u64,
     free_at: [Time; 2],
-    /// All datagrams that were sent, for those tests that look at them.
+    /// All datagrams sent, for tests that inspect them.
     log: Vec<(Time, Flight)>,
-    /// Every datagram arrives a second time, right behind the first.
+    /// Whether every datagram arrives twice, the second copy right after the first.
     replays: bool,
 }
 
@@ -115,7 +115,7 @@ fn halves(scheme: &str) -> Halves {
     SchemeSpec::parse(scheme).and_then(|spec| spec.build(&setup)).expect("a scheme of the list")
 }
 
-/// Bytes in which every part differs from every other.
+/// Returns random bytes, in which no two parts are equal.
 fn noise(seed: u64, count: usize) -> Vec<u8> {
     let mut rng = Streams::new(seed).stream("noise");
     (0..count.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).take(count).collect()
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// Begins a connection in which each side sends so many bytes.
+    /// Starts a connection in which the two peers send these numbers of bytes.
     fn transfer(&mut self, [up, down]: [usize; 2]) {
         for (peer, (seed, count)) in self.peers.iter_mut().zip([(1, up), (2, down)]) {
             (peer.to_write, peer.closes) = (noise(seed, count), true);
@@ -166,7 +166,7 @@ impl World {
         self.ends[role].connection(id).expect("it is not over")
     }
 
-    /// What applications and endpoints do, until nothing is left to do at this instant.
+    /// Runs applications and endpoints until they have nothing to do at this instant.
     fn drain(&mut self) {
         let mut buffer = vec![];
         loop {
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Goes on to the next instant at which something happens. Returns whether there is one.
+    /// Advances to the next instant with an event. Returns whether there is one.
     fn step(&mut self) -> bool {
         let due = self.ends.iter().filter_map(|end| end.next());
         let arrives = self.flights.first_key_value().map(|((at, _), _)| *at);
@@ -248,7 +248,7 @@ impl World {
         self.receive(role, flight);
     }
 
-    /// A datagram of a stranger comes to one side.
+    /// Delivers a stranger's datagram to one of the endpoints.
     fn hand_over(&mut self, role: usize, from: SocketAddr, bytes: &[u8]) {
         let to = [self.client_at, self.server_at][role];
         self.receive(role, &Flight { from, to, ecn: Ecn::NotEct, bytes: bytes.to_vec() });
@@ -260,7 +260,7 @@ impl World {
         self.ends[role].handle(Inbound { received, from, to: None, ecn, bytes: &mut bytes });
     }
 
-    /// A transfer that is in the middle.
+    /// Returns a world in the middle of a transfer.
     fn in_the_middle(seed: u64, bytes: [usize; 2]) -> World {
         let mut world = World::new(seed, Network::default());
         world.transfer(bytes);
@@ -269,7 +269,7 @@ impl World {
         world
     }
 
-    /// Turns until `is_enough`, and no longer than until `end`.
+    /// Runs until `is_enough` holds, but not beyond `end`.
     fn run_until(&mut self, end: Time, mut is_enough: impl FnMut(&World) -> bool) {
         let mut steps = 0;
         let mut at = self.now;
@@ -280,20 +280,20 @@ impl World {
         }
     }
 
-    /// Turns until both sides have closed.
+    /// Runs until both connections are closed.
     fn run(&mut self) {
         let end = self.now + Duration::from_secs(600);
         self.run_until(end, |world| world.peers.iter().all(|peer| peer.closed.is_some()));
     }
 
-    /// Both sides have what the other sent, and know how it ended.
+    /// Checks that both peers have received the other's bytes and its end.
     fn check(&self, what: &str) {
         for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
             let (sent, got) = (&self.peers[from].to_write, &self.peers[to].got);
             assert_eq!(sent.len(), got.len(), "{what}: bytes that {from} sent and {to} has at {}", self.now);
             assert!(sent == got, "{what}: bytes differ");
             assert!(self.peers[to].is_read, "{what}: {to} knows of the end");
-            // Who is left first may never hear that its last bytes arrived.
+            // A peer that was closed by the other may never be notified that its last bytes arrived.
             let is_left = matches!(self.peers[from].closed, Some(Closed::ByPeer { .. }));
             assert!(self.peers[from].is_flushed || is_left, "{what}: {from} knows that all arrived");
         }

@@ -1,4 +1,4 @@
-//! The contract of both transports, of one connection.
+//! Implementation of the contract of both transports for a QUIC connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::QuicConnection;
 use crate::endpoint::{Closed, Connection, Counted, Figures, Read};
 use crate::quic::inflow::Inflow;
 
-/// Bytes of a packet that are not the stream's: header, tag, stamp and the frame's own.
+/// Bytes of an IP packet other than stream data: IP and UDP headers (28), QUIC header, tag, stamp and frame headers.
 ///
-/// Chosen: an estimate for progress; the end is exact.
+/// Chosen: an estimate for the display of progress; the final count is exact.
 const PACKET_OVERHEAD: u64 = 28 + 1 + 8 + 2 + 16 + 16 + 8;
 
 impl Connection for QuicConnection {
     fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, String> {
         self.now = now;
-        // At a server the stream begins with the client's first byte.
+        // At a server, the stream opens with the client's first byte.
         let Some(main) = self.main.filter(|_| !self.is_over) else {
             return if self.is_over { Err("the connection is over; make another".to_owned()) } else { Ok(0) };
         };
@@ -84,7 +84,8 @@ impl Connection for QuicConnection {
     fn binding(&self) -> [u8; 32] {
         let mut binding = [0; 32];
         let label = b"EXPORTER-airpace-binding";
-        // Before the handshake is over nothing is known to both sides: zeros, which no proof may be about.
+        // Before the handshake is complete there is no common secret: return zeros, for which no proof may be
+        // accepted.
         let _ = self.noq.crypto_session().export_keying_material(&mut binding, label, b"");
         binding
     }

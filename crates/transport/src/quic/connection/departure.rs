@@ -1,14 +1,16 @@
-//! When a packet leaves, and what rides on it.
+//! Transmission of packets, with stamps and feedback.
 //!
-//! The ledger counts packets with bytes of a stream. What else is sent (ACKs, probes, feedback, credit) is not paced and
-//! not counted, as ACKs are in the simulator. noq does not tell what it has to send, so the connection remembers
-//! ([`Pending`]), and asks with the gate closed where it does not know: noq then says whether it was held back.
+//! The ledger counts packets with stream data. All other packets (ACKs, probes, feedback, flow-control credit) are
+//! neither paced nor counted, like ACKs in the simulator. noq does not report whether it has data to send. The
+//! connection therefore tracks it ([`Pending`]). If it is unknown, the connection polls noq with the gate closed, and
+//! noq reports whether the gate held back data.
 //!
-//! noq sends no ACK of its own while it has data that the gate holds back. If something has waited for its ACK for
-//! [`MAX_ACK_DELAY`], one packet leaves although window or pacer hold it; the pacer takes it off what follows.
+//! noq sends no separate ACK while the gate holds back data. If a received packet has waited for its ACK for
+//! [`MAX_ACK_DELAY`], one packet is sent regardless of window and pacer; the pacer deducts it from the following
+//! packets.
 //!
-//! A stamp is written before noq writes the packet that it rides on. A controller that says something with its packets
-//! is therefore told of a packet before it leaves ([`Ledger::announce`]), with a size that is estimated.
+//! A stamp must be queued before noq composes the packet that contains it. A controller that sends a header with its
+//! packets is therefore notified of a packet before its transmission ([`Ledger::announce`]), with an estimated size.
 //!
 //! [`Ledger::announce`]: airpace_cc::endpoint::Ledger::announce
 
@@ -25,31 +27,31 @@ use crate::endpoint::{Outbound, overhead};
 use crate::quic::adapter::Note;
 use crate::quic::datagram::{Datagram, Stamp};
 
-/// No ACK waits longer than this for window or pacer.
+/// Maximum time for which window or pacer may delay an ACK.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay`)
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
-/// Above this rate one stamp per batch suffices.
+/// Pacing rate above which one stamp per batch is sufficient.
 ///
-/// Chosen: a batch of 32 packets then takes less than 4 ms, the time over which receiver halves average.
+/// Chosen: a batch of 32 packets then takes less than 4 ms, the averaging time of the schemes' receivers.
 const BATCHED_FROM: Rate = Rate::from_bps(100_000_000);
 
-/// A packet with so much room left shows that there was no more to send.
+/// If a packet has more free space than this (bytes), there were no more data to send.
 const ROOM: usize = 64;
 
-/// Bytes of a datagram that are not the stream's, without what a header adds to the stamp: QUIC's header and tag, the
-/// stamp, the frames' own.
+/// Bytes of a QUIC packet other than stream data: packet header, tag, stamp and frame headers. The controller's
+/// header in a stamp is not included.
 ///
-/// Chosen: the most that is usual, so that what is left to send is never thought to be less than it is.
+/// Chosen: the maximum of usual packets, so that the estimate of unsent data is never too low.
 const FRAMING: u64 = 27 + 2 + 13 + 11;
 
-/// Datagrams that suffice to say farewell: one for each number space of a handshake.
+/// Number of datagrams that suffice for closing a connection: one for each packet number space of a handshake.
 ///
 /// Source: RFC 9000 §10.2.3
 const FAREWELL: usize = 3;
 
-/// Whether noq has bytes of a stream to send.
+/// Whether noq has stream data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     Yes,
@@ -58,7 +60,7 @@ pub(super) enum Pending {
 }
 
 impl QuicConnection {
-    /// Appends what must leave now to `out`.
+    /// Appends the payload of the next transmission to `out`.
     pub(in crate::quic) fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         self.now = now;
         self.log_at(now);
@@ -116,7 +118,7 @@ impl QuicConnection {
         }
     }
 
-    /// When an ACK that is owed leaves although data is held.
+    /// Deadline at which a pending ACK is sent although data are held back.
     pub(super) fn overdue_at(&self) -> Option<Time> {
         self.owed.filter(|_| self.pending == Pending::Yes).map(|since| since + MAX_ACK_DELAY)
     }
@@ -125,17 +127,18 @@ impl QuicConnection {
         self.owed.is_some_and(|since| since + MAX_ACK_DELAY <= now)
     }
 
-    /// Until when an ACK that could leave waits for more packets to acknowledge. noq acknowledges each packet; on a fast
-    /// flow that would be most of the work.
+    /// Deadline until which a pending ACK waits for more packets to acknowledge. noq would acknowledge each packet;
+    /// on a fast flow that would take most of the CPU time.
     pub(super) fn ack_waits_until(&self) -> Option<Time> {
         let waits = self.is_connected && !self.is_over && self.owed.is_some() && self.pending == Pending::No;
         self.last_sent.filter(|_| waits).map(|last| last + self.config.ack_interval)
     }
 
-    /// How many packets to ask of noq at once: several only at rates at which a stamp per batch suffices.
+    /// Number of packets to request from noq at once: several only at rates at which one stamp per batch is
+    /// sufficient.
     fn batch(&self, allowed: u64) -> usize {
         let rate = self.ledger.as_ref().and_then(|ledger| ledger.control().pacing_rate);
-        // Without a rate, each packet of a controller that says something with its packets has its stamp.
+        // Without a pacing rate, each packet of a controller with headers gets a stamp.
         let has_words =
             self.ledger.as_ref().is_some_and(|ledger| ledger.controller().header() != Rider::EMPTY);
         let is_fast = !self.is_ours || rate.map_or(!has_words, |rate| rate >= BATCHED_FROM);
@@ -143,7 +146,7 @@ impl QuicConnection {
         usize::try_from(allowed).map_or(most, |allowed| allowed.min(most))
     }
 
-    /// Whether noq has more to send is known now.
+    /// Records whether noq has more data to send.
     fn found(&mut self, more: bool) {
         self.pending = if more { Pending::Yes } else { Pending::No };
         if !more {
@@ -151,7 +154,7 @@ impl QuicConnection {
         }
     }
 
-    /// What does not fit is left out: the next one says the same.
+    /// Queues a message. A message that does not fit is dropped: the next one contains newer values.
     fn queue(&mut self, datagram: Datagram) {
         let _ = self.noq.datagrams().send(datagram.write().into(), true);
     }
@@ -164,7 +167,7 @@ impl QuicConnection {
         }
     }
 
-    /// A packet with data leaves next; one of full size has `full` bytes.
+    /// Queues the stamp of the next data packet; `full` is the size of a full packet.
     fn queue_stamp(&mut self, now: Time, full: Bytes) {
         let Some(ledger) = self.ledger.as_mut().filter(|_| self.is_ours) else { return };
         let mut header = ledger.controller().header();
@@ -176,9 +179,10 @@ impl QuicConnection {
         self.queue(Datagram::Stamp(Stamp { number: self.stamps, sent: now, header }));
     }
 
-    /// Lets noq write up to `most` packets, with data or without, and enters in the ledger those with data.
+    /// Lets noq compose up to `most` packets, with or without data, and reports those with data to the ledger.
     fn poll_noq(&mut self, now: Time, open: bool, most: usize, out: &mut Vec<u8>) -> Option<Outbound> {
-        // Asked for one datagram at a time, noq 1.4 writes the same half of a farewell of the handshake for ever.
+        // If polled for one datagram at a time, noq 1.4 repeats the same part of a close during the handshake
+        // forever.
         let most = if self.noq.is_closed() { most.max(FAREWELL) } else { most };
         let most = match self.credit.map(|credit| credit / u64::from(self.noq.current_mtu().max(1))) {
             Some(0) => return None,
@@ -188,7 +192,7 @@ impl QuicConnection {
         let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
         self.tap.open(open);
         let instant = self.clock.tick(now);
-        // noq writes into empty memory only.
+        // noq requires an empty buffer.
         let begin = out.len();
         let transmit = if begin == 0 {
             self.noq.poll_transmit(instant, most, out)?
@@ -204,7 +208,7 @@ impl QuicConnection {
         self.owed = None;
         self.last_sent = Some(now);
         self.tap.notes(&mut self.notes);
-        // A datagram of the handshake has packets of other number spaces before the one with data.
+        // A datagram of the handshake contains packets of other number spaces before the one with data.
         if out.get(begin).is_some_and(|first| first & 0x80 != 0) {
             let last = self.notes.len().saturating_sub(1);
             self.notes.drain(..last);
@@ -214,7 +218,7 @@ impl QuicConnection {
         let is_short = last + ROOM < usize::from(self.noq.current_mtu());
         match (has_data, self.pending) {
             (true, _) => self.enter(now, is_short),
-            // A stamp left alone: there was no data.
+            // Only a stamp was sent: there were no data.
             (false, Pending::Yes) if open => self.found(false),
             _ => {}
         }
@@ -233,7 +237,7 @@ impl QuicConnection {
         Some(outbound)
     }
 
-    /// The packets of `self.notes` left with data.
+    /// Reports the packets of `self.notes` to the ledger as sent with data.
     fn enter(&mut self, now: Time, is_short: bool) {
         self.pending = if is_short { Pending::Unknown } else { Pending::Yes };
         let Some(ledger) = &mut self.ledger else { return };

@@ -1,5 +1,5 @@
-//! The last words of a connection, told again: the datagram that says that it is over may be lost, and a peer that only
-//! listens sends nothing that noq would answer.
+//! Repetition of a connection's final datagram. The datagram with the close may be lost, and a peer that only
+//! receives sends no packet that would make noq repeat it.
 //!
 //! Source: RFC 9000 §10.2.1 (the final packet may be sent again as it is)
 
@@ -10,17 +10,17 @@ use airpace_core::Time;
 
 use crate::endpoint::Outbound;
 
-/// How often it is told again.
+/// Number of repetitions.
 ///
-/// Chosen: noq forgets the connection after three probe timeouts.
+/// Chosen: noq removes the connection after three probe timeouts.
 const AGAIN: u32 = 2;
 
-/// The least pause, and the one where no round-trip time is known.
+/// Interval between repetitions: minimum, and value without a round-trip time.
 ///
 /// Source: RFC 9002 §6.1.2 (kGranularity), §6.2.2 (kInitialRtt)
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(333)];
 
-/// What says that a connection is over.
+/// The final datagram of a connection, with the state of its repetition.
 #[derive(Debug)]
 pub(super) struct Farewell {
     bytes: Vec<u8>,
@@ -31,19 +31,19 @@ pub(super) struct Farewell {
 }
 
 impl Farewell {
-    /// It has just left.
+    /// Stores the datagram, which was just sent.
     pub(super) fn new(now: Time, bytes: &[u8], outbound: Outbound, rtt: Option<Rtt>) -> Farewell {
         let probe = |rtt: Rtt| (rtt.smoothed + rtt.variation * 4).max(PAUSES[0]);
         let pause = rtt.map_or(PAUSES[1], probe);
         Farewell { bytes: bytes.to_vec(), outbound, pause, next: now + pause, left: AGAIN }
     }
 
-    /// When it is told again; `None` if it has been told often enough.
+    /// Deadline of the next repetition; `None` after the last one.
     pub(super) fn next(&self) -> Option<Time> {
         (self.left > 0).then_some(self.next)
     }
 
-    /// Appends it to `out` if it is due.
+    /// Appends the datagram to `out` if a repetition is due.
     pub(super) fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         self.next().filter(|next| *next <= now)?;
         self.left -= 1;

@@ -1,10 +1,10 @@
-//! Bytes of strangers.
+//! Datagrams from strangers.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The first datagram of a new client.
+/// Returns the first datagram of a new client.
 fn initial() -> Vec<u8> {
     let mut client = QuicEndpoint::new(Config::default()).unwrap();
     let mut buffer = vec![];
@@ -65,7 +65,7 @@ fn without_proofs_handshakes_beyond_a_bound_are_refused_and_counted() {
     assert_eq!((server.half_open(), server.connections_held()), (0, 0), "none stays for ever");
 }
 
-/// A certificate of many names needs several datagrams.
+/// A certificate with many names takes several datagrams.
 #[test]
 fn an_unproven_address_is_sent_at_most_three_times_what_it_sent() {
     let names: Vec<String> = (0..400).map(|index| format!("name-{index}.example")).collect();
@@ -128,7 +128,7 @@ fn what_cannot_be_read_is_counted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Damaged copies of real datagrams, and random ones, from the peer's own address.
+    /// Damaged copies of real datagrams, and random ones, from the peer's address.
     #[test]
     fn damage_is_ignored_and_the_transfer_goes_on(
         seed: u64,

@@ -1,4 +1,4 @@
-//! Schemes over a link that is narrower than the sender.
+//! Schemes over a link that is slower than the sender.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ fn narrow(mbps: f64) -> Path {
     Path { link: Some((Rate::from_mbps(mbps), Time::ZERO)), ..Path::clean(20) }
 }
 
-/// A download over `path` that `controller` steers, until `span` after the connection.
+/// Runs a download over `path` with `controller`, for `span` after the handshake.
 fn download(
     path: Path,
     (controller, receiver): (Box<dyn Controller>, Option<Box<dyn Receiver>>),
@@ -34,7 +34,7 @@ fn download(
     pair
 }
 
-/// Mbit/s and mean queueing delay in ms of what arrived after `from`.
+/// Returns the rate (Mbit/s) and mean queueing delay (ms) of the packets that arrived between `from` and `to`.
 fn measured(packets: impl Iterator<Item = (Time, Time, u64)>, from: Time, to: Time) -> (f64, f64) {
     let late: Vec<(Duration, u64)> = packets
         .filter(|(_, arrived, _)| from <= *arrived && *arrived < to)
@@ -51,7 +51,7 @@ fn wire(pair: &Pair, from: Time, to: Time) -> (f64, f64) {
     measured(data, from, to)
 }
 
-/// The same flow by the simulator's sender and receiver.
+/// Runs an equal flow with the simulator's sender and receiver.
 fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64) {
     let (controller, receiver) = scheme(text);
     let (pacer, ack) = (PacerConfig::default(), AckPolicy::default());
@@ -93,8 +93,8 @@ fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64
     measured(arrived.into_iter(), Time::ZERO + from, Time::ZERO + span)
 }
 
-/// At none of the rates a tick of Sprout holds a whole number of packets: at 3 Mbit/s it is five, a nanosecond decides in
-/// which tick one counts, and the queue is 16 ms or 32 ms.
+/// At none of these rates does a tick of Sprout contain a whole number of packets. At 3 Mbit/s it would contain five:
+/// a nanosecond would decide in which tick a packet counts, and the queue would be 16 ms or 32 ms.
 #[test]
 fn schemes_with_headers_do_over_quic_what_they_do_in_the_simulator() {
     let (span, from) = (Duration::from_secs(12), Duration::from_secs(4));
@@ -117,7 +117,7 @@ fn schemes_with_headers_do_over_quic_what_they_do_in_the_simulator() {
     assert!(misses.is_empty(), "{misses:#?}");
 }
 
-/// Reports a capacity that it makes up.
+/// A receiver that reports an invented capacity.
 struct Claims {
     claimed: Rate,
     arrivals: Arc<Mutex<u64>>,
@@ -144,7 +144,7 @@ fn is_flagged(pair: &mut Pair) -> bool {
     inspect.values.iter().any(|(name, value)| *name == "misreport" && *value == 1.0)
 }
 
-/// A flow of PBE-CC over 12 Mbit/s whose receiver claims `factor` times that.
+/// Runs a flow of PBE-CC over 12 Mbit/s whose receiver reports `factor` times that rate.
 fn claims(factor: f64, span: Duration) -> Pair {
     let claimed = Rate::from_mbps(12.0 * factor);
     let half = Claims { claimed, arrivals: Arc::default() };

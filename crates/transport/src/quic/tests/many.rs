@@ -1,4 +1,4 @@
-//! Many connections, other addresses, and connections that one side has forgotten.
+//! Many connections, address changes, and connections that one endpoint has removed.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn who_sends_to_a_forgotten_connection_is_told_that_it_is_forgotten() {
     let mut pair = Pair::new(Path::clean(10));
     pair.connect();
     pair.run_for(Duration::from_secs(1));
-    // The server's farewell is lost, and the client says nothing until the server has forgotten all.
+    // The server's close is lost, and the client sends nothing until the server has removed the connection.
     pair.path.dead = (pair.now, pair.now + Duration::from_secs(5));
     let now = pair.now;
     pair.connection(true).close(now, 0, "");

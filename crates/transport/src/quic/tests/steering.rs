@@ -1,4 +1,4 @@
-//! The controller decides when data leaves, and hears what it must.
+//! The controller decides when data are sent, and receives the reports it requires.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ struct Heard {
     arrivals: Vec<(u64, Time, Time, Vec<u8>)>,
 }
 
-/// Sends at a rate, and writes down what it hears.
+/// A controller with a fixed rate and window that records its inputs.
 struct Told {
     control: Control,
     heard: Arc<Mutex<Heard>>,
@@ -57,7 +57,7 @@ impl Controller for Told {
     }
 }
 
-/// Says how many packets it has heard of.
+/// A receiver whose feedback contains the number of received packets.
 struct Counting {
     count: u32,
     heard: Arc<Mutex<Heard>>,
@@ -77,7 +77,7 @@ impl Receiver for Counting {
     fn inspect(&self, _: &mut Inspect) {}
 }
 
-/// A download that is steered by `control`, over `path`, for `span`. Returns what both halves heard.
+/// Runs a download with `control` over `path` for `span`. Returns the records of controller and receiver.
 fn download(path: Path, control: Control, span: Duration) -> (Pair, Arc<Mutex<Heard>>) {
     let heard = Arc::new(Mutex::new(Heard::default()));
     let mut pair = Pair::new(path);
@@ -122,7 +122,8 @@ fn packets_of_a_slow_flow_leave_one_by_one() {
     assert!(shortest > 1.19 && longest < 1.21, "{shortest}..{longest} ms between packets of 1.2 ms");
 }
 
-/// noq's own bucket holds at most 256 datagrams: without a pacer of ours and with a large window all leave at once.
+/// noq's own token bucket holds at most 256 datagrams. Without this crate's pacer and with a large window, all
+/// datagrams are sent at once.
 #[test]
 fn nothing_but_the_controller_holds_data_back() {
     let control = Control { cwnd: Bytes(1000 * 1500), pacing_rate: None };
@@ -167,7 +168,7 @@ fn each_packet_of_a_slow_flow_brings_its_stamp() {
     }
 }
 
-/// Schemes without a rate, as Sprout, count their packets by the headers.
+/// Schemes without a pacing rate, such as Sprout, count their packets by the headers.
 #[test]
 fn without_a_rate_each_packet_brings_its_header_too() {
     let control = Control { cwnd: Bytes(40 * 1500), pacing_rate: None };
@@ -186,7 +187,7 @@ fn the_receiving_side_is_neither_paced_nor_held() {
     pair.connect();
     let now = pair.now;
     pair.connection(true).steer(now, Box::new(Told { control: paced(10.0), heard: heard.clone(), count: 0 }));
-    // The client may hardly send: one packet in 1.2 s.
+    // The client may send only one packet per 1.2 s.
     let slow = Control { cwnd: Bytes(1500), pacing_rate: Some(Rate::from_mbps(0.01)) };
     pair.connection(false).steer(now, Box::new(Told { control: slow, heard: heard.clone(), count: 0 }));
     pair.connection(false).listen(Some(Box::new(Counting { count: 0, heard })));

@@ -1,4 +1,4 @@
-//! Transfers over bad paths.
+//! Transfers over impaired paths.
 
 use super::*;
 use crate::qlog::Folder;
@@ -61,7 +61,7 @@ fn a_server_that_is_started_again_with_the_same_key_says_so_at_once() {
     }
 }
 
-/// All has been acknowledged, so hardly anything may count as outstanding.
+/// Checks that almost no bytes count as in flight after all were acknowledged.
 fn assert_settled(pair: &mut Pair) {
     let inflight = pair.connection(true).ledger().unwrap().inflight();
     assert!(inflight < Bytes(4_500), "{inflight:?} stay in the books");
@@ -249,7 +249,7 @@ fn both_ends_of_a_connection_log_the_same_packets() {
     let of = |log: &[serde_json::Value], name: &str| -> Vec<serde_json::Value> {
         log.iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
     };
-    // What arrived is, frame by frame, what was sent, but for the unit of an ACK's delay before it is known.
+    // Received packets equal sent packets frame by frame, except the ACK delay before its unit is known.
     let said = |packets: &[serde_json::Value], kind: &str| -> BTreeMap<u64, serde_json::Value> {
         let packets = packets.iter().filter(|packet| packet["header"]["packet_type"] == kind);
         let number = |packet: &serde_json::Value| packet["header"]["packet_number"].as_u64();

@@ -1,4 +1,4 @@
-//! Telemetry that stops in the middle of a flow, or becomes of the wrong scope: the sender does without, soon.
+//! Telemetry that stops during a flow, or lacks required content: the sender falls back within a short time.
 
 use airpace_cc::controller::Inspect;
 use airpace_core::{Bits, Direction};
@@ -6,15 +6,15 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 
 use super::*;
 
-/// What the path carries.
+/// Rate of the path (Mbit/s).
 const MBPS: f64 = 20.0;
 
-/// Within this time after the last report of use the sender steers without.
+/// Maximum time after the last useful report until the sender operates without reports.
 const SOON: Duration = Duration::from_millis(100);
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A subframe of a cell that grants this device all that it has, both ways.
+/// Returns a report of a subframe in which the cell grants all PRBs to this device, in both directions.
 fn report(subframe: u64, scope: Scope) -> RadioReport {
     let own = Rnti(70);
     let bits = (MBPS * 1e3 / 0.985) as u64;
@@ -47,16 +47,16 @@ fn report(subframe: u64, scope: Scope) -> RadioReport {
     }
 }
 
-/// What a server sends, steered by a scheme with a radio at one end.
+/// A flow from a server, with a scheme that uses the radio of one endpoint.
 struct Flow {
     pair: Pair,
-    /// Whether the server has the radio, as a phone that uploads has.
+    /// Whether the server has the radio, as a phone does that uploads.
     is_upload: bool,
     subframe: u64,
 }
 
 impl Flow {
-    /// A flow that has gone on for two seconds with reports.
+    /// Creates a flow that has run for two seconds with reports.
     fn begin(text: &str, is_upload: bool, delay_ms: u64) -> Flow {
         let mut pair =
             Pair::new(Path { link: Some((Rate::from_mbps(MBPS), Time::ZERO)), ..Path::clean(delay_ms) });
@@ -72,8 +72,8 @@ impl Flow {
         flow
     }
 
-    /// So many milliseconds, each with a report of this scope or without one. Returns after how many the sender first was
-    /// in a state with such a name.
+    /// Runs for up to `most_ms` milliseconds, each with a report of this scope, or without reports. Returns the time
+    /// until the name of the sender's state first satisfied `wanted`.
     fn until(
         &mut self,
         most_ms: u64,

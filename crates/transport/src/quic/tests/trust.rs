@@ -1,4 +1,4 @@
-//! Whom a client believes.
+//! Verification of server certificates.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::*;
 
-/// Roots, and an identity for `name` that they lead to.
+/// Returns roots, and an identity for `name` that chains to them.
 fn signed(name: &str, is_expired: bool) -> (Arc<RootCertStore>, Identity) {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -28,7 +28,7 @@ fn signed(name: &str, is_expired: bool) -> (Arc<RootCertStore>, Identity) {
     (Arc::new(roots), Identity { chain: vec![leaf.der().clone()], key: key.into() })
 }
 
-/// How a connection ends to a server with this certificate: both sides.
+/// Returns how a connection to a server with this certificate ends, at client and server.
 fn refusal(roots: Arc<RootCertStore>, identity: Identity, server_name: &str) -> [Option<Closed>; 2] {
     let client =
         Config { trust: Trust::Roots(roots), server_name: server_name.to_owned(), ..Config::default() };

@@ -1,4 +1,4 @@
-//! What datagrams do to a connection.
+//! Processing of received datagrams in a connection.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use super::{Goodbye, Keys, State, UdpConnection};
 use crate::endpoint::{Closed, Event, Ignored, overhead};
 use crate::key::Key;
 
-/// The most that is remembered to be answered.
+/// Maximum number of received Pings that wait for their Pong to be sent.
 const MOST_PONGS: usize = 8;
 
-/// How far the clocks of two machines may differ; a time stamp beyond is no time.
+/// Maximum offset between the clocks of two machines (ns). A time stamp with a larger offset is invalid.
 ///
-/// Chosen: 36 years, more than any machine has been running.
+/// Chosen: 36 years, longer than the uptime of any machine.
 const MOST_OFFSET_NS: i64 = 1 << 60;
 
-/// What came with a sealed packet.
+/// Metadata of a sealed packet.
 pub struct Envelope {
     pub received: Time,
     pub ends: Ends,
@@ -32,7 +32,7 @@ pub struct Envelope {
 }
 
 impl UdpConnection {
-    /// A Cookie packet for this name came.
+    /// Processes a Cookie packet.
     pub fn on_cookie(&mut self, now: Time, key: &Key, packet: &Cookie<'_>, ignored: &mut Ignored) {
         let now = self.at(now);
         let State::Hello(greeting) = &mut self.state else {
@@ -49,7 +49,7 @@ impl UdpConnection {
         }
     }
 
-    /// An Accept for this name came.
+    /// Processes an Accept.
     pub fn on_accept(&mut self, now: Time, key: &Key, packet: &Accept<'_>, ignored: &mut Ignored) {
         let now = self.at(now);
         let State::Hello(greeting) = &self.state else {
@@ -65,13 +65,14 @@ impl UdpConnection {
         self.state = State::Open { accept_due: false };
         self.last_heard = now;
         self.request_due = true;
-        // The server does not know that its Accept arrived until it sees a sealed packet.
+        // The server does not know that its Accept arrived until it receives a sealed packet.
         self.ask(now);
         self.events.push_back(Event::Connected);
         self.announce();
     }
 
-    /// A copy of the Hello that this connection was made for came, with a cookie of this address: the Accept may be lost.
+    /// Handles a copy of the Hello that created this connection, with a cookie for this address: the Accept may have
+    /// been lost.
     pub fn on_hello_again(&mut self, ends: Ends) {
         if self.is_half_open() {
             self.path = Path::new(ends);
@@ -81,7 +82,7 @@ impl UdpConnection {
         }
     }
 
-    /// Somebody does not know a connection of the peer's name.
+    /// Processes a Gone that refers to the peer's name.
     pub fn on_gone(&mut self, now: Time, key: &Key, gone: &Gone<'_>, ignored: &mut Ignored) {
         self.at(now);
         let was_sent = self.keys.as_ref().is_some_and(|keys| gone.counter < keys.sealer.counter());
@@ -105,7 +106,7 @@ impl UdpConnection {
         }
     }
 
-    /// A sealed packet for this name came.
+    /// Processes a sealed packet.
     pub fn on_sealed(&mut self, envelope: &Envelope, packet: &mut [u8], ignored: &mut Ignored) {
         let Some(keys) = &mut self.keys else {
             ignored.stray += 1;
@@ -152,10 +153,10 @@ impl UdpConnection {
         self.announce();
     }
 
-    /// Takes in a frame.
+    /// Processes a frame.
     ///
     /// # Errors
-    /// The connection is over, for this reason.
+    /// The connection must be closed, for this reason.
     fn take_in(
         &mut self,
         now: Time,
@@ -211,7 +212,7 @@ impl UdpConnection {
             Ok(_) => {}
             Err(Broken::BeyondLimit) => return breach("it sends more than it may"),
             Err(Broken::End) => return breach("the stream goes on behind its end"),
-            // The packet counts as lost, and comes again.
+            // The packet counts as lost, and the peer will retransmit it.
             Err(Broken::Pieces) => return Ok(()),
         }
         let size = Bytes(bytes as u64 + overhead(&envelope.ends.peer).0);
@@ -228,13 +229,13 @@ impl UdpConnection {
             self.received.packets += 1;
             self.received.bytes += size;
         }
-        // Two clocks: the offset is in both delays. That one of them is faster shows only in long connections.
+        // Both delays contain the same clock offset. A clock drift matters in long connections only.
         let least = self.delays.map_or(one_way, |(least, _)| least.min(one_way));
         self.delays = Some((least, one_way));
         Ok(())
     }
 
-    /// The application has read all, or has had its time.
+    /// Closes the connection after the application has read all bytes, or after its time for reading has passed.
     pub(super) fn end_drained(&mut self) {
         if let State::Drained(closed) = &self.state {
             let closed = closed.clone();
@@ -245,8 +246,8 @@ impl UdpConnection {
 }
 
 impl Goodbye {
-    /// A packet came from who has not heard it. Answers become rarer, so that two ends that do not understand each other
-    /// do not talk for ever.
+    /// Handles a packet of a peer that has not received the Close yet. Each answer requires twice as many packets as
+    /// the one before, so that two endpoints cannot answer each other forever.
     ///
     /// Source: RFC 9000 §10.2.1
     fn on_late_packet(&mut self, now: Time) {

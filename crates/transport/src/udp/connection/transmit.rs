@@ -1,4 +1,4 @@
-//! What a connection sends, and when.
+//! Composition of a connection's datagrams, and its timers.
 
 use std::time::Duration;
 
@@ -14,38 +14,39 @@ use super::{State, UdpConnection};
 use crate::endpoint::{Closed, MSS, Outbound, overhead};
 use crate::key::Key;
 
-/// The first pause between two Hellos, and the longest: it doubles.
+/// Interval between two Hellos: initial and maximum. The interval doubles with each Hello.
 ///
 /// Source: RFC 9002 §6.2.2 (333 ms is assumed of a path that is not known)
 ///
-/// Chosen: the longest.
+/// Chosen: the maximum.
 const HELLO_PAUSE: Duration = Duration::from_millis(333);
 const LONGEST_HELLO_PAUSE: Duration = Duration::from_secs(2);
 
-/// How often the peer is told that the connection is over, if it stays silent.
+/// Maximum number of Close packets to a peer that does not answer.
 ///
-/// Chosen: where one packet in five is lost, one connection in 3,000 ends by silence.
+/// Chosen: with a loss rate of 20 %, all five are lost in one of 3,000 connections; the peer's connection then ends
+/// by timeout.
 const GOODBYES: u32 = 5;
 
-/// How long a sender waits before it asks for a higher limit. The peer tells higher limits by itself; this is for the
-/// case that what told it was lost.
+/// Delay before a blocked sender requests a higher limit. The peer sends higher limits unasked; this covers the loss
+/// of such a packet.
 ///
-/// Chosen: long against any round trip, short against a user's patience.
+/// Chosen: longer than any round trip, but short for a user.
 const LIMIT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The most that a control packet takes: an ACK of eight ranges, and everything else.
+/// Maximum size of a control packet (bytes): an ACK of eight ranges and all other frames.
 const CONTROL_BYTES: usize = 400;
 
-/// A packet with a Ping.
+/// Size of a packet with a Ping (bytes).
 const PING_BYTES: usize = seal::OVERHEAD + 9;
 
-/// The largest send buffer, whatever the window.
+/// Maximum size of the send buffer, independent of the window.
 ///
-/// Chosen: twice 1 Gbit/s over 250 ms.
+/// Chosen: twice the data of 1 Gbit/s over 250 ms.
 const LARGEST_BUFFER: Bytes = Bytes(64 << 20);
 
 impl UdpConnection {
-    /// Appends what must leave now to `out`.
+    /// Appends the payload of the next transmission to `out`.
     pub fn poll_transmit(&mut self, now: Time, key: &Key, out: &mut Vec<u8>) -> Option<Outbound> {
         let now = self.at(now);
         match &mut self.state {
@@ -92,13 +93,13 @@ impl UdpConnection {
 
     fn poll_open(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         if let Some((token, to)) = self.pongs.pop_front() {
-            // It goes where the question came from, and is no longer than that.
+            // A Pong is sent to the source address of the Ping, and is not longer than the Ping.
             let ends = Ends { peer: to, ..self.path.ends() };
             let sent = self.control(out, |_, out| Frame::Pong(token).write(out));
             return sent.map(|_| outbound(ends));
         }
         if !self.path.allows(CONTROL_BYTES) {
-            // There is room for the question whether the peer is there, if for anything.
+            // The amplification limit permits at most a Ping that validates the peer's address.
             let timeout = self.timeout();
             let may_ask = self.path.allows(PING_BYTES);
             let challenge = may_ask.then(|| self.path.poll_question(now, timeout)).flatten()?;
@@ -107,7 +108,7 @@ impl UdpConnection {
         self.poll_control(now, out).or_else(|| self.poll_data(now, out))
     }
 
-    /// ACK, questions and the limit: what must not wait for the pacer.
+    /// Composes a control packet, which does not wait for the pacer: ACK, Pings and the limit.
     fn poll_control(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         let timeout = self.timeout();
         self.ask_for_more(now);
@@ -156,7 +157,7 @@ impl UdpConnection {
         Some(outbound(self.path.ends()))
     }
 
-    /// Appends as many data packets as may leave now.
+    /// Appends as many data packets as may be sent now.
     fn poll_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         let ends = self.path.ends();
         let outside = overhead(&ends.peer);
@@ -181,14 +182,15 @@ impl UdpConnection {
             }
         }
         self.count_forfeited();
-        // What was acknowledged is known only now.
+        // The stream processes acknowledgements in its `poll_transmit`: `Flushed` or `Writable` may be due now.
         self.announce();
         let segment = (packets > 1).then_some(full);
         (packets > 0).then_some(Outbound { to: ends.peer, from: ends.local, ecn, segment })
     }
 
-    /// How many bytes of the stream are held: enough for the window to be filled and to double, and no more than that for
-    /// who has no window. A buffer that is filled at once stops everything else meanwhile.
+    /// Returns the size of the send buffer: twice the congestion window, so that the window can be filled and can
+    /// double. Without a window, the size is bounded by four times the bytes in flight, rounded up to a power of two.
+    /// Filling a very large buffer at once would block all other work.
     fn buffer(&self) -> Bytes {
         let window = self.sender.control().cwnd.0.saturating_mul(2);
         let inflight = self.sender.inflight().0.saturating_mul(4).checked_next_power_of_two();
@@ -212,7 +214,8 @@ impl UdpConnection {
         let room = length.saturating_sub(seal::OVERHEAD + DATA_HEAD + count);
         let mut header = transmit.header.as_bytes();
         if header.len() > room {
-            // The controller's headers have become longer with this very packet. There is room for the next one.
+            // The controller's header has grown with this packet and does not fit. This packet is sent without it;
+            // the next one has room.
             self.rider = self.rider.max(header.len());
             header = &[];
         }
@@ -232,7 +235,7 @@ impl UdpConnection {
         Some(out.len() - begin)
     }
 
-    /// Asks for a higher limit if the application waits for nothing else.
+    /// Requests a higher limit if the application is blocked by the limit only.
     fn ask_for_more(&mut self, now: Time) {
         let waits = self.outgoing.is_held_back() && self.sender.inflight() == Bytes::ZERO;
         if waits && self.question.is_none() {
@@ -257,7 +260,7 @@ impl UdpConnection {
         }
     }
 
-    /// The instant of [`UdpConnection::next`] has come.
+    /// Runs the timers that are due, at the instant that [`UdpConnection::next`] returned.
     pub fn on_timeout(&mut self, now: Time) {
         let now = self.at(now);
         let (silent_at, span) = self.silence();
@@ -297,14 +300,15 @@ impl UdpConnection {
         }
     }
 
-    /// When something is to be done, if nothing happens earlier.
+    /// Returns the next deadline, if nothing happens earlier.
     pub fn next(&self) -> Option<Time> {
         let (idle, _) = self.silence();
         match &self.state {
             State::Hello(greeting) => Some(greeting.next.min(greeting.gives_up)),
             State::HalfOpen { gives_up, .. } => Some(*gives_up),
             State::Open { .. } => {
-                // Who may not send until the peer's address is validated does not wake for what it would send.
+                // Before the peer's address is validated, the deadlines of transmissions that are not permitted are
+                // ignored.
                 let full = (MSS - overhead(&self.path.ends().peer)).0 as usize;
                 let of_data = if self.path.allows(full) { self.sender.next() } else { None };
                 let asks = self.question.map_or(self.keep_alive_at(), |question| question.next());
@@ -321,7 +325,7 @@ impl UdpConnection {
         }
     }
 
-    /// When silence has lasted long enough, and how long that is.
+    /// Returns the deadline of the idle or answer timeout, and the duration of that timeout.
     fn silence(&self) -> (Time, Duration) {
         let idle = (self.last_heard + self.config.idle, self.config.idle);
         match self.waits_since {
@@ -330,13 +334,13 @@ impl UdpConnection {
         }
     }
 
-    /// When the peer is asked whether it is there.
+    /// Returns the instant of the next keep-alive Ping.
     fn keep_alive_at(&self) -> Time {
         self.last_heard + self.config.idle / 4
     }
 }
 
-/// One datagram to the peer.
+/// Returns the metadata of one datagram to the peer.
 fn outbound(ends: Ends) -> Outbound {
     Outbound { to: ends.peer, from: ends.local, ecn: Ecn::NotEct, segment: None }
 }

@@ -1,4 +1,4 @@
-//! What strangers, and peers that lie, can do: nothing but be counted.
+//! Attacks by strangers and by misbehaving peers have no effect except that they are counted.
 
 use airpace_cc::endpoint::{AckFrame, Ranges};
 use airpace_core::Rider;
@@ -12,7 +12,7 @@ use super::super::seal::Sealer;
 use super::*;
 use crate::endpoint::{Figures, Ignored};
 
-/// A stranger's address.
+/// Returns the address of a stranger.
 fn stranger(number: u32) -> SocketAddr {
     SocketAddr::from(([198, 51, (number >> 15) as u8, 100], 1 << 15 | number as u16))
 }
@@ -30,7 +30,8 @@ fn hello(key: [u8; 16], number: u32, cookie: &[u8; COOKIE]) -> Vec<u8> {
     out
 }
 
-/// Somebody who knows the key, says Hello from an address of its own, and goes on to the Accept, but no further.
+/// Performs a client's handshake from a new address with the shared key, up to the Accept, but sends no sealed
+/// packet.
 fn half_open(world: &mut World, number: u32) {
     world.hand_over(SERVER, stranger(number), &hello(KEY, number, &[0; COOKIE]));
     world.drain();
@@ -41,12 +42,12 @@ fn half_open(world: &mut World, number: u32) {
     world.drain();
 }
 
-/// What the server knows of its connection, as far as strangers could change it.
+/// Returns those figures of the server's connection that strangers might change.
 fn server(world: &mut World) -> Figures {
     world.connection(SERVER).figures()
 }
 
-/// The keys of the packets of one side, as whoever has the key and saw the handshake can compute them.
+/// Returns the packet keys of one endpoint, as an attacker with the shared key who saw the handshake can derive them.
 fn sealer(world: &World, role: usize) -> (u64, Sealer) {
     let bytes = || world.log.iter().map(|(_, flight)| &flight.bytes[..]);
     let hello = bytes().find_map(|bytes| match Clear::read(bytes) {
@@ -63,7 +64,7 @@ fn sealer(world: &World, role: usize) -> (u64, Sealer) {
     (if role == CLIENT { session.server } else { session.client }, sealer)
 }
 
-/// A packet that `role` could have sent.
+/// Returns a packet that `role` could have sent.
 fn sealed((name, sealer): &mut (u64, Sealer), frame: Frame<'_>) -> Vec<u8> {
     let mut out = vec![];
     Clear::Sealed { connection: *name, counter: sealer.counter() }.write(&mut out);
@@ -115,7 +116,7 @@ fn ten_thousand_half_open_handshakes_stop_no_transfer() {
     assert_eq!((made, largest), (10_000, most + 1), "the transfer's, and no more than are allowed");
     assert!(world.now < quiet + Duration::from_millis(100), "{} instead of {quiet}", world.now);
     assert_eq!(world.ends[SERVER].ignored().refused, 10_000 - most as u64);
-    // Nothing that answers a Hello is longer than it.
+    // No answer to a Hello is longer than the Hello.
     for number in 0..10_000 {
         let (from, to) = (2 * HELLO_BYTES, stranger(number));
         let answers = world.log.iter().skip(1).filter(|(_, flight)| flight.to == to);
@@ -126,7 +127,7 @@ fn ten_thousand_half_open_handshakes_stop_no_transfer() {
     assert_eq!(world.ends[SERVER].held(), 0, "all are forgotten");
 }
 
-/// Somebody between the two copies what the client sends, and is faster with copies from another address: the server
+/// An attacker on the path copies the client's packets, and sends the copies faster from another address. The server
 /// must not flood that address.
 #[test]
 fn an_address_that_was_not_validated_gets_at_most_three_times_what_came_from_it() {
@@ -168,11 +169,11 @@ fn a_second_copy_of_every_packet_changes_nothing() {
     }
     let [client, server] = twice.ends.each_mut().map(|end| end.ignored());
     let received = once.log.iter().filter(|(at, _)| *at > ms(100_150)).count() as u64;
-    // Those of the last round trip have not arrived when both sides have closed.
+    // Packets of the last round trip have not arrived when both connections are closed.
     assert!(client.replayed + server.replayed > received * 9 / 10, "{client:?} {server:?} of {received}");
 }
 
-/// Whoever sends feedback, no controller believes it unless it is the peer, and new.
+/// A controller accepts feedback only if it is authentic and new.
 #[test]
 fn feedback_that_is_spoofed_cut_or_repeated_steers_nobody() {
     for scheme in ["pbe", "cubic", "morc"] {
@@ -229,7 +230,7 @@ fn feedback_that_is_spoofed_cut_or_repeated_steers_nobody() {
     }
 }
 
-/// The peer itself, with the right keys.
+/// The peer itself violates the protocol, with valid keys.
 #[test]
 fn a_peer_that_breaks_the_protocol_loses_its_connection_and_no_other() {
     let data = |number, offset, fin, bytes| {
@@ -289,7 +290,7 @@ fn a_flood_for_unknown_connections_is_answered_now_and_then() {
     assert_eq!(flood(&mut world), 400);
 }
 
-/// Who cannot compute the proof ends no connection.
+/// A sender without the proof cannot close a connection.
 #[test]
 fn nobody_can_say_for_another_that_a_connection_is_gone() {
     let mut world = World::in_the_middle(7, [2_000_000, 2_000_000]);
@@ -304,9 +305,9 @@ fn nobody_can_say_for_another_that_a_connection_is_gone() {
     say(name, 3, [0; SHORT_PROOF]);
     say(name, 3, proof([6; 16], true, 3));
     say(name, 3, proof(KEY, true, 4));
-    // What the client itself says of a packet that somebody sent back to it.
+    // The client's own Gone, for one of its packets that was reflected to it.
     say(name, 3, proof(KEY, false, 3));
-    // Of a packet that was never sent.
+    // A Gone for a packet that was never sent.
     say(name, 1 << 30, proof(KEY, true, 1 << 30));
     say(name ^ 1, 3, proof(KEY, true, 3));
     let ignored = world.ends[CLIENT].ignored();
@@ -318,7 +319,7 @@ fn nobody_can_say_for_another_that_a_connection_is_gone() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// Bytes of any kind, and packets that were damaged on the way, are counted and change nothing.
+    /// Random bytes, and packets damaged on the path, are counted and change nothing.
     #[test]
     fn what_is_no_packet_changes_nothing(
         noise in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..40),
@@ -331,7 +332,7 @@ proptest! {
         let mut world = World::in_the_middle(seed % 1_000, [2_000_000, 2_000_000]);
         let at = [world.client_at, world.server_at][role];
         let from = [world.server_at, world.client_at][role];
-        // A Hello may be damaged where it is empty, and repeated: it is answered then, as every Hello.
+        // Hellos are excluded: a Hello damaged in its padding, or repeated, is answered like every Hello.
         let genuine: Vec<Vec<u8>> = world
             .log
             .iter()

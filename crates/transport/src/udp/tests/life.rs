@@ -1,15 +1,15 @@
-//! How connections begin, live and end.
+//! Start, keep-alive and close of connections.
 
 use super::*;
 
-/// Two sides that are connected and have nothing to say.
+/// Returns a world with an established but idle connection.
 fn idle(config: UdpConfig) -> World {
     let mut world = World::with(20, Network::default(), config, [KEY, KEY]);
     world.transfer([1_000, 1_000]);
     world.peers[CLIENT].closes = false;
     world.peers[SERVER].closes = false;
     for peer in &mut world.peers {
-        // The stream does not end.
+        // Prevent the end of the stream from being written.
         peer.finished = true;
     }
     world.run_until(ms(101_000), |_| false);
@@ -53,7 +53,7 @@ fn a_quiet_connection_lives_and_says_little() {
 #[test]
 fn silence_ends_a_connection_soon_if_an_answer_is_awaited() {
     let UdpConfig { idle: idle_time, answer, .. } = UdpConfig::default();
-    // Bytes are under way one way; the other side waits for them.
+    // Data travel in one direction only; the other endpoint waits for them.
     let mut world = World::in_the_middle(22, [0, 20_000_000]);
     world.network.outage = world.now..Time::NEVER;
     let begin = world.now;
@@ -85,7 +85,7 @@ fn a_farewell_that_gets_lost_is_made_up_for() {
     };
     assert!(why.contains("does not know this connection any more"), "{why}");
     assert!(world.now < now + Duration::from_secs(16), "by the next question: {}", world.now);
-    // Without an outage it hears the reason at once.
+    // Without an outage, the server is notified of the reason at once.
     let mut world = idle(UdpConfig::default());
     let now = world.now;
     world.connection(CLIENT).close(now, 3, "bye");
@@ -115,7 +115,7 @@ fn the_restart_of_one_side_is_noticed_by_the_other() {
                 assert_eq!(closed, Some(Closed::Silence(answer)), "nobody can know what it is");
                 assert!(took <= answer + Duration::from_secs(1), "{took:?}");
             }
-            // It goes on with who listens now.
+            // The client's endpoint can connect to the restarted server.
             let connects = world.ends[CLIENT].connect(world.now, world.server_at);
             world.peers = [(); 2].map(|()| Peer { sip: 70_000, ..Peer::default() });
             world.peers[CLIENT].id = connects.ok();
@@ -143,7 +143,7 @@ fn packets_over_ipv6_are_as_long_as_counted() {
     assert!(figures.sent.bytes.0 > figures.sent.packets * 1_400, "{figures:?}");
 }
 
-/// One endpoint serves 200 others behind one other endpoint, each with bytes of its own in both directions.
+/// One endpoint with 200 connections to another endpoint, each with different bytes in both directions.
 #[test]
 fn two_hundred_connections_at_once_keep_their_bytes_apart() {
     const MANY: u64 = 200;
@@ -182,7 +182,7 @@ fn two_hundred_connections_at_once_keep_their_bytes_apart() {
                                 let number = all.len() as u64 - 20_000;
                                 assert!(all == bytes_of(number), "{number}");
                                 if role == SERVER {
-                                    // What came goes back.
+                                    // The server echoes the bytes.
                                     written.insert((role, id), (all, 0));
                                 } else {
                                     assert_eq!(ids[number as usize], id);

@@ -1,4 +1,4 @@
-//! Bytes get through, whatever the network does.
+//! All bytes arrive under every network impairment.
 
 use airpace_cc::schemes;
 
@@ -51,13 +51,13 @@ fn an_address_that_changes_in_the_middle_is_followed() {
         world.run_until(ms(100_600), |_| false);
         world.client_at = address(1001);
         if rebinds {
-            // Who only receives would be silent for ever.
+            // Without the notification, a client that only receives would send nothing.
             world.ends[CLIENT].on_rebound(world.now);
         }
         world.run();
         world.check("a change of address");
         assert_eq!(world.peers[SERVER].moved, [address(1001)]);
-        // Without being told, who only receives makes itself heard by its keep-alive, after a quarter of the idle time.
+        // A client that only receives and is not notified sends its keep-alive after a quarter of the idle timeout.
         let latest = if rebinds { ms(110_000) } else { ms(125_000) };
         assert!(world.now < latest, "{}", world.now);
     }
@@ -65,7 +65,7 @@ fn an_address_that_changes_in_the_middle_is_followed() {
 
 #[test]
 fn every_scheme_carries_a_transfer_in_both_directions() {
-    // What the oracle knows, only a simulator can tell.
+    // The oracle requires knowledge that only a simulator has.
     for scheme in schemes::choices().into_iter().filter(|scheme| scheme != "oracle") {
         let mut world = World::new(9, Network { loss: 0.01, ..Network::default() });
         for peer in &mut world.peers {
@@ -118,7 +118,7 @@ fn what_a_controller_counts_is_what_is_on_the_wire() {
             .filter(is_data)
             .map(|flight| flight.bytes.len())
             .collect();
-        // The two Hellos are among them.
+        // The two Hellos (1200 bytes) are excluded.
         let data: Vec<usize> = sizes.into_iter().filter(|size| *size != 1200).collect();
         assert!(data.len() > 20, "{scheme}: {} packets", data.len());
         assert!(
@@ -134,7 +134,7 @@ fn what_a_controller_counts_is_what_is_on_the_wire() {
     }
 }
 
-/// ACKs leave at once although the pacer lets a data packet leave only every 12 ms.
+/// ACKs are sent at once, although the pacer releases a data packet only every 12 ms.
 #[test]
 fn acknowledgements_never_wait_for_the_pacer() {
     let mut world = World::new(13, Network::default());
