@@ -1,7 +1,8 @@
-//! The daemon's side of the board: adds KPIs, publishes readings, gives signs of life.
+//! Daemon side of the shared-memory region: adds KPIs, publishes readings, writes the heartbeat.
 //!
-//! The two halves belong to the daemon's two threads: [`Board`] to the thread that talks with programs, [`Publisher`]
-//! to the thread that listens to the modem. Neither ever waits for the other, nor for any reader.
+//! The daemon uses two threads. [`Board`] belongs to the control thread, which answers programs. [`Publisher`] belongs
+//! to the data thread, which reads the modem's log packets. Neither thread ever waits for the other one or for a
+//! reader.
 //!
 //! Source: BISCAY §4 (a thread for data, a thread for control)
 
@@ -18,42 +19,42 @@ use crate::clock::now_ns;
 use crate::layout::{self, NAME_BYTES, READING_WORDS, RUNNING, STOPPED, Text, UNIT_BYTES};
 use crate::map::Mapping;
 
-/// The place of a KPI on the board.
+/// Index of a KPI's row in the shared-memory region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub u32);
 
-/// What the daemon itself contributes to a reading; the board adds the rest of a [`crate::Reading`].
+/// The fields of a [`crate::Reading`] that the daemon sets. [`Publisher::publish`] adds the other fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The KPI's value, in its unit.
     pub value: f64,
-    /// When the modem measured it, in ns since 1980-01-06; 0 if the modem did not say.
+    /// Time of the measurement by the modem's clock, in ns since 1980-01-06; 0 if the packet has no timestamp.
     pub modem_ns: u64,
-    /// When the packet that holds it had arrived completely, in ns of [`crate::clock`].
+    /// Time at which the packet with this value was received completely, in ns of [`crate::clock`].
     pub arrival_ns: u64,
-    /// Its subframe, 10·SFN + subframe, if the packet tells.
+    /// Subframe of the measurement, 10·SFN + subframe; `None` if the packet does not contain it.
     pub subframe: Option<u16>,
-    /// Index of the carrier, 0 the primary cell's.
+    /// Index of the carrier; 0 is the primary cell.
     pub carrier: u8,
-    /// The phone's radio (SIM), from 1.
+    /// Index of the phone's radio (SIM), from 1.
     pub radio: u8,
 }
 
-/// The control thread's half. Dropping it tells readers that the daemon has stopped.
+/// The control thread's handle of the shared-memory region. Dropping it marks the daemon as stopped and wakes all
+/// waiting readers.
 #[derive(Debug)]
 pub struct Board {
     mapping: Arc<Mapping>,
     for_readers: OwnedFd,
-    /// Places that are not needed, the longest unneeded first.
+    /// Rows without a lease, in the order in which they were freed.
     free: VecDeque<SlotId>,
 }
 
 impl Board {
-    /// Makes a board with room for `capacity` KPIs; this number is final.
+    /// Creates a shared-memory region with rows for `capacity` KPIs. The capacity cannot change later.
     ///
     /// # Errors
-    /// `EINVAL` if `capacity` is 0 or more than [`layout::MOST_ROWS`]; `ENOMEM` and other errors of the
-    /// system.
+    /// `EINVAL` if `capacity` is 0 or more than [`layout::MOST_ROWS`]; `ENOMEM` and other errors of system calls.
     pub fn create(capacity: u32) -> Result<(Board, Publisher), Errno> {
         if !(1..=layout::MOST_ROWS).contains(&capacity) {
             return Err(Errno::INVAL);
@@ -80,19 +81,19 @@ impl Board {
         Ok((Board { mapping, for_readers, free: VecDeque::new() }, publisher))
     }
 
-    /// How many KPIs there is room for.
+    /// Maximum number of KPIs.
     pub fn capacity(&self) -> u32 {
         self.mapping.capacity()
     }
 
-    /// Gives a KPI a place of its own, until [`Board::free`]. The same name gets the same place.
+    /// Assigns a row to a KPI, until [`Board::free`]. A KPI that already has a row keeps this row.
     ///
-    /// Once all places were given, the place that has been unneeded for longest is given again, in its next generation.
-    /// The publisher has to be told by [`Publisher::assign`] before it publishes there.
+    /// Once every row has been assigned, the row that was freed first is assigned to the new KPI, with the next
+    /// generation number. Call [`Publisher::assign`] before the publisher publishes to this row.
     ///
     /// # Errors
-    /// `EINVAL` if name or unit is too long or is not visible ASCII, or if the name is empty; `ENOSPC` if all places
-    /// are needed.
+    /// `EINVAL` if name or unit is too long or is not visible ASCII, or if the name is empty; `ENOSPC` if no row is
+    /// free.
     pub fn add(&mut self, name: &str, unit: &str) -> Result<SlotId, Errno> {
         let rows = self.mapping.header().names.rows.load(Ordering::Relaxed);
         if let Some(known) = self.find(name) {
@@ -109,7 +110,8 @@ impl Board {
             if rows < self.mapping.capacity() { rows } else { self.free.pop_front().ok_or(Errno::NOSPC)?.0 };
         let row = self.mapping.row(at).ok_or(Errno::NOSPC)?;
         if at < rows {
-            // Before the name: a program with a lease on the earlier KPI must not take the new name for it.
+            // Change the generation before the name: a program with a lease on the earlier KPI must not accept the new
+            // name.
             row.generation.store(u32::from(self.generation(SlotId(at)).wrapping_add(1)), Ordering::Release);
         }
         row.name.set(name);
@@ -118,25 +120,25 @@ impl Board {
         Ok(SlotId(at))
     }
 
-    /// Marks a place as not needed. Another KPI may get it once no unused place is left; until then nothing changes.
+    /// Marks a row as free. The row keeps its KPI until all rows have been assigned and another KPI needs this row.
     pub fn free(&mut self, slot: SlotId) {
         if self.name(slot).is_some() && !self.free.contains(&slot) {
             self.free.push_back(slot);
         }
     }
 
-    /// How many KPIs had this place before the present one, modulo 2¹⁶.
+    /// Generation of a row: number of KPIs that used this row before the present KPI, modulo 2¹⁶.
     pub fn generation(&self, slot: SlotId) -> u16 {
         self.mapping.row(slot.0).map_or(0, |row| row.generation.load(Ordering::Relaxed) as u16)
     }
 
-    /// The place of a KPI that was added.
+    /// Row of a KPI that was added.
     pub fn find(&self, name: &str) -> Option<SlotId> {
         let rows = self.mapping.header().names.rows.load(Ordering::Relaxed);
         (0..rows).find(|at| self.name(SlotId(*at)).is_some_and(|found| found == name)).map(SlotId)
     }
 
-    /// The name of the KPI at a place.
+    /// Name of the KPI in this row.
     pub fn name(&self, slot: SlotId) -> Option<String> {
         self.mapping.row(slot.0)?.name.get().filter(|name| !name.is_empty())
     }
@@ -148,23 +150,23 @@ impl Board {
         }
     }
 
-    /// How many leases there are on a KPI.
+    /// Number of leases on a KPI.
     pub fn leases(&self, slot: SlotId) -> u32 {
         self.mapping.row(slot.0).map_or(0, |row| row.leases.load(Ordering::Relaxed))
     }
 
-    /// Gives a sign of life. Readers take a daemon for dead after 100 ms without one.
+    /// Writes the heartbeat. Readers treat a daemon as dead after 100 ms without a heartbeat.
     pub fn beat(&self) {
         self.mapping.header().life.heartbeat_ns.store(now_ns(), Ordering::Relaxed);
     }
 
-    /// Marks a gap: the port was lost, or packets were. For every KPI that has had a reading, the next reading tells
-    /// it.
+    /// Marks a gap: the connection to the modem's port was lost, or packets were lost. For every KPI that has had a
+    /// reading, the next reading carries the gap flag.
     pub fn gap(&self) {
         self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The board for readers: this descriptor only allows reading.
+    /// Descriptor of the shared-memory region for readers; the descriptor allows only reading.
     pub fn for_readers(&self) -> BorrowedFd<'_> {
         self.for_readers.as_fd()
     }
@@ -177,34 +179,36 @@ impl Drop for Board {
     }
 }
 
-/// The data thread's half: the only one that publishes.
+/// The data thread's handle of the shared-memory region: the only writer of readings.
 #[derive(Debug)]
 pub struct Publisher {
     mapping: Arc<Mapping>,
     slots: Vec<Published>,
-    /// Groups of KPIs with a reading since readers were last woken; see [`layout::group`].
+    /// Groups of KPIs with new readings since readers were last woken; see [`layout::group`].
     fresh: u32,
 }
 
-/// What was published at a place.
+/// Publication state of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Published {
-    /// Number of the slot's last publication, for any KPI.
+    /// Number of the last publication in this row, over all KPIs that used the row.
     number: u64,
-    /// Number of the KPI's last reading.
+    /// Sequence number of the KPI's last reading.
     sequence: u64,
     gaps: u64,
     generation: u16,
 }
 
 impl Publisher {
-    /// Sets the generation of a place that is published from now on; returns whether it differs from the one before.
+    /// Sets the generation of a row for all later publications. Returns whether the generation differs from the
+    /// previous one.
     ///
-    /// The generation comes to this thread with the order to publish. It is not looked up on the board, because
-    /// readings of the earlier KPI that this thread still publishes must not pass for readings of the next one.
+    /// The control thread passes the generation together with the order to publish. The publisher does not read it from
+    /// the shared-memory region: this thread may still publish readings of the earlier KPI, and these must not carry
+    /// the next KPI's generation.
     ///
     /// # Panics
-    /// If the place belongs to another board and lies beyond the end of this one.
+    /// If the row belongs to another region and its index exceeds the capacity of this one.
     pub fn assign(&mut self, slot: SlotId, generation: u16) -> bool {
         let published = &mut self.slots[slot.0 as usize];
         let is_other = published.generation != generation;
@@ -214,22 +218,22 @@ impl Publisher {
         is_other
     }
 
-    /// Publishes a reading and returns its sequence number, from 1. Wait-free, and no system call.
+    /// Publishes a reading and returns its sequence number, counted from 1. Wait-free, without a system call.
     ///
     /// # Panics
-    /// If the place belongs to another board and lies beyond the end of this one.
+    /// If the row belongs to another region and its index exceeds the capacity of this one.
     #[inline]
     pub fn publish(&mut self, slot: SlotId, entry: &Entry) -> u64 {
         let gaps = self.mapping.header().life.gaps.load(Ordering::Relaxed);
         let published = &mut self.slots[slot.0 as usize];
-        // There is no gap before the first reading.
+        // The first reading never carries the gap flag.
         let is_after_gap = published.sequence > 0 && published.gaps != gaps;
         let Published { number, sequence, generation, .. } = *published;
         *published = Published { number: number + 1, sequence: sequence + 1, gaps, generation };
         let words = words_of(entry, now_ns(), is_after_gap, published);
         let row = self.mapping.row(slot.0).expect("there are as many rows as places");
         row.slot.publish(published.number, &words);
-        // Readers without a lease on the KPI do not wait for it.
+        // Only readers with a lease on the KPI wait for its readings.
         if row.leases.load(Ordering::Relaxed) > 0 {
             self.fresh |= layout::group(slot.0);
         }
@@ -241,8 +245,8 @@ impl Publisher {
         self.mapping.header().life.gaps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes the readers that wait for readings published since the last call: once after a batch of readings. One
-    /// system call, or none if there is no lease on any of them.
+    /// Wakes the readers that wait for readings published since the last call. Call it once after a batch of readings.
+    /// Makes one system call, or none if no program has a lease on any of the published KPIs.
     pub fn wake(&mut self) {
         wake(&self.mapping, std::mem::take(&mut self.fresh));
     }
@@ -253,20 +257,22 @@ fn wake(mapping: &Mapping, groups: u32) {
     let word = &mapping.header().news.batches;
     word.fetch_add(1, Ordering::Release);
     if let Some(groups) = NonZeroU32::new(groups) {
-        // Cannot fail on own memory. If it did, readers would still wake up for the next heartbeat.
+        // The call cannot fail on this process's own memory. If it failed, readers would still wake up after their
+        // timeout.
         let _ = futex::wake_bitset(word, futex::Flags::empty(), i32::MAX as u32, groups);
     }
 }
 
-/// Bit in the last word: a gap lies before this reading.
+/// Bit in the flags word: a gap precedes this reading.
 pub(crate) const AFTER_GAP: u64 = 1;
-/// Bit in the last word: the subframe is known.
+/// Bit in the flags word: the subframe is known.
 pub(crate) const HAS_SUBFRAME: u64 = 2;
-/// Where the row's generation begins in the last word.
+/// Position of the generation's lowest bit in the flags word.
 pub(crate) const GENERATION_BIT: u32 = 48;
 
-/// A reading as it lies in a buffer: value, modem time, arrival, publication, then flags (bits 0–15), carrier
-/// (16–23), radio (24–31), subframe (32–47), generation of the row (48–63), then gaps, then the sequence number.
+/// Encodes a reading as the words of a buffer, in this order: value, modem time, arrival time, publication time, flags
+/// word, gaps, sequence number. Flags word: flags (bits 0–15), carrier (16–23), radio (24–31), subframe (32–47),
+/// generation of the row (48–63).
 fn words_of(
     entry: &Entry,
     published_ns: u64,

@@ -1,18 +1,18 @@
-//! The clock of all times on the board.
+//! The clock of all timestamps in the shared-memory region.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since the machine was started, including the time in which it slept: Linux' `CLOCK_BOOTTIME`.
+/// Nanoseconds since boot, including the time in suspend: Linux' `CLOCK_BOOTTIME`.
 ///
-/// The clock is the same in all processes of a machine, except those in a time namespace with an offset of its own: a
-/// program in such a container sees wrong ages.
+/// All processes of a machine share this clock, except processes in a time namespace with its own offset: a program in
+/// such a container computes wrong ages.
 ///
-/// It costs no system call if the kernel's clock page supports this clock (Linux 5.3 and later).
+/// The function makes no system call if the kernel's vDSO supports this clock (Linux 5.3 and later).
 ///
-/// Chosen: not `CLOCK_MONOTONIC`, which stands still while a phone sleeps: a reading from before the sleep would look
-/// new afterwards.
+/// Chosen: not `CLOCK_MONOTONIC`, which stops while a phone is suspended: a reading from before the suspend would look
+/// recent after it.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
-    // It is never negative, and 64 bits hold 584 years.
+    // The time is never negative, and 64 bits of nanoseconds last 584 years.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

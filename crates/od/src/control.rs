@@ -1,30 +1,31 @@
-//! The socket on which programs ask the daemon for the board, for the list of KPIs, and for subscriptions.
+//! Control protocol of the daemon: programs request the shared-memory region, the list of KPIs, and subscriptions.
 //!
-//! `control` in the daemon's folder is a Unix stream socket; one line is a request, one line its answer:
+//! `control` in the daemon's folder is a Unix stream socket. Each request is one line. Each answer is one line, except
+//! that of `list`:
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | `board` | `ok`, and with it the board's descriptor |
+//! | `board` | `ok`, together with the descriptor of the shared-memory region |
 //! | `list` | `ok N`, then N lines `NAME⇥UNIT⇥ABOUT` |
-//! | `subscribe NAME` | `ok SLOT`: the KPI's row on the board |
+//! | `subscribe NAME` | `ok SLOT`: index of the KPI's row in the region |
 //! | `unsubscribe SLOT` | `ok` |
-//! | anything that cannot be done | `error ERRNO TEXT` |
+//! | any request that fails | `error ERRNO TEXT` |
 //!
-//! A subscription is a lease: it ends by `unsubscribe`, or with the connection, however the connection ends. Leases are
-//! counted: two subscriptions to a KPI end with two `unsubscribe`.
+//! A subscription is a lease. It ends with `unsubscribe` or when the connection closes for any reason. Leases are
+//! counted: two subscriptions to a KPI need two `unsubscribe` requests.
 //!
-//! No process and no user can keep others out. There may be [`MOST_PROGRAMS`] connections. A process may have at most
-//! [`MOST_OF_A_PROCESS`] of them, with [`MOST_LEASES`] subscriptions together. A user may have at most
-//! [`MOST_OF_A_USER`] connections, and subscriptions to three eighths of the board's rows. The user's two bounds do not
-//! hold for root and the daemon's own user, and [`RESERVED_PROGRAMS`] connections and a quarter of the rows are
-//! reserved for these two. Other users who act together can fill their shared part, but cannot take anything from these
-//! two. Root and the daemon's own user are answered first, the others user by user in turn. A connection ends if it has
-//! asked for neither the board nor a KPI within [`MOST_IDLE`], or has left a request or an answer unfinished for that
-//! long. All requests together take at most a tenth of a core.
+//! Limits ensure that no process and no user can block others. The server accepts [`MOST_PROGRAMS`] connections. A
+//! process may have at most [`MOST_OF_A_PROCESS`] of them, with [`MOST_LEASES`] subscriptions in total. A user may have
+//! at most [`MOST_OF_A_USER`] connections, and subscriptions up to three eighths of the number of rows. The two limits
+//! per user do not apply to root and the daemon's own user. [`RESERVED_PROGRAMS`] connections and a quarter of the rows
+//! are reserved for these two. Several other users together can use up their shared part, but not the reserved part.
+//! The server answers root and the daemon's own user first, then the other users in turn. The server closes a
+//! connection that has requested neither the region nor a KPI within [`MOST_IDLE`], or that has left a request or an
+//! answer unfinished for this time. All requests together use at most a tenth of a core.
 //!
-//! `printf 'list\n' | socat - UNIX:/run/airpace/control` shows the KPIs.
+//! `printf 'list\n' | socat - UNIX:/run/airpace/control` prints the list of KPIs.
 //!
-//! Chosen: lines of text, because requests are rare and can then be tried by hand. The data path is the board.
+//! Chosen: lines of text, because requests are rare and text can be tried by hand. Readings go through shared memory.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -45,9 +46,9 @@ pub use limits::{
 };
 pub use server::{Host, Server};
 
-/// The socket, in the daemon's folder.
+/// Name of the control socket in the daemon's folder.
 pub const SOCKET_NAME: &str = "control";
-/// Longest request, including its line end.
+/// Maximum length of a request, including its line end (bytes).
 pub const MOST_REQUEST_BYTES: usize = 256;
 
 /// The daemon's folder: `$OD_DIR`; otherwise `/run/airpace` for root and `$XDG_RUNTIME_DIR/airpace` for other users.
@@ -63,7 +64,7 @@ pub fn default_dir() -> Result<PathBuf, Error> {
     }
 }
 
-/// A KPI that the daemon offers. No field has tabs or line breaks.
+/// A KPI that the daemon offers. No field contains tabs or line breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiInfo {
     /// The name to subscribe to.
@@ -74,29 +75,29 @@ pub struct KpiInfo {
     pub about: String,
 }
 
-/// What a program asks for.
+/// A request of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Asks for the board's descriptor.
+    /// Requests the descriptor of the shared-memory region.
     Board,
-    /// Asks for all KPIs.
+    /// Requests the list of all KPIs.
     List,
-    /// Asks for a lease on a KPI.
+    /// Requests a lease on the KPI with this name.
     Subscribe(&'a str),
-    /// Ends a lease.
+    /// Ends a lease on the KPI in this row.
     Unsubscribe(u32),
 }
 
-/// What the daemon answers.
+/// An answer of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `ok`, with a number if the request is answered with one.
+    /// `ok`, followed by a number for requests that return one.
     Done(Option<u32>),
     /// `error ERRNO TEXT`.
     Refused(Refusal),
 }
 
-/// Why the daemon refuses a request.
+/// Reason for refusing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason as a POSIX number.
@@ -106,7 +107,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal.
+    /// Creates a refusal.
     pub fn new(errno: Errno, text: impl Into<String>) -> Refusal {
         Refusal { errno, text: text.into() }
     }
@@ -181,7 +182,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Reads a line of the list, without its line end. An error means that the line is not one.
+/// Parses a line of the list, without its line end. An error means that the line is not a list entry.
 impl FromStr for KpiInfo {
     type Err = ();
 

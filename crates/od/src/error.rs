@@ -1,10 +1,10 @@
-//! What can go wrong, and the POSIX number of each.
+//! The error type of libOD, and the POSIX error number of each variant.
 
 use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// Why the daemon could not give something, or why there can be no daemon.
+/// An error of a request, of a reading, or of starting a daemon.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,10 +13,10 @@ pub enum Error {
     NoDaemon {
         /// The control socket.
         path: PathBuf,
-        /// The error of the system.
+        /// The error number of the system call.
         errno: Errno,
     },
-    /// The place of the daemon's folder cannot be determined.
+    /// The path of the daemon's folder cannot be determined.
     #[error("set OD_DIR to the daemon's folder: XDG_RUNTIME_DIR, in which it would be, is not set")]
     NoFolder,
     /// Another daemon serves this folder.
@@ -25,67 +25,67 @@ pub enum Error {
         /// The folder.
         dir: PathBuf,
     },
-    /// Others could change the daemon's files in this folder.
+    /// Other users could change the daemon's files in this folder.
     #[error(
         "{dir} {what}; give the daemon a folder of its own user's, which nobody else can write, by --dir or OD_DIR"
     )]
     Folder {
         /// The folder.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         what: &'static str,
     },
-    /// The daemon handed out something that is not a board that can be read safely.
+    /// The descriptor that the daemon sent is not a valid or safely readable shared-memory region.
     #[error("the daemon's board cannot be used: {what}")]
     NotABoard {
-        /// What is wrong with it.
+        /// Description of the defect.
         what: String,
     },
-    /// The board is of another version.
+    /// The shared-memory region has another layout version.
     #[error(
         "the daemon's board has layout {found}, this library reads {known}; install both from one version"
     )]
     Version {
-        /// The board's.
+        /// Layout version of the region.
         found: u32,
-        /// Ours.
+        /// Layout version of this library.
         known: u32,
     },
-    /// The daemon refuses.
+    /// The daemon refused the request.
     #[error("{text}")]
     Refused {
-        /// Its reason as a POSIX number.
+        /// The reason as a POSIX error number.
         errno: Errno,
-        /// Its reason in words.
+        /// The reason as text.
         text: String,
     },
-    /// The daemon breaks the protocol.
+    /// The daemon's answer violates the protocol.
     #[error("the daemon answered {line:?}, which is not of its protocol")]
     Protocol {
-        /// The daemon's line.
+        /// The line that the daemon sent.
         line: String,
     },
-    /// Nothing came in time.
+    /// No reading or answer arrived before the timeout.
     #[error("nothing came in time")]
     TimedOut,
-    /// The daemon is stopped, dead or stuck. Open again once it is back.
+    /// The daemon has stopped, has died or hangs. Open it again once it runs.
     #[error("the daemon has stopped or shows no sign of life; open anew once it runs")]
     Stale,
-    /// A signal came while waiting.
+    /// A signal interrupted the wait.
     #[error("interrupted by a signal")]
     Interrupted,
-    /// The system refused something.
+    /// A system call failed.
     #[error("{doing}: {errno}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// The error of the system.
+        /// The error number of the system call.
         errno: Errno,
     },
 }
 
 impl Error {
-    /// The POSIX number that a C program finds in `errno`.
+    /// The POSIX error number that a C program finds in `errno`.
     pub fn errno(&self) -> Errno {
         match self {
             Error::NoDaemon { errno, .. } | Error::System { errno, .. } | Error::Refused { errno, .. } => {

@@ -1,36 +1,36 @@
-//! The positions of everything on the board.
+//! Memory layout of the shared-memory region.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
-//! | 0–255 | [`Header`]: what this is, signs of life, the word that readers sleep on |
-//! | 256 + 384·i | [`Row`] i: one KPI's name, unit and slot |
+//! | 0–255 | [`Header`]: magic, version, sizes, heartbeat, futex word of waiting readers |
+//! | 256 + 384·i | [`Row`] i: name, unit, leases and readings of one KPI |
 //!
-//! All numbers are in the machine's byte order. Everything is an atomic word, because the other process may write at
-//! any time. A reader checks everything before it believes it.
+//! All numbers are in the machine's byte order. Every field is an atomic word, because another process may write it at
+//! any time. A reader validates every value before use.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::slot::Slot;
 
-/// First word of every board: "airpace" and a zero, as bytes in memory.
+/// First word of the region: the bytes "airpace" and a zero.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"airpace\0");
-/// Number of this layout; it grows with every change.
+/// Version of this layout; every change increments it.
 pub const VERSION: u32 = 2;
-/// Bytes for a name, including the zero at its end.
+/// Size of a name, including the terminating zero (bytes).
 pub const NAME_BYTES: usize = 96;
-/// Bytes for a unit, including the zero at its end.
+/// Size of a unit, including the terminating zero (bytes).
 pub const UNIT_BYTES: usize = 24;
-/// Most KPIs that a board may have room for.
+/// Maximum number of KPIs of a region.
 pub const MOST_ROWS: u32 = 65_536;
-/// Words of a reading in its slot.
+/// Number of words of a reading in a buffer.
 pub const READING_WORDS: usize = 7;
 
-/// State: the daemon publishes.
+/// State: the daemon runs.
 pub const RUNNING: u32 = 1;
-/// State: the daemon has left in good order.
+/// State: the daemon has stopped in an orderly way.
 pub const STOPPED: u32 = 2;
 
-/// The beginning of the board. Parts that different threads write or read for different reasons have their own cache
+/// Header of the region. Fields that are accessed by different threads or at different rates are on separate cache
 /// lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -39,18 +39,18 @@ pub struct Header {
     pub magic: AtomicU64,
     /// [`VERSION`].
     pub version: AtomicU32,
-    /// Bytes of this header.
+    /// Size of the header (bytes).
     pub header_bytes: AtomicU32,
-    /// Bytes of a row.
+    /// Size of a row (bytes).
     pub row_bytes: AtomicU32,
-    /// Rows that there is room for.
+    /// Maximum number of rows.
     pub capacity: AtomicU32,
-    /// Bytes of the whole board.
+    /// Size of the whole region (bytes).
     pub board_bytes: AtomicU64,
-    /// The daemon's process.
+    /// Process ID of the daemon.
     pub pid: AtomicU32,
     reserved: AtomicU32,
-    /// When the daemon made the board, in ns of [`crate::clock`].
+    /// Time at which the daemon created the region, in ns of [`crate::clock`].
     pub started_ns: AtomicU64,
     /// Words that change every few milliseconds.
     pub life: Life,
@@ -60,76 +60,77 @@ pub struct Header {
     pub names: Names,
 }
 
-/// Signs of life.
+/// Heartbeat and state of the daemon.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Life {
-    /// When the daemon last gave a sign of life, in ns of [`crate::clock`].
+    /// Time of the last heartbeat, in ns of [`crate::clock`].
     pub heartbeat_ns: AtomicU64,
-    /// How often the port was lost or log packets were missed.
+    /// Number of gaps: losses of the port and of log packets.
     pub gaps: AtomicU64,
     /// [`RUNNING`] or [`STOPPED`].
     pub state: AtomicU32,
 }
 
-/// The word that waiting readers sleep on.
+/// Futex word of waiting readers.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct News {
-    /// Counts batches of publications.
+    /// Counter of publication batches.
     pub batches: AtomicU32,
 }
 
-/// How many rows there are.
+/// Number of rows in use.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Names {
-    /// Number of rows that have a name: the first ones.
+    /// Number of rows that have a name. These rows come first.
     pub rows: AtomicU32,
 }
 
-/// One KPI.
+/// Row of one KPI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Row {
-    /// Its name, ended by zeros.
+    /// Name of the KPI, padded with zeros.
     pub name: Text<{ NAME_BYTES / 8 }>,
-    /// Its unit, ended by zeros.
+    /// Unit of the KPI, padded with zeros.
     pub unit: Text<{ UNIT_BYTES / 8 }>,
-    /// How many leases there are on it.
+    /// Number of leases on the KPI.
     pub leases: AtomicU32,
-    /// How many KPIs have had this row before, modulo 2¹⁶; readings carry it.
+    /// Number of KPIs that used this row before, modulo 2¹⁶. Each reading carries the generation of its KPI.
     pub generation: AtomicU32,
-    /// Its readings.
+    /// Triple buffer with the latest reading.
     pub slot: Slot<AtomicU64, READING_WORDS>,
 }
 
 const _: () = assert!(size_of::<Header>() == 256 && size_of::<Row>() == 384);
 
-/// All groups. This also wakes a reader when the daemon stops.
+/// All groups. Used to wake every reader when the daemon stops.
 pub const ALL_GROUPS: u32 = u32::MAX;
 
-/// The group of the KPI at a place, as a bit. A reader that waits for this KPI sleeps on [`News::batches`] under this
-/// bit, and only publications for KPIs of the same group wake it.
+/// Group of the KPI in row `place`, as a bit. A reader that waits for this KPI sleeps on [`News::batches`] with this
+/// bit. Only publications for KPIs of the same group wake the reader.
 ///
-/// Chosen: a modem reports a thousand things in a second. A program that waits for a KPI that comes ten times must not
-/// be woken a thousand times, which costs the daemon more than the program. Futexes have 32 bits for this.
+/// Chosen: a modem reports about a thousand values per second. A program that waits for a KPI with ten readings per
+/// second must not be woken a thousand times: each wake-up costs the daemon more than the program. Futexes support 32
+/// bits for this purpose.
 pub const fn group(place: u32) -> u32 {
     1 << (place % u32::BITS)
 }
 
-/// Bytes of a board with room for `capacity` KPIs.
+/// Size of a region with `capacity` rows (bytes).
 pub fn board_bytes(capacity: u32) -> usize {
     size_of::<Header>() + capacity as usize * size_of::<Row>()
 }
 
-/// Text of a fixed size in shared memory, ended by zeros.
+/// Text of fixed size in shared memory, padded with zeros.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Text<const WORDS: usize>([AtomicU64; WORDS]);
 
 impl<const WORDS: usize> Text<WORDS> {
-    /// Whether a text can be set.
+    /// Whether the text is short enough and consists of visible ASCII.
     pub fn fits(text: &str) -> bool {
         text.len() < WORDS * 8 && text.bytes().all(|byte| byte.is_ascii_graphic())
     }
@@ -147,7 +148,7 @@ impl<const WORDS: usize> Text<WORDS> {
         fits
     }
 
-    /// The text, if [`Text::set`] could have set it.
+    /// Returns the text; `None` if it is too long or is not visible ASCII.
     pub fn get(&self) -> Option<String> {
         let bytes = self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
         let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();

@@ -1,4 +1,4 @@
-//! libOD: a modem's key performance indicators (KPIs), read from shared memory as they come.
+//! libOD: distribution of a modem's key performance indicators (KPIs) to programs through shared memory.
 //!
 //! ```text
 //!            daemon                                             any number of programs
@@ -8,21 +8,21 @@
 //! └───────────────────────────┘        (read only there)        └──────────────────┘
 //! ```
 //!
-//! A program opens the daemon by its socket, subscribes to KPIs by name, and reads the latest [`Reading`] of each from
-//! memory that it shares with the daemon: without a system call, without a lock, and unnoticed by the daemon. No reader
-//! can delay the daemon. Readers notice a dead daemon by its missing heartbeat.
+//! A program connects to the daemon's control socket and subscribes to KPIs by name. It then reads the latest
+//! [`Reading`] of each KPI from memory that it shares with the daemon: without a system call, without a lock, and
+//! without work for the daemon. No reader can delay the daemon. Readers detect a dead daemon by its missing heartbeat.
 //!
-//! | module | what it knows |
+//! | module | content |
 //! | --- | --- |
-//! | [`slot`] | the algorithm: three buffers, one writer, any number of readers that never wait |
-//! | [`layout`] | what lies where on the board |
-//! | [`board`] | the daemon's side: adds KPIs, publishes, gives signs of life |
-//! | [`reader`] | the programs' side, in Rust |
-//! | [`c`] | the same in C, as `include/od.h` declares it |
-//! | [`control`] | the socket on which board, names and leases are asked for, both ends |
-//! | [`clock`] | the clock of all times on the board |
+//! | [`slot`] | lock-free triple buffer: one writer, any number of readers, none of them waits |
+//! | [`layout`] | memory layout of the shared-memory region (the *board*) |
+//! | [`board`] | daemon side: adds KPIs, publishes readings, writes the heartbeat |
+//! | [`reader`] | program side, in Rust |
+//! | [`c`] | program side, in C, as declared in `include/od.h` |
+//! | [`control`] | control protocol: server and client for the region, the list of KPIs and leases |
+//! | [`clock`] | the clock of all timestamps in the region |
 //!
-//! Only for Linux and Android of 64 bits: libOD needs sealed memory, futexes and the kernel's clock page.
+//! Supports only 64-bit Linux and Android: libOD needs sealed memory, futexes and the kernel's vDSO clock.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
@@ -47,7 +47,7 @@ pub use control::{KpiInfo, default_dir};
 pub use error::Error;
 pub use reader::{Kpi, Od, Reading};
 
-/// Compiles the code in the README.
+/// Compiles the code examples in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,11 +1,11 @@
-//! A board in this process's memory: created by the daemon, or received from it.
+//! Mapping of the shared-memory region into this process: created by the daemon, or opened from a received descriptor.
 //!
-//! All unsafe code for shared memory is here. It is sound because:
+//! This module contains all unsafe code for shared memory. The code is sound because:
 //!
-//! - The memory cannot shrink under a mapping, which would kill the process that touches it (SIGBUS): the board is a
-//!   memory file sealed against shrinking, and a reader maps nothing without that seal.
-//! - Everything in it is an atomic word, so whatever another process writes there, at any time, is just a value.
-//! - The mapping ends when its last owner is dropped, and references never outlive that.
+//! - The memory cannot shrink under a mapping. (Access to a truncated mapping would kill the process by SIGBUS.) The
+//!   region is a memory file sealed against shrinking, and a reader refuses to map a file without this seal.
+//! - Every field is an atomic word, so a concurrent write by another process changes only values.
+//! - The mapping is unmapped when its last owner is dropped, and no reference outlives the owner.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -20,7 +20,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use crate::error::Error;
 use crate::layout::{self, Header, Row};
 
-/// A mapped board.
+/// A mapped shared-memory region.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
@@ -28,15 +28,15 @@ pub struct Mapping {
     capacity: u32,
 }
 
-// SAFETY: the memory belongs to no thread, and everything in it is reached by shared references to atomics.
+// SAFETY: the memory is not bound to a thread, and every access uses shared references to atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Makes a board's memory, all zeros, and a descriptor to hand out that only allows reading.
+    /// Allocates the memory of a region, all zeros. Also returns a read-only descriptor for readers.
     ///
-    /// Its size is fixed, and all of it is allocated at the start: no page is missing when memory is short later.
+    /// The size is fixed, and all pages are allocated at once: a later shortage of memory cannot affect the region.
     pub fn create(capacity: u32) -> Result<(Mapping, OwnedFd), Errno> {
         let bytes = layout::board_bytes(capacity);
         let file =
@@ -46,8 +46,8 @@ impl Mapping {
         let mapping = map(file.as_fd(), bytes, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         let sizes = SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&file, sizes)?;
-        // From here on, only the mapping above can write. Kernels before 5.1 do not know this seal; there, a read-only
-        // descriptor and the file's mode keep programs of other users from writing.
+        // From here on, only the mapping above can write. Kernels before 5.1 do not support this seal. On these, the
+        // read-only descriptor and the file's mode keep programs of other users from writing.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
         match rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE) {
             Ok(()) | Err(Errno::INVAL) => {}
@@ -57,7 +57,7 @@ impl Mapping {
         Ok((mapping, read_only(&file)?))
     }
 
-    /// Maps a board that another process handed out, after checking that it is a board and safe to read.
+    /// Maps a region received from another process, after checking that it is a valid region and safe to read.
     pub fn open(file: BorrowedFd<'_>) -> Result<Mapping, Error> {
         let broken = |what: String| Error::NotABoard { what };
         let seals = rustix::fs::fcntl_get_seals(file)
@@ -75,25 +75,25 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// The board's beginning.
+    /// Header of the region.
     #[inline]
     pub fn header(&self) -> &Header {
-        // SAFETY: both ways to make a mapping ensure that it holds a header. The header is page-aligned, lives as long
-        // as `self`, and is valid for any bits.
+        // SAFETY: both constructors ensure that the mapping contains a header. The header is page-aligned, lives as
+        // long as `self`, and is valid for any bits.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// A row, with a name or without.
+    /// Row `index`, whether or not it has a name; `None` beyond the capacity.
     #[inline]
     pub fn row(&self, index: u32) -> Option<&Row> {
-        // SAFETY: rows up to `capacity` lie within the mapping, because its size was checked against it. The offset is
-        // a multiple of a row's alignment. The rest is as for the header.
+        // SAFETY: rows below `capacity` lie within the mapping, because `check` compared the capacity with the size.
+        // The offset is a multiple of a row's alignment. The other conditions hold as for the header.
         (index < self.capacity).then(|| unsafe {
             self.base.add(size_of::<Header>() + index as usize * size_of::<Row>()).cast::<Row>().as_ref()
         })
     }
 
-    /// Rows that there is room for.
+    /// Maximum number of rows.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -101,7 +101,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `map` made this mapping, and nothing borrows from it any more. Unmapping a whole mapping cannot fail.
+        // SAFETY: `map` created this mapping, and no reference to it exists any more. Unmapping a whole mapping cannot
+        // fail.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -113,7 +114,7 @@ fn map(file: BorrowedFd<'_>, bytes: usize, capacity: u32, access: ProtFlags) -> 
     Ok(Mapping { base, bytes, capacity })
 }
 
-/// The same memory by a descriptor that does not allow writing.
+/// Opens a read-only descriptor of the same memory.
 fn read_only(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -121,7 +122,7 @@ fn read_only(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(opened.into())
 }
 
-/// Whether a header is ours and matches the size; if so, returns its capacity.
+/// Checks that the header has the right magic, version and sizes; returns its capacity.
 fn check(header: &Header, bytes: usize) -> Result<u32, Error> {
     let broken = |what: String| Error::NotABoard { what };
     if header.magic.load(Ordering::Relaxed) != layout::MAGIC {

@@ -1,14 +1,14 @@
-//! The process at the other end of a socket.
+//! Identity of the process at the other end of a Unix socket.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// A process at the other end of a Unix socket, as the system knew it when it connected.
+/// Process at the other end of a Unix socket, identified by the kernel at connection time.
 ///
-/// Its number is 0 if the process is outside the daemon's namespace, for example in another container. All such
-/// processes of one user count as one.
+/// The process ID is 0 if the process is outside the daemon's PID namespace, for example in another container. All such
+/// processes of one user count as one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pid: libc::pid_t,
@@ -17,24 +17,24 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A process of a user, from the point of view of a daemon of the user `ours`.
+    /// A process `pid` of user `uid`, as seen by a daemon that runs as user `ours`.
     pub(crate) fn new(pid: libc::pid_t, uid: libc::uid_t, ours: libc::uid_t) -> Peer {
         Peer { pid, uid, is_trusted: uid == 0 || uid == ours }
     }
 
-    /// The user's number.
+    /// User ID.
     pub(crate) fn user(self) -> libc::uid_t {
         self.uid
     }
 
-    /// Whether this is root or the daemon's own user, who could stop the daemon anyway.
+    /// Whether the user is root or the daemon's own user. Both could stop the daemon anyway.
     pub(crate) fn is_trusted(self) -> bool {
         self.is_trusted
     }
 
-    /// The process that connected.
+    /// Returns the process that connected to `socket`.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
-        // Not by rustix, in which process numbers are never 0.
+        // Does not use rustix, because its process IDs are never 0.
         let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut bytes = size_of_val(&who) as libc::socklen_t;
         // SAFETY: the system writes at most `bytes` bytes to `who`, for which all bits are valid numbers.

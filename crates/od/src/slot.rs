@@ -1,43 +1,46 @@
-//! The algorithm: three buffers, one writer, any number of readers; no thread waits for another.
+//! Lock-free triple buffer in shared memory: one writer, any number of readers; no thread waits for another one.
 //!
 //! ```text
 //! publication   1  2  3  4  5  6 …      latest: the last publication that is whole
 //! buffer        1  2  0  1  2  0 …      = publication mod 3
 //! ```
 //!
-//! The writer claims the next buffer by writing the publication's number on it, fills it, and only then names it in
-//! `latest`. A reader looks up `latest`, copies that buffer, and checks whether the buffer still carries the same
-//! number. It does, unless the writer has meanwhile finished two more publications and begun a third. Then the copy may
-//! be torn; the reader drops it and starts again with the buffer that is latest now.
+//! The writer claims the next buffer by writing the publication's number to its `claimed` word. It then fills the
+//! buffer and stores the number in `latest`. A reader loads `latest`, copies this buffer, and checks whether `claimed`
+//! still contains the same number. The number changes only if the writer has meanwhile completed two more publications
+//! and started a third one. Then the copy may be torn; the reader discards it and retries with the new `latest`.
 //!
-//! So a publication costs the same few stores whatever readers do, and a reader is delayed only by a writer that makes
-//! progress. If a writer is stopped or killed in the middle of a publication, the previous reading stays whole. With a
-//! lock or a sequence lock, readers would then wait forever.
+//! Thus a publication needs a constant number of stores, independent of the readers. A reader is delayed only by a
+//! writer that makes progress. If the writer is stopped or killed during a publication, the previous reading stays
+//! valid. With a lock or a sequence lock, readers would then wait forever.
 //!
-//! Readers map the memory read-only, so they load words relaxed and put fences between. Loads of any other ordering are
-//! not guaranteed to work on memory that cannot be written.
+//! Readers map the memory read-only. They therefore use relaxed loads separated by fences: loads with a stronger
+//! ordering are not guaranteed to work on read-only memory.
 //!
 //! Source: BISCAY §4 (triple buffering over shared memory); Boehm 2012, Can Seqlocks Get Along With Programming Language
 //! Memory Models (fences)
-//! Differs: BISCAY's buffer has one consumer; here it has any number, so readers check instead of swapping buffers.
+//! Differs: BISCAY's buffer has one consumer. This buffer has any number of readers, so readers validate their copy
+//! instead of swapping buffers.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Buffers of a slot. With two, the reading that a reader copies would be the next one to be overwritten.
+/// Number of buffers per slot. With only two, the writer's next publication would overwrite the buffer that a reader
+/// copies.
 pub const BUFFERS: usize = 3;
 
-/// How often a reader starts again before it gives up.
+/// Maximum number of attempts of a read.
 ///
-/// Chosen: only two publications during a try can spoil it, and a try takes about ten nanoseconds. A thousand spoilt
-/// tries in a row mean that the writer breaks the rules, and no reader should spin forever for that.
+/// Chosen: only a writer that publishes more than twice during an attempt can invalidate it, and an attempt takes about
+/// ten nanoseconds. A thousand invalid attempts in a row mean that the writer violates the protocol; then the reader
+/// must not spin forever.
 const MOST_TRIES: usize = 1_000;
 
-/// A word of 64 bits in shared memory, and the fences between accesses. It is generic so that a model checker can
-/// replace the machine.
+/// A 64-bit word in shared memory, and the fences between accesses. A trait, so that tests can run the algorithm in a
+/// model checker.
 pub trait Word {
-    /// Loads the word, without any order to other accesses.
+    /// Loads the word without ordering (relaxed).
     fn load(&self) -> u64;
-    /// Sets the word, without any order to other accesses.
+    /// Stores the word without ordering (relaxed).
     fn store(&self, value: u64);
     /// Loads before this fence happen before everything after it.
     fn acquire_fence();
@@ -67,21 +70,21 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Where one value of `WORDS` words is published; all zeros before the first publication.
+/// Triple buffer for one value of `WORDS` words; all zeros before the first publication.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot<W, const WORDS: usize> {
-    /// Number of the last publication that is whole; 0 before the first.
+    /// Number of the last complete publication; 0 before the first.
     latest: W,
     buffers: [Buffer<W, WORDS>; BUFFERS],
 }
 
-/// A buffer has its own cache lines, so that the writer's next publication does not take away the line that is being
-/// read.
+/// One of the three buffers. Each buffer has its own cache lines, so that the writer's next publication does not
+/// invalidate a line that a reader copies.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Buffer<W, const WORDS: usize> {
-    /// Number of the publication that this buffer was claimed for last.
+    /// Number of the last publication for which the writer claimed this buffer.
     claimed: W,
     words: [W; WORDS],
 }
@@ -95,8 +98,8 @@ impl<W: Default, const WORDS: usize> Default for Buffer<W, WORDS> {
 impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
     /// Publishes `words` as publication `number`. Wait-free.
     ///
-    /// Numbers count up by one from 1, and only one thread at a time publishes to a slot. If that is broken, readings
-    /// are torn.
+    /// Numbers must count up by one from 1, and only one thread at a time may publish to a slot. Otherwise readings can
+    /// be torn.
     #[inline]
     pub fn publish(&self, number: u64, words: &[u64; WORDS]) {
         let buffer = self.buffer(number);
@@ -109,10 +112,10 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
         self.latest.store(number);
     }
 
-    /// The last publication: its number and words. `None` before the first.
+    /// Returns number and words of the last publication; `None` before the first.
     ///
-    /// Also `None` if no publication could be read whole in a thousand tries, which does not happen with a writer that
-    /// keeps the rules.
+    /// Also returns `None` if a thousand attempts in a row were invalid. This does not happen with a writer that
+    /// follows the protocol.
     #[inline]
     pub fn read(&self) -> Option<(u64, [u64; WORDS])> {
         (0..MOST_TRIES).find_map(|_| self.try_read()).flatten()
@@ -124,19 +127,20 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
         self.latest.load()
     }
 
-    /// One try; `None` if it was spoilt.
+    /// One attempt; `None` if the writer invalidated it.
     #[inline]
     pub(crate) fn try_read(&self) -> Option<Option<(u64, [u64; WORDS])>> {
         let number = self.latest.load();
         if number == 0 {
             return Some(None);
         }
-        // Together with the fence before `latest` was stored: the words are those of this publication, or later ones.
+        // Pairs with the writer's fence before the store to `latest`: the words are those of this publication or of
+        // later ones.
         W::acquire_fence();
         let buffer = self.buffer(number);
         let words = std::array::from_fn(|at| buffer.words[at].load());
-        // Together with the fence after a claim: if a word was a later publication's, the claim that is seen now is
-        // too.
+        // Pairs with the writer's fence after the store to `claimed`: if any word came from a later publication, the
+        // load below also returns the later claim.
         W::acquire_fence();
         (buffer.claimed.load() == number).then_some(Some((number, words)))
     }
