@@ -1,4 +1,4 @@
-//! Gives `libod.so` its name for the dynamic linker: programs linked against it ask for this version's interface.
+//! Sets the soname of `libod.so`: programs linked against it request this interface version from the dynamic linker.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libod.so.0");

@@ -1,8 +1,8 @@
-//! The cost of publishing and reading, and how long a reading takes to reach a reader.
+//! Benchmarks of libOD: cost of publishing and reading, and latency from publication to reader.
 //!
-//! Criterion's figures follow a table of single readings, one every millisecond. It measures from the call that
-//! publishes to the reader that has the reading: for readers that wait (asleep in the kernel), and for one that polls
-//! all the time.
+//! The benchmark first prints a table of latencies of single readings, one per millisecond, from the call that
+//! publishes to the reader. The table has rows for readers that wait (asleep in the kernel) and for a reader that polls
+//! continuously. Criterion's figures follow.
 //!
 //! `cargo bench -p airpace-od`
 
@@ -18,10 +18,10 @@ use od::{Board, Entry, Kpi, Od, Publisher, SlotId, clock};
 use tempfile::TempDir;
 
 const SLOT: SlotId = SlotId(0);
-/// Readings of a row of the table.
+/// Number of readings per row of the table.
 const READINGS: u64 = 3_000;
 
-/// A daemon with one KPI, in a thread of its own.
+/// A daemon with one KPI, in its own thread.
 struct Daemon {
     publisher: Publisher,
     dir: TempDir,
@@ -95,7 +95,7 @@ fn table(_criterion: &mut Criterion) {
     }
 }
 
-/// How long each reading took to reach each reader that saw it.
+/// Latency of each reading at each reader that received it, in ns.
 fn latencies_ns(readers: usize, waits: bool) -> Vec<u64> {
     let mut daemon = Daemon::start();
     let readers: Vec<_> = (0..readers)

@@ -1,18 +1,19 @@
-//! How fast the cell serves this phone, from the modem's own count of bytes: a transport would pace by this rate.
+//! Prints the downlink rate of this phone, computed from the modem's byte counter. A transport could pace at this rate.
 //!
 //! ```text
 //! cargo run -p airpace-od --example rate [KPI]
 //! ```
 //!
-//! Subscribes to a KPI that counts a total (`lte.dl.bytes` if none is named), so that nothing is lost between two
-//! looks. Prints the rate of every tenth of a second, until the daemon goes.
+//! Subscribes to a KPI that counts a total (default: `lte.dl.bytes`), so that readings between two samples need not be
+//! read. Prints the rate every 100 ms until the daemon stops.
 
 use std::time::Duration;
 
 use od::{Error, Od, Reading};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A reading older than this says nothing about the present: the modem is silent, or the phone is asleep.
+/// Maximum age of a reading that describes the present. Older readings mean that the modem sends no reports or the
+/// phone is suspended.
 const TOO_OLD: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Error> {
@@ -34,7 +35,7 @@ fn main() -> Result<(), Error> {
     Err(Error::Stale)
 }
 
-/// Bits per second from one reading to the next, by the modem's clock; `None` if it cannot be known.
+/// Rate between two readings by the modem's clock, in bit/s; `None` if the readings do not determine it.
 fn rate(before: &Reading, now: &Reading) -> Option<f64> {
     let is_new = now.sequence > before.sequence && now.gaps == before.gaps;
     let seconds = now.modem_ns.saturating_sub(before.modem_ns) as f64 * 1e-9;

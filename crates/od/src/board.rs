@@ -257,8 +257,8 @@ fn wake(mapping: &Mapping, groups: u32) {
     let word = &mapping.header().news.batches;
     word.fetch_add(1, Ordering::Release);
     if let Some(groups) = NonZeroU32::new(groups) {
-        // The call cannot fail on this process's own memory. If it failed, readers would still wake up after their
-        // timeout.
+        // The call cannot fail on this process's own memory. If it failed, readers would still wake up: they sleep at
+        // most `GIVE_UP_AFTER`.
         let _ = futex::wake_bitset(word, futex::Flags::empty(), i32::MAX as u32, groups);
     }
 }

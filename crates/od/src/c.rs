@@ -1,7 +1,7 @@
-//! The C interface, as `include/od.h` declares it and the manual pages describe it.
+//! The C interface, as declared in `include/od.h` and described in the manual pages.
 //!
-//! Functions return −1 or `NULL` and set `errno`. No panic crosses the border to C. The caller is responsible for
-//! pointers: a pointer that C passes is null or points to what the header says.
+//! Functions return −1 or `NULL` and set `errno`. No panic unwinds into C. The caller is responsible for pointers: each
+//! pointer from C is null or points to data of the type that the header declares.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -18,21 +18,21 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::reader::{Od, Place, Reading};
 
-/// `OD_AFTER_GAP`: readings were lost between this one and the previous one.
+/// `OD_AFTER_GAP`: readings may be missing between this reading and the previous one.
 pub const AFTER_GAP: u32 = 1;
 
-/// `OD_ABI`: number of this interface. It grows when something is added; nothing is ever changed or removed.
+/// `OD_ABI`: version of this interface. Every addition increments it; nothing is ever changed or removed.
 pub const ABI: c_int = 2;
 
 /// `OD_ALL_CARRIERS`: all carriers of a KPI.
 pub const ALL_CARRIERS: c_int = -1;
 
-/// `od`: an opened daemon, with the number of the program's leases on each place.
+/// `od`: a connection to a daemon, with the number of the program's leases on each row.
 #[derive(Debug)]
 pub struct Handle {
     od: Od,
     leases: Box<[AtomicU32]>,
-    /// The generation of each place at its last lease.
+    /// Generation of each row at its last lease.
     generations: Box<[AtomicU32]>,
 }
 
@@ -40,23 +40,23 @@ pub struct Handle {
 #[derive(Debug)]
 #[repr(C)]
 pub struct CKpi {
-    /// Bytes of this struct, set by the library.
+    /// Size of this struct, set by the library (bytes).
     pub size: u32,
     /// Zero.
     pub reserved: u32,
-    /// What to subscribe to.
+    /// Name for `od_subscribe`.
     pub name: *const c_char,
-    /// Unit of its values.
+    /// Unit of the values.
     pub unit: *const c_char,
-    /// The meaning of the KPI, in a few words.
+    /// Short description of the KPI.
     pub about: *const c_char,
 }
 
-/// `struct od_reading`: [`Reading`] as C has it.
+/// `struct od_reading`: the C form of [`Reading`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct CReading {
-    /// Bytes of this struct, set by the caller.
+    /// Size of this struct, set by the caller (bytes).
     pub size: u32,
     /// [`AFTER_GAP`] or 0.
     pub flags: u32,
@@ -102,11 +102,11 @@ impl CReading {
     }
 }
 
-/// An error, before it becomes −1 and `errno`.
+/// An error that a function reports by −1 or `NULL` and `errno`.
 enum Failure {
-    /// With a text for [`od_strerror`].
+    /// An error with a text for [`od_strerror`].
     Described(Error),
-    /// With only a number.
+    /// An error number without a text.
     Plain(Errno),
 }
 
@@ -123,13 +123,13 @@ impl From<Errno> for Failure {
 }
 
 thread_local! {
-    /// The number of this thread's last failure if `LAST_WORDS` describe it; otherwise 0.
+    /// Error number of this thread's last failure if `LAST_WORDS` contains its text; otherwise 0.
     static LAST: Cell<c_int> = const { Cell::new(0) };
     static LAST_WORDS: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Opens the daemon whose folder is `dir`, or the default folder for `NULL`. Returns `NULL` and sets `errno` on
-/// failure.
+/// Connects to the daemon whose folder is `dir`, or to that of the default folder for `NULL`. Returns `NULL` and sets
+/// `errno` on failure.
 ///
 /// # Safety
 /// `dir` is null or a C string.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn od_open(dir: *const c_char) -> *mut Handle {
     })
 }
 
-/// Closes a handle of [`od_open`]; its subscriptions end.
+/// Closes a handle from [`od_open`]; its subscriptions end.
 ///
 /// # Safety
 /// `od` is null or from [`od_open`], and no thread uses it at the same time or later.
@@ -155,14 +155,14 @@ pub unsafe extern "C" fn od_close(od: *mut Handle) -> c_int {
         if od.is_null() {
             return Err(Errno::INVAL.into());
         }
-        // SAFETY: the caller's promise: this is a box that `od_open` gave out, and this is its last use.
+        // SAFETY: the caller's promise: `od_open` returned this box, and this is its last use.
         drop(unsafe { Box::from_raw(od) });
         Ok(0)
     })
 }
 
-/// Calls `each` with every KPI that the daemon offers, until `each` returns something other than 0. Returns the number
-/// of calls.
+/// Calls `each` for every KPI that the daemon offers, until `each` returns a non-zero value. Returns the number of
+/// calls.
 ///
 /// # Safety
 /// `od` is null or open; `each` is null or a function that returns normally.
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn od_list(
     })
 }
 
-/// Subscribes to a KPI; returns the number to read it by.
+/// Subscribes to a KPI; returns the identifier for reading it.
 ///
 /// # Safety
 /// `od` is null or open, `name` null or a C string.
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) ->
     })
 }
 
-/// Subscribes to a KPI of a carrier, or of [`ALL_CARRIERS`]; returns the number to read it by.
+/// Subscribes to a KPI of a carrier, or of [`ALL_CARRIERS`]; returns the identifier for reading it.
 ///
 /// # Safety
 /// `od` is null or open, `name` null or a C string.
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn od_subscribe_carrier(
     })
 }
 
-/// Ends a subscription. A KPI that was subscribed to twice can be read until it was unsubscribed from twice.
+/// Ends a subscription. A KPI with two subscriptions can be read until both have ended.
 ///
 /// # Safety
 /// `od` is null or open.
@@ -247,20 +247,20 @@ pub unsafe extern "C" fn od_unsubscribe(od: *const Handle, kpi: c_int) -> c_int 
 /// Reads the latest reading. No system call, no lock.
 ///
 /// # Safety
-/// `od` is null or open; `reading` is null or points to as many bytes as its `size` says.
+/// `od` is null or open; `reading` is null or points to at least as many bytes as its `size` specifies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_latest(od: *const Handle, kpi: c_int, reading: *mut CReading) -> c_int {
     guard(-1, || {
         // SAFETY: the caller's promise.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let latest = handle.od.latest(handle.place(kpi)?).ok_or(Errno::AGAIN)?;
-        // SAFETY: `reading` has room for that many bytes.
+        // SAFETY: `reading` has at least `room` bytes.
         unsafe { put(&latest, reading, room) };
         Ok(0)
     })
 }
 
-/// Waits for a reading beyond sequence number `after`, for `timeout_ns` at most, or for ever if that is negative.
+/// Waits for a reading with a sequence number above `after`, at most `timeout_ns`; a negative timeout is infinite.
 ///
 /// # Safety
 /// As [`od_latest`].
@@ -276,13 +276,13 @@ pub unsafe extern "C" fn od_wait(
         // SAFETY: the caller's promise.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let next = handle.od.wait(handle.place(kpi)?, after, duration(timeout_ns))?;
-        // SAFETY: `reading` has room for that many bytes.
+        // SAFETY: `reading` has at least `room` bytes.
         unsafe { put(&next, reading, room) };
         Ok(0)
     })
 }
 
-/// Waits until something was published after batch `*seen`, of whatever KPI, and sets `*seen` to the latest batch.
+/// Waits until readings of any KPI were published after batch `*seen`, and sets `*seen` to the latest batch.
 ///
 /// # Safety
 /// `od` is null or open; `seen` is null or points to a number.
@@ -296,10 +296,10 @@ pub unsafe extern "C" fn od_wait_any(od: *const Handle, seen: *mut u32, timeout_
     })
 }
 
-/// How long ago the packet with this reading came in, in ns. No system call.
+/// Time since the packet with this reading was received, in ns. No system call.
 ///
 /// # Safety
-/// `reading` is null or points to a reading that was read.
+/// `reading` is null or points to a reading that `od_latest` or `od_wait` filled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_age_ns(reading: *const CReading) -> i64 {
     guard(-1, || {
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn od_age_ns(reading: *const CReading) -> i64 {
     })
 }
 
-/// 1 if the daemon runs and gave a sign of life within 100 ms, otherwise 0. No system call.
+/// Returns 1 if the daemon runs and its last heartbeat is younger than 100 ms, otherwise 0. No system call.
 ///
 /// # Safety
 /// `od` is null or open.
@@ -319,9 +319,10 @@ pub unsafe extern "C" fn od_alive(od: *const Handle) -> c_int {
     guard(-1, || Ok(c_int::from(unsafe { open(od) }?.od.is_alive())))
 }
 
-/// Describes in words a number that a function of this library has set in `errno`; never `NULL`.
+/// Returns a text for an error number that a function of this library has stored in `errno`; never `NULL`.
 ///
-/// If the number is that of the thread's last failure, the text describes that failure: valid until the next failure.
+/// If the number is that of the thread's last failure, the text describes this failure and is valid until the thread's
+/// next failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn od_strerror(errnum: c_int) -> *const c_char {
     let is_last = LAST.try_with(|last| last.get() == errnum).unwrap_or(false);
@@ -333,7 +334,7 @@ pub extern "C" fn od_strerror(errnum: c_int) -> *const c_char {
         .unwrap_or_else(|| in_general(Errno::from_raw_os_error(errnum.clamp(1, 4_095))).as_ptr())
 }
 
-/// The library's version, `MAJOR.MINOR.PATCH`.
+/// Returns the library's version, `MAJOR.MINOR.PATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn od_version() -> *const c_char {
     const VERSION: &CStr =
@@ -344,14 +345,14 @@ pub extern "C" fn od_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The number of the interface that the library has.
+/// Returns the library's interface version.
 #[unsafe(no_mangle)]
 pub extern "C" fn od_abi() -> c_int {
     ABI
 }
 
 impl Handle {
-    /// Takes a lease on a KPI; returns the number to read it by.
+    /// Requests a lease on a KPI; returns the identifier for reading it.
     fn subscribe(&self, name: &str) -> Result<c_int, Failure> {
         let Place { slot, generation } = self.od.lease(name)?;
         self.generations[slot as usize].store(generation, Ordering::Relaxed);
@@ -359,7 +360,7 @@ impl Handle {
         Ok(slot as c_int)
     }
 
-    /// The place of a KPI that is subscribed to.
+    /// Row and generation of a subscribed KPI.
     #[inline]
     fn place(&self, kpi: c_int) -> Result<Place, Errno> {
         let slot = u32::try_from(kpi).map_err(|_| Errno::BADF)?;
@@ -371,10 +372,10 @@ impl Handle {
     }
 }
 
-/// Does the work of a function. A failure or a panic becomes `failed` and `errno`.
+/// Runs the body of a C function. Converts a failure or a panic into the value `failed` and `errno`.
 #[inline]
 fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
-    // Half-done work of a panic is dropped with it, or is an atomic word.
+    // Unwind safety: state that a panic leaves incomplete is dropped by the unwinding, or is an atomic word.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(done)) => done,
         Ok(Err(failure)) => {
@@ -391,14 +392,14 @@ fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
 #[cold]
 fn fail(failure: &Failure) {
     let number = match failure {
-        // Nothing is allocated or freed here: reading may fail in a signal handler.
+        // Allocate and free nothing in this branch: a read may fail in a signal handler.
         Failure::Plain(errno) => {
             let _ = LAST.try_with(|last| last.set(0));
             errno.raw_os_error()
         }
         Failure::Described(error) => {
             let number = error.errno().raw_os_error();
-            // A thread that is ending has no texts any more.
+            // A terminating thread has already destroyed its texts.
             let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(error.to_string())))).is_ok();
             let _ = LAST.try_with(|last| last.set(if is_kept { number } else { 0 }));
             number
@@ -422,48 +423,49 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
-/// Bytes of `struct od_reading` in the first version of the interface. A program with fewer has not set the size.
+/// Size of `struct od_reading` in interface version 1 (bytes). A smaller value means that the program has not set
+/// `size`.
 const LEAST_READING_BYTES: u32 = 64;
 const _: () = assert!(size_of::<CReading>() >= LEAST_READING_BYTES as usize);
 
-/// How many bytes of a reading the program has room for, according to the header it was compiled with.
+/// Number of bytes of a reading that the program's buffer holds, according to its header version.
 ///
 /// # Safety
-/// `reading` is null or points to as many bytes as its `size` says.
+/// `reading` is null or points to at least as many bytes as its `size` specifies.
 #[inline]
 unsafe fn room(reading: *const CReading) -> Result<u32, Errno> {
     if reading.is_null() {
         return Err(Errno::INVAL);
     }
-    // SAFETY: the size lies at the beginning, and nothing else is read.
+    // SAFETY: `size` is the first field, and no other field is read.
     let size = unsafe { (&raw const (*reading).size).read() };
     if size < LEAST_READING_BYTES { Err(Errno::INVAL) } else { Ok(size.min(size_of::<CReading>() as u32)) }
 }
 
-/// Gives a reading out: as many bytes as there is room for. Its `size` then tells how many.
+/// Copies the first `room` bytes of a reading to the caller, and sets its `size` to `room`.
 ///
 /// # Safety
-/// `into` points to `room` bytes, and `room` is a value of [`room`].
+/// `into` points to `room` bytes, and `room` is a result of [`room`].
 #[inline]
 unsafe fn put(reading: &Reading, into: *mut CReading, room: u32) {
     let reading = CReading { size: room, ..CReading::of(reading) };
-    // SAFETY: both have the length given above, and one is our own.
+    // SAFETY: both are at least `room` bytes long, and the source is a local variable.
     unsafe { (&raw const reading).cast::<u8>().copy_to_nonoverlapping(into.cast(), room as usize) };
 }
 
-/// A timeout; infinite if the number is negative.
+/// Converts a timeout; a negative number means infinite.
 fn duration(timeout_ns: i64) -> Duration {
     u64::try_from(timeout_ns).map_or(Duration::MAX, Duration::from_nanos)
 }
 
-/// The text for C: without zero bytes.
+/// Converts a text to a C string; removes zero bytes.
 fn words(text: String) -> CString {
     let mut bytes = text.into_bytes();
     bytes.retain(|byte| *byte != 0);
     CString::new(bytes).unwrap_or_default()
 }
 
-/// The meaning of a number in `errno` if this library has set it.
+/// General text for an error number that this library has stored in `errno`.
 fn in_general(errno: Errno) -> &'static CStr {
     match errno {
         Errno::AGAIN => c"nothing has been published yet",

@@ -1,4 +1,4 @@
-//! The programs' side: open the daemon, subscribe to KPIs, read.
+//! Program side: connect to the daemon, subscribe to KPIs, read their values.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -32,15 +32,15 @@ use crate::error::Error;
 use crate::layout::{ALL_GROUPS, READING_WORDS, RUNNING, Row, group};
 use crate::map::Mapping;
 
-/// How long a daemon may be silent before it counts as dead. It gives a sign of life every few milliseconds.
+/// Maximum age of the heartbeat of a live daemon. The daemon writes a heartbeat every few milliseconds.
 ///
-/// Chosen: many missed signs. A machine under load may delay a thread by tens of milliseconds.
+/// Chosen: many heartbeat intervals. A machine under load may delay a thread by tens of milliseconds.
 pub const HEARTBEAT_LIMIT: Duration = Duration::from_millis(100);
 
-/// How long a daemon may be silent before readers stop waiting for it.
+/// Maximum age of the heartbeat at which readers still wait for the daemon.
 ///
-/// Chosen: longer than [`HEARTBEAT_LIMIT`]: a program that has nothing else to do loses nothing by waiting for a daemon
-/// that the machine's load delays.
+/// Chosen: longer than [`HEARTBEAT_LIMIT`]. A waiting program has nothing else to do, so it can also wait for a daemon
+/// that is delayed by the machine's load.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// A value of a KPI at one time.
@@ -48,29 +48,32 @@ pub const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 pub struct Reading {
     /// The KPI's value, in its unit.
     pub value: f64,
-    /// Counts the readings of this KPI from 1. Numbers between two that a reader saw are readings that the reader
-    /// missed.
+    /// Sequence number of the reading within its KPI, from 1. A reader missed the readings whose numbers lie between
+    /// two readings that it received.
     pub sequence: u64,
-    /// When the modem measured it, in ns since 1980-01-06 by its own clock; 0 if the modem did not say.
+    /// Time of the measurement in ns since 1980-01-06, by the modem's clock; 0 if the packet has no timestamp.
     pub modem_ns: u64,
-    /// When the packet that holds it had arrived completely, in ns of [`crate::clock`].
+    /// Time at which the packet with this value was received completely, in ns of [`crate::clock`].
     pub arrival_ns: u64,
-    /// When it was published, in ns of [`crate::clock`].
+    /// Time of publication, in ns of [`crate::clock`].
     pub published_ns: u64,
-    /// Its subframe, 10·SFN + subframe, if the packet tells.
+    /// Subframe of the measurement, 10·SFN + subframe; `None` if the packet does not contain it.
     pub subframe: Option<u16>,
-    /// Index of the carrier, 0 the primary cell's.
+    /// Index of the carrier; 0 is the primary cell.
     pub carrier: u8,
-    /// The phone's radio (SIM), from 1.
+    /// Index of the phone's radio (SIM), from 1.
     pub radio: u8,
-    /// Whether readings were lost between this one and the previous one: the port was gone, or packets were lost.
+    /// Whether readings may be missing between this reading and the previous one, because the connection to the port or
+    /// packets were lost.
     pub is_after_gap: bool,
-    /// Gaps before this reading since the daemon started: two readings with the same number have no gap between them.
+    /// Number of gaps before this reading since the daemon started. No gap lies between two readings with the same
+    /// number.
     pub gaps: u64,
 }
 
 impl Reading {
-    /// How long ago the packet that holds it came in. Zero for a time in the future, which no sound daemon publishes.
+    /// Time since the packet with this reading was received. Zero if the arrival time lies in the future, which a
+    /// correct daemon never publishes.
     pub fn age(&self) -> Duration {
         Duration::from_nanos(now_ns().saturating_sub(self.arrival_ns))
     }
@@ -92,9 +95,9 @@ impl Reading {
     }
 }
 
-/// A daemon that was opened. Any thread may call any method at any time.
+/// Connection to a daemon. Any thread may call any method at any time.
 ///
-/// Its subscriptions end when it and all its [`Kpi`]s are dropped, or when the process ends.
+/// Its subscriptions end when the last clone and all [`Kpi`]s are dropped, or when the process ends.
 #[derive(Clone, Debug)]
 pub struct Od {
     shared: Arc<Shared>,
@@ -107,11 +110,11 @@ struct Shared {
 }
 
 impl Od {
-    /// Opens the daemon whose folder is `dir`, or [`crate::default_dir`].
+    /// Connects to the daemon whose folder is `dir`; `None` means [`crate::default_dir`].
     ///
     /// # Errors
-    /// [`Error::NoDaemon`] if no daemon answers there, [`Error::NotABoard`] or [`Error::Version`] if the board cannot
-    /// be read safely, and other errors that name what the system refused.
+    /// [`Error::NoDaemon`] if no daemon answers there, [`Error::NotABoard`] or [`Error::Version`] if the shared-memory
+    /// region cannot be read safely, and other errors that name the system call that failed.
     pub fn open(dir: Option<&Path>) -> Result<Od, Error> {
         let dir = match dir {
             Some(dir) => dir.to_owned(),
@@ -119,38 +122,40 @@ impl Od {
         };
         let mut client = Client::connect(&dir)?;
         let mapping = client.board()?;
-        // The first look at the clock finds the kernel's clock page; later ones cost no system call.
+        // The first call initialises the vDSO clock; later calls make no system call.
         now_ns();
         Ok(Od { shared: Arc::new(Shared { mapping, client: Mutex::new(client) }) })
     }
 
-    /// The KPIs that the daemon offers. Asks the daemon.
+    /// Requests the list of KPIs that the daemon offers.
     pub fn kpis(&self) -> Result<Vec<KpiInfo>, Error> {
         self.shared.ask(Client::list)
     }
 
-    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, as long as the returned value lives. Asks the daemon. Of a KPI of
-    /// each carrier, this is the primary's; `NAME#1` is the first secondary's, `NAME#all` all of them in one.
+    /// Subscribes to a KPI, `NAME` or `NAME@RADIO`, until the returned value is dropped. Sends a request to the daemon.
+    /// For a KPI that exists per carrier, `NAME` is the primary carrier's KPI, `NAME#1` the first secondary carrier's,
+    /// and `NAME#all` contains the readings of all carriers.
     ///
     /// # Errors
-    /// [`Error::Refused`] with the daemon's reason: an unknown KPI (`ENOENT`), or no place for another one (`ENOSPC`).
+    /// [`Error::Refused`] with the daemon's reason: an unknown KPI (`ENOENT`), or no free row for another KPI
+    /// (`ENOSPC`).
     pub fn subscribe(&self, name: &str) -> Result<Kpi, Error> {
         let place = self.lease(name)?;
         Ok(Kpi { od: self.clone(), place })
     }
 
-    /// Whether the daemon runs and has given a sign of life within [`HEARTBEAT_LIMIT`]. No system call.
+    /// Whether the daemon runs and its last heartbeat is younger than [`HEARTBEAT_LIMIT`]. No system call.
     pub fn is_alive(&self) -> bool {
         self.silence().is_some_and(|silence| silence < HEARTBEAT_LIMIT)
     }
 
-    /// How often the port or packets were lost since the daemon started. No system call.
+    /// Number of gaps (losses of the port or of packets) since the daemon started. No system call.
     pub fn gaps(&self) -> u64 {
         self.shared.mapping.header().life.gaps.load(Ordering::Relaxed)
     }
 
-    /// Waits until something was published after batch `seen`, for any KPI. Returns the number of the latest batch; 0
-    /// is before the first. For programs that follow several KPIs: look at each of them after every batch.
+    /// Waits until readings of any KPI were published after batch `seen` (0: any batch). Returns the number of the
+    /// latest batch. For programs that follow several KPIs: read each KPI after every batch.
     ///
     /// # Errors
     /// As [`Kpi::wait`].
@@ -158,7 +163,7 @@ impl Od {
         self.wait_until(ALL_GROUPS, timeout, |batch| (batch != seen).then_some(batch))
     }
 
-    /// For how long the daemon has given no sign of life; `None` if it has stopped.
+    /// Age of the last heartbeat; `None` if the daemon has stopped.
     fn silence(&self) -> Option<Duration> {
         let life = &self.shared.mapping.header().life;
         let heartbeat_ns = life.heartbeat_ns.load(Ordering::Relaxed);
@@ -166,7 +171,7 @@ impl Od {
         is_running.then(|| Duration::from_nanos(now_ns().saturating_sub(heartbeat_ns)))
     }
 
-    /// A lease on a KPI, by its place.
+    /// Requests a lease on a KPI; returns the KPI's row and generation.
     pub(crate) fn lease(&self, name: &str) -> Result<Place, Error> {
         let slot = self.shared.ask(|client| client.subscribe(name))?;
         match self.shared.mapping.row(slot) {
@@ -176,7 +181,7 @@ impl Od {
         }
     }
 
-    /// Places on the board.
+    /// Maximum number of rows.
     pub(crate) fn capacity(&self) -> u32 {
         self.shared.mapping.capacity()
     }
@@ -189,17 +194,17 @@ impl Od {
     pub(crate) fn latest(&self, place: Place) -> Option<Reading> {
         let (_, words) = self.shared.row(place.slot).slot.read()?;
         let is_of_it = words[4] >> GENERATION_BIT == u64::from(place.generation);
-        // No reading has number 0, whatever a false daemon writes.
+        // Sequence numbers start at 1. A faulty daemon might publish 0.
         is_of_it.then(|| Reading::from_words(words)).filter(|reading| reading.sequence > 0)
     }
 
-    /// Whether the place belongs to another KPI by now, because the daemon has ended the connection and with it the
+    /// Whether the row belongs to another KPI by now, because the daemon has closed the connection and thus ended the
     /// lease.
     fn is_lost(&self, place: Place) -> bool {
         self.shared.row(place.slot).generation.load(Ordering::Relaxed) != place.generation
     }
 
-    /// The first reading beyond `after` that the reader sees; see [`Kpi::wait`].
+    /// Waits for a reading with a sequence number above `after`; see [`Kpi::wait`].
     pub(crate) fn wait(&self, place: Place, after: u64, timeout: Duration) -> Result<Reading, Error> {
         self.wait_until(group(place.slot), timeout, |_| {
             if self.is_lost(place) {
@@ -209,8 +214,8 @@ impl Od {
         })?
     }
 
-    /// Sleeps until `look`, which gets the batch's number, returns something. Wakes at every batch that has something
-    /// of these groups.
+    /// Sleeps until `look` returns a value. `look` is called with the number of the latest batch, at the start and
+    /// after every batch with readings of these groups.
     fn wait_until<T>(
         &self,
         groups: u32,
@@ -221,8 +226,8 @@ impl Od {
         let batches = &self.shared.mapping.header().news.batches;
         let deadline_ns = now_ns().saturating_add(timeout.as_nanos().try_into().unwrap_or(u64::MAX));
         loop {
-            // Before looking: a batch that comes after the look changes the word, and then the sleep below does not
-            // begin.
+            // Load the counter before the call of `look`: a later batch changes the futex word, and the wait below then
+            // returns immediately.
             let batch = batches.load(Ordering::Relaxed);
             fence(Ordering::Acquire);
             if let Some(seen) = look(batch) {
@@ -233,7 +238,7 @@ impl Od {
             if left.is_zero() {
                 return Err(Error::TimedOut);
             }
-            // Not beyond the time at which the daemon would be given up.
+            // Sleep at most until the heartbeat would exceed `GIVE_UP_AFTER`.
             let nap = left.min(GIVE_UP_AFTER - silence);
             let until = monotonic_after(nap);
             match futex::wait_bitset(batches, futex::Flags::empty(), batch, Some(&until), groups) {
@@ -245,7 +250,7 @@ impl Od {
     }
 }
 
-/// The instant after a nap, by the clock of timed sleeps.
+/// Instant after a sleep of length `nap`, by the clock that futex timeouts use.
 fn monotonic_after(nap: Duration) -> Timespec {
     let now = clock_gettime(ClockId::Monotonic);
     let nanos = now.tv_nsec + i64::from(nap.subsec_nanos());
@@ -257,7 +262,8 @@ fn monotonic_after(nap: Duration) -> Timespec {
 
 impl Shared {
     fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
-        // If a panic interrupted the client during an answer, the client knows that and refuses.
+        // If a panic interrupted the client during an answer, the client has recorded this state and refuses further
+        // requests.
         question(&mut self.client.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -267,53 +273,55 @@ impl Shared {
     }
 }
 
-/// A subscription to a KPI. It ends when this is dropped: the drop tells the daemon, and waits for its answer.
+/// A subscription to a KPI. Dropping it sends an `unsubscribe` request and waits for the answer.
 #[derive(Debug)]
 pub struct Kpi {
     od: Od,
     place: Place,
 }
 
-/// The place of a leased KPI on the board.
+/// Row and generation of a leased KPI.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub slot: u32,
-    /// The number that the row and its readings carry as long as they belong to this KPI.
+    /// Generation that the row and its readings carry as long as the row belongs to this KPI.
     pub generation: u32,
 }
 
 impl Kpi {
-    /// The latest reading; `None` before the first. No system call, no lock, never waits.
+    /// Returns the latest reading; `None` before the first. No system call, no lock, never waits.
     ///
-    /// The reading may be old: its age tells how old, and [`Od::is_alive`] tells whether a newer one can be expected. A
-    /// reading from before the subscription may be there too, if another program was subscribed then. A daemon that has
-    /// ended the connection may give the place to another KPI. Readings of that KPI are not returned: `None`.
+    /// The reading may be old: [`Reading::age`] returns its age, and [`Od::is_alive`] returns whether newer readings
+    /// can be expected. The reading may predate the subscription if another program was subscribed before. A daemon
+    /// that has closed the connection may assign the row to another KPI. This method then returns `None` instead of the
+    /// other KPI's readings.
     #[inline]
     pub fn latest(&self) -> Option<Reading> {
         self.od.latest(self.place)
     }
 
-    /// Waits for a reading beyond sequence number `after` (0: any), and returns the latest.
+    /// Waits for a reading with a sequence number above `after` (0: any), and returns the latest reading.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if none came in time. [`Error::Stale`] at once when the daemon stops, and [`GIVE_UP_AFTER`]
-    /// its last sign of life when it dies. [`Error::Interrupted`] after a signal.
+    /// [`Error::TimedOut`]: no such reading arrived in time. [`Error::Stale`]: the daemon has stopped, has sent no
+    /// heartbeat for [`GIVE_UP_AFTER`], or has assigned the row to another KPI. [`Error::Interrupted`]: a signal
+    /// arrived.
     pub fn wait(&self, after: u64, timeout: Duration) -> Result<Reading, Error> {
         self.od.wait(self.place, after, timeout)
     }
 
-    /// Its name on the board, with the radio unless that is the first. Empty if the daemon wrote no name, or has given
-    /// the place to another KPI.
+    /// Name of the KPI, with `@RADIO` unless it belongs to the first radio. Empty if the daemon wrote no name or has
+    /// assigned the row to another KPI.
     pub fn name(&self) -> String {
         self.row().and_then(|row| row.name.get()).unwrap_or_default()
     }
 
-    /// Unit of its values; empty for a plain number.
+    /// Unit of the values; empty for a plain number.
     pub fn unit(&self) -> String {
         self.row().and_then(|row| row.unit.get()).unwrap_or_default()
     }
 
-    /// Its row, as long as the row belongs to this KPI.
+    /// The KPI's row; `None` if the row belongs to another KPI by now.
     fn row(&self) -> Option<&Row> {
         (!self.od.is_lost(self.place)).then(|| self.od.shared.row(self.place.slot))
     }
@@ -326,7 +334,8 @@ impl Kpi {
 
 impl Drop for Kpi {
     fn drop(&mut self) {
-        // A daemon that is gone has no leases. A daemon that does not answer drops them with the connection.
+        // The result is irrelevant: a daemon that has stopped has no leases, and a daemon that does not answer ends
+        // them when the connection closes.
         let _ = self.od.release(self.place.slot);
     }
 }

@@ -1,4 +1,4 @@
-//! The programs' end of the control socket.
+//! Client of the control protocol, for programs.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -19,21 +19,22 @@ use crate::clock::now_ns;
 use crate::error::Error;
 use crate::map::Mapping;
 
-/// How long a complete answer of the daemon may take. The daemon's control thread looks every few milliseconds.
+/// Maximum time for a complete answer of the daemon. The daemon's control thread polls the socket every few
+/// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Longest line that a daemon may send.
+/// Maximum length of a line from the daemon (bytes).
 const MOST_LINE_BYTES: usize = 4_096;
-/// Most KPIs that a daemon may list.
+/// Maximum number of KPIs in a list.
 ///
-/// Chosen: some ten times the number of KPIs today.
+/// Chosen: about ten times the present number of KPIs.
 const MOST_LISTED: u32 = 4_096;
 
-/// A connection to the daemon. Subscriptions made by it end with it.
+/// A connection to the daemon. Its subscriptions end when it closes.
 #[derive(Debug)]
 pub struct Client {
     socket: OwnedFd,
     received: Vec<u8>,
-    /// Whether the client waits for an answer, or has waited in vain.
+    /// Whether an answer is outstanding, including one that did not arrive in time.
     is_answer_due: bool,
     /// Deadline for the answer, in ns of [`crate::clock`].
     until_ns: u64,
@@ -54,7 +55,8 @@ impl Client {
                 SocketFlags::CLOEXEC,
                 None,
             )?;
-            // For a daemon that accepts no connection. `wait_for` waits for answers.
+            // Limits the time of `connect` to a daemon that accepts no connections. `wait_for` limits the time of an
+            // answer.
             sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
             retry_on_intr(|| rustix::net::connect(&socket, &address))?;
             Ok(socket)
@@ -63,7 +65,7 @@ impl Client {
         Ok(Client { socket, received: Vec::new(), is_answer_due: false, until_ns: 0 })
     }
 
-    /// Asks for the board, and maps it.
+    /// Requests the descriptor of the shared-memory region, and maps it.
     pub(crate) fn board(&mut self) -> Result<Mapping, Error> {
         self.ask(Request::Board, |this| {
             let file = this.receive()?;
@@ -77,10 +79,10 @@ impl Client {
         })
     }
 
-    /// Asks for all KPIs.
+    /// Requests the list of all KPIs.
     ///
     /// # Errors
-    /// The daemon's refusal, or an answer that breaks the protocol.
+    /// The daemon's refusal, or an answer that violates the protocol.
     pub fn list(&mut self) -> Result<Vec<KpiInfo>, Error> {
         self.ask(Request::List, |this| {
             let count = this.number()?;
@@ -95,10 +97,10 @@ impl Client {
         })
     }
 
-    /// Asks for a lease on a KPI; returns its row on the board.
+    /// Requests a lease on a KPI; returns the index of its row.
     ///
     /// # Errors
-    /// The daemon's refusal, or an answer that breaks the protocol.
+    /// The daemon's refusal, or an answer that violates the protocol.
     pub fn subscribe(&mut self, name: &str) -> Result<u32, Error> {
         let request = Request::Subscribe(name);
         let line = request.to_string();
@@ -109,17 +111,18 @@ impl Client {
         self.ask(request, Client::number)
     }
 
-    /// Gives a lease back.
+    /// Ends a lease.
     ///
     /// # Errors
-    /// The daemon's refusal, or an answer that breaks the protocol.
+    /// The daemon's refusal, or an answer that violates the protocol.
     pub fn unsubscribe(&mut self, slot: u32) -> Result<(), Error> {
         self.ask(Request::Unsubscribe(slot), Client::answer).map(|_| ())
     }
 
     /// Sends a request and reads its answer.
     ///
-    /// If an answer did not come completely, the next line could be the rest of it. Then the client asks nothing more.
+    /// After an incomplete answer, the next line could be the rest of this answer. The client therefore refuses all
+    /// further requests.
     fn ask<T>(
         &mut self,
         request: Request<'_>,
@@ -130,7 +133,7 @@ impl Client {
         }
         self.until_ns = now_ns() + PATIENCE.as_nanos() as u64;
         let sent = self.send(request);
-        // A daemon that refuses the connection sends the reason before it ends it, even if nothing was asked yet.
+        // A daemon that refuses the connection sends the reason before it closes, even without a request.
         let answer = match (sent, read(self)) {
             (Err(lost), answer) if !matches!(answer, Err(Error::Refused { .. })) => Err(lost),
             (_, answer) => answer,
@@ -144,7 +147,7 @@ impl Client {
         let mut left = line.as_bytes();
         while !left.is_empty() {
             self.wait_for(PollFlags::OUT)?;
-            // Without a signal: the death of a daemon must not kill a program.
+            // `NOSIGNAL`: a closed socket must not kill the program by SIGPIPE.
             match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => left = &left[sent..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -154,7 +157,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits until the socket can be used, but not beyond the deadline for the complete answer.
+    /// Waits until the socket is ready, at most until the deadline for the complete answer.
     fn wait_for(&self, what: PollFlags) -> Result<(), Error> {
         loop {
             let left = Duration::from_nanos(self.until_ns.saturating_sub(now_ns()));
@@ -169,7 +172,7 @@ impl Client {
         }
     }
 
-    /// The number in an answer.
+    /// Reads an answer that must contain a number.
     fn number(&mut self) -> Result<u32, Error> {
         self.answer()?.ok_or(Error::Protocol { line: "ok".to_owned() })
     }
@@ -183,14 +186,14 @@ impl Client {
         }
     }
 
-    /// The next line, without its line end.
+    /// Reads the next line, without its line end.
     fn line(&mut self) -> Result<String, Error> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).take(end).collect();
                 let is_plain = |line: &str| !line.contains(is_obeyed);
                 return match String::from_utf8(line) {
-                    // A program may show the line on a terminal that obeys control characters.
+                    // Reject control characters: a program may print the line on a terminal that interprets them.
                     Ok(line) if is_plain(&line) => Ok(line),
                     Ok(line) => Err(Error::Protocol { line }),
                     Err(error) => {
@@ -206,7 +209,7 @@ impl Client {
         }
     }
 
-    /// Receives bytes, and the descriptor that may have come with them.
+    /// Receives bytes, and returns a descriptor if one was attached.
     fn receive(&mut self) -> Result<Option<OwnedFd>, Error> {
         let mut bytes = [0; 4_096];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -231,7 +234,7 @@ impl Client {
     }
 }
 
-/// The error for a socket that refuses.
+/// Converts an error of the socket.
 fn lost(source: Errno) -> Error {
     match source {
         Errno::PIPE | Errno::CONNRESET => Error::Stale,
@@ -239,7 +242,8 @@ fn lost(source: Errno) -> Error {
     }
 }
 
-/// Whether a terminal obeys it instead of showing it: control characters but tabs, and marks of the direction of writing.
+/// Whether a terminal interprets the character instead of printing it: control characters except tabs, and
+/// bidirectional text marks.
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -257,7 +261,7 @@ mod tests {
         let mut client = Client { socket, received: Vec::new(), is_answer_due: true, until_ns: u64::MAX };
         rustix::net::send(&daemon, b"ok 1", SendFlags::NOSIGNAL).expect("room for a line");
         client.receive().expect("there is time");
-        // The daemon sends byte by byte: there is always something to read, but the answer's time is over.
+        // The daemon sends byte by byte: data is always available, but the deadline of the answer has passed.
         rustix::net::send(&daemon, b"7", SendFlags::NOSIGNAL).expect("room for a byte");
         client.until_ns = now_ns();
         assert!(matches!(client.line(), Err(Error::TimedOut)));

@@ -1,5 +1,5 @@
-//! The daemon's folder: it belongs to the daemon's user, and no other user can write in it. Its content is reached
-//! through its descriptor, so that no link and no renamed folder above leads elsewhere.
+//! The daemon's folder: owned by the daemon's user, and not writable by other users. All access goes through the
+//! folder's descriptor, so that neither a symbolic link nor a renamed parent folder can redirect it.
 
 use std::fs::DirBuilder;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,33 +13,34 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use super::{MOST_PROGRAMS, SOCKET_NAME};
 use crate::error::Error;
 
-/// The daemon that serves the folder holds this lock.
+/// Name of the lock file. The daemon that serves the folder holds its lock.
 const LOCK_NAME: &str = "lock";
-/// Name of the socket before everyone may connect to it.
+/// Name of the socket until its permissions allow everyone to connect.
 const NEW_SOCKET_NAME: &str = "control.new";
-/// Bits for others who may write a file or folder: its group, and everyone.
+/// Permission bits that allow writing by the group or by everyone.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// Everybody may put files there, and nobody may take away those of others: a folder for temporary files.
+/// Sticky bit: all users may create files in the folder, and only the owner may remove them, as in a folder for
+/// temporary files.
 const STICKY: u32 = 0o1000;
 
-/// A folder that this daemon serves, and no other daemon.
+/// A folder that only this daemon serves.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
     dir: OwnedFd,
-    /// Held as long as the daemon lives. The system releases it however the daemon ends.
+    /// Lock, held as long as the daemon lives. The kernel releases it even if the daemon is killed.
     _lock: OwnedFd,
 }
 
 impl Folder {
-    /// Makes the folder if it does not exist, and takes its lock.
+    /// Creates the folder if it does not exist, and takes its lock.
     ///
     /// # Errors
-    /// [`Error::Folder`] if others may change its content, [`Error::InUse`] if a daemon runs there, [`Error::System`]
-    /// for errors of the system.
+    /// [`Error::Folder`] if other users may change its content, [`Error::InUse`] if a daemon runs there,
+    /// [`Error::System`] if a system call fails.
     pub fn claim(path: &Path) -> Result<Folder, Error> {
-        // Without a `/` at its end, because a link would be followed before it.
+        // Remove a trailing `/`: with it, `open` would follow a symbolic link in spite of `NOFOLLOW`.
         let path = path.components().as_path().to_owned();
         let refused = |what| Error::Folder { dir: path.clone(), what };
         DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(|error| Error::System {
@@ -77,18 +78,18 @@ impl Folder {
         Ok(Folder { path, dir, _lock: lock })
     }
 
-    /// Puts the control socket into the folder. The socket of a killed daemon is replaced in one step. Everyone who can
-    /// reach the folder may connect.
+    /// Creates the control socket in the folder. Replaces the socket of a killed daemon atomically. Everyone who can
+    /// access the folder may connect.
     ///
     /// # Errors
-    /// [`Error::System`] for errors of the system.
+    /// [`Error::System`] if a system call fails.
     pub fn listen(&self) -> Result<OwnedFd, Error> {
-        // With the lock held, this can only be the rest of a daemon that died right here.
+        // This daemon holds the lock, so such a file can only be left over from a daemon that died at this point.
         let _ = rustix::fs::unlinkat(&self.dir, NEW_SOCKET_NAME, AtFlags::empty());
         let socket = listen_at(&self.path.join(NEW_SOCKET_NAME))
             .map_err(Error::system("listening on the control socket"))?;
-        // By the folder's descriptor: if the path leads elsewhere by now, the folder has nothing of that name. No other
-        // user can have put anything there since the folder was found to be ours.
+        // Use the folder's descriptor: if the path refers to another folder by now, the calls fail because this folder
+        // contains no such socket. No other user can have created a file here since the ownership check.
         rustix::fs::chmodat(&self.dir, NEW_SOCKET_NAME, Mode::from_raw_mode(0o666), AtFlags::empty())
             .and_then(|()| rustix::fs::renameat(&self.dir, NEW_SOCKET_NAME, &self.dir, SOCKET_NAME))
             .map_err(Error::system("putting the control socket in its place"))?;
@@ -98,20 +99,20 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // While the lock is still held: so it is this daemon's socket that is removed.
+        // The lock is still held, so this is the socket of this daemon.
         let _ = rustix::fs::unlinkat(&self.dir, SOCKET_NAME, AtFlags::empty());
     }
 }
 
-/// Why a file cannot be used.
+/// Reason why a file cannot be used.
 enum Problem {
-    /// No daemon leaves such a file there.
+    /// The file is not one that a daemon creates.
     Strange,
-    /// An error of the system.
+    /// A system call failed.
     Of(Errno),
 }
 
-/// The lock. No other user can open it, so no other user can hold it. Its content is not touched.
+/// Opens the lock file. No other user can open it, so no other user can hold the lock. Its content is not changed.
 fn open_lock(dir: impl AsFd) -> Result<OwnedFd, Problem> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let lock = match rustix::fs::openat(dir, LOCK_NAME, flags, Mode::RUSR | Mode::WUSR) {
@@ -129,7 +130,7 @@ fn open_lock(dir: impl AsFd) -> Result<OwnedFd, Problem> {
     Ok(lock)
 }
 
-/// Whether a file or a folder has this name, where a daemon has a socket: it would be replaced.
+/// Whether a regular file or a folder has the name that the daemon needs for its socket. The daemon would replace it.
 fn holds_data(dir: impl AsFd, name: &str) -> bool {
     let about = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let kind = about.map(|about| FileType::from_raw_mode(about.st_mode));

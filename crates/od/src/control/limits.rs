@@ -1,39 +1,39 @@
-//! How much of the daemon each program and user may take, so that nobody keeps others out.
+//! Limits on connections and subscriptions per process and user, so that no program can block others.
 //!
-//! Three bounds hold at once: for a process, for a user, and for all users together except root and the daemon's own.
-//! The last bound reserves a part for those two, whoever else connects. Other users share the rest; if several act
-//! together, they can fill it.
+//! Three limits apply at the same time: per process, per user, and for all users together other than root and the
+//! daemon's own user. The last limit reserves a part for these two users. All other users share the rest; several of
+//! them together can use it up.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::peer::Peer;
 
-/// Programs that may be connected at a time.
+/// Maximum number of connections.
 ///
-/// Chosen: a phone has a handful of transports. The server looks at each connection whenever there is something to do.
+/// Chosen: a phone has a handful of transports. The server checks each connection at every poll.
 pub const MOST_PROGRAMS: usize = 128;
-/// Connections that one process may have at a time.
+/// Maximum number of connections of one process.
 ///
-/// Chosen: a process needs one. A process that opens the daemon in each of its threads or libraries has a few.
+/// Chosen: a process needs one connection. A process that connects once per thread or library has a few.
 pub const MOST_OF_A_PROCESS: usize = 16;
-/// Connections that all processes of a user may have at a time, except for root and the daemon's own user.
+/// Maximum number of connections of all processes of one user; does not apply to root and the daemon's own user.
 ///
-/// Chosen: two users cannot take everything that users other than root and the daemon's own share.
+/// Chosen: two users cannot use up the part that users other than root and the daemon's own share.
 pub const MOST_OF_A_USER: usize = 40;
-/// Connections that only root and the daemon's own user may have.
+/// Number of connections that are reserved for root and the daemon's own user.
 ///
-/// Chosen: a quarter, which is two processes with all their connections.
+/// Chosen: a quarter, enough for two processes with the maximum number of connections.
 pub const RESERVED_PROGRAMS: usize = 32;
-/// Subscriptions that one process may have at a time, over all its connections.
+/// Maximum number of subscriptions of one process over all its connections.
 pub const MOST_LEASES: u32 = 256;
-/// How long a program may leave a request or an answer unfinished, and how long it may be connected without asking for
-/// anything.
+/// Maximum time for an unfinished request or answer, and for a connection without a request for the region or a KPI.
 ///
-/// Chosen: a running program asks at once, and a stopped one wakes up within seconds or not for long.
+/// Chosen: a running program sends its request at once. A suspended program resumes within seconds or not for a long
+/// time.
 pub const MOST_IDLE: Duration = Duration::from_secs(30);
 
-/// Whether a newcomer may connect in addition to the peers that are connected; if not, the reason.
+/// Checks whether `newcomer` may connect in addition to the connected peers; returns the reason if not.
 pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), String> {
     let of = |counts: &dyn Fn(&Peer) -> bool| connected.iter().filter(|peer| counts(peer)).count();
     if of(&|peer| *peer == newcomer) >= MOST_OF_A_PROCESS {
@@ -54,9 +54,9 @@ pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), Stri
     Ok(())
 }
 
-/// Brings those who want a turn into the order in which they get it. Root and the daemon's own user come first. Then each
-/// other user gets one turn, then each a second: a user with many connections takes no more time from the others than a user
-/// with one. Where nothing else decides, the order stays.
+/// Sorts the programs that wait for their turn. Root and the daemon's own user come first. Then each other user gets
+/// one turn, then each gets a second turn: a user with many connections takes no more time than a user with one. The
+/// sort is stable.
 pub(super) fn order_turns(order: &mut [usize], who: impl Fn(usize) -> Peer) {
     let mut turns_of = BTreeMap::new();
     order.sort_by_cached_key(|&at| {
@@ -73,15 +73,15 @@ pub(super) fn order_turns(order: &mut [usize], who: impl Fn(usize) -> Peer) {
 /// The number of subscriptions that a peer may still add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allowance {
-    /// How many.
+    /// Number of subscriptions.
     pub leases: u32,
-    /// The reason for a refusal when there are none left.
+    /// Reason for a refusal if no subscription is left.
     pub bound: String,
 }
 
-/// How many more subscriptions `who` may have. `held` are those of all peers, on a board of `rows` rows. A user other
-/// than root and the daemon's own may have at most three eighths of the rows, and all such users together three
-/// quarters.
+/// Computes how many subscriptions `who` may add. `held` lists the subscriptions of all peers, `rows` is the number of
+/// rows of the region. A user other than root and the daemon's own may hold at most three eighths of the rows, and all
+/// such users together three quarters.
 pub(super) fn allowance(who: Peer, rows: u32, held: &[(Peer, u32)]) -> Allowance {
     let of = |counts: &dyn Fn(&Peer) -> bool| -> u32 {
         held.iter().filter(|(peer, _)| counts(peer)).map(|(_, leases)| leases).sum()
@@ -109,7 +109,7 @@ mod tests {
         Peer::new(pid, uid, OURS)
     }
 
-    /// Every peer in this order that may connect.
+    /// Admits peers in this order; returns those that may connect.
     fn crowd(comers: impl IntoIterator<Item = Peer>) -> Vec<Peer> {
         let mut connected = Vec::new();
         for comer in comers {

@@ -1,4 +1,4 @@
-//! The daemon's end of the control socket. It never waits for a program.
+//! Server of the control protocol, for the daemon. It never waits for a program.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -20,32 +20,35 @@ use crate::clock::now_ns;
 use crate::error::Error;
 use crate::peer::Peer;
 
-/// Requests of one program that are answered in a row before other programs have their turn.
+/// Maximum number of requests of one program that are answered in one turn.
 ///
-/// Chosen: opening and subscribing takes a handful. A program that floods the socket delays others by a handful.
+/// Chosen: connecting and subscribing takes a handful of requests. A program that floods the socket delays the others
+/// by this number per turn.
 const MOST_REQUESTS_PER_TURN: usize = 8;
-/// Processor time that the thread works without a pause, before it rests.
+/// Maximum processor time that the thread uses before it rests (ns).
 ///
-/// Chosen: a program's few requests fit in. A program with a later turn waits for a few such stretches and their rests.
+/// Chosen: enough for the few requests of a program. A program with a later turn waits for a few such periods and their
+/// rests.
 const STRETCH_NS: u64 = 500_000;
-/// The server rests this many times as long as it has worked: no flood of requests takes more than a tenth of a core.
+/// Ratio of rest to work: limits the server to a tenth of a core during a flood of requests.
 ///
-/// Chosen: a request takes some microseconds, so a program that asks one by one waits less than a millisecond for each.
+/// Chosen: a request takes some microseconds, so a program that sends one request at a time waits less than a
+/// millisecond for each.
 const REST: u64 = 9;
 
-/// The daemon's decisions about requests.
+/// Decisions of the daemon about requests.
 pub trait Host {
-    /// The board to hand out.
+    /// The shared-memory region for programs.
     fn board(&mut self) -> &mut Board;
-    /// All KPIs, in the order to show them.
+    /// All KPIs, in display order.
     fn kpis(&mut self) -> Vec<KpiInfo>;
-    /// Makes sure that a KPI is published, and returns its place. Called for every lease, also if the KPI has leases
-    /// already.
+    /// Ensures that a KPI is published, and returns its row. Called for every lease, even if the KPI already has
+    /// leases.
     ///
     /// # Errors
-    /// The reason for the refusal: `ENOENT` for an unknown name, `ENOSPC` if the board is full.
+    /// The reason for the refusal: `ENOENT` for an unknown name, `ENOSPC` if no row is free.
     fn subscribe(&mut self, name: &str) -> Result<SlotId, Refusal>;
-    /// The last lease on a KPI has ended: it need not be published any more.
+    /// Called when the last lease on a KPI has ended: the KPI need not be published any more.
     fn unsubscribed(&mut self, slot: SlotId);
 }
 
@@ -54,9 +57,9 @@ pub trait Host {
 pub struct Server {
     socket: OwnedFd,
     programs: Vec<Program>,
-    /// The program with the first turn: one that was not reached before the last rest.
+    /// Index of the program that gets the first turn: it had no turn before the last rest.
     first: usize,
-    /// Until when programs have to wait, in ns of [`crate::clock`].
+    /// End of the current rest, in ns of [`crate::clock`].
     rests_until_ns: u64,
     _folder: Folder,
 }
@@ -69,32 +72,34 @@ struct Program {
     received: Vec<u8>,
     pending: Vec<u8>,
     leases: BTreeMap<SlotId, u32>,
-    /// Whether the program has the board's descriptor: then it reads, and may be silent as long as it likes.
+    /// Whether the program has received the region's descriptor. Such a program reads shared memory and need not send
+    /// requests.
     has_board: bool,
-    /// When the program last did what the server waits for, in ns of [`crate::clock`].
+    /// Time of the last progress that the server waits for, in ns of [`crate::clock`]: connection, first byte of a
+    /// request, completed request, or accepted bytes of an answer.
     moved_ns: u64,
 }
 
 impl Server {
-    /// Makes the daemon's folder and the socket in it. The socket of a killed daemon is replaced in one step.
+    /// Creates the daemon's folder and the socket in it. Replaces the socket of a killed daemon atomically.
     ///
-    /// Everyone on the machine may connect; the folder's permissions can keep users out.
+    /// Every user of the machine may connect, unless the folder's permissions deny access.
     ///
     /// # Errors
-    /// [`Error::Folder`] if others may change its content, [`Error::InUse`] if a daemon runs there, [`Error::System`]
-    /// for errors of the system.
+    /// [`Error::Folder`] if other users may change its content, [`Error::InUse`] if a daemon runs there,
+    /// [`Error::System`] if a system call fails.
     pub fn bind(dir: &Path) -> Result<Server, Error> {
         let folder = Folder::claim(dir)?;
         let socket = folder.listen()?;
         Ok(Server { socket, programs: Vec::new(), first: 0, rests_until_ns: 0, _folder: folder })
     }
 
-    /// Does the work that there is, and waits for work no longer than `wait`; never waits for a program.
+    /// Handles pending requests and new connections. Waits at most `wait` for them; never waits for a program.
     ///
-    /// After work, the server rests nine times as long. A later call answers requests that come meanwhile.
+    /// After work, the server rests nine times as long. A later call answers requests that arrive during the rest.
     ///
     /// # Errors
-    /// Only errors of the system about the daemon's own socket. An error with a program ends that program's connection.
+    /// Only errors of the daemon's own socket. An error of a program's socket closes its connection.
     pub fn serve(&mut self, host: &mut impl Host, wait: Duration) -> Result<(), Error> {
         let rest = Duration::from_nanos(self.rests_until_ns.saturating_sub(now_ns()));
         if !rest.is_zero() {
@@ -107,7 +112,7 @@ impl Server {
             let wants = if program.pending.is_empty() { PollFlags::IN } else { PollFlags::OUT };
             PollFd::new(&program.socket, wants)
         }));
-        // The server does not wait if requests of a flood are left.
+        // Do not wait if complete requests from an earlier turn are left.
         let is_asked = |program: &Program| program.pending.is_empty() && program.has_request();
         let asked: Vec<bool> = self.programs.iter().map(is_asked).collect();
         let wait = if asked.contains(&true) { Duration::ZERO } else { wait };
@@ -131,7 +136,7 @@ impl Server {
         Ok(())
     }
 
-    /// Gives programs their turns, one after another, until the thread has worked as long as it may.
+    /// Answers the programs in turn, until the thread has used its processor time for this call.
     fn take_turns(&mut self, host: &mut impl Host, wants: impl Fn(usize) -> bool, work_until_ns: u64) {
         let count = self.programs.len();
         let first = std::mem::take(&mut self.first);
@@ -150,19 +155,19 @@ impl Server {
                 gone.push(at);
             }
         }
-        // Connections end before new ones are accepted: their places may be needed.
+        // Close connections before new ones are accepted, which may need their capacity.
         gone.sort_unstable();
         self.end(gone, host);
     }
 
-    /// Ends idle connections.
+    /// Closes idle connections.
     fn end_idle(&mut self, host: &mut impl Host, now_ns: u64) {
         let is_idle = |at: &usize| self.programs[*at].is_idle(now_ns);
         let idle = (0..self.programs.len()).filter(is_idle).collect();
         self.end(idle, host);
     }
 
-    /// Ends the connections at these places, which must be in ascending order.
+    /// Closes the connections at these indices, which must be in ascending order.
     fn end(&mut self, places: Vec<usize>, host: &mut impl Host) {
         for at in places.into_iter().rev() {
             for (slot, count) in self.programs.remove(at).leases {
@@ -174,7 +179,7 @@ impl Server {
         }
     }
 
-    /// Programs that are connected.
+    /// Number of connected programs.
     pub fn programs(&self) -> usize {
         self.programs.len()
     }
@@ -182,7 +187,8 @@ impl Server {
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         for _ in 0..MOST_REQUESTS_PER_TURN {
-            // No connection waits any more, or no descriptor is left; then a waiting program has its turn later.
+            // Either no connection is pending, or no descriptor is free; in the latter case a later call accepts the
+            // connection.
             let Ok(socket) = rustix::net::accept_with(&self.socket, flags) else { return };
             match self.admit(&socket) {
                 Ok(process) => self.programs.push(Program {
@@ -196,14 +202,14 @@ impl Server {
                 }),
                 Err(refusal) => {
                     let line = format!("{}\n", Answer::Refused(refusal));
-                    // Only a courtesy: the connection ends here either way.
+                    // The result is irrelevant: the connection closes in either case.
                     let _ = rustix::net::send(&socket, line.as_bytes(), SendFlags::NOSIGNAL);
                 }
             }
         }
     }
 
-    /// Whether there is a place for a new connection, and whose it is.
+    /// Checks whether a new connection is allowed, and returns its process.
     fn admit(&self, socket: &OwnedFd) -> Result<Peer, Refusal> {
         let newcomer = Peer::of(socket.as_fd())
             .map_err(|errno| Refusal::new(errno, "there is no telling who connects"))?;
@@ -213,27 +219,26 @@ impl Server {
     }
 }
 
-/// Processor time that the calling thread has used, in ns. Time in which other threads have the processor does not
-/// count.
+/// Processor time of the calling thread, in ns. Time in which the thread does not run is not counted.
 fn work_ns() -> u64 {
     let work = clock_gettime(ClockId::ThreadCPUTime);
     work.tv_sec as u64 * 1_000_000_000 + work.tv_nsec as u64
 }
 
-/// The end of a connection: the program has gone, does not read, or breaks the protocol.
+/// Reason to close a connection: the program has disconnected, does not read, or violates the protocol.
 struct Disconnect;
 
 impl Program {
-    /// Answers the program's requests. A program that does not read its answers is not listened to until it does.
+    /// Answers the program's requests. While answers to a program are pending, the server reads no requests from it.
     ///
-    /// `allowance`: how many leases the program may add.
+    /// `allowance`: number of leases that the program may add.
     fn turn(&mut self, host: &mut impl Host, mut allowance: Allowance) -> Result<(), Disconnect> {
         if self.pending.is_empty() && !self.has_request() {
             let mut bytes = [0; 4_096];
             match rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Disconnect),
                 Ok((received, _)) => {
-                    // The time runs from the first byte of a request: later bytes of it do not extend it.
+                    // The time limit starts at the first byte of a request; later bytes do not extend it.
                     if self.received.is_empty() {
                         self.moved_ns = now_ns();
                     }
@@ -258,27 +263,27 @@ impl Program {
         }
         if self.received.len() >= MOST_REQUEST_BYTES && !self.has_request() {
             self.refuse(Errno::MSGSIZE, "that is longer than any request");
-            // The program may or may not read this: the connection ends.
+            // The result is irrelevant: the connection closes in either case.
             let _ = self.flush();
             return Err(Disconnect);
         }
         Ok(())
     }
 
-    /// The program's process, and its number of leases.
+    /// The program's process and its number of leases.
     fn holds(&self) -> (Peer, u32) {
         (self.process, self.leases.values().sum())
     }
 
-    /// Whether the server waits for the program in vain: the program neither reads an answer nor finishes a request, or
-    /// it never asked for anything that is worth a connection.
+    /// Whether the program has exceeded the idle time: it neither reads an answer nor completes a request, or it has
+    /// requested neither the region nor a KPI.
     fn is_idle(&self, now_ns: u64) -> bool {
         let is_reader = self.has_board || !self.leases.is_empty();
         let is_waited_for = !is_reader || !self.pending.is_empty() || !self.received.is_empty();
         is_waited_for && now_ns.saturating_sub(self.moved_ns) >= MOST_IDLE.as_nanos() as u64
     }
 
-    /// Whether a request has come completely.
+    /// Whether a complete request has been received.
     fn has_request(&self) -> bool {
         self.received.contains(&b'\n')
     }
@@ -328,7 +333,8 @@ impl Program {
         true
     }
 
-    /// Sends the board's descriptor. It goes at once with its own line, or the connection ends.
+    /// Sends the region's descriptor with its answer line in a single message. If the socket does not accept the
+    /// message, the connection closes.
     fn hand_out(&mut self, board: BorrowedFd<'_>) -> Result<(), Disconnect> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -353,7 +359,7 @@ impl Program {
         self.pending.extend_from_slice(format!("{answer}\n").as_bytes());
     }
 
-    /// Sends as much as the program's buffer takes.
+    /// Sends pending answers until the socket's buffer is full.
     fn flush(&mut self) -> Result<(), Disconnect> {
         while !self.pending.is_empty() {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -383,7 +389,7 @@ fn end_leases(host: &mut impl Host, slot: SlotId, count: u32) {
 mod tests {
     use super::*;
 
-    /// A daemon that publishes every KPI.
+    /// A daemon that grants row 0 for every name.
     struct Everything(Board);
 
     impl Host for Everything {
@@ -399,7 +405,7 @@ mod tests {
         fn unsubscribed(&mut self, _: SlotId) {}
     }
 
-    /// A program that has sent these bytes, after one turn.
+    /// A connected program that has sent these bytes and had one turn.
     fn program(bytes: &[u8], host: &mut Everything) -> (Program, OwnedFd) {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (socket, other) = rustix::net::socketpair(

@@ -1,16 +1,17 @@
-//! The algorithm under a model checker, which tries every order that the memory model allows, and on the machine itself.
+//! Tests of the triple buffer: in a model checker, which tries every order of accesses that the memory model allows,
+//! and on real hardware.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// A value whose words tell whether they belong together.
+/// Words whose values show whether they belong to the same publication.
 fn words_of(number: u64) -> [u64; 2] {
     [number, number * 1_000]
 }
 
-/// Words for the model checker, with or without fences.
+/// A word for the model checker, with or without fences.
 #[derive(Debug)]
 struct Modelled<const ACQUIRES: bool, const RELEASES: bool>(loom::sync::atomic::AtomicU64);
 
@@ -42,7 +43,8 @@ impl<const ACQUIRES: bool, const RELEASES: bool> Word for Modelled<ACQUIRES, REL
     }
 }
 
-/// One writer of `publications`, and a reader that tries twice, in every order that the memory model allows.
+/// Runs one writer of `publications` publications and a reader with two attempts, in every order that the memory model
+/// allows.
 fn model<const ACQUIRES: bool, const RELEASES: bool>(publications: u64) {
     loom::model(move || {
         let slot = loom::sync::Arc::new(Slot::<Modelled<ACQUIRES, RELEASES>, 2>::default());
@@ -66,7 +68,7 @@ fn model<const ACQUIRES: bool, const RELEASES: bool>(publications: u64) {
 
 #[test]
 fn no_order_of_accesses_lets_a_reader_see_a_torn_reading() {
-    // Four publications: the fourth goes into the buffer of the first.
+    // The fourth publication uses the same buffer as the first.
     model::<true, true>(4);
 }
 
@@ -121,7 +123,7 @@ fn a_writer_that_stops_in_the_midst_of_a_publication_leaves_the_one_before() {
     let slot = Slot::<AtomicU64, 2>::default();
     assert_eq!(slot.read(), None, "nothing is published yet");
     (1..=4).for_each(|number| slot.publish(number, &words_of(number)));
-    // As far as the fifth publication gets: the buffer is claimed and half filled.
+    // State during the fifth publication: the buffer is claimed and partly filled.
     slot.buffer(5).claimed.store(5, Ordering::Relaxed);
     slot.buffer(5).words[0].store(77, Ordering::Relaxed);
     assert_eq!(slot.read(), Some((4, words_of(4))));
