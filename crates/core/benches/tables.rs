@@ -1,4 +1,4 @@
-//! The look-ups that a cell makes for every grant.
+//! Benchmarks of the table look-ups that a cell makes for every grant.
 
 use std::hint::black_box;
 

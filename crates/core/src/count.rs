@@ -1,6 +1,6 @@
-//! Numbers of things in words, for people.
+//! Formatting of numbers for people.
 
-/// A number with separated thousands: `12,345`.
+/// Formats a number with thousands separators: `12,345`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,7 +13,8 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 port`, `2,500 ports`. `of` is what one of them is called; its plural has an `s` at the end.
+/// Formats a number with its noun: `1 port`, `2,500 ports`. `of` is the noun in the singular; the plural is formed with
+/// `s`.
 pub fn count(number: u64, of: &str) -> String {
     format!("{} {of}{}", thousands(number), if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! Which part is due next: the event queue of the simulator and of the network.
+//! Event queue of the simulator and of the network: the part with the earliest deadline.
 
 use crate::time::Time;
 
@@ -11,21 +11,21 @@ pub struct Deadlines {
     /// A tree in an array: node 1 is the root, nodes 2n and 2n + 1 are below node n, and the lowest row holds the
     /// deadlines. Each node holds the earliest deadline below it.
     earliest: Vec<Time>,
-    /// Where the lowest row begins.
+    /// Index of the first node of the lowest row.
     leaves: usize,
 }
 
 impl Deadlines {
-    /// `parts` parts without a deadline.
+    /// Creates a queue for `parts` parts without deadlines.
     pub fn new(parts: usize) -> Deadlines {
         let leaves = parts.next_power_of_two();
         Deadlines { earliest: vec![Time::NEVER; 2 * leaves], leaves }
     }
 
-    /// Sets when the part at `place` is due; `None` means never.
+    /// Sets the deadline of part `place`; `None` means never.
     ///
     /// # Panics
-    /// If there is no such place.
+    /// If `place` is not below the number of parts, rounded up to a power of two.
     #[inline]
     pub fn set(&mut self, place: usize, deadline: Option<Time>) {
         let mut node = self.leaves + place;
@@ -44,13 +44,13 @@ impl Deadlines {
         }
     }
 
-    /// When the next part is due; [`Time::NEVER`] if no part is.
+    /// The earliest deadline; [`Time::NEVER`] if no part has a deadline.
     #[inline]
     pub fn first(&self) -> Time {
         self.earliest[1]
     }
 
-    /// When the next part is due, and its index; [`Time::NEVER`] if no part is due.
+    /// The earliest deadline and the index of its part; [`Time::NEVER`] if no part has a deadline.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
         let first = self.earliest[1];
@@ -78,7 +78,7 @@ mod tests {
             let mut plain = vec![Time::NEVER; parts];
             for _ in 0..400 {
                 let place = (rng.next_u64() % parts as u64) as usize;
-                // There are few instants, so that many deadlines are equal.
+                // Use few distinct instants, so that many deadlines are equal.
                 let deadline = (!rng.chance(0.2)).then(|| Time::from_millis(rng.next_u64() % 5));
                 deadlines.set(place, deadline);
                 plain[place] = deadline.unwrap_or(Time::NEVER);

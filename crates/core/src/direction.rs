@@ -14,7 +14,7 @@ impl Direction {
     /// Both directions, the downlink first.
     pub const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
-    /// The other direction.
+    /// The opposite direction.
     pub const fn opposite(self) -> Direction {
         match self {
             Direction::Downlink => Direction::Uplink,

@@ -1,19 +1,19 @@
-//! The vocabulary of Airpace: time, units, packets, 3GPP tables and random streams.
+//! Basic types of Airpace: time, units, packets, 3GPP tables and random streams.
 //!
-//! Everything here is plain data. The engines ([`cc`], [`path`], …) are pure state machines that use these types. The
-//! drivers give them a clock. Nothing in this crate reads a clock, a file or a socket.
+//! All types are plain data. The engines ([`cc`], [`path`], …) are pure state machines that use these types; the
+//! drivers pass the time to them. This crate never reads a clock, a file or a socket.
 //!
-//! | module | names |
+//! | module | content |
 //! | --- | --- |
-//! | [`time`] | [`Time`], nanoseconds since the run began |
+//! | [`time`] | [`Time`], nanoseconds since the start of the run |
 //! | [`units`] | [`Rate`], [`Bytes`], [`Bits`] |
 //! | [`packet`] | [`Packet`], [`FlowId`], [`DeviceId`], [`Rider`] |
-//! | [`direction`] | [`Direction`], to a device or from it |
-//! | [`deadlines`] | [`Deadlines`]: which part is due next |
-//! | [`tables`] | TBS, MCS and CQI numbers of 3GPP, delay profiles |
+//! | [`direction`] | [`Direction`]: downlink or uplink |
+//! | [`deadlines`] | [`Deadlines`]: event queue |
+//! | [`tables`] | TBS, MCS and CQI tables of 3GPP, delay profiles |
 //! | [`rng`] | [`Streams`] and [`Draws`] of named random numbers |
-//! | [`count`] | a number of things in words |
-//! | [`nearest`] | the existing name that a user may have meant by a wrong one |
+//! | [`count`] | formatting of numbers with their noun |
+//! | [`nearest`] | suggestions for misspelt names |
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
 //! [`path`]: https://docs.rs/airpace-path

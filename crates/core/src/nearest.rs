@@ -1,9 +1,11 @@
-//! The existing name that a user may have meant by a wrong one.
+//! Suggestions for misspelt names.
 
-/// The name in `known` that is most like `wrong`; `None` if none is like it. Upper and lower case are the same.
+/// Returns the name in `known` that is most similar to `wrong`; `None` if no name is similar. The comparison ignores
+/// case.
 ///
-/// Chosen: one typing error, and one more for every three letters; or `wrong` has at least two letters and is the
-/// beginning of the name. Of equally similar names, the first in the alphabet is taken.
+/// Chosen: a name is similar if it differs by at most one typing error plus one per three letters, or if `wrong` has at
+/// least two letters and is a prefix of the name. Of equally similar names, the first in alphabetical order is
+/// returned.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&wrong, &known.to_lowercase());
@@ -13,8 +15,8 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     like.min_by_key(|known| (distance(known), *known))
 }
 
-/// The end of an error message about `wrong`: the name that was probably meant, if there is one, and all names, after
-/// `words` such as `there are`.
+/// Formats the last part of an error message about `wrong`: the most similar name, if there is one, and then all names.
+/// `words` introduces the list of names, for example `there are`.
 pub fn instead(wrong: &str, known: &[&str], words: &str) -> String {
     let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     match nearest(wrong, known.iter().copied()) {

@@ -1,5 +1,4 @@
-//! What crosses a path: the descriptor of a packet. Links never see the payload; a driver keeps it by the packet's
-//! number.
+//! Packet descriptors on a path. Links never see the payload; a driver stores the payload under the packet's number.
 
 use crate::time::Time;
 use crate::units::Bytes;
@@ -17,34 +16,35 @@ pub struct DeviceId(pub u16);
 pub struct Packet {
     /// The flow of the packet.
     pub flow: FlowId,
-    /// The mobile device at one end of the flow. The packet waits in this radio user's queue.
+    /// The mobile device that sends or receives the flow. The packet waits in the queue of this device.
     pub device: DeviceId,
-    /// Packet number. It rises by one per packet of this flow and direction, and is never used again.
+    /// Packet number. It increases by one per packet of this flow and direction, and is never reused.
     pub number: u64,
-    /// Size on the wire: the whole IP packet.
+    /// Size of the whole IP packet.
     pub bytes: Bytes,
-    /// When the sender handed it to the path, by the run's true clock.
+    /// Time at which the sender passed the packet to the path, by the run's true clock.
     pub sent: Time,
-    /// The ECN field of its IP header.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// Explicit congestion notification: whether a queue may mark a packet instead of dropping it, and whether one did.
+/// Explicit congestion notification: whether a queue may mark the packet instead of dropping it, and whether a queue
+/// has marked it.
 ///
 /// Source: RFC 3168 §5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ecn {
-    /// Its transport does not understand marks.
+    /// The transport does not support ECN.
     #[default]
     NotEct,
-    /// Its transport understands marks.
+    /// The transport supports ECN.
     Ect,
-    /// It met congestion.
+    /// A queue has marked the packet because of congestion.
     Ce,
 }
 
 impl Packet {
-    /// Marks the packet as having met congestion. Returns false if its transport does not understand marks.
+    /// Marks the packet as CE (congestion experienced). Returns false if the transport does not support ECN.
     pub fn mark(&mut self) -> bool {
         if self.ecn == Ecn::Ect {
             self.ecn = Ecn::Ce;
@@ -53,9 +53,9 @@ impl Packet {
     }
 }
 
-/// A few bytes that travel on a packet: a scheme's header on data, its feedback on an ACK.
+/// Header option of a packet: a scheme's header on data packets, its feedback on ACKs.
 ///
-/// It holds at most [`Rider::CAPACITY`] bytes without allocation, so that packets stay plain data.
+/// Contains at most [`Rider::CAPACITY`] bytes without allocation, so that packets stay plain data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Rider {
     len: u8,
@@ -63,12 +63,12 @@ pub struct Rider {
 }
 
 impl Rider {
-    /// The most bytes of a rider; room for Sprout's eight-tick forecast.
+    /// Maximum size in bytes; enough for Sprout's eight-tick forecast.
     pub const CAPACITY: usize = 47;
-    /// A rider without bytes.
+    /// The empty header option.
     pub const EMPTY: Rider = Rider { len: 0, bytes: [0; Rider::CAPACITY] };
 
-    /// A rider holding `bytes`, or `None` if they are more than [`Rider::CAPACITY`].
+    /// Creates a header option from `bytes`; `None` if they are more than [`Rider::CAPACITY`].
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Rider> {
         let mut rider = Rider::EMPTY;
@@ -77,7 +77,7 @@ impl Rider {
         Some(rider)
     }
 
-    /// The bytes of the rider.
+    /// The content.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

@@ -1,11 +1,11 @@
-//! Makes text from others safe to show on a terminal.
+//! Escaping of untrusted text for output on a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with some characters written out (`\u{1b}`): control characters except line ends and tabs, and the marks
-/// that change the direction of writing. Such characters could move, hide or reverse the text around them. A label,
-/// file name or message from somebody else then has no effect except that it can be read.
+/// Returns `text` with unsafe characters replaced by their code (`\u{1b}`): control characters except line ends and
+/// tabs, and bidirectional formatting marks. Such characters could move, hide or reverse the text around them. After
+/// the replacement, a label, file name or message from an untrusted source can only be read.
 ///
 /// Source: Unicode Consortium 2024, Standard Annex 9, revision 50, §2 (directional formatting characters)
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -23,7 +23,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal does something else with the character than to show it.
+/// Whether a terminal interprets the character instead of printing it.
 fn is_unseen(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

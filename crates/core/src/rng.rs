@@ -1,33 +1,34 @@
-//! Named random numbers: if a user is added, the random numbers of the others stay the same.
+//! Named random streams: adding a user does not change the random numbers of other users.
 //!
-//! | source | a number belongs to | for |
+//! | source | a number is bound to | used for |
 //! | --- | --- | --- |
-//! | [`Rng`], a stream | its place in the stream | what is drawn equally often in every run |
-//! | [`Draws`] | an address that the caller gives | what is drawn more or less often, as the traffic is |
+//! | [`Rng`], a stream | its position in the stream | quantities drawn equally often in every run |
+//! | [`Draws`] | an address from the caller | quantities whose number of draws depends on the traffic |
 //!
-//! If a packet came a millisecond later, one number of a stream would be used at another time, and all numbers after it
-//! would go to other events. Two runs that begin alike would then have nothing in common. A number of [`Draws`] stays
-//! with its event: the block of a subframe meets the same luck, however many blocks were sent before it.
+//! If a packet arrived a millisecond later, a stream would return one number at another time, and all later numbers
+//! would belong to other events. Two runs with equal starts would then diverge completely. A number of [`Draws`] is
+//! bound to its event: the block of a subframe gets the same random number, independent of the number of earlier
+//! blocks.
 //!
-//! Every source is keyed by the run's seed and its name. Transcendental functions come from `libm`. The same seed gives
-//! the same numbers on any machine.
+//! The run's seed and a name form the key of every source. Transcendental functions come from `libm`. The same seed
+//! gives the same numbers on any machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
-/// The run's seed, from which every stream is made by name.
+/// The run's seed; creates streams and draws by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     seed: u64,
 }
 
 impl Streams {
-    /// The streams of a run with this seed.
+    /// Creates the streams of a run with this seed.
     pub const fn new(seed: u64) -> Streams {
         Streams { seed }
     }
 
-    /// The stream called `name`, from its beginning. Names are paths: `cell.0.fading`, `flow.2.start`.
+    /// The stream named `name`, from its start. Names are paths: `cell.0.fading`, `flow.2.start`.
     pub fn stream(&self, name: &str) -> Rng {
         let mut key = [0; 32];
         let mut state = self.seed;
@@ -38,7 +39,7 @@ impl Streams {
         Rng { bits: ChaCha8Rng::from_seed(key) }
     }
 
-    /// The addressed numbers called `name`. They have nothing to do with the stream of that name.
+    /// The addressed numbers named `name`. They are independent of the stream with this name.
     pub fn draws(&self, name: &str) -> Draws {
         Draws { key: split_mix(split_mix(self.seed) ^ fnv1a(name)) }
     }
@@ -81,7 +82,7 @@ impl Rng {
         exponential(mean, self.uniform())
     }
 
-    /// Normal with mean 0 and standard deviation 1 (Box–Muller; the second value is not kept).
+    /// Normal with mean 0 and standard deviation 1 (Box–Muller; the second value is discarded).
     pub fn normal(&mut self) -> f64 {
         let first = self.uniform();
         box_muller(first, self.uniform())
@@ -107,10 +108,10 @@ impl Rng {
     }
 }
 
-/// Random numbers that have an address: two integers, for instance a subframe and a codeword.
+/// Random numbers with addresses. An address is a pair of integers, for example subframe and codeword.
 ///
-/// Numbers of different addresses are independent. The number of one address is always the same, so an address must
-/// belong to one event only.
+/// Numbers of different addresses are independent. An address always returns the same number, so an address must belong
+/// to only one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     key: u64,
@@ -143,7 +144,7 @@ impl Draw {
         scaled(self.bits[0], n)
     }
 
-    /// True with this probability. What is true with one probability is true with every higher one.
+    /// True with this probability. A draw that is true for one probability is also true for every higher probability.
     #[inline]
     pub fn chance(self, probability: f64) -> bool {
         self.uniform() < probability
@@ -172,7 +173,7 @@ impl Draw {
         count
     }
 
-    /// Numbers with addresses of their own, for an event that needs several.
+    /// Addressed numbers derived from this number, for an event that needs several.
     pub fn draws(self) -> Draws {
         Draws { key: self.bits[0] }
     }
@@ -287,8 +288,8 @@ mod tests {
         );
     }
 
-    /// The sum of squared deviations of `counts` from an even distribution, in standard deviations from what chance
-    /// would give.
+    /// Chi-squared statistic of `counts` against a uniform distribution, as deviation from its mean in standard
+    /// deviations.
     fn unevenness(counts: &[u32]) -> f64 {
         let even = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
         let chi2: f64 = counts.iter().map(|&count| (f64::from(count) - even).powi(2) / even).sum();
@@ -296,7 +297,7 @@ mod tests {
         (chi2 - freedom) / (2.0 * freedom).sqrt()
     }
 
-    /// Two uniform numbers of neighbouring events, for 200,000 events.
+    /// Two uniform numbers of adjacent events, for 200,000 events.
     fn pairs_of(neighbours: impl Fn(u64) -> [Draw; 2]) -> Vec<(f64, f64)> {
         let pair = |event| {
             let [one, other] = neighbours(event);
@@ -305,7 +306,8 @@ mod tests {
         (0..200_000).map(pair).collect()
     }
 
-    /// What the cell asks for: subframes in order, few codewords, and names and seeds that hardly differ.
+    /// Addresses as the cell uses them: subframes in order, few codewords, and names and seeds that differ only
+    /// slightly.
     #[test]
     fn draws_are_uniform_and_those_of_neighbours_are_independent() {
         let streams = Streams::new(1);

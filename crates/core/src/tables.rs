@@ -1,10 +1,10 @@
-//! Numbers of the 3GPP tables: transport block sizes, MCS and CQI of LTE and NR, and delay profiles of radio channels.
+//! 3GPP tables: transport block sizes, MCS and CQI of LTE and NR, and delay profiles of radio channels.
 
 pub mod delay;
 pub mod lte;
 pub mod nr;
 
-/// How many bits a resource element carries.
+/// Modulation of a resource element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Modulation {
     /// 2 bits.
@@ -29,8 +29,8 @@ impl Modulation {
     }
 }
 
-/// The share of coded bits that are information. It is exact, as a whole number of 2048ths: the tables give 1024ths,
-/// and two of their rows a half of one.
+/// Code rate: information bits per coded bit. Stored exactly, as a multiple of 1/2048: the tables contain multiples of
+/// 1/1024, except two rows with an odd multiple of 1/2048.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeRate(u16);
 
@@ -56,7 +56,7 @@ impl CodeRate {
     }
 }
 
-/// One row of a CQI table: what a device reports that it could decode.
+/// One row of a CQI table: the modulation and code rate that a device reports as decodable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cqi {
     /// Modulation.

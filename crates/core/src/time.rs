@@ -1,6 +1,6 @@
-//! The instant of every event: nanoseconds since the run began.
+//! Simulation and run time: instants in nanoseconds since the start of the run.
 //!
-//! Durations are [`std::time::Duration`]. No clock of the operating system is ever read.
+//! Durations are [`std::time::Duration`]. This module never reads a clock of the operating system.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 /// An instant, in nanoseconds since an epoch that the driver chose (the start of the run).
 ///
-/// Subtraction saturates at zero: if an engine gets an earlier instant, no time has passed for it.
+/// Subtraction saturates at zero: an earlier instant counts as no time passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than any event: the deadline of something that will not happen.
+    /// Later than any event: the deadline of an event that will not happen.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -73,19 +73,20 @@ impl Time {
         self.0 as f64 * 1e-6
     }
 
-    /// Signed nanoseconds from `earlier` to this instant. Only this difference may be negative (two clocks).
+    /// Signed nanoseconds from `earlier` to this instant. Unlike `-`, this difference may be negative, as between two
+    /// clocks.
     #[inline]
     pub const fn signed_nanos_since(self, earlier: Time) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
 
-    /// This instant or `other`, whichever is earlier.
+    /// The earlier one of this instant and `other`.
     #[inline]
     pub fn min(self, other: Time) -> Time {
         Time(self.0.min(other.0))
     }
 
-    /// This instant or `other`, whichever is later.
+    /// The later one of this instant and `other`.
     #[inline]
     pub fn max(self, other: Time) -> Time {
         Time(self.0.max(other.0))

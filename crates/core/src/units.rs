@@ -1,4 +1,4 @@
-//! Amounts with their unit in the type: [`Bytes`], [`Bits`], [`Rate`].
+//! Quantities with their unit in the type: [`Bytes`], [`Bits`], [`Rate`].
 
 use std::fmt;
 use std::iter::Sum;
@@ -88,13 +88,13 @@ impl Rate {
         self.0 as f64 * 1e-6
     }
 
-    /// What this rate carries in `span`, in whole bytes rounded down: a bandwidth-delay product.
+    /// Bytes transmitted in `span` at this rate, rounded down: a bandwidth-delay product.
     #[inline]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(scale(self.0, nanos(span), BIT_NANOS_PER_BYTE))
     }
 
-    /// How long `amount` takes at this rate, rounded up to the nanosecond; [`Duration::MAX`] at rate zero.
+    /// Transmission time of `amount` at this rate, rounded up to the nanosecond; [`Duration::MAX`] at rate zero.
     #[inline]
     pub fn time_for(self, amount: Bytes) -> Duration {
         if self.0 == 0 {
@@ -118,7 +118,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A byte is eight bits, and a rate of 1 bit/s takes 10⁹ ns for a bit.
+/// Conversion factor: 8 bits per byte times 10⁹ ns per second.
 const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;
 
 /// The nanoseconds of `span`, at most 584 years.
@@ -127,8 +127,8 @@ fn nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }
 
-/// `a · b / divisor`, rounded down, saturating. Usual amounts fit into 64 bits, where the division is several times
-/// faster than in 128.
+/// `a · b / divisor`, rounded down, saturating. Usual products fit into 64 bits, where the division is several times
+/// faster than in 128 bits.
 #[inline]
 fn scale(a: u64, b: u64, divisor: u64) -> u64 {
     match a.checked_mul(b) {
@@ -140,7 +140,7 @@ fn scale(a: u64, b: u64, divisor: u64) -> u64 {
 /// `libm::round(amount) as u64`, several times faster: halves round up; negative or NaN gives zero.
 #[inline]
 fn round(amount: f64) -> u64 {
-    // `as` truncates, saturates and maps NaN to zero. From 2⁵³ on, there is nothing to round.
+    // `as` truncates, saturates and maps NaN to zero. From 2⁵³ on, every `f64` is a whole number.
     let whole = amount as u64;
     whole.saturating_add(u64::from(amount - whole as f64 >= 0.5))
 }

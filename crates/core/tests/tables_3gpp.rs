@@ -1,4 +1,5 @@
-//! Compares every row of the numeric tables that the project keeps outside its repository (`AIRPACE_DATA`) with ours.
+//! Compares every row of the tables in this crate with the numeric tables that the project keeps outside its repository
+//! (`AIRPACE_DATA`).
 
 use airpace_core::Bits;
 use airpace_core::tables::lte::{McsTable, tbs, tbs_format_1c, uplink_mcs};
@@ -113,8 +114,8 @@ fn every_nr_cqi_row_is_that_of_the_specification() {
 fn every_small_nr_block_size_is_that_of_the_specification() {
     let Some(rows) = rows("3gpp/tbs_nr_small.csv") else { return };
     assert_eq!(rows.len(), 93);
-    // One resource element of QPSK at rate 1/2 is one bit, so `res` counts information bits. A number between two
-    // sizes gets the upper size, up to quantisation.
+    // One resource element of QPSK at rate 1/2 is one bit, so `res` is the number of information bits. A number between
+    // two table sizes gets the upper size, apart from quantisation.
     let half = CodeRate::from_1024ths(512);
     let ours: std::collections::BTreeSet<u64> =
         (1..=3824).map(|bits| nr::tbs(bits, Modulation::Qpsk, half, 1).0).collect();

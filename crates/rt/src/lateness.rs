@@ -1,4 +1,4 @@
-//! How late an event loop was: the delays between deadlines and what was done at them.
+//! Statistics of an event loop's lateness: the delays between deadlines and their actions.
 
 use std::fmt;
 use std::time::Duration;

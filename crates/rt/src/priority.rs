@@ -1,4 +1,4 @@
-//! How the kernel schedules the calling thread, and whether the memory of the process stays in RAM.
+//! Scheduling priority of the calling thread, and locking of the process's memory in RAM.
 
 #![allow(unsafe_code)]
 

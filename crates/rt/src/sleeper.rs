@@ -1,5 +1,5 @@
-//! The sleep of an event loop: exact to some microseconds, and never so little that the kernel stops a thread with real-time
-//! priority.
+//! Sleeper of an event loop: wakes up within some microseconds of a deadline, and sleeps often enough that the kernel
+//! does not throttle a real-time thread.
 
 use std::io;
 use std::time::Duration;
@@ -15,15 +15,16 @@ use crate::priority;
 /// Chosen: the duration of a wake-up on an idle machine. Twice as long took 3 % more of a core.
 const SPIN: Duration = Duration::from_micros(30);
 
-/// Interval at which a thread with real-time priority checks whether it has slept, and how long it sleeps if it has not: the kernel
-/// stops threads that use more than 0.95 s of a second for the rest of that second, 50 ms.
+/// Interval at which a thread with real-time priority checks whether it has slept, and duration of the forced sleep if
+/// it has not. The kernel allows such threads 0.95 s of processor time per second, and stops them for the remaining 50
+/// ms.
 ///
 /// Source: Linux sched-rt-group.rst (sched_rt_runtime_us). Chosen: far below a millisecond, which is the maximum lateness of a
 /// fit emulated run, and below what a pacer may send late.
 const CHECK_EVERY: Duration = Duration::from_millis(2);
 const FORCED_SLEEP: Duration = Duration::from_micros(200);
 
-/// What an event loop asks of its sleeper.
+/// Requirements of an event loop for its sleeper.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
     /// The real-time priority that the thread requests; `None` for an ordinary thread.
@@ -38,23 +39,24 @@ pub struct Needs {
 /// A sleep within a wait, in instants of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleep {
-    /// When it started.
+    /// Start of the sleep.
     pub from: Time,
     /// Its maximum duration.
     pub planned: Duration,
-    /// When the thread ran again.
+    /// Instant at which the thread ran again.
     pub until: Time,
 }
 
-/// Sleeps for the thread that made it.
+/// Sleeper of the thread that created it.
 #[derive(Debug)]
 pub struct Sleeper {
     needs: Needs,
     /// Time before a deadline from which on the thread spins.
     spin: Duration,
-    /// When the thread last started to spin.
+    /// Instant at which the thread last started to spin.
     spun_at: Time,
-    /// With real-time priority: when the thread last checked whether it sleeps, and its processor time then.
+    /// With real-time priority: instant of the last check of whether the thread sleeps, and the thread's processor time
+    /// at this check.
     checked: Option<(Time, Duration)>,
     /// Why the thread has no real-time priority, if it requested one.
     pub refused: Option<io::Error>,
@@ -75,8 +77,8 @@ impl Sleeper {
         }
     }
 
-    /// Waits until a descriptor is ready, until the instant `due`, or for [`Needs::max_sleep`]. It spins for the last microseconds
-    /// only if `spins`. `slept` is called after each sleep. Returns whether a descriptor is ready.
+    /// Waits until a descriptor is ready, until the instant `due`, or for [`Needs::max_sleep`]. It spins for the last
+    /// microseconds only if `spins`. `slept` is called after each sleep. Returns whether a descriptor is ready.
     pub fn wait(
         &mut self,
         due: Time,
@@ -107,8 +109,8 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps briefly if the thread has real-time priority and has hardly slept since the last check. A loop that does not wait
-    /// calls this instead.
+    /// Sleeps briefly if the thread has real-time priority and has slept less than required since the last check. A
+    /// loop that does not wait calls this method instead of [`Sleeper::wait`].
     pub fn sleep_if_restless(&mut self) {
         let Some((at, worked)) = self.checked else { return };
         let passed = clock::now() - at;

@@ -1,4 +1,4 @@
-//! Shared by tests: where recordings and programs are, and a way to show that a test did nothing.
+//! Helpers for tests: paths of recordings and programs, and reports of skipped tests.
 //!
 //! A test that cannot run reports this with [`skipped`] and returns. The message bypasses the capture of the test
 //! harness, so that `cargo test` shows it next to the "ok". It is also appended to the file that [`LIST`] names:
@@ -9,32 +9,33 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The environment variable with the name of the file to which skipped tests are appended: one line each, with test and
-/// reason and a tab between them.
+/// Environment variable with the name of the file to which skipped tests are appended. Each line contains test and
+/// reason, separated by a tab.
 pub const LIST: &str = "AIRPACE_SKIPPED";
 
-/// The environment variable with the folder of recordings. Without it, they are looked for next to the repository.
+/// Environment variable with the folder of recordings. If it is unset, the folder is expected next to the repository.
 pub const DATA: &str = "AIRPACE_DATA";
 
-/// A file or folder of the recordings; `None` if it does not exist, and then the calling test counts as skipped.
-/// `docs/recordings.md` says what is in that folder, and where it comes from.
+/// Path of a file or folder of the recordings; `None` if it does not exist, and then the calling test counts as
+/// skipped. `docs/recordings.md` describes the content of this folder and its sources.
 pub fn recordings(path: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let found = env::var_os(DATA).map_or(beside, PathBuf::from).join(path);
     if found.exists() {
         return Some(found);
     }
-    // By folder, so that missing recordings are counted and not listed file by file.
+    // Report the folder, so that missing recordings are counted per folder and not per file.
     let folder = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
     skipped(&format!("no recordings: {folder}"));
     None
 }
 
-/// An empty folder for what all tests of a binary share, below cargo's own folder for tests (`env!("CARGO_TARGET_TMPDIR")`).
-/// A static is never dropped, so a temporary folder in one would be left for ever; this one is emptied by the next run.
+/// An empty folder that all tests of a binary share, inside cargo's temporary folder for tests
+/// (`env!("CARGO_TARGET_TMPDIR")`). A static is never dropped, so a temporary folder in a static would never be
+/// deleted; this folder is emptied by the next run.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If the folder cannot be created.
 pub fn shared_folder(cargo_folder: &str, name: &str) -> PathBuf {
     let folder = Path::new(cargo_folder).join(name);
     match std::fs::remove_dir_all(&folder) {
@@ -45,8 +46,8 @@ pub fn shared_folder(cargo_folder: &str, name: &str) -> PathBuf {
     folder
 }
 
-/// The first of these programs that is on PATH. If none is, the calling test counts as skipped. `package` is the Debian
-/// package that has it.
+/// The first of these programs that is on PATH. If none is on PATH, the calling test counts as skipped. `package` is
+/// the Debian package that contains the program.
 pub fn one_of_programs<'a>(programs: &[&'a str], package: &str) -> Option<&'a str> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -57,13 +58,13 @@ pub fn one_of_programs<'a>(programs: &[&'a str], package: &str) -> Option<&'a st
     found
 }
 
-/// Whether a program is on PATH; it is looked for as in [`one_of_programs`].
+/// Whether a program is on PATH; the search is that of [`one_of_programs`].
 pub fn has_program(program: &str, package: &str) -> bool {
     one_of_programs(&[program], package).is_some()
 }
 
-/// Notes that the calling test, or a part of it, does nothing, and why. Use the same text for the same reason, because
-/// tests are counted by it.
+/// Records that the calling test, or a part of it, is skipped, and the reason. Use the same text for the same reason:
+/// skipped tests are counted by their text.
 ///
 /// # Panics
 /// If the list of skipped tests cannot be written: an unnoticed skip is worse than a failure.
@@ -73,17 +74,17 @@ pub fn skipped(reason: &str) {
     let _ = std::io::stderr().write_all(format!("skipped: {}", line.replace('\t', ": ")).as_bytes());
     let Some(list) = env::var_os(LIST) else { return };
     let appended = OpenOptions::new().create(true).append(true).open(&list);
-    // In one call, so that tests of several processes do not mix their lines.
+    // Write the line in one call, so that lines of several processes are not mixed.
     let written = appended.and_then(|mut file| file.write_all(line.as_bytes()));
     written.unwrap_or_else(|error| panic!("{}: {error} ({LIST} names it)", Path::new(&list).display()));
 }
 
-/// The calling test, after the name of its binary.
+/// Name of the calling test, preceded by the name of its binary.
 fn test() -> String {
     let binary = env::current_exe().ok();
     let binary = binary.as_deref().and_then(Path::file_stem).map_or_else(String::new, |stem| {
         let stem = stem.to_string_lossy();
-        // Without the hash that cargo appends.
+        // Remove the hash that cargo appends.
         stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _)| name).to_owned()
     });
     format!("{binary}::{}", std::thread::current().name().unwrap_or("a test"))

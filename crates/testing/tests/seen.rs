@@ -1,4 +1,4 @@
-//! A skipped test is seen: beside the "ok" of the harness, and in the list that `./test` counts.
+//! Tests that a skipped test is reported: next to the "ok" of the harness, and in the list that `./test` counts.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -52,7 +52,7 @@ fn a_list_that_cannot_be_written_fails_the_test() {
     assert!(!run(Some(Path::new("/nowhere/list"))).status.success());
 }
 
-/// What `./test` prints at its end for such a list.
+/// Final output of `./test` for such a list.
 fn told(list: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("skipped"), list).expect("the list");

@@ -1,10 +1,10 @@
-//! Delay profiles: the paths by which a signal arrives, with their delays and powers.
+//! Multipath delay profiles: delay and power of each path.
 
 use serde::{Deserialize, Serialize};
 
 /// The multipath delay profiles of LTE's conformance tests, and [`DelayProfile::Flat`] for a signal with one path.
 ///
-/// In a configuration (serde), their names are those of [`DelayProfile::name`].
+/// In a configuration (serde), the names are those of [`DelayProfile::name`].
 ///
 /// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4 (TS 36.104 Annex B.2 has the same)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,11 +23,11 @@ pub enum DelayProfile {
 }
 
 impl DelayProfile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [DelayProfile; 4] =
         [DelayProfile::Flat, DelayProfile::Epa, DelayProfile::Eva, DelayProfile::Etu];
 
-    /// Its name, in lower case.
+    /// Name of the profile, in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             DelayProfile::Flat => "none",
@@ -37,7 +37,7 @@ impl DelayProfile {
         }
     }
 
-    /// Each path as (excess delay in nanoseconds, relative power in dB), the shortest delay first.
+    /// The paths as (excess delay in nanoseconds, relative power in dB), in order of delay.
     ///
     /// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4
     pub const fn taps(self) -> &'static [(f64, f64)] {

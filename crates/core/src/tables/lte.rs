@@ -1,6 +1,6 @@
-//! LTE numbers of TS 36.213: how a grant becomes bits, and how many resource elements it has for them.
+//! LTE tables of TS 36.213: transport block size of a grant, and number of its resource elements.
 //!
-//! Every look-up reads a constant table, as a cell makes a million look-ups a second.
+//! All tables are constants: a cell makes a million look-ups per second.
 
 mod tbs;
 
@@ -12,25 +12,25 @@ use crate::units::Bits;
 /// Source: TS 36.101 Table 5.6-1
 pub const BANDWIDTH_PRBS: [u16; 6] = [6, 15, 25, 50, 75, 100];
 
-/// The code rate above which a device may skip decoding a first transmission.
+/// Code rate above which a device may skip decoding a first transmission.
 ///
 /// Source: TS 36.213 §7.1.7
 pub const MAX_CODE_RATE: f64 = 0.930;
 
-/// Largest code block in bits, its CRC included.
+/// Maximum size of a code block including its CRC (bits).
 ///
 /// Source: TS 36.212 §5.1.2
 const MAX_CODE_BLOCK_BITS: u64 = 6144;
 
-/// Bits of the CRC of a transport block, and of each code block if there are several.
+/// Size of the CRC of a transport block, and of each code block if there are several (bits).
 ///
 /// Source: TS 36.212 §5.1.1
 const CRC_BITS: u64 = 24;
 
-/// Bits of one transport block of TBS index `i_tbs` (0…33) on `n_prb` PRB pairs (1…110), mapped to `layers`
-/// (1 or 2) spatial layers; `None` outside of these.
+/// Size of one transport block of TBS index `i_tbs` (0…33) on `n_prb` PRB pairs (1…110), mapped to `layers` (1 or 2)
+/// spatial layers; `None` outside these ranges.
 ///
-/// Two codewords of one layer each, the usual rank 2, are two blocks of one layer: call this with 1 for each.
+/// The usual rank 2 has two codewords of one layer each. Call this function with `layers` = 1 for each of them.
 ///
 /// Source: TS 36.213 §7.1.7.2
 pub fn tbs(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
@@ -43,15 +43,15 @@ pub fn tbs(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
     sizes.get(usize::from(i_tbs))?.get(column).map(|&bits| Bits(u64::from(bits)))
 }
 
-/// Bits of a transport block that DCI format 1C grants by TBS index `i_tbs` (0…31), for any PRBs: paging,
-/// random-access responses and system information.
+/// Transport block size of DCI format 1C for TBS index `i_tbs` (0…31), independent of the number of PRBs. Used for
+/// paging, random-access responses and system information.
 ///
 /// Source: TS 36.213 §7.1.7.2.3 Table 7.1.7.2.3-1
 pub fn tbs_format_1c(i_tbs: u8) -> Option<Bits> {
     tbs::FORMAT_1C.get(usize::from(i_tbs)).map(|&bits| Bits(u64::from(bits)))
 }
 
-/// Which MCS and CQI tables a device is configured with.
+/// Configured MCS and CQI tables of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum McsTable {
     /// Up to 64QAM.
@@ -66,12 +66,12 @@ pub enum McsTable {
 pub struct Mcs {
     /// Modulation.
     pub modulation: Modulation,
-    /// TBS index; `None` on a reserved row. Such a row retransmits a block that has the size granted before.
+    /// TBS index; `None` in a reserved row. A grant with such a row retransmits a block with its earlier size.
     pub i_tbs: Option<u8>,
 }
 
 impl McsTable {
-    /// The highest MCS index that is not reserved.
+    /// Highest MCS index that is not reserved.
     pub const fn last_mcs(self) -> u8 {
         match self {
             McsTable::Qam64 => 28,
@@ -79,7 +79,7 @@ impl McsTable {
         }
     }
 
-    /// Row `index` (0…31) of the MCS table, or `None`.
+    /// Row `index` (0…31) of the MCS table; `None` above 31.
     ///
     /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 and 7.1.7.1-1A
     pub fn mcs(self, index: u8) -> Option<Mcs> {
@@ -101,14 +101,14 @@ impl McsTable {
         rows.get(usize::from(index).checked_sub(1)?).copied()
     }
 
-    /// Bits of a block of MCS `index` on `n_prb` PRB pairs and `layers` layers; `None` on a reserved row and
-    /// outside of the tables.
+    /// Transport block size of MCS `index` on `n_prb` PRB pairs and `layers` layers; `None` for a reserved row and
+    /// outside the tables.
     pub fn tbs(self, index: u8, n_prb: u16, layers: u8) -> Option<Bits> {
         tbs(self.mcs(index)?.i_tbs?, n_prb, layers)
     }
 
-    /// The highest MCS, at most `limit`, whose block on `n_prb` PRB pairs of `res_per_prb` resource elements
-    /// ([`pdsch_res_per_prb`]) has a code rate of at most [`MAX_CODE_RATE`].
+    /// Highest MCS up to `limit` whose transport block on `n_prb` PRB pairs of `res_per_prb` resource elements
+    /// ([`pdsch_res_per_prb`]) has a code rate of at most [`MAX_CODE_RATE`]; 0 if none has.
     ///
     /// Source: TS 36.213 §7.1.7
     pub fn highest_mcs(self, limit: u8, n_prb: u16, res_per_prb: u32) -> u8 {
@@ -116,7 +116,7 @@ impl McsTable {
         let decodable = |index: u8| {
             let row = self.mcs(index)?;
             let coded = coded_bits(tbs(row.i_tbs?, n_prb, 1)?);
-            // The rate limit in whole numbers: coded / (Q_m · REs) ≤ 0.930.
+            // Code rate limit in integers: coded / (Q_m · REs) ≤ 0.930.
             Some(1000 * coded.0 <= 930 * u64::from(row.modulation.bits_per_symbol()) * res)
         };
         (1..=limit.min(self.last_mcs())).rev().find(|&index| decodable(index) == Some(true)).unwrap_or(0)
@@ -132,7 +132,7 @@ pub struct UplinkMcs {
     pub rv: u8,
 }
 
-/// Row `index` (0…31) of the uplink MCS table, for a device that may send 64QAM.
+/// Row `index` (0…31) of the uplink MCS table, for a device that may transmit 64QAM.
 ///
 /// Source: TS 36.213 §8.6.1 Table 8.6.1-1
 pub fn uplink_mcs(index: u8) -> Option<UplinkMcs> {
@@ -146,28 +146,28 @@ pub fn uplink_mcs(index: u8) -> Option<UplinkMcs> {
     Some(UplinkMcs { initial, rv: index.saturating_sub(28) })
 }
 
-/// Resource elements of a PRB pair that carry the uplink shared channel: 12 of 14 symbols, as the others hold
-/// reference signals. The cyclic prefix is normal, and there is no sounding in the subframe.
+/// PUSCH resource elements of a PRB pair: 12 of 14 symbols, because two contain reference signals. Valid for a normal
+/// cyclic prefix and a subframe without SRS.
 ///
 /// Source: TS 36.211 §5.2 and §5.5.2.1
 pub const PUSCH_RES_PER_PRB: u32 = 144;
 
-/// The largest number of PRB pairs, at most `limit` (up to 110), that an uplink grant may have. It is a product of
-/// twos, threes and fives, for the transform of the device's transmitter; 0 if `limit` is 0.
+/// Largest valid number of PRB pairs of an uplink grant up to `limit` (at most 110); 0 if `limit` is 0. Valid numbers
+/// have only the prime factors 2, 3 and 5, for the DFT of the SC-FDMA transmitter.
 ///
 /// Source: TS 36.211 §5.3.3
 pub const fn pusch_size_within(limit: u16) -> u16 {
     PUSCH_SIZES[if limit > 110 { 110 } else { limit as usize }] as u16
 }
 
-/// The smallest number of PRB pairs, at least `least`, that an uplink grant may have; `None` above 108.
+/// Smallest valid number of PRB pairs of an uplink grant that is at least `least`; `None` above 108.
 ///
 /// Source: TS 36.211 §5.3.3
 pub fn pusch_size_from(least: u16) -> Option<u16> {
     (least.max(1)..=110).find(|&prbs| pusch_size_within(prbs) == prbs)
 }
 
-/// For every number of PRB pairs, the largest size of an uplink grant within it.
+/// For each number of PRB pairs, the largest valid size of an uplink grant up to it.
 static PUSCH_SIZES: [u8; 111] = {
     let mut sizes = [0; 111];
     let mut prbs = 1;
@@ -188,7 +188,7 @@ static PUSCH_SIZES: [u8; 111] = {
     sizes
 };
 
-/// PRB pairs of a resource block group on a carrier of `carrier_prbs` PRB pairs.
+/// RBG size in PRB pairs on a carrier of `carrier_prbs` PRB pairs.
 ///
 /// Source: TS 36.213 §7.1.6.1 Table 7.1.6.1-1
 pub const fn rbg_size(carrier_prbs: u16) -> u16 {
@@ -200,15 +200,14 @@ pub const fn rbg_size(carrier_prbs: u16) -> u16 {
     }
 }
 
-/// Resource block groups of a carrier. The last one is smaller if the group size does not divide the carrier.
+/// Number of RBGs of a carrier. The last RBG is smaller if the RBG size does not divide the carrier.
 ///
 /// Source: TS 36.213 §7.1.6.1
 pub const fn rbg_count(carrier_prbs: u16) -> u16 {
     carrier_prbs.div_ceil(rbg_size(carrier_prbs))
 }
 
-/// The PRB pairs of resource block group `index`: the first of them, and how many there are. Beyond the last group
-/// there are none.
+/// First PRB pair and number of PRB pairs of RBG `index`. The number is 0 beyond the last RBG.
 pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
     let size = rbg_size(carrier_prbs);
     let start = if index < rbg_count(carrier_prbs) { index * size } else { carrier_prbs };
@@ -216,11 +215,11 @@ pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
     (start, if left < size { left } else { size })
 }
 
-/// Resource elements of a PRB pair that carry the downlink shared channel: 168 minus the control region, and minus
-/// the cell-specific reference signals of `crs_ports` (1, 2 or 4) antenna ports outside of it. The cyclic prefix is
-/// normal. What broadcast and synchronisation take in the six middle pairs is not subtracted.
+/// PDSCH resource elements of a PRB pair: 168, minus the control region, minus the CRS of `crs_ports` (1, 2 or 4)
+/// antenna ports outside the control region. Valid for a normal cyclic prefix. The resource elements of PBCH and
+/// synchronisation signals in the six middle PRB pairs are not subtracted.
 ///
-/// `cfi` is 1…3; the region is one symbol longer on carriers of at most 10 PRB pairs.
+/// `cfi` is 1…3; the control region has one symbol more on carriers of at most 10 PRB pairs.
 ///
 /// Source: TS 36.211 §6.2, §6.7 and §6.10.1
 pub const fn pdsch_res_per_prb(cfi: u8, crs_ports: u8, carrier_prbs: u16) -> u32 {
@@ -228,14 +227,14 @@ pub const fn pdsch_res_per_prb(cfi: u8, crs_ports: u8, carrier_prbs: u16) -> u32
     let reference = match (crs_ports, control_symbols) {
         (..=1, _) => 6,
         (2, _) => 12,
-        // Ports 2 and 3 have their own symbol, the second, which a longer control region covers.
+        // The first CRS symbol of ports 2 and 3 is symbol 1. A control region of two or more symbols contains it.
         (_, ..=1) => 20,
         (_, _) => 16,
     };
     168 - 12 * control_symbols - reference
 }
 
-/// The number of code blocks of a transport block.
+/// Number of code blocks of a transport block.
 ///
 /// Source: TS 36.212 §5.1.2
 pub const fn code_blocks(tbs: Bits) -> u64 {
@@ -243,7 +242,7 @@ pub const fn code_blocks(tbs: Bits) -> u64 {
     if bits <= MAX_CODE_BLOCK_BITS { 1 } else { bits.div_ceil(MAX_CODE_BLOCK_BITS - CRC_BITS) }
 }
 
-/// Bits that enter the channel coder: the transport block, its CRC and the CRCs of its code blocks.
+/// Input bits of the channel coder: the transport block, its CRC and the CRCs of its code blocks.
 ///
 /// Source: TS 36.212 §5.1.2
 pub const fn coded_bits(tbs: Bits) -> Bits {
@@ -251,8 +250,8 @@ pub const fn coded_bits(tbs: Bits) -> Bits {
     Bits(tbs.0 + CRC_BITS + if blocks > 1 { CRC_BITS * blocks } else { 0 })
 }
 
-/// Effective code rate of a transport block on `res` resource elements, counted over all layers of its codeword. It
-/// is infinite if `res` is zero.
+/// Effective code rate of a transport block on `res` resource elements, counted over all layers of its codeword.
+/// Infinite if `res` is zero.
 ///
 /// Source: TS 36.213 §7.1.7
 pub fn code_rate(tbs: Bits, modulation: Modulation, res: u64) -> f64 {
@@ -345,7 +344,7 @@ mod tests {
         let pairs = &tbs::TRANSLATION;
         assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1));
         assert!(pairs.iter().all(|&(one, two)| two % 8 == 0 && two.abs_diff(2 * one) <= one / 25));
-        // Filler bits never occur: all code blocks of a block have one size, which is a whole number of bytes.
+        // Filler bits never occur: all code blocks of a transport block have the same size, in whole bytes.
         assert!(pairs.iter().all(|&(_, two)| {
             let tbs = Bits(u64::from(two));
             coded_bits(tbs).0.is_multiple_of(8 * code_blocks(tbs))

@@ -1,28 +1,28 @@
-//! NR numbers of TS 38.214: MCS and CQI tables, and the procedure that gives a transport block its size.
+//! NR tables of TS 38.214: MCS and CQI, and computation of the transport block size.
 
 use super::{CodeRate, Cqi, Modulation, cqi_row, modulation};
 use crate::units::Bits;
 
-/// The most resource elements of one PRB that count for a block's size.
+/// Maximum number of resource elements per PRB in the computation of the transport block size.
 ///
 /// Source: TS 38.214 §5.1.3.2
 const MAX_RES_PER_PRB: u32 = 156;
 
-/// The part of a slot that a grant gives to the downlink shared channel.
+/// Resources of a slot that a grant allocates to the PDSCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// PRBs.
+    /// Number of PRBs.
     pub n_prb: u16,
-    /// OFDM symbols, 1…14.
+    /// Number of OFDM symbols, 1…14.
     pub symbols: u8,
-    /// Resource elements per PRB of demodulation reference signals, including their groups without data.
+    /// Resource elements per PRB for DMRS, including CDM groups without data.
     pub dmrs_res_per_prb: u16,
     /// Further overhead per PRB in resource elements: 0, 6, 12 or 18 (`xOverhead`).
     pub overhead_res_per_prb: u16,
 }
 
 impl Allocation {
-    /// Resource elements that count for the block's size.
+    /// Resource elements in the computation of the transport block size.
     ///
     /// Source: TS 38.214 §5.1.3.2 step 1
     pub fn res(&self) -> u32 {
@@ -32,15 +32,15 @@ impl Allocation {
     }
 }
 
-/// Bits of a transport block on `res` resource elements ([`Allocation::res`]) and `layers` spatial layers. Zero if
-/// `res` is zero.
+/// Transport block size on `res` resource elements ([`Allocation::res`]) and `layers` spatial layers. Zero if `res` is
+/// zero.
 ///
-/// The computation is exact: the number of information bits is a fraction, and rounding it too early would change
+/// The computation is exact: the number of information bits (N_info) is a fraction, and early rounding would change
 /// some sizes.
 ///
 /// Source: TS 38.214 §5.1.3.2 steps 2 to 4
 pub fn tbs(res: u32, modulation: Modulation, rate: CodeRate, layers: u8) -> Bits {
-    // N_info in 2048ths.
+    // N_info in units of 1/2048 bit.
     let information = u64::from(res)
         * u64::from(rate.as_2048ths())
         * u64::from(modulation.bits_per_symbol())
@@ -51,7 +51,7 @@ pub fn tbs(res: u32, modulation: Modulation, rate: CodeRate, layers: u8) -> Bits
     if information <= 3824 * 2048 { small_block(information) } else { large_block(information, rate) }
 }
 
-/// Step 3: rounded down to a multiple of 2ⁿ, then up to the next size of the table.
+/// Step 3: quantise N_info down to a multiple of 2ⁿ, then take the next larger size of the table.
 fn small_block(information: u64) -> Bits {
     let n = (information.ilog2().saturating_sub(11)).saturating_sub(6).max(3);
     let quantised = ((information >> (11 + n)) << n).max(24);
@@ -59,7 +59,7 @@ fn small_block(information: u64) -> Bits {
     Bits(u64::from(SMALL_BLOCKS[at]))
 }
 
-/// Step 4: rounded to the nearest multiple of 2ⁿ, then up to code blocks of equal size.
+/// Step 4: quantise N_info to the nearest multiple of 2ⁿ, then round up to code blocks of equal size.
 fn large_block(information: u64, rate: CodeRate) -> Bits {
     let information = information - 24 * 2048;
     let n = information.ilog2() - 11 - 5;
@@ -75,7 +75,7 @@ fn large_block(information: u64, rate: CodeRate) -> Bits {
     Bits(8 * blocks * (quantised + 24).div_ceil(8 * blocks) - 24)
 }
 
-/// Which MCS and CQI tables a device is configured with.
+/// Configured MCS and CQI tables of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum McsTable {
     /// Table 1: up to 64QAM.
@@ -92,12 +92,12 @@ pub enum McsTable {
 pub struct Mcs {
     /// Modulation.
     pub modulation: Modulation,
-    /// Target code rate; `None` on a reserved row. Such a row retransmits a block that has the size granted before.
+    /// Target code rate; `None` in a reserved row. A grant with such a row retransmits a block with its earlier size.
     pub rate: Option<CodeRate>,
 }
 
 impl McsTable {
-    /// The highest MCS index that is not reserved.
+    /// Highest MCS index that is not reserved.
     pub const fn last_mcs(self) -> u8 {
         match self {
             McsTable::Qam64 | McsTable::LowEfficiency => 28,
@@ -105,7 +105,7 @@ impl McsTable {
         }
     }
 
-    /// Row `index` (0…31) of the MCS table, or `None`.
+    /// Row `index` (0…31) of the MCS table; `None` above 31.
     ///
     /// Source: TS 38.214 §5.1.3.1 Tables 5.1.3.1-1, -2 and -3
     pub fn mcs(self, index: u8) -> Option<Mcs> {
@@ -129,15 +129,15 @@ impl McsTable {
         rows.get(usize::from(index).checked_sub(1)?).copied()
     }
 
-    /// Bits of a block of MCS `index` on an allocation and `layers` layers; `None` on a reserved row and outside
-    /// of the table.
+    /// Transport block size of MCS `index` for an allocation and `layers` layers; `None` for a reserved row and outside
+    /// the table.
     pub fn tbs(self, index: u8, allocation: &Allocation, layers: u8) -> Option<Bits> {
         let mcs = self.mcs(index)?;
         Some(tbs(allocation.res(), mcs.modulation, mcs.rate?, layers))
     }
 }
 
-/// A row of an MCS table: Q_m and code rate × 2048, twice what the specification prints.
+/// A row of an MCS table: Q_m and code rate × 2048 (the specification prints code rate × 1024).
 const fn mcs_row(bits_per_symbol: u32, rate_2048ths: u16) -> Mcs {
     Mcs { modulation: modulation(bits_per_symbol), rate: Some(CodeRate::from_2048ths(rate_2048ths)) }
 }

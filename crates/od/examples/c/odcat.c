@@ -1,10 +1,10 @@
 /*
- * odcat: prints a modem's KPIs as they come.
+ * odcat: prints a modem's KPIs as they are published.
  *
  *     odcat [-d DIR] [-n COUNT] [NAME...]
  *
- * Without names it lists the KPIs that the daemon offers. With names it prints every reading of theirs that it sees: name,
- * value, unit, age and sequence number; COUNT readings, or until the daemon stops.
+ * Without names, odcat lists the KPIs that the daemon offers. With names, it prints each reading of these KPIs that it
+ * receives: name, value, unit, age and sequence number. It stops after COUNT readings or when the daemon stops.
  *
  * Build: cc odcat.c $(pkg-config --cflags --libs libod) -o odcat
  */
@@ -44,7 +44,7 @@ static int print_kpi(const struct od_kpi *kpi, void *context)
     return 0;
 }
 
-/* Notes the unit of a KPI that is followed; its name may have "@RADIO" and "#CARRIER" at its end. */
+/* Stores the unit of a followed KPI. The KPI's name may end with "@RADIO" and "#CARRIER". */
 static int note_unit(const struct od_kpi *kpi, void *context)
 {
     struct command *command = context;
@@ -58,7 +58,7 @@ static int note_unit(const struct od_kpi *kpi, void *context)
     return 0;
 }
 
-/* Prints what has come since it was printed last; gives how many readings are still to be printed. */
+/* Prints the readings that were published since the last call; returns how many readings are still to be printed. */
 static long print_news(const od *handle, struct followed *followed, long left)
 {
     struct od_reading reading = OD_READING_INIT;

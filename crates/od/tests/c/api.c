@@ -1,10 +1,10 @@
 /*
- * Every function of od.h, as manual pages promise it, failures included.
+ * Tests every function of od.h against its manual page, including failures.
  *
  *     api DIR
  *
  * The daemon offers lte.rsrp, lte.dl.grant and nr.snr, and has published 2 readings of lte.rsrp, the last -97.5. A line
- * on standard output says that its time has come to stop; then one on standard input, that it has.
+ * on standard output asks the test to stop the daemon; a line on standard input confirms that the daemon has stopped.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep() */
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define MS INT64_C(1000000)
 
-/* Not assert(), which says nothing of errno. */
+/* Replaces assert(), which does not print errno. */
 #define CHECK(is_so)                                                                                                   \
     do {                                                                                                               \
         if (!(is_so)) {                                                                                                \
@@ -26,7 +26,7 @@
         }                                                                                                              \
     } while (0)
 
-/* A call that must fail with a number. */
+/* A call that must fail with this errno. */
 #define FAILS(call, number)                                                                                            \
     do {                                                                                                               \
         errno = 0;                                                                                                     \
@@ -86,7 +86,7 @@ static void arguments(od *handle)
     CHECK(strlen(od_version()) >= strlen("0.0.0"));
 }
 
-/* A daemon that lives may be held up by the machine's load. */
+/* The machine's load may delay the heartbeat of a live daemon. */
 static int turns_alive(const od *handle)
 {
     const struct timespec nap = { 0, MS };
@@ -103,7 +103,7 @@ static void subscriptions(od *handle)
     CHECK(od_list(handle, count, &calls) == 2 && calls == 2);
     CHECK(od_list(handle, ignore, NULL) == 3);
 
-    /* Places that nobody has, and one that others have. */
+    /* Rows without a subscription, and one that only another handle has subscribed to. */
     FAILS(od_latest(handle, 0, &reading), EBADF);
     FAILS(od_latest(handle, -1, &reading), EBADF);
     FAILS(od_latest(handle, 1 << 30, &reading), EBADF);
@@ -122,7 +122,7 @@ static void subscriptions(od *handle)
     CHECK(od_unsubscribe(handle, rsrp) == 0);
     FAILS(od_latest(handle, rsrp, &reading), EBADF);
 
-    /* A carrier is a subscription of its own. */
+    /* Each carrier is a separate subscription. */
     int first = od_subscribe_carrier(handle, "lte.rsrp", 1);
     int all = od_subscribe_carrier(handle, "lte.rsrp@2", OD_ALL_CARRIERS);
     CHECK(first >= 0 && first == od_subscribe(handle, "lte.rsrp#1") && first != rsrp);

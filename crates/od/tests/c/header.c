@@ -1,4 +1,4 @@
-/* Says what the C compiler makes of od.h, one fact a line, for the test that holds it to the library. */
+/* Prints sizes and offsets that the C compiler computes for od.h, one per line. A test compares them with the library. */
 #include <od.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /*
- * Proves that reading makes no system call: a million readings are read while every call but write() and exit_group()
- * kills the process.
+ * Proves that reading makes no system call: the program reads a million readings while every system call except write() and
+ * exit_group() kills the process.
  *
  *     no_syscall DIR NAME [wait]
  *
- * With `wait` it waits in the end, which does make a system call: then it must be killed, or nothing was proven.
+ * With `wait`, the program finally waits, which makes a system call. It must then be killed; otherwise the filter is broken.
  *
- * By a filter, not by seccomp's strict mode: on x86 that also forbids to read the time stamp counter, which is how the clock is
- * read without a system call.
+ * The program uses a seccomp filter, not strict mode: on x86, strict mode also forbids reading the time stamp counter, from
+ * which the clock is read without a system call.
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>

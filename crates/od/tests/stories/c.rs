@@ -1,6 +1,7 @@
-//! libOD for C programs: installed into a folder, found by pkg-config, compiled by the system's compiler.
+//! Tests of libOD for C programs: the library is installed into a folder, found by pkg-config, and used with the
+//! system's C compiler.
 //!
-//! If pkg-config or a C++ compiler is missing, the test says so and skips that part; `./test` installs them.
+//! If pkg-config or a C++ compiler is missing, the test reports this and skips that part; `./test` installs both.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -15,14 +16,14 @@ use tempfile::TempDir;
 
 use crate::daemon::Daemon;
 
-/// What libOD promises about its header: clean in both languages, by strict compilers.
+/// Compiler flags under which the header must compile without warnings, in C and in C++.
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"];
 
 fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// libOD, installed into a folder by its own script, from the libraries that these tests were built with.
+/// Installs libOD into a folder with its own script, from the libraries that these tests were built with.
 fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -43,7 +44,7 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The answer of pkg-config about the installed library; `None` if there is no pkg-config.
+/// Output of pkg-config for the installed library; `None` if there is no pkg-config.
 fn flags(question: &[&str]) -> Option<Vec<String>> {
     has_program("pkg-config", "pkg-config").then(|| {
         let mut ask = Command::new("pkg-config");
@@ -59,12 +60,11 @@ fn compile(source: impl AsRef<Path>, into: &Path) -> Option<PathBuf> {
     compile_with(source, into, &[])
 }
 
-/// The same, with the headers in these folders of this crate before the installed ones.
+/// Like [`compile`], but searches the headers in these folders of this crate before the installed ones.
 fn compile_with(source: impl AsRef<Path>, into: &Path, headers: &[&str]) -> Option<PathBuf> {
     let program = into.join("program");
     let mut cc = Command::new("cc");
-    // Programs that users see compile with nothing else. Only programs with threads ask for them, and for POSIX's
-    // functions.
+    // Example programs compile without further flags. Only programs with threads need `-pthread` and POSIX functions.
     let threads = source.as_ref().starts_with("tests").then_some("-pthread");
     cc.args(["-std=c99", "-O1"]).args(STRICT).args(threads).arg(crate_dir().join(source));
     cc.args(headers.iter().map(|folder| format!("-I{}", crate_dir().join(folder).display())));
@@ -73,7 +73,7 @@ fn compile_with(source: impl AsRef<Path>, into: &Path, headers: &[&str]) -> Opti
     Some(program)
 }
 
-/// A program that finds the installed library.
+/// A command for a program that is linked with the installed library.
 fn program(path: &Path) -> Command {
     let mut command = Command::new(path);
     command.env("LD_LIBRARY_PATH", installed().join("lib"));
@@ -99,7 +99,7 @@ fn the_header_and_the_library_mean_the_same() {
                 offset_of!($rust, $field),
                 size_of_val(&value.$field)
             )),*];
-            // Every field is named: this does not compile if one is missing.
+            // The pattern names every field: adding a field without a check does not compile.
             let $rust { $($field: _),* } = value;
             fields.into_iter().chain([format!("{} {}", $c, size_of::<$rust>())])
         }};
@@ -240,7 +240,7 @@ fn manual_pages_are_well_formed() {
     if has_program("mandoc", "mandoc") {
         let output = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).args(&pages).output();
         let output = output.expect("mandoc runs");
-        // Messages about the index of the system's other pages do not concern ours.
+        // Ignore messages about the index of the system's other manual pages.
         let told: Vec<_> = lines(&output).into_iter().filter(|line| !line.contains("makewhatis")).collect();
         assert!(told.is_empty(), "{told:#?}");
     }
@@ -258,7 +258,7 @@ fn the_c_example_lists_kpis_and_prints_them_as_they_come() {
     nr.snr                   dB     signal to noise ratio of the serving cell
     ");
 
-    // Subscribed beforehand, so that the places are known and the first readings exist.
+    // Subscribe first, so that the rows are assigned and the first readings exist.
     let od = daemon.open();
     let _kpis = ["lte.rsrp", "nr.snr@2"].map(|name| od.subscribe(name).expect("there is one"));
     daemon.publish(0, -97.5);
@@ -331,7 +331,7 @@ fn every_function_does_what_its_manual_page_says() {
     let folder = TempDir::new().expect("a folder");
     let Some(api) = compile("tests/c/api.c", folder.path()) else { return };
     let mut daemon = Daemon::start(8);
-    // The first place belongs to lte.rsrp.
+    // Row 0 belongs to lte.rsrp.
     drop(daemon.open().subscribe("lte.rsrp").expect("there is one"));
     daemon.publish(0, -80.0);
     daemon.publish(0, -97.5);

@@ -1,4 +1,4 @@
-//! Subscriptions are leases, and no program can hold up the daemon.
+//! Tests of the control protocol: subscriptions are leases, and no program can block the daemon.
 
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -135,7 +135,7 @@ fn a_flood_of_requests_leaves_the_daemon_at_rest_most_of_the_time() {
         while began.elapsed() < Duration::from_secs(1) {
             assert_eq!(od.kpis().expect("others are served").len(), 3);
         }
-        // A tenth, and the little that going to sleep takes. On a busy machine it is less, never more.
+        // A tenth of a core, plus the cost of going to sleep. On a busy machine the share is smaller, never larger.
         let share = (work() - before).as_secs_f64() / began.elapsed().as_secs_f64();
         is_over.store(true, Ordering::Relaxed);
         assert!(share < 0.2, "the control thread took {:.0} % of a core", share * 100.0);
@@ -164,7 +164,7 @@ fn a_place_that_nobody_needs_is_given_to_another_kpi_once_there_is_no_other() {
     assert_eq!((reading.value, reading.sequence), (-3.0, 1), "readings are counted anew");
     assert_eq!(kept.name(), "lte.rsrp", "who is subscribed keeps his place");
 
-    // A thousand times, like a program that does not know when to stop.
+    // A thousand subscriptions, as by a program with an endless loop.
     drop(next);
     for radio in 0..1_000 {
         drop(od.subscribe(&format!("nr.snr@{radio}")).expect("there is room again"));
@@ -177,7 +177,7 @@ fn who_lost_his_lease_is_not_given_readings_of_another_kpi() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let slot = board.add("lte.rsrp", "dBm").expect("there is room");
     publisher.publish(slot, &Entry { value: -97.5, ..Entry::default() });
-    // A daemon that ends every connection after its answer about the KPI.
+    // A daemon that closes every connection after its answer to `subscribe`.
     let listener = UnixListener::bind(folder.path().join(SOCKET_NAME)).expect("bound");
     let kpi = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -197,7 +197,7 @@ fn who_lost_his_lease_is_not_given_readings_of_another_kpi() {
     assert_eq!((kpi.name(), kpi.unit()), (String::new(), String::new()));
 }
 
-/// Hands out the board, gives a lease on its first place, and ends the connection.
+/// Sends the region's descriptor, grants a lease on row 0, and closes the connection.
 fn answer_and_leave(mut program: UnixStream, board: BorrowedFd<'_>) {
     let mut request = [0; 6];
     program.read_exact(&mut request).expect("it asks for the board");
@@ -234,7 +234,7 @@ fn a_program_that_sends_and_never_reads_holds_up_only_itself() {
     rude.set_nonblocking(true).expect("a socket's option");
     let flood = "list\n".repeat(1_000);
     let mut stood_still = 0;
-    // Until the program's requests pile up because its answers do; then nothing moves any more.
+    // Send until both the answers and the program's requests fill their socket buffers and nothing moves any more.
     while stood_still < 200 {
         match rude.write(flood.as_bytes()) {
             Ok(sent) => stood_still = if sent > 0 { 0 } else { stood_still + 1 },
@@ -284,7 +284,7 @@ fn no_bytes_upset_the_daemon() {
     proptest!(ProptestConfig::with_cases(64), |(chunks in chunks)| {
         let mut program = UnixStream::connect(daemon.dir().join(SOCKET_NAME)).expect("the daemon listens");
         for chunk in chunks {
-            // The daemon may have ended the connection already because of a line without end.
+            // The daemon may already have closed the connection because of a line without a line end.
             let _ = program.write_all(&chunk);
         }
         prop_assert_eq!(daemon.open().kpis().expect("others are served").len(), 3);

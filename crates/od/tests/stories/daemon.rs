@@ -1,4 +1,4 @@
-//! A small daemon to test against: three KPIs, in a folder of its own, in this process or in another.
+//! A small daemon for tests: three KPIs, in its own folder, in this process or in another one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,14 +16,14 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
-/// Name, unit and description of the KPIs of this daemon.
+/// Name, unit and description of this daemon's KPIs.
 pub const KPIS: [(&str, &str, &str); 3] = [
     ("lte.rsrp", "dBm", "reference signal received power of the serving cell"),
     ("lte.dl.grant", "byte", "bytes granted on the downlink in a subframe"),
     ("nr.snr", "dB", "signal to noise ratio of the serving cell"),
 ];
 
-/// A daemon in a thread of this process. It stops when dropped.
+/// A daemon in a thread of this process. Dropping it stops the daemon.
 pub struct Daemon {
     pub publisher: Publisher,
     pub state: Arc<State>,
@@ -31,8 +31,8 @@ pub struct Daemon {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A server in the folder `dir`. Where a daemon has just ended there, a process that another test is starting may hold a
-/// copy of its lock until it runs its own program.
+/// Starts a server in the folder `dir`. If a daemon has just stopped there, a process that another test is starting may
+/// hold a copy of its lock until its `exec`.
 fn bind(dir: &Path) -> Server {
     loop {
         match Server::bind(dir) {
@@ -42,16 +42,16 @@ fn bind(dir: &Path) -> Server {
     }
 }
 
-/// What a test controls in the daemon and sees of it.
+/// State of the daemon that a test sets and reads.
 #[derive(Default)]
 pub struct State {
     pub is_over: AtomicBool,
-    /// The control thread hangs: it neither answers nor gives a sign of life.
+    /// The control thread hangs: it neither answers nor writes heartbeats.
     pub is_stuck: AtomicBool,
-    /// KPIs whose last lease ended.
+    /// KPIs without any lease left, in the order in which their last lease ended.
     pub unsubscribed: Mutex<Vec<String>>,
     pub programs: Mutex<usize>,
-    /// Processor time that the control thread has used.
+    /// Processor time of the control thread.
     pub work: Mutex<Duration>,
 }
 
@@ -83,7 +83,7 @@ impl Daemon {
         od::Od::open(Some(self.dir())).expect("the daemon answers")
     }
 
-    /// Publishes one reading that arrives now, and wakes the readers that wait.
+    /// Publishes one reading with the present time as arrival time, and wakes the waiting readers.
     pub fn publish(&mut self, slot: u32, value: f64) -> u64 {
         let arrival_ns = od::clock::now_ns();
         let sequence = self.publisher.publish(SlotId(slot), &Entry { value, arrival_ns, ..Entry::default() });
@@ -91,7 +91,7 @@ impl Daemon {
         sequence
     }
 
-    /// Waits until the daemon has seen what the test did.
+    /// Waits until the daemon has processed the test's actions.
     pub fn settle(&self, what: &str, is_so: impl Fn(&State) -> bool) {
         for _ in 0..60_000 {
             if is_so(&self.state) {
@@ -163,7 +163,7 @@ fn run(mut server: Server, mut offers: Offers, state: &State) {
     }
 }
 
-/// Whether a daemon is soon seen as alive, or as dead: the machine's load may delay a live one.
+/// Waits until a daemon is reported as alive, or as dead. The machine's load may delay a live daemon's heartbeat.
 pub fn turns_to(od: &od::Od, is_alive: bool) -> bool {
     (0..20_000).any(|_| {
         let is_so = od.is_alive() == is_alive;
@@ -174,12 +174,12 @@ pub fn turns_to(od: &od::Od, is_alive: bool) -> bool {
     })
 }
 
-/// A daemon in a process of its own. It publishes one reading at its first place and then only stays alive.
+/// A daemon in its own process. It publishes one reading in its row 0 and then only writes heartbeats.
 pub struct Process {
     child: Child,
 }
 
-/// Tells a new process of this binary in which folder to be a daemon.
+/// Environment variable that makes a new process of this binary a daemon in the named folder.
 const ROLE: &str = "OD_TEST_DAEMON_IN";
 
 impl Process {
@@ -196,7 +196,7 @@ impl Process {
         Process { child }
     }
 
-    /// Kills the daemon, as the system does when memory is short: nothing is cleaned up.
+    /// Kills the daemon with SIGKILL, as the kernel does when memory runs out: without any cleanup.
     pub fn kill(&mut self) {
         self.child.kill().expect("it ran");
         self.child.wait().expect("it has ended");
@@ -209,7 +209,7 @@ impl Drop for Process {
     }
 }
 
-/// The other process's side of [`Process`]; run as a test, it does nothing.
+/// Main function of the process of [`Process`]. Does nothing if run as a normal test.
 #[test]
 fn daemon_in_a_process_of_its_own() {
     let Some(dir) = std::env::var_os(ROLE).map(PathBuf::from) else { return };
@@ -223,15 +223,16 @@ fn daemon_in_a_process_of_its_own() {
     run(server, Offers { board, state: state.clone() }, &state);
 }
 
-/// Connections of another process. They are idle, except for the subscriptions that it asks for first.
+/// Connections of another process. They are idle, except for the subscriptions that the process requests first.
 pub struct Visitors {
     child: Child,
 }
 
-/// Tells a new process of this binary how many connections to open to the daemon whose folder [`VISITED`] names.
+/// Environment variable with the number of connections that a new process of this binary opens to the daemon whose
+/// folder is in [`VISITED`].
 const VISITS: &str = "OD_TEST_VISITS";
 const VISITED: &str = "OD_TEST_VISITS_TO";
-/// Tells it what to subscribe to with the first of them: a list of names.
+/// Environment variable with the list of KPIs to which its first connection subscribes.
 const WISHES: &str = "OD_TEST_WISHES";
 
 impl Visitors {
@@ -239,7 +240,8 @@ impl Visitors {
         Visitors::of(Command::new(std::env::current_exe().expect("this binary")), dir, count, &[]).0
     }
 
-    /// As another user, with a copy of this binary that the user may start. Also returns how many wishes were granted.
+    /// Starts the process as another user, from a copy of this binary that this user may execute. Also returns the
+    /// number of granted subscriptions.
     pub fn start_as(
         user: u32,
         binary: &Path,
@@ -280,7 +282,7 @@ impl Drop for Visitors {
     }
 }
 
-/// The other process's side of [`Visitors`]; run as a test, it does nothing.
+/// Main function of the process of [`Visitors`]. Does nothing if run as a normal test.
 #[test]
 fn visitors_in_a_process_of_their_own() {
     let Some(dir) = std::env::var_os(VISITED).map(PathBuf::from) else { return };
@@ -297,6 +299,6 @@ fn visitors_in_a_process_of_their_own() {
         granted += usize::from(answer[..count].starts_with(b"ok "));
     }
     println!("granted {granted}");
-    // Until it is killed, or its parent is gone.
+    // Wait until this process is killed or its parent has exited.
     let _ = std::io::stdin().read_line(&mut String::new());
 }

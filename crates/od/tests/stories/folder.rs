@@ -1,4 +1,4 @@
-//! Folders that others can change: the daemon neither serves them nor touches what they lead to.
+//! Tests of folders that other users can change: the daemon neither serves them nor touches the targets of their links.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -15,7 +15,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// A folder, and a file elsewhere that the daemon must not touch.
+/// A folder, and a file outside it that the daemon must not touch.
 struct Place {
     all: tempfile::TempDir,
 }
@@ -83,7 +83,7 @@ fn a_folder_that_others_can_write_is_not_served() {
     let place = Place::new();
     for mode in [0o777, 0o775, 0o757, 0o1777, 0o722] {
         set_mode(&place.dir(), mode);
-        // Taking its rights away would break what is shared.
+        // Changing the permissions of a shared folder would break other programs.
         let why = if mode == 0o1777 { "all users share" } else { "can be written by others" };
         place.refused(&place.dir(), why);
         assert_eq!(fs::read_dir(place.dir()).expect("ours").count(), 0, "nothing is put there");
@@ -109,7 +109,7 @@ fn a_folder_of_another_user_is_not_served() {
 #[test]
 fn a_link_is_no_folder() {
     let place = Place::new();
-    // Names that a daemon would replace, and remove when it ends.
+    // Names that a daemon would replace at its start and remove at its end.
     fs::write(place.dir().join(SOCKET_NAME), "not a socket").expect("room for a file");
     let link = place.all.path().join("link");
     symlink(place.dir(), &link).expect("a link");

@@ -1,4 +1,5 @@
-//! Whatever a false daemon hands out, a program gets an error: it neither crashes nor reads beyond what is there.
+//! Tests with a malicious daemon: for any descriptor and answer, a program gets an error, and neither crashes nor reads
+//! beyond the mapping.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -19,7 +20,7 @@ use rustix::net::{
 
 use crate::daemon::Daemon;
 
-/// Memory with `bytes` in it, sealed with `seals`.
+/// A memory file that contains `bytes`, sealed with `seals`.
 fn memory(bytes: &[u8], seals: SealFlags) -> OwnedFd {
     let file = rustix::fs::memfd_create("false-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
     let mut file = std::fs::File::from(file.expect("memory"));
@@ -28,7 +29,7 @@ fn memory(bytes: &[u8], seals: SealFlags) -> OwnedFd {
     file.into()
 }
 
-/// The header of a correct board for two KPIs, and room for them.
+/// The header of a valid region for two KPIs, followed by their empty rows.
 fn sound() -> Vec<u8> {
     let bytes = layout::board_bytes(2);
     let mut board = MAGIC.to_ne_bytes().to_vec();
@@ -40,8 +41,8 @@ fn sound() -> Vec<u8> {
     board
 }
 
-/// The result for a program that opens a daemon which hands out `board`, then answers with `rest`; and the daemon's
-/// socket.
+/// Result for a program that opens a daemon which sends the descriptor `board` and then the answers `rest`; also the
+/// daemon's socket.
 fn open(board: Option<BorrowedFd<'_>>, rest: &str) -> (Result<Od, Error>, UnixStream) {
     let dir = tempfile::TempDir::new().expect("a folder");
     let listener = UnixListener::bind(dir.path().join(SOCKET_NAME)).expect("bound");
@@ -133,7 +134,7 @@ proptest! {
         noise in proptest::collection::vec((0usize..1_024, any::<u8>()), 0..200),
     ) {
         let mut board = sound();
-        // Bytes behind the sizes; the tests above are about the sizes.
+        // Change only bytes after the size fields; the tests above cover these fields.
         for (at, byte) in noise {
             if at >= 32 {
                 board[at] = byte;
@@ -179,7 +180,7 @@ fn a_program_cannot_write_to_the_board_nor_change_its_size() {
     assert!(seals.contains(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL | SealFlags::FUTURE_WRITE));
 }
 
-/// The board's descriptor, as the daemon hands it out.
+/// The region's descriptor, as received from the daemon.
 fn descriptor(dir: &Path) -> OwnedFd {
     let mut program = UnixStream::connect(dir.join(SOCKET_NAME)).expect("the daemon listens");
     program.write_all(b"board\n").expect("sent");

@@ -1,4 +1,4 @@
-//! A daemon stops, dies, hangs or comes back: old readings are never taken for new ones.
+//! Tests of daemons that stop, die, hang or restart: programs never take old readings for new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

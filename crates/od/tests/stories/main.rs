@@ -1,4 +1,4 @@
-//! libOD as programs use it: a daemon on one side, readers on the other.
+//! Integration tests of libOD: a daemon and programs that read its KPIs.
 
 mod c;
 #[path = "../../../../fuzz/src/choices.rs"]

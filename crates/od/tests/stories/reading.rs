@@ -1,4 +1,4 @@
-//! What is published is what is read.
+//! Tests that readers receive exactly the published readings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -73,8 +73,8 @@ fn many_readers_of_a_fast_daemon_see_only_whole_readings_in_order() {
     let mut daemon = Daemon::start(8);
     let od = daemon.open();
     let is_over = Arc::new(AtomicBool::new(false));
-    // All readers have read before the daemon becomes fast: on a busy machine it could otherwise be over before they
-    // begin.
+    // Wait until every reader has read once before the daemon publishes at full speed. On a busy machine, the daemon
+    // could otherwise finish before the readers start.
     let begin = Arc::new(Barrier::new(5));
     let readers: Vec<_> = (0..4)
         .map(|_| {
@@ -181,7 +181,7 @@ fn a_reader_sleeps_through_news_of_other_kpis() {
     assert!(slept < 100, "300 readings of another KPI woke it {slept} times");
 }
 
-/// How often the calling thread went to sleep.
+/// Number of voluntary context switches of the calling thread.
 fn times_slept() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

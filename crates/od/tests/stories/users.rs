@@ -1,4 +1,4 @@
-//! Real other users of the machine: processes of theirs, which the system tells apart.
+//! Tests with processes of other users of the machine, which the kernel identifies.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use od::control::{MOST_OF_A_PROCESS, MOST_OF_A_USER};
 
 use crate::daemon::{Daemon, Visitors};
 
-/// Users without an account.
+/// User IDs without an account.
 const GREEDY: u32 = 54_321;
 const MODEST: u32 = 54_322;
 
@@ -18,7 +18,7 @@ fn another_user_of_the_machine_keeps_nobody_from_the_daemon() {
     }
     let daemon = Daemon::start(16);
     fs::set_permissions(daemon.dir(), Permissions::from_mode(0o755)).expect("it is ours");
-    // Others may not read the folder of this binary.
+    // Other users have no access to the folder of this binary.
     let shared = tempfile::tempdir().expect("a folder");
     fs::set_permissions(shared.path(), Permissions::from_mode(0o755)).expect("it is ours");
     let binary = shared.path().join("stories");

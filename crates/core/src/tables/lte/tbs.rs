@@ -1,4 +1,4 @@
-//! The numbers of TS 36.213 §7.1.7.2: bits of a transport block.
+//! Transport block sizes of TS 36.213 §7.1.7.2.
 
 /// Transport block sizes in bits on one layer: row I_TBS 0…33, column N_PRB − 1 for 1…110 PRB pairs.
 ///
@@ -367,7 +367,8 @@ pub(super) static ONE_LAYER: [[u32; 110]; 34] = [
 
 /// Transport block sizes in bits on two layers, indexed like [`ONE_LAYER`].
 ///
-/// Up to 55 PRB pairs, the size is that of twice as many pairs on one layer. Above, it is translated.
+/// Up to 55 PRB pairs, the size equals that of twice the number of PRB pairs on one layer. Above 55, the one-layer size
+/// is translated.
 ///
 /// Source: TS 36.213 §7.1.7.2.2
 pub(super) static TWO_LAYERS: [[u32; 110]; 34] = two_layers();
@@ -404,11 +405,11 @@ const fn translated(one_layer: u32) -> u32 {
     TRANSLATION[low].1
 }
 
-/// Pairs (size on one layer, size on two layers) in bits, rising.
+/// Pairs (size on one layer, size on two layers) in bits, in ascending order.
 ///
 /// Source: TS 36.213 §7.1.7.2.2 Table 7.1.7.2.2-1
-/// Chosen: the sizes above 75,376 on one layer (256QAM) by the rule that all but two of the others obey: the
-/// valid transport block size nearest to twice the one-layer size; 97,896 → 195,816 is known and confirms it.
+/// Chosen: for sizes above 75,376 on one layer (256QAM), the valid transport block size nearest to twice the one-layer
+/// size. All but two of the other pairs follow this rule, and the known pair 97,896 → 195,816 confirms it.
 #[rustfmt::skip]
 pub(super) static TRANSLATION: [(u32, u32); 120] = [
     (1544, 3112), (1608, 3240), (1672, 3368), (1736, 3496), (1800, 3624), (1864, 3752), (1928, 3880),

@@ -1,5 +1,5 @@
 /*
- * A program as it was written for interface 1, compiled with that header and linked with today's library.
+ * A program for interface version 1, compiled with the header of this version and linked with the present library.
  *
  *     program DIR
  */
