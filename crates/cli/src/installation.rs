@@ -92,10 +92,10 @@ fn with_whole_links(page: &str) -> String {
     page.replace("](../../", &format!("]({tree}/")).replace("](../", &format!("]({tree}/docs/"))
 }
 
-/// Writes one file below `root`, the whole file or nothing. It replaces what is there, even a program that is running.
+/// Writes one file below `root` atomically. Replaces an existing file, even a running program.
 ///
 /// # Errors
-/// What the system refuses, and at which path.
+/// The system call that failed, and its path.
 pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     let path = root.join(&item.place);
     let folder = path.parent().unwrap_or(root);

@@ -124,8 +124,8 @@ pub fn activity(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, "{spinner} {msg}, {elapsed} so far")
 }
 
-/// The line of a bar on a terminal of so many columns. Words and numbers come first; the bar gets the remaining
-/// columns.
+/// Template of a progress line for a terminal of this many columns. Words and numbers come first; the bar gets the
+/// remaining columns.
 fn progress_template(columns: usize) -> &'static str {
     match columns {
         0..50 => "{percent:>3} %  {msg}{left}",
@@ -155,7 +155,7 @@ fn bar(is_quiet: bool, template: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
-/// How long the rest takes at the speed so far; `None` until enough is done to estimate it.
+/// Remaining time at the present average speed; `None` until enough is done for an estimate.
 ///
 /// Chosen: a hundredth of the work and a second. Before that, the estimate jumps.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<Duration> {

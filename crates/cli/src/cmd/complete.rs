@@ -1,4 +1,4 @@
-//! `airpace complete`: what may follow on a command line. The shells' scripts call it when Tab is pressed.
+//! `airpace complete`: completion of command lines. The shells' scripts run it when Tab is pressed.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -43,7 +43,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Completes the names of what the kernel can load.
+/// Completes the names of schemes that the kernel can load.
 pub fn in_the_kernel() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy();
@@ -77,7 +77,7 @@ fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
         let mut candidates: Vec<CompletionCandidate> = match current.rsplit_once(':') {
-            // The options are known only if the text so far names a scheme.
+            // Offer options only if the text before them names a scheme.
             Some((begun, _)) => match SchemeSpec::parse(begun) {
                 Ok(spec) => options(spec.scheme(), begun),
                 Err(_) => Vec::new(),
@@ -103,7 +103,7 @@ fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
     spellings
 }
 
-/// The options of the scheme that `begun` names.
+/// Completes the options of the scheme named in `begun`.
 fn options(scheme: &Scheme, begun: &str) -> Vec<CompletionCandidate> {
     let options = scheme.options.iter();
     options.map(|option| candidate(format!("{begun}:{}=", option.name), option.summary)).collect()
@@ -146,7 +146,7 @@ pub fn key() -> ArgValueCompleter {
     })
 }
 
-/// The dotted paths of all that can be set below `value`. Only lists of tables have keys.
+/// Collects the dotted paths of all keys below `value`. Of lists, only lists of tables have keys.
 fn collect_keys(path: &str, value: &toml::Value, keys: &mut Vec<String>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
@@ -179,7 +179,7 @@ fn candidate(value: impl Into<OsString>, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help(help)
 }
 
-/// Keeps the candidates that begin with what was typed.
+/// Keeps the candidates that start with the typed text.
 fn keep(candidates: &mut Vec<CompletionCandidate>, typed: &str) {
     candidates.retain(|candidate| candidate.get_value().as_encoded_bytes().starts_with(typed.as_bytes()));
 }

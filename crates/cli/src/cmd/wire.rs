@@ -158,7 +158,8 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// So many bytes were done after so long. A smaller number than before begins anew.
+    /// Records that `done` bytes were transferred after `elapsed`. A smaller number than before restarts the
+    /// measurement.
     pub fn at(&mut self, elapsed: Duration, done: u64) -> Option<Rate> {
         if self.seen.back().is_some_and(|(_, before)| *before > done) {
             self.seen.clear();
@@ -184,7 +185,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing is shown if `is_quiet`, or if standard error is no terminal. `ear` is what was heard of the radio.
+    /// Shows nothing if `is_quiet` is set or if standard error is not a terminal. `ear` is the state of the radio.
     pub fn new(is_quiet: bool, ear: radio::Ear) -> Watch {
         let bar = terminal::wordy_progress(is_quiet);
         let changes = radio::Changes::default();
@@ -209,7 +210,7 @@ impl Watch {
         let tally = &progress.tally;
         let moved = tally.done.saturating_sub(tally.resumed);
         if let Some(bytes) = tally.bytes {
-            // What was there already took no time, which the estimate of the rest must not believe.
+            // Bytes that existed before took no time. Exclude them from the estimate of the remaining time.
             self.bar.set_length(bytes.saturating_sub(tally.resumed).max(1));
         }
         self.bar.set_position(moved);

@@ -62,7 +62,7 @@ impl Record {
     /// Writes the record, and makes its folders.
     ///
     /// # Errors
-    /// What the system refuses, and at which path.
+    /// The system call that failed, and its path.
     pub fn write(&self, prefix: &Path) -> anyhow::Result<()> {
         let path = prefix.join(RECORD);
         let paths = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| json!(path)).collect::<Value>();
@@ -125,7 +125,7 @@ impl Record {
     /// Removes an installed file that may already be gone.
     ///
     /// # Errors
-    /// A folder above it has become a link; or what the system refuses.
+    /// A folder above the file has become a link, or a system call failed.
     pub fn remove_file(&self, prefix: &Path, file: &Path) -> anyhow::Result<()> {
         self.check_links(prefix, file)?;
         remove_file(&prefix.join(file))
@@ -145,7 +145,7 @@ impl Record {
     /// so that the removal can be started again if it is interrupted. A file that is already gone is no error.
     ///
     /// # Errors
-    /// What the system refuses, and at which path.
+    /// The system call that failed, and its path.
     pub fn remove(&self, prefix: &Path) -> anyhow::Result<()> {
         let files = || self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]);
         files().try_for_each(|file| self.check_links(prefix, file))?;

@@ -59,14 +59,14 @@ impl Table {
         self.lines(usize::MAX).iter().try_for_each(|line| writeln!(out, "{}", line.text))
     }
 
-    /// Its text on a terminal of so many columns.
+    /// The table's text for a terminal of this many columns.
     #[cfg(test)]
     pub fn text(&self, columns: usize) -> String {
         let lines: Vec<String> = self.lines(columns).into_iter().map(|line| line.text).collect();
         lines.join("\n")
     }
 
-    /// Its lines on a terminal of so many columns.
+    /// The table's lines for a terminal of this many columns.
     fn lines(&self, columns: usize) -> Vec<Line> {
         let room = |gap: usize| columns.checked_sub(gap * self.head.len().saturating_sub(1));
         let fitting = [2, 1].into_iter().find_map(|gap| Some((gap, self.widths(room(gap)?)?)));
@@ -114,8 +114,8 @@ impl Table {
             let line = move |line: usize| {
                 let mut text = String::new();
                 for (at, cell) in cells.iter().enumerate() {
-                    // A heading of several lines ends just above its numbers; a cell of several lines begins beside its
-                    // row's name.
+                    // A heading of several lines ends just above its numbers; a cell of several lines starts in the
+                    // line of its row's name.
                     let from_top = if is_head { (line + cell.len()).checked_sub(height) } else { Some(line) };
                     let part = from_top.and_then(|line| cell.get(line)).map_or("", String::as_str);
                     let pad = " ".repeat(widths[at].saturating_sub(columns_of(part)));

@@ -1,4 +1,4 @@
-//! Breaks text into lines of so many columns.
+//! Breaks text into lines of a maximum width.
 
 use airpace_core::plain::plain;
 use unicode_width::UnicodeWidthStr;
@@ -25,8 +25,8 @@ pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     wrap_after(0, text, columns, breaks)
 }
 
-/// `lead`, then `text` in lines that begin below each other in column `indent`. The first line begins after the lead if
-/// that is longer.
+/// Returns `lead`, then `text` in lines that start at column `indent`. The first line starts after the lead if the lead
+/// is longer.
 ///
 /// Others' text is made plain: nothing in it can move, hide or colour the text beside it.
 pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
@@ -62,7 +62,7 @@ pub fn widest_piece(text: &str, breaks: Breaks) -> usize {
     pieces(text, breaks).map(|(piece, _)| columns_of(piece)).max().unwrap_or(0)
 }
 
-/// The pieces of `text` between the places where it may be broken, each with whether a word begins with it.
+/// The pieces of `text` between possible line breaks, each with whether a word starts with it.
 fn pieces(text: &str, breaks: Breaks) -> impl Iterator<Item = (&str, bool)> {
     text.split(' ').filter(|word| !word.is_empty()).flat_map(move |word| {
         let parts: Vec<&str> = match breaks {

@@ -1,4 +1,4 @@
-//! A modem's port as the source: the phone's own grants, as its log tells them.
+//! Modem port as a source of radio reports: the phone's own grants from the modem's log.
 //!
 //! The daemon's threads read the port and restore the modem, as for every live command; nothing is published. A thread
 //! of our own makes reports of the log packets.
@@ -17,15 +17,15 @@ use anyhow::Context;
 use crate::cmd::diag::port::{ListenArgs, about_grants};
 use crate::terminal::say;
 
-/// How many packets may wait to be read.
+/// Maximum number of log packets in the queue.
 ///
 /// Chosen: ten seconds of a busy modem.
 const ROOM: usize = 1 << 14;
 
-/// How long to wait for a packet before notices are looked at.
+/// Maximum wait for a packet between checks for notices.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Listens to the modem at this port. A port that is not there yet, or goes away, is opened when it is there.
+/// Reads reports from the modem at this port. A port that does not exist yet, or disappears, is opened when it exists.
 ///
 /// # Errors
 /// A port that can never be one, or that another program uses.

@@ -20,16 +20,17 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::cmd::decode::{patience, rnti, which_cell};
 
-/// How long a message waits for evidence: so late are the reports.
+/// Number of subframes for which a decoded message waits for confirmation; equals the delay of the reports in
+/// milliseconds.
 ///
 /// Chosen: a fifth of the time after which telemetry counts as stale. `airpace decode`, where nothing hurries, waits for
 /// 100 ms.
 const PATIENCE: u64 = 20;
 
-/// How long to wait before events are looked for again.
+/// Interval between checks for events.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Endings of recordings that describe themselves.
+/// File extensions of recordings that contain their own description.
 const ENDINGS: [&str; 4] = [".sigmf-meta", ".sigmf-data", ".sigmf", ".sigmf-data.zst"];
 
 /// Whether samples are meant: `iq:FILE`, a SigMF recording, or a radio as SoapySDR names it.
@@ -42,11 +43,11 @@ fn is_radio(text: &str) -> bool {
     text.split(',').any(|word| word.trim().starts_with("driver="))
 }
 
-/// What is to be decoded, and how.
+/// Samples to decode, and decoding parameters.
 #[derive(Debug, PartialEq)]
 struct Wanted {
     origin: Origin,
-    /// Which user this machine is.
+    /// RNTI of this machine.
     own: Option<Rnti>,
     pci: Option<u16>,
     patience: u64,
@@ -110,7 +111,7 @@ pub fn files(text: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Begins to decode what `text` names.
+/// Starts decoding the samples that `text` names.
 ///
 /// # Errors
 /// Samples that cannot be had or decoded, or nobody to follow.
@@ -164,7 +165,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     Ok(Box::new(fed.context("the system has no thread left; end other programs")?))
 }
 
-/// Tells what the decoder reads, until nobody listens or nothing more comes.
+/// Passes on the decoder's reports, until the receiver is gone or the samples end.
 fn listen(feeder: &mut Feeder, mut decoding: Decoding, mut stream: ReportStream, lag: Option<&Lag>) {
     while !feeder.is_over() {
         let Some(event) = decoding.ready() else {
