@@ -1,7 +1,7 @@
 //! How the program was called, so that commands in its hints can be pasted.
 //!
-//! Every text in the source says `airpace`. From a checkout the program is called `./airpace`: the launcher sets
-//! `AIRPACE_COMMAND` for that. A binary that was started by its path uses that path.
+//! All texts in the source contain `airpace`. From a checkout, the program's name is `./airpace`: the launcher sets
+//! `AIRPACE_COMMAND` for this purpose. A binary that was started by its path uses this path.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

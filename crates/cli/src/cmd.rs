@@ -47,7 +47,7 @@ pub enum Verdict {
     Status(u8),
 }
 
-/// The inputs were read, but hold nothing of what was asked for. The exit code is 1, as for an expectation that failed.
+/// The inputs were read, but contain none of the requested data. The exit code is 1, as for a failed expectation.
 #[derive(Debug)]
 pub struct NothingFound(pub String);
 
@@ -75,7 +75,7 @@ fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> 
     }
 }
 
-/// What a command says if the system refuses a thread.
+/// Error text if the system cannot start a thread.
 const NO_THREAD: &str =
     "the system gives no further thread; end other programs, or raise the limit (`ulimit -u`)";
 

@@ -202,7 +202,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut sink = Sink::new(args, &sources, (caution.patience, stall), out)?;
     let mut decoding = Decoding::start(sources, Options { pci, caution, align: args.align.into(), stall })?;
     loop {
-        // Before waiting for more, everything so far is written out.
+        // Flush all output before waiting for more samples.
         let ready = decoding.ready();
         if ready.is_none() {
             sink.flush()?;

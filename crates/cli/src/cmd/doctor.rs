@@ -42,7 +42,7 @@ struct Finding {
     remedy: String,
 }
 
-/// The column where details begin.
+/// Column in which details start.
 const INDENT: usize = 20;
 /// The same on a terminal that is narrower than [`NARROW`]: details stand below their name.
 const NARROW_INDENT: usize = 5;
@@ -117,7 +117,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// How this binary was made.
+/// Build options of this binary.
 fn build() -> String {
     let speed =
         if cfg!(debug_assertions) { "debug: slow; `./airpace` builds the fast one" } else { "release" };
@@ -332,7 +332,7 @@ pub fn data_folder() -> Option<PathBuf> {
     folder.join("traces").is_dir().then(|| folder.canonicalize().unwrap_or(folder))
 }
 
-/// How many threads can run at once.
+/// Number of threads that can run at the same time.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! `airpace encode`: turns what a simulated cell grants into radio samples.
+//! `airpace encode`: converts the grants of a simulated cell to radio samples.
 
 mod space;
 mod truth;
@@ -142,7 +142,7 @@ fn phich_resource(text: &str) -> Result<PhichResource, String> {
     found.ok_or_else(|| "give 1/6, 1/2, 1 or 2".to_owned())
 }
 
-/// Of what the standard knows in a normal and an extended length.
+/// Normal or extended length, for parameters for which the standard defines both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Length {
     Normal,
@@ -364,7 +364,7 @@ fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 
-/// Counts of what was sent.
+/// Counts of transmitted subframes and messages.
 #[derive(Debug, Default)]
 struct Sent {
     subframes: u64,
@@ -374,7 +374,7 @@ struct Sent {
     first_unsayable: Option<String>,
 }
 
-/// Takes the cell's subframes of one carrier and writes samples.
+/// Encodes the subframes of one carrier and writes samples.
 struct Sender {
     station: Station,
     carrier: u8,

@@ -146,7 +146,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     report(args, out, &places, &results, took)
 }
 
-/// Says what came, and fails if something did not.
+/// Prints the downloaded files, and fails if a file is missing.
 fn report(
     args: &Args,
     out: &mut dyn Write,

@@ -217,7 +217,7 @@ fn said(
     Ok(Verdict::Fine)
 }
 
-/// What the user has to do so that shells find what lies below `prefix`.
+/// Instructions for the user, so that shells find the files below `prefix`.
 fn advice(prefix: &Path) -> String {
     let shell = std::env::var("SHELL").unwrap_or_default();
     let shell = Path::new(&shell).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();

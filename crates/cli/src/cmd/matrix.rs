@@ -111,8 +111,7 @@ pub fn run(
     let claim = Claim::of(&folder)?;
     let is_numbered = args.out.is_none();
     let outcome = match matrix.prepare() {
-        // Ctrl-C is handled only from here on. While the files are read, one of which may never end, it ends the
-        // program at once.
+        // Handle Ctrl-C only from here on. Until now, it stops the program at once, even if reading a file never ends.
         Ok(prepared) => run_with_progress(&matrix, &prepared, args.quiet, &*super::on_interrupt()?),
         Err(error) => Err(error),
     };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airpace_files::{Growing, Place, Whole, remedy};
 use anyhow::{anyhow, bail};
 
-/// A file, and what the user calls it: the option that names it, or the recording that it is part of.
+/// A file, and its name for the user: the option that names it, or the recording to which it belongs.
 #[derive(Clone)]
 pub struct Named {
     what: String,
@@ -135,7 +135,7 @@ impl OutFile {
     /// Completes the file.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system call that failed.
     pub fn finish(self) -> Result<()> {
         match self {
             OutFile::Whole(file) => file.finish(),

@@ -191,7 +191,7 @@ impl Run {
         })
     }
 
-    /// When the run was begun.
+    /// Start time of the run.
     fn started(&self) -> String {
         let seconds = i64::try_from(self.manifest.host.started_unix_s).unwrap_or(i64::MAX);
         let started = DateTime::from_timestamp(seconds, 0);

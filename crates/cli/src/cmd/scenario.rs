@@ -17,7 +17,7 @@ pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
 /// The scenario that `argument` names, a built-in one or a file, with these keys set.
 ///
 /// # Errors
-/// The message says what is wrong, where, and what to do.
+/// The message contains the defect, its place, and a remedy.
 pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenario> {
     Ok(Scenario::named(argument, sets)?)
 }

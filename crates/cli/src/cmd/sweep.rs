@@ -201,7 +201,7 @@ fn table(spans: &[Span]) -> Table {
     table
 }
 
-/// A flow of a run as `--json` prints it: what was set, which run and flow it is, and every metric by its name.
+/// A flow of a run for `--json`: the swept values, run and flow, and every metric by its name.
 fn object(plan: &Plan, cell: Cell, flow: &FlowRow) -> Value {
     let set = plan.sets(cell.point).into_iter().map(|(key, value)| (key, value_of(&value)));
     let mut object = json!({
@@ -226,7 +226,7 @@ fn value_of(text: &str) -> Value {
     }
 }
 
-/// Runs what is to do until its end or Ctrl-C. On a terminal, a bar shows the progress.
+/// Runs the sweep until its end or Ctrl-C. Shows a progress bar on a terminal.
 fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), EvalError> {
     let interrupted = super::on_interrupt().map_err(|error| EvalError::Sweep(format!("{error:#}")))?;
     let bar = terminal::progress(is_quiet);
@@ -274,7 +274,7 @@ fn stopped(sweep: &Sweep, args: &Args) -> String {
     text
 }
 
-/// How long an estimate may take before no further run is begun for it.
+/// Maximum duration of an estimate; after it, no further run is started.
 ///
 /// Chosen: as long as people wait for an answer.
 const MOST_SECONDS: Duration = Duration::from_secs(10);
@@ -287,7 +287,7 @@ const SAMPLES: usize = 16;
 /// Chosen: 82 were measured over 20,000 short runs of five schemes; numbers of longer runs have more digits.
 const DATASET_BYTES: u64 = 120;
 
-/// Says what the sweep would be, and writes nothing.
+/// Prints the estimated cost of the sweep, and writes no files.
 fn estimate(
     args: &Args,
     plan: &Plan,

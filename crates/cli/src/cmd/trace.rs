@@ -46,7 +46,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// The trace in a file, in either form. Standard error gets what was read from a table of rates.
+/// Reads a trace in either format. Prints a note to standard error about values read from a table of rates.
 fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
     let (trace, table) =
         Trace::read(&read_bytes(path)?, column).with_context(|| path.display().to_string())?;

@@ -36,7 +36,7 @@ impl Over {
         }
     }
 
-    /// What has this name.
+    /// The variant with this name.
     pub fn of(name: &str) -> Option<Over> {
         Over::ALL.into_iter().find(|over| over.name() == name)
     }

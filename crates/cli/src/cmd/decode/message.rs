@@ -77,15 +77,15 @@ pub fn rounded(number: f32, digits: f64) -> Value {
     json!((f64::from(number) * digits).round() / digits)
 }
 
-/// Columns of output that is no terminal.
+/// Width of output that does not go to a terminal (columns).
 const USUAL_WIDTH: usize = 100;
-/// The narrowest lines: a narrower terminal breaks them.
+/// Minimum width of lines (columns). Narrower terminals wrap them.
 const MIN_WIDTH: usize = 80;
-/// Columns that all fields need, beside some PRBs.
+/// Minimum width for all fields and some PRBs (columns).
 const FULL_WIDTH: usize = 120;
 
-/// A field of a line: its heading and width, whether it is aligned to the left, and the width of lines from which on they
-/// have it: without, and with, what a followed user gains.
+/// A field of a line: heading, width, alignment, and the minimum line width that contains the field, without and with
+/// the columns for a followed user's gain.
 struct Field {
     head: &'static str,
     width: usize,
@@ -98,7 +98,8 @@ const fn field(head: &'static str, width: usize, is_left: bool, from: usize, fro
     Field { head, width, is_left, from, from_with_gain }
 }
 
-/// The fields before the PRBs. Narrow lines leave out what matters to few; `--json` and `--csv` have everything.
+/// The fields before the PRBs. Narrow lines omit the fields that few users need; `--json` and `--csv` contain all
+/// fields.
 const FIELDS: [Field; 18] = [
     field("cell", 4, false, 0, 0),
     field("sfn.sf", 6, false, 0, 0),
@@ -128,7 +129,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As wide as the terminal, less `margin` columns. With `has_gain`, what a followed user gains stands in the place of
+    /// A layout for the terminal's width minus `margin` columns. With `has_gain`, the gain of a followed user replaces
     /// the PRBs.
     pub fn of_output(margin: usize, has_gain: bool) -> Layout {
         let columns = if std::io::stdout().is_terminal() { columns() } else { USUAL_WIDTH };
@@ -176,7 +177,7 @@ impl Layout {
     }
 }
 
-/// What a followed user gains by a grant: new bits, blocks that are sent again, throughput.
+/// The gain of a followed user from a grant: new bits, retransmitted blocks, throughput.
 fn gain_row(new_bits: &str, again: &str, mbps: &str) -> String {
     format!("{new_bits:>8} {again:>5} {mbps:>7}")
 }

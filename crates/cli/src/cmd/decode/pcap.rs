@@ -1,9 +1,9 @@
 //! `--pcap`: grants in a capture file for Wireshark.
 //!
-//! Wireshark has no dissector for messages of the control channel. It has one for MAC blocks of LTE, which takes what the
-//! grant says of a block as the block's context. So each granted transport block is a frame: the context is in the file, the
-//! block's data, which is not decoded, is not. A frame is as long as its block, so Wireshark's statistics count its bytes
-//! (Telephony, LTE, MAC Statistics). Frames are exported PDUs, which Wireshark opens without any setting.
+//! Wireshark has no dissector for PDCCH messages. It has a dissector for LTE MAC blocks, which takes the parameters of
+//! the grant as the block's context. Each granted transport block is therefore a frame: the file contains the context,
+//! but not the block's data, which is not decoded. A frame is as long as its block, so Wireshark's statistics count its
+//! bytes (Telephony, LTE, MAC Statistics). Frames are exported PDUs, which Wireshark opens without any setting.
 //!
 //! Source: Wireshark 4.0 epan/dissectors/packet-mac-lte.h (framing, BSD licence), packet-mac-lte.c (values), epan/exported_pdu.h;
 //! draft-ietf-opsawg-pcap; link type 252: the tcpdump group's list
@@ -49,12 +49,12 @@ pub struct PcapFile {
     path: PathBuf,
     out: BufWriter<Whole>,
     blocks: u64,
-    /// Messages that grant nothing.
+    /// Number of messages without a grant.
     left_out: u64,
 }
 
 impl PcapFile {
-    /// Begins the file.
+    /// Creates the file.
     ///
     /// # Errors
     /// The file cannot be made, or is standard output.
@@ -77,7 +77,8 @@ impl PcapFile {
         Ok(file)
     }
 
-    /// Adds the blocks of a message. Its subframe began `at_ms` after the first sample; a capture's times count from 1970.
+    /// Adds the blocks of a message. Its subframe started `at_ms` after the first sample; the capture's times count
+    /// from 1970.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -154,7 +155,7 @@ fn frame(carrier: CarrierId, found: &Found, name: Name, (index, block): (usize, 
     }
     let is_again = found.dci.is_some_and(|dci| dci.retransmission[index]);
     if is_again && !is_downlink {
-        // How often is not known: at least once.
+        // The number of retransmissions is unknown; it is at least one.
         frame.extend([RETRANSMISSIONS, 1]);
     }
     frame.extend([PREDEFINED_DATA, 1, CARRIER, carrier.0]);
@@ -165,7 +166,7 @@ fn frame(carrier: CarrierId, found: &Found, name: Name, (index, block): (usize, 
     frame
 }
 
-/// What a downlink grant says. No check of the block was made, since it is not decoded.
+/// Context of a downlink grant. The block's CRC is marked as unchecked, because the block is not decoded.
 fn downlink(found: &Found, index: usize, block: &Block) -> Vec<u8> {
     /// `crc_success`: the framing has no value for a block that nobody checked.
     const UNCHECKED: u8 = 1;
@@ -198,7 +199,7 @@ fn downlink(found: &Found, index: usize, block: &Block) -> Vec<u8> {
     ]
 }
 
-/// What an uplink grant says.
+/// Context of an uplink grant.
 fn uplink(found: &Found, block: &Block) -> Vec<u8> {
     let initial = lte::uplink_mcs(block.mcs).and_then(|row| row.initial);
     let bits_per_symbol = match block.modulation {

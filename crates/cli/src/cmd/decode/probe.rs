@@ -13,9 +13,9 @@ use crate::terminal::thousands;
 const RATES_HZ: [f64; 12] =
     [1.92e6, 2.4e6, 3.84e6, 5.76e6, 7.68e6, 10e6, 11.52e6, 15.36e6, 19.2e6, 20e6, 23.04e6, 30.72e6];
 
-/// How much of the recording is decoded for each attempt, in seconds.
+/// Duration of the part of the recording that each attempt decodes (s).
 ///
-/// Chosen: a cell at 20 dB is found within 0.02.
+/// Chosen: a cell at an SNR of 20 dB is found within 0.02 s.
 const SPAN_S: f64 = 0.04;
 
 /// Tries other formats and other rates, one change at a time, for a file in which `rate_hz` and `format` give no cell.
@@ -44,7 +44,8 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     ))
 }
 
-/// The cell at the beginning of a file that is read in this way, and its signal-to-noise ratio in dB.
+/// Searches for a cell at the start of a file with this rate and format; returns the cell and its signal-to-noise ratio
+/// in dB.
 fn listen(path: &Path, rate_hz: f64, format: Format) -> Option<(Cell, f32)> {
     let reader = Reader::open(path, (Some(rate_hz), Some(format))).ok()?;
     let mut source = Until::new(Box::new(reader), Some(SPAN_S), Arc::default());

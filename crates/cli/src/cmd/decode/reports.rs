@@ -46,7 +46,8 @@ impl ReportFile {
         self.file.begin().map_err(cannot_write(self.file.path()))
     }
 
-    /// Takes a whole subframe. It began `at_ms` after the first sample. `name` gives the RNTI or pseudonym of a user.
+    /// Adds a complete subframe, which started `at_ms` after the first sample. `name` returns the RNTI or pseudonym of
+    /// a user.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -70,7 +71,7 @@ impl ReportFile {
         self.write_all(Reports::pop)
     }
 
-    /// Flushes all that was written so far to the file.
+    /// Flushes all data written so far to the file.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -78,7 +79,7 @@ impl ReportFile {
         self.file.flush().map_err(cannot_write(self.file.path()))
     }
 
-    /// Writes the remaining reports, and reports what came too late to be written.
+    /// Writes the remaining reports, and prints the number of reports that arrived too late to be written.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! Takes all that decoders find, and writes lines, tables, reports, and a summary at the end.
+//! Processes all events of the decoders; writes lines, tables, reports, and a summary at the end.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -36,7 +36,7 @@ use crate::terminal::{self, Paint};
 /// The time between two updates of the progress bar.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Takes and writes all that decoders find.
+/// Processes and writes all events of the decoders.
 pub struct Sink<'o> {
     args: &'o Args,
     out: BufWriter<&'o mut dyn Write>,
@@ -99,8 +99,8 @@ impl<'o> Sink<'o> {
         })
     }
 
-    /// Shows the part of all recordings that is read, 0 to 1, if that is known, and the position in milliseconds from
-    /// their beginning.
+    /// Shows the fraction of all recordings that has been read (0 to 1, if known), and the position in milliseconds
+    /// from their start.
     pub fn progress(&mut self, share: Option<f64>, at_ms: f64) {
         if self.bar.is_hidden() || self.refreshed.is_some_and(|last| last.elapsed() < REFRESH) {
             return;
@@ -157,7 +157,7 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
-    /// Samples are missing. The user of a radio can do something about it, but need not be told every time.
+    /// Reports missing samples. The user of a radio can act on the report, but only the first ones are printed.
     fn gap(&mut self, carrier: usize) {
         let is_radio = carrier >= self.args.files.len();
         let recording = &mut self.recordings[carrier];

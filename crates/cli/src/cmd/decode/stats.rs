@@ -1,4 +1,4 @@
-//! Statistics of a recording, and the ladder, which shows how far decoding of its samples came.
+//! Statistics of a recording, and the list of decoding stages, which shows the last stage that decoding reached.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::terminal::{Paint, Table, count, thousands};
 /// Kind of RNTI, direction and format.
 type Sort = (&'static str, &'static str, &'static str);
 
-/// The most users that are listed if the user who is asked for did not appear.
+/// Maximum number of users that are listed if the requested user did not appear.
 const MOST_NAMED: usize = 8;
 
 /// Counts of one recording.
@@ -241,7 +241,8 @@ struct Cost {
     since_us: f64,
     subframes: u32,
     total_us: f64,
-    /// Whether a cell was found since time was last added. The search's time says nothing about a single subframe.
+    /// Whether a cell was found since processor time was last added. The search's processor time must not count as that
+    /// of a subframe.
     has_searched: bool,
     search_us: f64,
 }
@@ -284,7 +285,7 @@ impl Cost {
     }
 }
 
-/// Writes the ladder, rung by rung, and the reason why it ends where it does.
+/// Writes the decoding stages one by one, and the reason why decoding stopped at the last one.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -313,12 +314,12 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
     Ok(())
 }
 
-/// The number of a rung. Samples are counted even if all of them are zero.
+/// The count of a decoding stage. Samples are counted even if all of them are zero.
 fn shown(ladder: &Ladder, rung: Rung) -> u64 {
     if rung == Rung::Samples { ladder.samples } else { ladder.count(rung) }
 }
 
-/// What a rung's number counts, in words.
+/// Describes the quantity that a decoding stage counts.
 fn meaning(ladder: &Ladder, rung: Rung) -> String {
     match rung {
         Rung::Samples if ladder.samples > 0 && ladder.count(rung) == 0 => {

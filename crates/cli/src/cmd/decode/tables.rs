@@ -1,4 +1,4 @@
-//! `--parquet`: tables of what is printed. Columns have the names of the JSON.
+//! `--parquet`: tables of the printed data. Columns have the names of the JSON fields.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ impl Tables {
         said(Decoded::new(main, row, answers)).map(Tables)
     }
 
-    /// Adds a message, and what the user who is followed gets by it.
+    /// Adds a message, and the gain of the followed user from it.
     ///
     /// # Errors
     /// If a file cannot be written.

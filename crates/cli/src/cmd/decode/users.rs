@@ -1,4 +1,4 @@
-//! `decode --users`: what each user got over a whole recording.
+//! `decode --users`: totals of each user over a recording.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,9 +15,9 @@ use crate::terminal::{Paint, Table, thousands};
 struct Sums {
     grants: u64,
     prbs: u64,
-    /// Bits of blocks that are sent for the first time.
+    /// Bits of initial transmissions.
     new_bits: u64,
-    /// Blocks that are sent again.
+    /// Number of retransmitted blocks.
     again: u64,
 }
 
@@ -25,7 +25,7 @@ struct Sums {
 #[derive(Clone, Copy, Debug, Default)]
 struct User {
     kind: &'static str,
-    /// All messages, including those that grant nothing.
+    /// Number of all messages, including those without a grant.
     messages: u64,
     /// Down, up.
     ways: [Sums; 2],
@@ -58,7 +58,7 @@ impl Users {
         users
     }
 
-    /// Prints them as a table, with rates over so many subframes. `called` is what a user is called.
+    /// Prints the users as a table, with rates over this many subframes. `called` returns the printed name of a user.
     ///
     /// # Errors
     /// Nobody reads the output any more.
@@ -124,7 +124,7 @@ pub fn flat(object: Value) -> Value {
     Value::Object(flat.collect())
 }
 
-/// New bits per second over so many subframes of a millisecond, in Mbit/s.
+/// Throughput of new bits over this many subframes of 1 ms, in Mbit/s.
 fn mbps(sums: &Sums, subframes: u64) -> f64 {
     sums.new_bits as f64 / subframes.max(1) as f64 / 1e3
 }

@@ -425,7 +425,7 @@ impl Series<'_> {
 
 const METHODS: [(&str, Method); 2] = [("blocks", Method::Blocks), ("granted", Method::Granted)];
 
-/// What the summary shows, in memory that does not grow with the log.
+/// Data of the summary, in memory that does not grow with the log.
 #[derive(Default)]
 struct Summary(BTreeMap<(Radio, Direction), OfRadio>);
 

@@ -164,12 +164,13 @@ trait Writer {
     /// Takes a packet. Returns what could not be read of it, if anything.
     fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>>;
 
-    /// Flushes what was written so far, so that readers get it.
+    /// Flushes the output written so far, so that readers receive it.
     fn pause(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Completes the output after the last packet. Returns what is to be said if it holds nothing in spite of packets.
+    /// Completes the output after the last packet. Returns the message for a log that contains packets but gives no
+    /// output.
     fn finish(&mut self) -> anyhow::Result<Option<NothingFound>>;
 }
 

@@ -1,4 +1,4 @@
-//! `airpace diag info`: sums up what a log holds.
+//! `airpace diag info`: summarises the content of a log.
 
 mod tally;
 

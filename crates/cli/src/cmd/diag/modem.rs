@@ -77,7 +77,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Serves until it is told to end, or until all packets were sent.
+/// Serves until it is stopped, or until all packets have been sent.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_over = Arc::new(AtomicBool::new(false));
     let mut options = ModemOptions {

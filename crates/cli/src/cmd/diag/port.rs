@@ -26,7 +26,7 @@ pub struct PortArgs {
     tcp: Option<String>,
 }
 
-/// The options of [`PortArgs`], of which a command takes one.
+/// The mutually exclusive options of [`PortArgs`].
 pub const PORTS: [&str; 3] = ["port", "dev", "tcp"];
 
 /// How the modem is listened to.
@@ -44,9 +44,9 @@ pub struct ListenArgs {
 
 /// How often the modem's buffer is drained unless the user says otherwise.
 ///
-/// Chosen: with every drain, two threads of the daemon wake up, which is most of what the daemon costs. The time between
-/// what a modem reports every ten milliseconds stays the same, because that is a multiple; what it reports is two
-/// milliseconds older than with drains every millisecond.
+/// Chosen: every drain wakes two threads of the daemon, and these wake-ups are most of the daemon's cost. The interval
+/// between values that a modem reports every ten milliseconds stays the same, because ten is a multiple of five. Values
+/// are two milliseconds older than with a drain every millisecond.
 pub const DRAIN: &str = "5ms";
 
 /// How often to drain; `None` means never.
@@ -108,7 +108,7 @@ pub fn about_grants() -> Vec<String> {
 /// The KPIs of these names.
 ///
 /// # Errors
-/// A KPI that does not exist. The message says where all are listed.
+/// A KPI does not exist. The message names the command that lists all KPIs.
 pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
     Subscription::new(kpis.iter().map(String::as_str)).map_err(|error| match error {
         KpiError::Unknown(..) => anyhow::anyhow!("{error}; `airpace list kpis` lists all"),

@@ -77,7 +77,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Shows KPIs until it is told to end.
+/// Shows KPIs until it is stopped.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let kpis = if args.kpi.is_empty() {
         USUAL.iter().map(|name| (*name).to_owned()).collect()

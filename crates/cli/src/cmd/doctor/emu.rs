@@ -1,4 +1,4 @@
-//! `airpace doctor --emu`: what this machine carries of an emulator, measured, and how to get more.
+//! `airpace doctor --emu`: measures the emulator's capacity on this machine, and shows how to increase it.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{Finding, in_path, package_line, present};
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
-/// How long timers are measured, with and without priority.
+/// Duration of the timer measurements, with and without real-time priority.
 const TIMERS_FOR: Duration = Duration::from_secs(2);
 
 /// The line of the plain doctor: whether `airpace emu` runs here.
@@ -39,12 +39,12 @@ pub fn line() -> Finding {
     }
 }
 
-/// What was found and measured.
+/// Findings and measurements.
 pub struct Examined {
     pub findings: Vec<Finding>,
-    /// Of a thread with real-time priority, and of one without.
+    /// Timer lateness of a thread with real-time priority, and of a thread without.
     timers: [Option<Lateness>; 2],
-    /// What the emulator carried, or why it did not run.
+    /// Results of the emulator's tests, or the reason why they did not run.
     carried: Result<Vec<Carried>, String>,
 }
 
@@ -102,7 +102,7 @@ fn without_this(sentence: &str) -> &str {
     sentence.split("; `airpace doctor").next().unwrap_or(sentence)
 }
 
-/// What a session has here.
+/// Findings about the kernel features and permissions for a session.
 fn session() -> Vec<Finding> {
     let begun = stage::inside().and_then(|inside| {
         let plan = SessionPlan { inside, devices: 1, far: Far::Host { or_own: true } };
@@ -262,7 +262,7 @@ impl Examined {
         json!({ "timers": timers, "throughput": carried, "throughput_error": error })
     }
 
-    /// Prints what was measured.
+    /// Prints the findings and measurements.
     pub fn write(&self, out: &mut dyn Write, paint: Paint) -> anyhow::Result<()> {
         writeln!(out, "\nHow late timers wake a thread, in µs:")?;
         let mut table = Table::new(&["thread", "p50", "p99", "p99.9", "max"], 1);

@@ -1,4 +1,4 @@
-//! What the emulator carries: a private network with a link of a certain rate, and a TCP connection of this program's own
+//! Throughput test of the emulator: a private network with a link of a given rate, and a TCP connection of this program
 //! through it.
 
 use std::sync::atomic::AtomicBool;
@@ -38,7 +38,7 @@ pub const TESTS: [Test; 8] = {
     ]
 };
 
-/// How long each sends, in s.
+/// Duration of each test (s).
 const SECONDS: f64 = 2.0;
 
 /// How long the connection may take beyond that until the test is given up.
@@ -49,7 +49,7 @@ impl Test {
         Test { rate_mbps, direction }
     }
 
-    /// Which way the data goes.
+    /// Direction of the data.
     pub fn way(&self) -> &'static str {
         match self.direction {
             Direction::Downlink => "down",
@@ -70,13 +70,13 @@ impl Test {
     }
 }
 
-/// What was carried.
+/// Result of a test.
 pub struct Carried {
     /// The test.
     pub test: Test,
-    /// What came out of the connection.
+    /// Goodput of the connection.
     pub goodput_mbps: f64,
-    /// How the emulator did.
+    /// Checks of the emulator's timing.
     pub audit: Audit,
 }
 
@@ -106,7 +106,7 @@ impl Carried {
 /// Carries out a test.
 ///
 /// # Errors
-/// What the machine lacks, in one sentence.
+/// A sentence that names the missing capability of the machine.
 pub fn run(test: &Test) -> anyhow::Result<Carried> {
     let scenario = Scenario::load(&test.scenario(), "doctor", &[])?;
     let world = World { plan: scenario.prepare_endless()?.devices_network()?, devices: 1, seed: 1 };

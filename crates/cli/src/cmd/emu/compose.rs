@@ -1,7 +1,7 @@
 //! Several forms on one command line: options belong to the form before them, or to the first form if they stand before
 //! its name.
 //!
-//! The program of an outer form is the emulator of the inner one. This file finds where the inner one begins.
+//! The program of an outer form is the emulator of the inner form. This module finds the start of the inner form.
 
 use std::ffi::OsString;
 
@@ -10,8 +10,8 @@ use clap::{Arg, Command};
 /// Separates a form from the inner one; hidden from help.
 pub const INSIDE: &str = "inside";
 
-/// The command line as clap reads it: the words after the outermost form's values and options become its program, behind
-/// `--inside --`. `command` is the whole program's. What is no composition comes back as it was.
+/// Converts a command line for clap: the words after the outermost form's values and options become its program, after
+/// `--inside --`. `command` is that of the whole program. A command line without composition is returned unchanged.
 pub fn in_order(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let [_, first, ..] = &words[..] else { return words };
     let Some(emu) = command.find_subcommand("emu").filter(|_| first == "emu") else { return words };

@@ -21,7 +21,7 @@ use super::Options;
 use super::mmlog::Logs;
 use crate::terminal::{self, Paint};
 
-/// What a run has left behind.
+/// Results of a run.
 pub struct Ran {
     pub world: World,
     pub record: Record,
@@ -79,7 +79,7 @@ impl Reader for IntoFolder<'_> {
     }
 }
 
-/// Turns the record again, and writes what the folder holds.
+/// Replays the record in virtual time, and writes the files of the run folder.
 ///
 /// # Errors
 /// A file that cannot be read or written.
@@ -228,7 +228,7 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
 /// The heading of what makes a run unfit.
 const UNFIT: &str = "Unfit:";
 
-/// What a direction of a device carried, for people, below a heading. Devices count from 1, as for `--device`.
+/// Summary line of a direction of a device, with its heading. Devices count from 1, as for `--device`.
 fn carried(link: &LinkSummary) -> (String, String) {
     let way = match link.direction {
         Direction::Downlink => "Down",
@@ -247,7 +247,8 @@ fn carried(link: &LinkSummary) -> (String, String) {
     (format!("{way} {}:", link.device + 1), text)
 }
 
-/// Which congestion controls TCP ran, by direction. Devices count from 1. If none was sampled, what a socket would have run.
+/// The congestion controls that TCP used, by direction. Devices count from 1. If no socket was sampled, the default of
+/// new sockets.
 fn tcp(controls: &[Control]) -> Option<String> {
     if controls.is_empty() {
         let default = default_control()?;

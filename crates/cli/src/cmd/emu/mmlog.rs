@@ -81,7 +81,7 @@ impl Logs {
         self.logs.is_empty()
     }
 
-    /// Adds what a link did.
+    /// Adds an event of a link.
     pub fn add(&mut self, direction: Direction, line: Line) {
         for log in self.logs.iter_mut().filter(|log| log.direction == direction && log.failure.is_none()) {
             log.writer.write(line);
@@ -92,7 +92,7 @@ impl Logs {
     /// Gives the files their names.
     ///
     /// # Errors
-    /// What the system refused.
+    /// The system call that failed.
     pub fn finish(self) -> anyhow::Result<()> {
         for Log { option, path, mut writer, mut file, failure, .. } in self.logs {
             let written = match failure {

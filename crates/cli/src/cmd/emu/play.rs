@@ -39,7 +39,7 @@ pub struct Args {
     until: u64,
 }
 
-/// Plays it, and prints notes of what was sent and what came.
+/// Sends the packets of the schedule, and prints records of sent and received packets.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let name = args.schedule.display();
     let text = airpace_files::read_to_string(&args.schedule, MOST_BYTES)

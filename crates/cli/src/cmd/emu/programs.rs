@@ -36,7 +36,7 @@ struct Planned {
     end: Option<ProgramEnd>,
 }
 
-/// What a program is for.
+/// Role of a program in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// It is waited for until it listens, and ended at the end.
@@ -167,7 +167,7 @@ impl Cast {
         failed.collect()
     }
 
-    /// The programs, as a manifest tells them.
+    /// The programs in the form of the run's manifest.
     pub fn told(&self) -> Vec<Told> {
         let told = |planned: &Planned| Told {
             device: match planned.program.spot {

@@ -30,7 +30,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// Runs programs behind the network of a scenario.
 ///
 /// # Errors
-/// One sentence about what this machine lacks, or what is wrong with the scenario or a program.
+/// A sentence that names the missing capability of this machine, or the defect of the scenario or of a program.
 pub fn run(
     choice: Choice,
     options: &Options,

@@ -297,7 +297,7 @@ impl Cellular {
         let up = self.way(&self.up_light, &self.up_heavy, &self.uplink_queue, &self.uplink_offsets)?;
         let ways = toml::Table::from_iter([("down".to_owned(), down.into()), ("up".to_owned(), up.into())]);
         let mut table = toml::Table::from_iter([("cellular".to_owned(), ways.into())]);
-        // Nothing but the link delays, and the link says itself how long it takes.
+        // Only the link delays packets; the link's own parameters contain its delay.
         let long = toml::Table::from_iter([("flow".to_owned(), flow(LONG_MS))]);
         let mut text = with_usual("cellular", table.clone());
         text.extend(long);

@@ -146,7 +146,7 @@ fn read(file: &Path) -> anyhow::Result<Measured> {
     Measured::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// Measures what is wanted and not in the folder yet.
+/// Measures the requested conditions that the folder does not contain yet.
 fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Result<Measured> {
     let recorded = reference.runs.iter().map(|(condition, _)| condition.clone());
     let recorded = recorded.filter(|it| paths::path(it).is_none());

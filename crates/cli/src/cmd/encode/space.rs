@@ -8,7 +8,7 @@ use indicatif::DecimalBytes;
 
 use crate::terminal;
 
-/// Prints how large so many seconds will be, and which files they replace.
+/// Prints the size of the output for this duration, and the files that the output replaces.
 ///
 /// # Errors
 /// If there is not enough room.

@@ -1,4 +1,4 @@
-//! Writes what was sent, in the form in which the decoder prints messages.
+//! Writes the transmitted messages (ground truth), in the decoder's output format.
 
 use std::io::Write;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl Truth {
     }
 }
 
-/// A grant as it is sent: what the cell left open, as for users without HARQ, is zero.
+/// A grant as transmitted: fields that the cell leaves unset, as for users without HARQ, are zero.
 fn as_sent(dci: Dci) -> Dci {
     let rv = [0, 1].map(|at| dci.rv[at].or(dci.is_sent(at).then_some(0)));
     let ndi = [0, 1].map(|at| dci.ndi[at].or(dci.is_sent(at).then_some(false)));

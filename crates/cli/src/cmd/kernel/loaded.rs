@@ -77,7 +77,7 @@ pub(super) fn load(
     Ok(Verdict::Fine)
 }
 
-/// Says what it does now, and what it needs.
+/// Prints the state of a loaded scheme, and its requirements.
 fn tell_loaded(name: &str, doubt: Option<&anyhow::Error>, out: &mut dyn Write) -> std::io::Result<()> {
     if name == RELAY {
         writeln!(
@@ -231,7 +231,7 @@ fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Op
     }
 }
 
-/// What the kernel lets sockets choose.
+/// The congestion controls that sockets may choose.
 ///
 /// Source: Linux Documentation/networking/ip-sysctl.rst (tcp_available_congestion_control)
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -241,13 +241,13 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Chosen: its grace periods take some ten milliseconds.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
-/// What to say if a scheme is needed that is not there, or cannot be seen.
+/// Error text if a required scheme is not loaded, or is not visible.
 pub(super) fn not_loaded(name: &str) -> String {
     nothing_loaded(Some(name), &format!("; `airpace kernel load {name}` does it"))
 }
 
-/// Says that nothing is loaded, or that what was asked for is not; or that it is, and cannot be seen from here. To be called
-/// if none of it is pinned.
+/// Prints that no scheme, or not the requested scheme, is loaded, or that the scheme is loaded but not visible from
+/// here. Called if none of the requested schemes is pinned.
 pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
     let here = std::fs::read_to_string(AVAILABLE);
     match (unseen(&here.unwrap_or_default(), asked), asked) {

@@ -44,7 +44,8 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
 }
 
-/// Passes on what says that the program is to end, and ends after it. A terminal's Ctrl-C reaches both without that.
+/// Forwards signals that ask the program to stop, and stops after the program. A terminal's Ctrl-C reaches both
+/// processes anyway.
 fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
     // It names this process and no later one of the same number.
     let process =

@@ -1,4 +1,4 @@
-//! `airpace sim --ack-trace`: what the controller of one flow is told and what it answers, in a file.
+//! `airpace sim --ack-trace`: writes the inputs and outputs of one flow's controller to a file.
 
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;

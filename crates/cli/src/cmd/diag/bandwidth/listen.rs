@@ -35,7 +35,7 @@ pub struct LiveArgs {
     listen: ListenArgs,
 }
 
-/// Reads packets until it is told to end, and then restores the modem.
+/// Reads packets until it is stopped, and then restores the modem.
 ///
 /// # Errors
 /// The modem does not answer any more when it is to be restored, or the series cannot be written.

@@ -18,7 +18,7 @@ pub struct CaptureFile<'o> {
     name: String,
     out: Out<'o>,
     capture: Capture,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
     messages: u64,
     /// Number of messages that a capture file cannot hold.
@@ -97,7 +97,7 @@ impl Writer for CaptureFile<'_> {
         };
         if self.messages == 0 {
             let stays = if let Out::File(file) = &mut self.out {
-                // What was there stays.
+                // Keep existing files.
                 *file = None;
                 ": nothing is written"
             } else {

@@ -26,7 +26,7 @@ pub struct Kpis<'o> {
     subscription: Subscription,
     extractor: Extractor,
     form: Form<'o>,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
     samples: u64,
 }

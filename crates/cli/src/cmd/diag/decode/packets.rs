@@ -25,7 +25,7 @@ pub enum Form {
 pub struct Packets<'o> {
     form: Form,
     out: &'o mut dyn Write,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
 }
 

@@ -23,7 +23,7 @@ pub struct Unread {
     is_followed: bool,
     files: BTreeMap<Kind, OutFile>,
     counts: BTreeMap<Kind, u64>,
-    /// For each file: how many stretches are no message, and where the first one begins.
+    /// Per file: number of byte ranges that are not messages, and start of the first one.
     faults: BTreeMap<usize, (u64, u64)>,
     /// A buffer for a frame while it is written.
     frame: Vec<u8>,

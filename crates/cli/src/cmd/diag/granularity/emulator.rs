@@ -50,7 +50,7 @@ impl Emulator {
             ModemOptions { buffering: Buffering::THRESHOLD, hold: load.hold, ..ModemOptions::default() };
         let mut packets = Packets::new(load);
         let speak = move || {
-            // A door that breaks is noticed by the host, who hears nothing more.
+            // The host detects a broken port, because it receives nothing more.
             let _ = serve(&mut door, options, false, || Next::Packet(packets.next(now_ns())), &over, |_| {});
         };
         let thread = std::thread::Builder::new().name("modem".to_owned()).spawn(speak)?;

@@ -191,7 +191,7 @@ struct Daemon {
     is_realtime: bool,
 }
 
-/// What the threads of the daemon have done.
+/// Work of the daemon's threads.
 struct Work {
     /// Processor time, in nanoseconds.
     cpu_ns: u64,
@@ -247,7 +247,7 @@ impl Daemon {
         }
     }
 
-    /// What its threads have done so far.
+    /// Work that the daemon's threads have done so far.
     fn work(&self) -> anyhow::Result<Work> {
         let folder = format!("/proc/{}/task", self.process.id());
         let mut work = Work { cpu_ns: 0, wakes: 0 };

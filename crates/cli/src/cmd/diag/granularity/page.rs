@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::measure::{Outcome, Percentiles};
 use super::{GAP_GOAL_MS, Goal, LATENCY_GOALS_US};
 
-/// Colours of the two measurements, which colour-blind readers can tell apart too; and their dashes.
+/// Colours and dash patterns of the two measurements. Colour-blind readers can distinguish the colours.
 const STYLES: [(&str, &str); 2] = [("#0077BB", ""), ("#CC3311", "6 4")];
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
@@ -180,7 +180,7 @@ fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec
         let count = sorted.len() as f64;
         let mut path = String::new();
         for (at, value) in sorted.iter().enumerate() {
-            // A step per value, but at most a thousand: more cannot be told apart.
+            // One step per value, but at most a thousand: more cannot be distinguished.
             if sorted.len() > 1_000 && at % (sorted.len() / 1_000) != 0 && at + 1 < sorted.len() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Counts what a log holds. The memory does not grow with the log.
+//! Counters for the content of a log. The memory does not grow with the log.
 
 use std::collections::BTreeMap;
 

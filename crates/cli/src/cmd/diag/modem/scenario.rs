@@ -91,7 +91,7 @@ fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<TimedPacket>) 
     Ok(())
 }
 
-/// At so many times the pace of the scenario's clock.
+/// Converts a log packet, with time accelerated by the factor `speed` relative to the scenario's clock.
 fn timed_packet(composed: Composed, speed: f64) -> TimedPacket {
     let at = Time::from_secs_f64(composed.at.as_secs_f64() / speed);
     TimedPacket {

@@ -112,7 +112,7 @@ impl Feed {
         Ok(Feed { names, radios, origin: Origin::Board(board), title })
     }
 
-    /// The title: what is watched.
+    /// Title of the view: the name of the source.
     pub fn title(&self) -> &str {
         &self.title
     }

@@ -64,7 +64,7 @@ impl View {
         }
     }
 
-    /// The lines, for a terminal of so many columns and rows.
+    /// Renders the lines for a terminal of this many columns and rows.
     pub fn render(&mut self, now_ns: u64, (columns, height): (usize, usize)) -> Vec<String> {
         let name_width =
             self.names.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(3) + 3;

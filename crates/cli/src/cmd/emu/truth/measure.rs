@@ -84,7 +84,7 @@ pub fn run(
     let longer = (seconds + SPARE.as_secs_f64()).to_string();
     let send = ["listen", &address, "send", &longer, "--cc", &condition.scheme];
     let sender = Player::new(&words(&send), Spot::Far, folder)?;
-    // The reader's first byte comes after the sender's first packet, with which the run begins.
+    // The reader receives its first byte after the sender's first packet, which starts the run.
     let receive = ["connect", &address, "receive", &seconds.to_string()];
     let reader = Player::new(&words(&receive), Spot::Device(0), folder)?;
     let failed = |said: String| anyhow!("a flow under `{}` failed: {}", condition.scheme, said.trim());
