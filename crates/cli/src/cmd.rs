@@ -82,7 +82,7 @@ const NO_THREAD: &str =
 /// Runs `work` on a thread of this name.
 ///
 /// # Errors
-/// The system gives no further thread.
+/// The system cannot start another thread.
 fn thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

@@ -116,7 +116,7 @@ pub fn package() -> Option<&'static str> {
     option_env!("AIRPACE_PACKAGE").filter(|package| !package.is_empty())
 }
 
-/// Why an installation cannot go where the user wants it.
+/// The error for a path to which the installation cannot write.
 fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
         let or_root = if error.kind() == ErrorKind::PermissionDenied { ", or start as root" } else { "" };

@@ -1,4 +1,5 @@
-//! Output for people: tables and text as wide as the terminal, colour if it is wanted, progress if someone watches.
+//! Output for people: tables and text at the terminal's width, colours if wanted, progress if standard error is a
+//! terminal.
 
 mod table;
 mod wrap;
@@ -17,7 +18,7 @@ pub use table::Table;
 pub use wrap::columns_of;
 pub use wrap::hang;
 
-/// The number of columns for a terminal that does not give it, and for a file or a pipe.
+/// Default number of columns: for a terminal without a reported width, for a file and for a pipe.
 const USUAL_COLUMNS: usize = 80;
 
 /// The number of columns of standard output.

@@ -65,7 +65,7 @@ pub fn request_short_slices() -> io::Result<()> {
 ///
 /// Source: man-pages PR_SET_TIMERSLACK(2const)
 pub fn set_precise_timers() {
-    // Where the kernel refuses, timers stay as they were.
+    // If the kernel refuses, timers stay as they were.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 

@@ -55,8 +55,8 @@ pub struct Sleeper {
     spin: Duration,
     /// Instant at which the thread last started to spin.
     spun_at: Time,
-    /// With real-time priority: instant of the last check of whether the thread sleeps, and the thread's processor time
-    /// at this check.
+    /// Instant of the last check of whether the thread sleeps, and the thread's processor time at this check. `None`
+    /// without real-time priority.
     checked: Option<(Time, Duration)>,
     /// Why the thread has no real-time priority, if it requested one.
     pub refused: Option<io::Error>,

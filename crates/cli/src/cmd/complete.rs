@@ -63,7 +63,7 @@ pub fn scheme() -> ArgValueCompleter {
     scheme_or(Vec::new)
 }
 
-/// Completes one word of a list of schemes. Words that stand for several schemes are offered too.
+/// Completes one word of a list of schemes. Words for groups of schemes are also offered.
 pub fn schemes() -> ArgValueCompleter {
     scheme_or(|| {
         vec![
@@ -89,8 +89,8 @@ fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     })
 }
 
-/// A scheme alone, with `+ran` if it can be, and with each of its presets; a preset behind `+ran` where that is
-/// possible.
+/// All spellings of a scheme: alone, with `+ran` if the scheme supports it, and with each of its presets, also after
+/// `+ran` if supported.
 fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
     let mut spellings = vec![];
     let with_ran = scheme.takes_ran.then_some((ran::SUFFIX, ran::SUMMARY));

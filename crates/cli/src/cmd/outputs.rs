@@ -1,4 +1,4 @@
-//! The files that a command writes. None replaces a file that it reads, no two are the same file, and none is written
+//! Output files of a command. No output replaces an input, no two outputs are the same file, and no output is written
 //! through a link.
 
 use std::io::{Error, Result, Write};
@@ -38,7 +38,7 @@ impl Named {
 /// Checks `outputs` before any of them is made.
 ///
 /// # Errors
-/// If one would replace an input or another output.
+/// An output would replace an input or another output.
 pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
     for (at, output) in outputs.iter().enumerate() {
         let is_there = |other: &&Named| other.place.is_some() && other.place == output.place;
@@ -56,7 +56,7 @@ pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Begins the file that an option names. It gets its name when it is complete.
+/// Creates the file that an option names. The file gets its name when it is complete.
 ///
 /// # Errors
 /// Names file and option.
@@ -64,7 +64,7 @@ pub fn whole(option: &str, path: &Path) -> anyhow::Result<Whole> {
     Whole::create(path).map_err(refused(option, path))
 }
 
-/// Opens the file that an option names. Others may follow it while it grows.
+/// Opens the file that an option names. Other programs may read it while it grows.
 ///
 /// # Errors
 /// Names file and option.
@@ -105,9 +105,9 @@ fn cannot(what: &str, path: &Path, option: &str, error: &Error) -> String {
 
 /// A file of either kind.
 pub enum OutFile {
-    /// It gets its name when it is complete.
+    /// A file that gets its name when it is complete.
     Whole(Whole),
-    /// Others follow it while it grows.
+    /// A file that other programs read while it grows.
     Growing(Growing),
 }
 

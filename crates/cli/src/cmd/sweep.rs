@@ -147,7 +147,7 @@ fn counted(outcome: SweepOutcome) -> String {
     format!("{}: {} made now{earlier}.", count(cells, "run"), thousands(now))
 }
 
-/// The least and the most of a scheme's numbers.
+/// Minimum and maximum of a scheme's values.
 struct Span {
     scheme: String,
     runs: u64,
@@ -163,7 +163,7 @@ impl Span {
         Span { scheme: scheme.to_owned(), runs: 0, ends: vec![None; COLUMNS.len()] }
     }
 
-    /// Takes a run, by its first flow under the scheme.
+    /// Adds a run, by its first flow under the scheme.
     fn add(&mut self, flow: Option<&FlowRow>) {
         self.runs += 1;
         let Some(flow) = flow else { return };
@@ -276,10 +276,10 @@ fn stopped(sweep: &Sweep, args: &Args) -> String {
 
 /// Maximum duration of an estimate; after it, no further run is started.
 ///
-/// Chosen: as long as people wait for an answer.
+/// Chosen: the time for which users wait for an answer.
 const MOST_SECONDS: Duration = Duration::from_secs(10);
 
-/// How many runs are made for an estimate at most.
+/// Maximum number of runs for an estimate.
 const SAMPLES: usize = 16;
 
 /// Bytes of the dataset for each flow of a run.
@@ -370,7 +370,7 @@ fn estimate(
     Ok(Verdict::Fine)
 }
 
-/// Returns an error if something that is read lies where the sweep writes.
+/// Returns an error if the sweep would write to a file that it reads.
 fn check_inputs(args: &Args, spec: &Spec, folder: &Path) -> anyhow::Result<()> {
     let Ok(folder) = folder.canonicalize() else { return Ok(()) };
     let base = Scenario::load(&spec.text, &spec.scenario, &[])?;

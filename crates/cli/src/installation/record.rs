@@ -19,7 +19,7 @@ pub struct Record {
     pub version: String,
     /// Files, below the prefix.
     pub files: BTreeSet<PathBuf>,
-    /// Full paths of folders that were not there before. The prefix and folders above it may be among them.
+    /// Full paths of folders that the installation created. The prefix and its parent folders may be among them.
     pub folders: BTreeSet<PathBuf>,
     /// Links to folders below the prefix, through which files were installed, and where they led.
     pub links: BTreeMap<PathBuf, PathBuf>,
@@ -89,14 +89,14 @@ impl Record {
         })
     }
 
-    /// Notes the folders above `file` that do not exist yet, because they will be made.
+    /// Records the folders above `file` that do not exist yet: the installation will create them.
     pub fn note_folders(&mut self, prefix: &Path, file: &Path) {
         let path = prefix.join(file);
         let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
         self.folders.extend(missing.map(Path::to_owned));
     }
 
-    /// Notes the links among the folders above `file`: the user's own, through which it is installed.
+    /// Records the links among the folders above `file`: these are the user's own links.
     pub fn note_links(&mut self, prefix: &Path, file: &Path) {
         for folder in file.ancestors().skip(1) {
             if let Some(target) = target_of(&prefix.join(folder)) {
@@ -105,7 +105,8 @@ impl Record {
         }
     }
 
-    /// Fails if one of the folders above `file` has become a link since: what lies behind it was not installed.
+    /// Fails if one of the folders above `file` has become a link since the installation: files behind such a link were
+    /// not installed.
     fn check_links(&self, prefix: &Path, file: &Path) -> anyhow::Result<()> {
         for folder in file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
             let path = prefix.join(folder);
@@ -166,7 +167,7 @@ impl Record {
     }
 }
 
-/// Where a link leads; `None` if it is none, or leads nowhere.
+/// Target of a link; `None` if the path is not a link or the target does not exist.
 fn target_of(path: &Path) -> Option<PathBuf> {
     let is_link = path.symlink_metadata().is_ok_and(|about| about.is_symlink());
     is_link.then(|| path.canonicalize().ok()).flatten()

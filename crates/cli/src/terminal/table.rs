@@ -43,7 +43,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| plain(&cell).into_owned()).collect());
     }
 
-    /// Writes it in the width of standard output, with bold headings if colours are wanted.
+    /// Writes the table at the width of standard output, with bold headings if colours are wanted.
     pub fn write(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
         for Line { is_head, text } in self.lines(columns()) {
             writeln!(out, "{}", if is_head { paint.bold(&text) } else { text })?;
@@ -51,7 +51,7 @@ impl Table {
         Ok(())
     }
 
-    /// The same, but with one line per row where standard output is no terminal, however long it gets.
+    /// Like [`Table::write`], but with one line per row of any length if standard output is not a terminal.
     pub fn write_for_programs(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
         if std::io::stdout().is_terminal() {
             return self.write(out, paint);
@@ -78,8 +78,8 @@ impl Table {
 
     /// The width of each column, so that all together take at most `room`; `None` if something does not fit.
     ///
-    /// Columns are narrowed one space at a time. Each time it is the column that adds the fewest lines, and of equal
-    /// ones the widest.
+    /// Narrows columns by one space at a time. Each step takes the column that adds the fewest lines, and of equal
+    /// columns the widest.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let all = 0..self.head.len();
         let mut widths: Vec<usize> =

@@ -3,7 +3,7 @@
 use airpace_core::plain::plain;
 use unicode_width::UnicodeWidthStr;
 
-/// Where a text may be broken.
+/// Positions at which a text may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
     /// At spaces.
@@ -28,7 +28,7 @@ pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
 /// Returns `lead`, then `text` in lines that start at column `indent`. The first line starts after the lead if the lead
 /// is longer.
 ///
-/// Others' text is made plain: nothing in it can move, hide or colour the text beside it.
+/// Untrusted text is escaped: it cannot move, hide or colour the text next to it.
 pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
     let (lead, text) = (&*plain(lead), &*plain(text));
     let used = columns_of(lead).saturating_sub(indent);

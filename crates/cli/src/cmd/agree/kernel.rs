@@ -97,7 +97,7 @@ use super::over::{Over, is_ours};
 /// Our schemes that a run needs in the kernel, and the device whose radio feeds each.
 ///
 /// # Errors
-/// What one kernel cannot do for all flows at once.
+/// The scenario needs conflicting settings of one kernel for its flows.
 pub fn needed(scenario: &Scenario, scheme: &SchemeSpec) -> anyhow::Result<Vec<(SchemeSpec, usize)>> {
     let mut needed: Vec<(SchemeSpec, usize)> = vec![];
     for (index, flow) in scenario.flow.iter().enumerate() {

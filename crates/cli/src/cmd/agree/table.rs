@@ -47,7 +47,7 @@ pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Res
     Ok(())
 }
 
-/// How far apart runs of the simulator are, in words.
+/// Range of the simulator's runs, as text.
 fn spread_of(row: &Beside, spread: &Spread) -> String {
     let [least, most] = spread.throughput_mbps;
     let delays = spread

@@ -94,7 +94,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         decoded: 0,
     };
     let sources = input::read(&args.files, &mut decode)?;
-    // A file that is written as a whole is of a whole log.
+    // A file that is written only when complete requires a whole log as input.
     input::check_ends(&sources)?;
     let nothing = decode.writer.finish()?;
     decode.unread.report(&sources)?;
@@ -161,7 +161,7 @@ fn parse_code(text: &str) -> anyhow::Result<LogCode> {
 
 /// Turns packets into output.
 trait Writer {
-    /// Takes a packet. Returns what could not be read of it, if anything.
+    /// Processes a packet. Returns the part of the packet that could not be parsed, if any.
     fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>>;
 
     /// Flushes the output written so far, so that readers receive it.

@@ -89,7 +89,7 @@ fn rats(tally: &Tally) -> Vec<&'static str> {
     rats
 }
 
-/// How well a version's layout is known; `None` if there is no layout.
+/// Verification level of a version's layout; `None` if there is no layout.
 fn known(code: LogCode, version: Version) -> Option<Verified> {
     log::code(code)?.layout(version).map(|layout| layout.verified)
 }

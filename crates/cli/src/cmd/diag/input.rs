@@ -1,4 +1,4 @@
-//! Reads logs: files one after the other, compressed or not, or a pipe that is still being written.
+//! Input of logs: files in sequence, compressed or not, or a pipe that is still being written.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -42,7 +42,7 @@ pub struct ListenArgs {
     realtime: bool,
 }
 
-/// How often the modem's buffer is drained unless the user says otherwise.
+/// Default interval between drains of the modem's buffer.
 ///
 /// Chosen: every drain wakes two threads of the daemon, and these wake-ups are most of the daemon's cost. The interval
 /// between values that a modem reports every ten milliseconds stays the same, because ten is a multiple of five. Values

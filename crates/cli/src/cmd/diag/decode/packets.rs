@@ -9,7 +9,7 @@ use airpace_diag::log;
 use super::{Kind, Writer};
 use crate::cmd::NothingFound;
 
-/// How packets are printed.
+/// Output format of packets.
 #[derive(Clone, Copy)]
 pub enum Form {
     /// One object per line.
@@ -29,7 +29,7 @@ pub struct Packets<'o> {
     buffer: Vec<u8>,
 }
 
-/// How many bytes are collected before they are written.
+/// Number of bytes that are collected before a write.
 pub const ENOUGH: usize = 1 << 16;
 
 impl<'o> Packets<'o> {

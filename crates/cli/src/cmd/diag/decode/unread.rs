@@ -29,7 +29,7 @@ pub struct Unread {
     frame: Vec<u8>,
 }
 
-/// The reason why a packet could not be read, wholly or in part. Packets are grouped by it.
+/// Reason why a packet could not be parsed completely. Packets are grouped by this reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The layout of the code is not known.
@@ -54,7 +54,7 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    /// Why a packet could not be read, or `None` if it could.
+    /// The reason why a packet could not be parsed; `None` if it was parsed completely.
     pub fn of(code: LogCode, reading: &Result<Decoded<'_>, Unreadable>) -> Option<Kind> {
         Some(match reading {
             Ok(decoded) => {
@@ -78,11 +78,11 @@ impl Kind {
 }
 
 impl Unread {
-    /// Keeps such packets of these logs in a folder, if one is given. The files can be followed while they grow, or
-    /// appear when they are complete.
+    /// Stores unparsed packets of these logs in a folder, if one is given. The files either grow while other programs
+    /// read them, or appear when they are complete.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// The folder or a file in it cannot be created.
     pub fn new(folder: Option<PathBuf>, inputs: Vec<Named>, is_followed: bool) -> anyhow::Result<Unread> {
         if let Some(folder) = &folder {
             outputs::folder("--unknown", folder)?;
@@ -101,7 +101,7 @@ impl Unread {
     /// Counts and keeps a packet that could not be read.
     ///
     /// # Errors
-    /// If it cannot be kept.
+    /// The packet cannot be stored.
     pub fn packet(&mut self, packet: &LogPacket<'_>, kind: Kind) -> anyhow::Result<()> {
         *self.counts.entry(kind).or_default() += 1;
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -120,7 +120,7 @@ impl Unread {
         file.write_all(&self.frame).map_err(outputs::refused("--unknown", &path))
     }
 
-    /// Counts a stretch of bytes that is no message.
+    /// Counts a byte range that is not a message.
     pub fn fault(&mut self, place: Place) {
         self.faults.entry(place.file).or_insert((0, place.offset)).0 += 1;
     }

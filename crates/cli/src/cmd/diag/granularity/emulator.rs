@@ -22,7 +22,7 @@ pub const RSRP_EVERY: Duration = Duration::from_millis(10);
 pub struct Load {
     /// Number of packets per second, RSRP included.
     pub packets_per_s: u32,
-    /// How long the modem keeps them.
+    /// Time for which the modem buffers packets.
     pub hold: Duration,
     /// Seed of the values.
     pub seed: u64,

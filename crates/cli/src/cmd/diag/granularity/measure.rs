@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use super::emulator::{Emulator, Load, modem_ns};
 
-/// Readings that are closer together than this count as one arrival: a modem that empties its buffer sends the packets
-/// of a second at once.
+/// Maximum interval between readings of the same arrival. A modem that flushes its buffer sends the packets of a whole
+/// second at once.
 ///
 /// Chosen: longer than a buffer takes over the port, shorter than the modem's own reporting interval.
 const TOGETHER: Duration = Duration::from_millis(5);
-/// How long the daemon may take until it streams.
+/// Maximum time until the daemon delivers readings.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Time between the start of streaming and the measurement, so that the first buffers have passed.
 const SETTLE: Duration = Duration::from_millis(1_500);
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub drains: bool,
     /// Processor time of the daemon, in percent of a core.
     pub cpu_percent: f64,
-    /// How often threads of the daemon woke up, per second.
+    /// Wake-ups of the daemon's threads per second.
     pub wakes_per_s: f64,
     /// Number of packets that the daemon read.
     pub packets_per_s: f64,
@@ -47,15 +47,15 @@ type Readings = Vec<(Reading, u64)>;
 /// Percentiles of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
-    /// Half of the values are at most this.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten values are at most this.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 of 100 values are at most this.
+    /// 99th percentile.
     pub p99: f64,
     /// The largest value.
     pub max: f64,
-    /// How many values there are.
+    /// Number of values.
     pub count: usize,
 }
 
@@ -161,7 +161,7 @@ pub fn measure(
     })
 }
 
-/// Reads every reading of a KPI for `span`, as a program would, and notes when it did.
+/// Reads every reading of a KPI for `span`, as a program would, and records the time of each read.
 fn read(kpi: Kpi, span: Duration) -> anyhow::Result<JoinHandle<anyhow::Result<Readings>>> {
     let until = now_ns() + span.as_nanos() as u64;
     let mut seen = kpi.latest().map_or(0, |reading| reading.sequence);
@@ -195,7 +195,7 @@ struct Daemon {
 struct Work {
     /// Processor time, in nanoseconds.
     cpu_ns: u64,
-    /// How often one slept and was woken up.
+    /// Number of sleeps and wake-ups of the threads.
     wakes: u64,
 }
 

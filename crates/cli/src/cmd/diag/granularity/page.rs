@@ -127,7 +127,7 @@ fn numbers(outcomes: &[Outcome], html: &mut String) {
     html.push_str("</table>");
 }
 
-/// A figure with the share of values that are at most x, on a logarithmic axis. `marks` are lines across it.
+/// Draws the cumulative distribution of values on a logarithmic axis. `marks` are vertical marker lines.
 fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec<f64>], marks: &[f64]) {
     let all = || series.iter().flatten().chain(marks).copied().filter(|value| *value > 0.0);
     let low = all().fold(f64::INFINITY, f64::min).log10().floor();

@@ -26,13 +26,13 @@ pub struct Tally {
 /// The counts of one code's packets.
 #[derive(Default)]
 pub struct CodeTally {
-    /// How many there are.
+    /// Number of packets.
     pub count: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// How many there are of each version.
+    /// Number of packets per version.
     pub versions: BTreeMap<Version, u64>,
-    /// How many do not fit their version's layout.
+    /// Number of packets that do not match their version's layout.
     pub misfits: u64,
     /// The time stamp of each radio's last packet.
     last: BTreeMap<Radio, Stamp>,
@@ -44,11 +44,11 @@ pub struct CodeTally {
 /// Bytes that are no message.
 #[derive(Default)]
 pub struct Faults {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
     /// The offsets of the first few.
     pub offsets: Vec<u64>,
-    /// How many bytes, if that is known.
+    /// Number of bytes, if known.
     pub bytes: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct Clock {
     unset: Option<(Stamp, Stamp)>,
     /// Number of packets before the network's time was known.
     pub unset_packets: u64,
-    /// How often a packet is more than a second earlier than the one before it.
+    /// Number of packets that are more than a second earlier than the previous packet.
     pub steps_back: u64,
     last: BTreeMap<Radio, Stamp>,
 }
@@ -120,7 +120,7 @@ impl CodeTally {
         }
     }
 
-    /// The gap that the given share of all gaps does not exceed, in milliseconds.
+    /// Quantile of the gaps between packets, in milliseconds.
     pub fn gap_ms(&self, quantile: f64) -> Option<f64> {
         let gaps: u64 = self.gaps.values().sum();
         let mut left = (quantile * gaps as f64).ceil().max(1.0) as u64;
