@@ -97,7 +97,8 @@ use super::over::{Over, is_ours};
 /// Our schemes that a run needs in the kernel, and the device whose radio feeds each.
 ///
 /// # Errors
-/// The scenario needs conflicting settings of one kernel for its flows.
+/// The kernel's schemes cannot run the scenario: a flow has a direction that its scheme does not control, or flows need
+/// different options or devices of one scheme.
 pub fn needed(scenario: &Scenario, scheme: &SchemeSpec) -> anyhow::Result<Vec<(SchemeSpec, usize)>> {
     let mut needed: Vec<(SchemeSpec, usize)> = vec![];
     for (index, flow) in scenario.flow.iter().enumerate() {

@@ -49,12 +49,12 @@ pub struct ListenArgs {
 /// are two milliseconds older than with a drain every millisecond.
 pub const DRAIN: &str = "5ms";
 
-/// How often to drain; `None` means never.
+/// Interval between drains; `None` means no draining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain(pub Option<Duration>);
 
 impl PortArgs {
-    /// The port, under a name that stays the same when it is plugged in again; `None` if no port is given.
+    /// The port, with a path that stays the same when the device is plugged in again; `None` if no port is given.
     pub fn source(&self) -> Option<Source> {
         let serial = self.port.clone().map(Source::Serial);
         let dev_diag = self.dev.clone().map(Source::DevDiag);
@@ -119,7 +119,7 @@ pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
 /// Parses how often to drain: a duration, or `off`.
 ///
 /// # Errors
-/// If it is none, or too short.
+/// The text is not a duration, or the duration is too short.
 pub fn parse_drain(text: &str) -> Result<Drain, String> {
     if text == "off" {
         return Ok(Drain(None));

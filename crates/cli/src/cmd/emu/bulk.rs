@@ -63,7 +63,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         is_wide: args.wide,
     };
     let goodput_mbps = bulk.run(|| {
-        // Who does not read this does not wait for it.
+        // A caller that does not read this line does not wait for it.
         let _ = writeln!(out, "listening").and_then(|()| out.flush());
     })?;
     if args.task == Task::Receive {

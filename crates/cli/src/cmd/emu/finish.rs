@@ -1,4 +1,4 @@
-//! The end of an emulated run: its record is turned again in virtual time, which gives tables, numbers and the page.
+//! End of an emulated run: replays its record in virtual time, from which tables, numbers and the report are made.
 
 use std::io::Write;
 
@@ -270,7 +270,7 @@ fn tcp(controls: &[Control]) -> Option<String> {
     Some(text)
 }
 
-/// The congestion control that TCP has here if a program chooses none; `None` if the kernel does not report it.
+/// Default TCP congestion control of this machine; `None` if the kernel does not report it.
 fn default_control() -> Option<String> {
     let read = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
     Some(read.trim().to_owned()).filter(|name| !name.is_empty())

@@ -32,7 +32,7 @@ impl Logs {
     /// Begins the logs that the options name.
     ///
     /// # Errors
-    /// A scenario without such a trace, a queue that mahimahi does not know, or a file that cannot be made.
+    /// The scenario has no trace of this kind, its queue does not exist in mahimahi, or a file cannot be created.
     pub fn begin(options: &LastHopOptions, choice: &Choice) -> anyhow::Result<Logs> {
         let trace = choice.scenario.trace.as_ref();
         let main = choice.scenario.flow[0].direction;

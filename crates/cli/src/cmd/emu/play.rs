@@ -1,4 +1,4 @@
-//! The program that plays one end of a schedule. `airpace emu agree` starts it.
+//! Program for one end of a schedule of packets. `airpace emu agree` starts it.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use super::super::Verdict;
 
-/// The longest file of a schedule.
+/// Maximum size of a schedule file (bytes).
 ///
 /// Chosen: as many packets as a schedule may have, in lines of 40 bytes.
 pub const MOST_BYTES: u64 = 800 << 20;

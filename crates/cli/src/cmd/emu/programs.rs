@@ -31,7 +31,7 @@ pub struct Cast {
 struct Planned {
     program: Program,
     role: Role,
-    /// As a shell would read it.
+    /// Command line, quoted for a shell.
     line: String,
     end: Option<ProgramEnd>,
 }
@@ -39,16 +39,17 @@ struct Planned {
 /// Role of a program in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It is waited for until it listens, and ended at the end.
+    /// Server: the run starts once it listens, and stops it at the end.
     Server,
-    /// The run lasts until it ends; it does not have the terminal.
+    /// The run lasts until this program ends; the program does not get the terminal.
     Beside,
     /// The same, with the terminal; its status is that of the run.
     Main,
 }
 
 impl Cast {
-    /// The programs of a run. `words` is the main one's; without words, it is a shell.
+    /// Creates the programs of a run. `words` is the command line of the main program; if it is empty, the main program
+    /// is a shell.
     ///
     /// # Errors
     /// A device that the scenario does not have.
@@ -108,7 +109,7 @@ impl Cast {
         }
     }
 
-    /// Starts all of them. Servers and programs on other devices write to files in `folder`. Returns sentences about
+    /// Starts all programs. Servers and programs on other devices write to files in `folder`. Returns warnings about
     /// servers that do not listen.
     ///
     /// # Errors

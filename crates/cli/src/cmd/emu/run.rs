@@ -22,7 +22,7 @@ use super::{LastHopOptions, Options, Place};
 use crate::called;
 use crate::terminal;
 
-/// How long programs have after an interrupt to end by themselves: the terminal interrupts them too.
+/// Maximum time for programs to end after an interrupt; the terminal interrupts them too.
 ///
 /// Chosen: enough to print a summary.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -164,13 +164,13 @@ fn attend(
 pub struct Folder {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether it has a number because the user gave it no name.
+    /// Whether the folder's name is numbered because the user gave no name.
     pub is_numbered: bool,
     _claim: Claim,
 }
 
 impl Folder {
-    /// Makes it.
+    /// Creates the run folder.
     ///
     /// # Errors
     /// A folder that another run is writing, or that cannot be written.

@@ -174,7 +174,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 const NO_DELAY_MS: f64 = 0.001;
 
 impl Form {
-    /// Runs programs behind it.
+    /// Runs programs behind this link.
     ///
     /// # Errors
     /// As [`run::run`]; text that is no network.
@@ -211,7 +211,7 @@ impl Form {
 }
 
 impl Form {
-    /// The form with its values, as it was typed.
+    /// The form with its values, as typed by the user.
     fn argument(&self) -> String {
         let quoted = |path: &Path| shell::quote(&path.to_string_lossy());
         match self {

@@ -53,7 +53,7 @@ impl Devices {
 /// Detaches the programs of a killed feeder from the devices of this network namespace, in kernels before 6.6.
 pub fn forget(room: &Room) {
     for device in present().into_keys() {
-        // Where there is nothing, nothing is to be removed.
+        // The call fails for devices without an attached program; ignore this error.
         let _ = room.detach_filter(device);
     }
 }

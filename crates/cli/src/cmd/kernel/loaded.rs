@@ -33,14 +33,14 @@ pub(super) fn load(
     );
     default_in.iter().try_for_each(Place::check)?;
     let _turn = turn();
-    // Its options are those of the time when it was loaded.
+    // A loaded scheme keeps the options with which it was loaded.
     let is_there = default_in.is_some() && scheme.text() == name && Pinned::open(name)?.is_some();
     let (mut doubt, mut renewed) = (None, vec![]);
     if !is_there {
         let (mut kernel, _, uncounted) = bring_in(scheme)?;
         kernel.pin()?;
         doubt = uncounted;
-        // Where it was the default before, the kernel still gives sockets the one that was unloaded.
+        // In namespaces whose default it was, the kernel still gives new sockets the unloaded version.
         renewed = netns::defaults(name);
         renewed.iter().try_for_each(|place| place.set_default(name))?;
     }
@@ -112,8 +112,8 @@ fn tell_loaded(name: &str, doubt: Option<&anyhow::Error>, out: &mut dyn Write) -
     }
 }
 
-/// Loads a scheme with all that belongs to it, for as long as the result lives or until it is pinned. Also returns its name, and
-/// why the machine's flows are not counted, if they should be.
+/// Loads a scheme with its auxiliary programs, for as long as the result lives or until it is pinned. Also returns the
+/// scheme's name, and the reason if the machine's other flows should be counted but cannot be.
 ///
 /// # Errors
 /// A machine that takes no programs; a scheme that is loaded already.
@@ -129,7 +129,7 @@ pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Op
         bail!("{}: it needs a count of this machine's flows: {error:#}", scheme.text());
     }
     if name == PBE {
-        // Without it, the scheme is no more than BBR.
+        // Without the exchange of feedback, PBE-CC is only BBR.
         kernel.exchange(root(&Groups::see()?)?.as_fd())?;
     }
     if name == RELAY {
@@ -222,7 +222,7 @@ fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Op
     loop {
         let here = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
         let found = unseen(&here, asked).map(str::to_owned)?;
-        // Nothing of it was removed: it will not go.
+        // A scheme that this command did not remove stays registered: do not wait for it.
         let is_removed = removed.iter().any(|(name, _)| *name == found);
         if !is_removed || Instant::now() >= until {
             return Some(found);
@@ -236,7 +236,7 @@ fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Op
 /// Source: Linux Documentation/networking/ip-sysctl.rst (tcp_available_congestion_control)
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// How long the kernel may take to remove a scheme.
+/// Maximum time for the kernel to remove a scheme.
 ///
 /// Chosen: its grace periods take some ten milliseconds.
 const STILL_THERE: Duration = Duration::from_secs(5);

@@ -22,12 +22,12 @@ pub enum Place {
     Here,
     /// One that has a name.
     Named(String),
-    /// One without a name, and a process in it: that of a container, for one.
+    /// A namespace without a name, identified by a process in it, for example that of a container.
     Of(u32),
 }
 
 impl Place {
-    /// Its name, `pid:` and the number of a process in it where it has none, or `None` for that of this program.
+    /// Name of the namespace; `pid:` and a process ID if it has no name; `None` for the namespace of this program.
     pub fn name(&self) -> Option<String> {
         match self {
             Place::Here => None,
@@ -44,7 +44,7 @@ impl Place {
         }
     }
 
-    /// Opens it.
+    /// Opens the namespace.
     fn open(&self) -> anyhow::Result<File> {
         if let Place::Named(name) = self {
             ensure!(!name.contains('/') && !name.is_empty(), "{self} is no name of a network namespace");
@@ -55,7 +55,7 @@ impl Place {
         })
     }
 
-    /// What `act` returns in it.
+    /// Runs `act` inside the namespace, and returns its result.
     fn within<T: Send>(&self, act: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
         if *self == Place::Here {
             return act();
@@ -81,7 +81,7 @@ impl Place {
         self.open().map(drop)
     }
 
-    /// New TCP sockets in it get this scheme from now on.
+    /// Makes this scheme the default of new TCP sockets in the namespace.
     pub fn set_default(&self, scheme: &str) -> anyhow::Result<()> {
         self.within(|| {
             airpace_files::set_kernel(DEFAULT, scheme)
@@ -89,7 +89,7 @@ impl Place {
         })
     }
 
-    /// Whether it is there, and none of those that were `seen`.
+    /// Whether the namespace exists and is not in `seen`.
     fn is_first_of_its_kind(&self, seen: &mut Vec<(u64, u64)>) -> bool {
         let Ok(found) = fs::metadata(self.path()) else { return false };
         let identity = (found.dev(), found.ino());

@@ -1,4 +1,4 @@
-//! `airpace kernel run`: a program whose TCP connections use a scheme, although it knows nothing of it.
+//! `airpace kernel run`: runs a program whose TCP connections use a scheme without any change to the program.
 //!
 //! The program runs in a control group of its own, in which a small program in the kernel chooses the scheme for each
 //! connection.
@@ -30,7 +30,7 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     };
     let [program, arguments @ ..] = command else { bail!("name a program") };
     ensure!(Pinned::open(scheme)?.is_some(), "{}", not_loaded(scheme));
-    // From here on, nothing ends this program before the one that it runs, and nothing is left behind.
+    // From here on, this process always outlives the program that it runs, and cleans up after it.
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT]).context("cannot listen to signals")?;
     let group = Group::enter()?;
     let folder = File::open(&group.path).with_context(|| group.path.display().to_string())?;
@@ -67,13 +67,13 @@ fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
 /// The names of the programs' groups: a process's number follows.
 const PREFIX: &str = "airpace-run-";
 
-/// A place where this system's control groups can be seen, until it is dropped.
+/// A mount of this system's control groups; dropping the value unmounts it.
 pub struct Groups {
     mounted: tempfile::TempDir,
 }
 
 impl Groups {
-    /// Makes it.
+    /// Mounts the control groups.
     pub fn see() -> anyhow::Result<Groups> {
         let mounted = tempfile::tempdir().context("no folder for control groups")?;
         mount("airpace", mounted.path(), "cgroup2", MountFlags::empty(), None)
@@ -86,7 +86,8 @@ impl Groups {
         self.mounted.path()
     }
 
-    /// Removes what an earlier run has left: it was killed, or its program had left others behind that have ended since.
+    /// Removes the remains of an earlier run: the run was killed, or its program had left processes that have ended
+    /// since.
     fn sweep(&self) {
         let entries = fs::read_dir(self.root()).into_iter().flatten().flatten();
         for entry in entries {
@@ -108,18 +109,18 @@ pub fn sweep() {
 }
 
 impl Drop for Groups {
-    /// What stays is empty.
+    /// Unmounts the control groups; the remaining folder is empty.
     fn drop(&mut self) {
         let _ = unmount(self.mounted.path(), UnmountFlags::DETACH);
     }
 }
 
-/// A control group with this process in it. Its end undoes that.
+/// A control group that contains this process. Dropping the value moves the process back and removes the group.
 struct Group {
     /// `path` lies there.
     _groups: Groups,
     path: PathBuf,
-    /// Where this process was before.
+    /// Control group of this process before.
     before: PathBuf,
 }
 

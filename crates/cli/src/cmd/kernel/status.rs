@@ -133,7 +133,7 @@ impl Status {
         }
         self.write_sharing(out)?;
         let feed = match (mbps, age_ms) {
-            // A server needs none.
+            // A server needs no feed.
             (_, None) if self.name == PBE => {
                 "none, as on a server: what the peers' phones measure steers its flows".to_owned()
             }

@@ -13,14 +13,14 @@ use anyhow::anyhow;
 
 use crate::cmd::diag::simulated::Simulated;
 
-/// How a scenario is run.
+/// Parameters of the simulation of a scenario.
 #[derive(Clone, Copy)]
 pub struct Drive {
     /// The seed of the first round. Each further round has the next number.
     pub seed: u64,
     /// The speed, relative to the scenario's clock.
     pub speed: f64,
-    /// Whether the scenario starts again when it is over.
+    /// Whether to restart the scenario when it has ended.
     pub is_looped: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Driven {
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
-/// How many packets a simulation may be ahead.
+/// Maximum number of packets by which a simulation may be ahead of the port.
 ///
 /// Chosen: the packets of some seconds. A simulation is much faster than the wall clock, and waits.
 const AHEAD: usize = 4_096;

@@ -13,11 +13,11 @@ use od::{Kpi, Od};
 
 use crate::cmd::diag::port::{ListenArgs, subscription};
 
-/// How many samples may wait for the terminal.
+/// Maximum number of samples in the queue for the terminal.
 ///
 /// Chosen: ten seconds of all grants of a busy modem.
 const ROOM: usize = 1 << 16;
-/// The time between two reads of a board. Reading it needs no system call.
+/// Interval between reads of the shared-memory region. A read needs no system call.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The time between two attempts to open the board of a daemon that is gone.
@@ -72,9 +72,9 @@ pub struct Seen {
     pub subframe: Option<u16>,
     /// Its sequence number among the samples of its KPI.
     pub sequence: u64,
-    /// Its time by the modem's clock; 0 if the modem did not give it.
+    /// Time of the sample by the modem's clock; 0 if the modem did not report it.
     pub modem_ns: u64,
-    /// When it arrived, in ns of [`od::clock`].
+    /// Arrival time, in ns of [`od::clock`].
     pub arrival_ns: u64,
 }
 
@@ -101,7 +101,7 @@ impl Feed {
     /// Reads from a daemon that is already running.
     ///
     /// # Errors
-    /// No daemon, or a KPI that it does not know.
+    /// No daemon runs, or the daemon does not offer a KPI.
     pub fn open_daemon(dir: Option<&Path>, kpis: &[String]) -> anyhow::Result<Feed> {
         let (names, radios) = canonical(kpis)?;
         let board = Board::open(dir, &names)?;
@@ -139,7 +139,7 @@ impl Feed {
                 let radios = &self.radios;
                 let mut take = |tapped: Tapped| {
                     let kpi = tapped.slot.0 as usize;
-                    // A tap gives only the KPIs that were asked for.
+                    // A tap delivers only the requested KPIs.
                     let Some(&radio) = radios.get(kpi) else { return };
                     seen.push(Seen {
                         kpi,
@@ -227,7 +227,7 @@ impl Feed {
 
 impl Board {
     /// # Errors
-    /// No daemon, or a KPI that it does not know.
+    /// No daemon runs, or the daemon does not offer a KPI.
     fn open(dir: Option<&Path>, names: &[(String, &str)]) -> Result<Board, od::Error> {
         let od = Od::open(dir)?;
         let subscribe = |(name, _): &(String, &str)| -> Result<_, od::Error> {
@@ -248,7 +248,7 @@ impl Board {
         })
     }
 
-    /// Checks whether the daemon is alive. If it is gone, opens the board of its successor.
+    /// Checks whether the daemon is alive. If it has stopped, opens the shared-memory region of its successor.
     ///
     /// # Errors
     /// The successor has no such KPI.

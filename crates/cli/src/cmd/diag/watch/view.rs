@@ -52,7 +52,7 @@ impl View {
         self.notice = notice;
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     pub fn push(&mut self, seen: &Seen) {
         let row = self.rows.entry((seen.kpi, seen.carrier)).or_default();
         row.value = seen.value;

@@ -18,15 +18,15 @@ use anyhow::{Context, anyhow};
 use super::super::stage::{Played, Player, Stage};
 use crate::terminal;
 
-/// How long a run takes.
+/// Wall-clock duration of a run.
 pub fn wall(condition: &Condition) -> Duration {
     Duration::from_secs(condition.seconds() as u64 + 1)
 }
 
-/// How long the programs may take beside it.
+/// Maximum time for the programs in addition to the run.
 const SPARE: Duration = Duration::from_secs(30);
 
-/// The lateness that is too much: at the 99.9th percentile, and at most.
+/// Limits of the lateness of a valid run in ms: 99.9th percentile and maximum.
 ///
 /// Chosen: a scheduler's tick, and the empty path's round trip, within which a window cannot react.
 const LATE_MS: (f64, f64) = (1.0, 40.0);
@@ -58,7 +58,7 @@ impl Reader for Data {
     fn told(&mut self, _: &Event<'_>) {}
 }
 
-/// Makes a run; `seed` draws the path's random numbers. A run that cannot be used gives the reason.
+/// Performs a run; `seed` is that of the path's random numbers. Returns the reason if the run is invalid.
 ///
 /// # Errors
 /// A machine that cannot emulate; a congestion control that this kernel does not have; an interruption.
