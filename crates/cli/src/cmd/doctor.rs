@@ -33,7 +33,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Something that may be there or not.
+/// A feature or program that may be missing.
 struct Finding {
     name: &'static str,
     is_there: bool,
@@ -44,7 +44,7 @@ struct Finding {
 
 /// Column in which details start.
 const INDENT: usize = 20;
-/// The same on a terminal that is narrower than [`NARROW`]: details stand below their name.
+/// Indentation of details on a terminal that is narrower than [`NARROW`]: details are below their name.
 const NARROW_INDENT: usize = 5;
 const NARROW: usize = 60;
 
@@ -106,7 +106,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             false => paint.bad(mark),
         };
         writeln!(out, "{mark}{rest}")?;
-        // Not wrapped, so that it can be pasted.
+        // Do not wrap commands, so that they can be pasted.
         if has_remedy {
             writeln!(out, "{:indent$}{}", "", as_called(&finding.remedy))?;
         }
@@ -150,7 +150,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     findings
 }
 
-/// What every build has.
+/// A finding about a feature that every build has.
 fn present(name: &'static str, detail: &str) -> Finding {
     Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }

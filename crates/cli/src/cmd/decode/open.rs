@@ -16,14 +16,14 @@ use crate::terminal::say;
 pub struct Opened {
     /// All sources: recordings first.
     pub sources: Vec<(String, Box<dyn Source>)>,
-    /// With `--pace`: for each recording, how far its reading lags behind.
+    /// With `--pace`: lag of reading behind real time, per recording.
     pub lags: Vec<(String, Arc<Lag>)>,
 }
 
 /// Opens all sources before the first is read. They end after `--for`, or when `stop` is set.
 ///
 /// # Errors
-/// If one cannot be opened, or there are too many to number.
+/// A source cannot be opened, or there are too many sources.
 pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let count = args.files.len() + args.radio.count();
     if count > 256 {

@@ -1,4 +1,4 @@
-//! If no cell is found in a recording: finds out whether another sample format or rate would find one.
+//! Search for a sample format or rate that gives a cell, for a recording without a detected cell.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use airpace_sdr::iq::{Format, Piece, Reader, Source, Until};
 use super::stats::describe;
 use crate::terminal::thousands;
 
-/// Sample rates that receivers are set to for LTE, in Hz.
+/// Usual sample rates of LTE receivers, in Hz.
 const RATES_HZ: [f64; 12] =
     [1.92e6, 2.4e6, 3.84e6, 5.76e6, 7.68e6, 10e6, 11.52e6, 15.36e6, 19.2e6, 20e6, 23.04e6, 30.72e6];
 
@@ -31,7 +31,7 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     let rates = RATES_HZ.into_iter().filter(|rate| *rate != meta.sample_rate_hz);
     let by_format = formats.map(|format| (meta.sample_rate_hz, format));
     let others = by_format.chain(rates.map(|rate| (rate, meta.format)));
-    // If long numbers are read as two short ones, the cell can be found too, but with more noise.
+    // If wide samples are read as two narrow ones, the cell may also be found, but with more noise.
     let best = others
         .filter_map(|(rate_hz, format)| Some((listen(path, rate_hz, format)?, rate_hz, format)))
         .max_by(|((_, one), ..), ((_, other), ..)| one.total_cmp(other));

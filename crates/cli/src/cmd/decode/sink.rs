@@ -45,7 +45,7 @@ pub struct Sink<'o> {
     tables: Option<Tables>,
     pcap: Option<PcapFile>,
     reports: Option<ReportFile>,
-    /// A live recording that gives nothing for this long is not waited for.
+    /// Time without data after which other recordings do not wait for a live recording.
     stall: Duration,
     has_head: bool,
     bar: ProgressBar,
@@ -54,11 +54,11 @@ pub struct Sink<'o> {
 }
 
 impl<'o> Sink<'o> {
-    /// For these recordings, by name. A message waits for evidence for `patience` subframes at most, and a live
-    /// recording that gives nothing for `stall` is not waited for.
+    /// Creates the sink for these recordings. A message waits for confirmation for at most `patience` subframes. A live
+    /// recording without data for `stall` is not waited for.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// A file cannot be created.
     pub fn new(
         args: &'o Args,
         sources: &[(String, Box<dyn Source>)],
@@ -112,7 +112,7 @@ impl<'o> Sink<'o> {
         self.bar.set_position((1000.0 * share.unwrap_or(0.0)) as u64);
     }
 
-    /// Prints a line for the person who watches.
+    /// Prints a line for the user.
     pub fn say(&self, word: &str) {
         let text = format!("airpace: {word}");
         let text = if std::io::stderr().is_terminal() { terminal::fit(&text) } else { text };
@@ -122,16 +122,16 @@ impl<'o> Sink<'o> {
     /// Flushes the output.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The output cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.out.flush()?;
         self.reports.as_mut().map_or(Ok(()), ReportFile::flush)
     }
 
-    /// Takes an event of a recording.
+    /// Processes an event of a recording.
     ///
     /// # Errors
-    /// If something cannot be written.
+    /// The output or a file cannot be written.
     pub fn take(&mut self, event: CarrierEvent) -> anyhow::Result<()> {
         let carrier = usize::from(event.carrier.0);
         match event.event {
@@ -233,7 +233,7 @@ impl<'o> Sink<'o> {
         }
     }
 
-    /// Frame numbers jump. A recording that is played in a loop need not be reported every time.
+    /// Reports a jump of frame numbers. For a recording that is played in a loop, only the first ones are printed.
     fn leap(&mut self, carrier: usize, leap: Leap, shift: Option<Shift>) {
         let leaps = self.recordings[carrier].stats.leap();
         let taken_for = match &shift {

@@ -67,12 +67,12 @@ impl Stats {
         }
     }
 
-    /// A cell was found.
+    /// Called when a cell was found.
     pub fn locked(&mut self) {
         self.cost.has_searched = true;
     }
 
-    /// Counts a subframe that was read.
+    /// Counts a decoded subframe.
     pub fn heard(&mut self, reading: &Reading) {
         self.subframes += 1;
         *self.cfis.entry(reading.cfi).or_default() += 1;
@@ -80,7 +80,7 @@ impl Stats {
         self.cost.subframe();
     }
 
-    /// Counts a subframe that has all its messages.
+    /// Counts a completed subframe, to which no further messages are added.
     pub fn whole(&mut self, reading: &Reading) {
         self.prbs += u64::from(reading.prbs);
         self.prbs_used += u64::from(used_prbs(reading));
@@ -121,13 +121,13 @@ impl Stats {
         self.refusals += u64::from(!answer.ack);
     }
 
-    /// Notes that samples are missing. Returns how often that happened.
+    /// Counts a gap of samples. Returns the number of gaps so far.
     pub fn gap(&mut self) -> u64 {
         self.gaps += 1;
         self.gaps
     }
 
-    /// Notes that frame numbers jump. Returns how often that happened.
+    /// Counts a jump of frame numbers. Returns the number of jumps so far.
     pub fn leap(&mut self) -> u64 {
         self.leaps += 1;
         self.leaps
@@ -254,7 +254,7 @@ impl Cost {
         self.subframes += 1;
     }
 
-    /// Adds time. It is the cost of the subframes that came since time was last added.
+    /// Adds processor time: the cost of the subframes since the last call.
     fn spent(&mut self, us: f64) {
         self.since_us += us;
         if std::mem::take(&mut self.has_searched) {
@@ -299,7 +299,7 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
             (_, true) => "-    ".to_owned(),
             _ => paint.good("ok   "),
         };
-        // Counts beyond the rung that fails are at best due to chance.
+        // Counts beyond the stage that fails are at best due to chance.
         let (count, meaning) = match is_beyond {
             true => (String::new(), String::new()),
             false => (thousands(shown(ladder, rung)), meaning(ladder, rung)),
@@ -307,7 +307,7 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
         let line = format!("  {:<10} {mark} {count:>12}  {meaning}", rung.name());
         writeln!(out, "{}", line.trim_end())?;
     }
-    // If it stops at a lower rung, that is an error, which gives the same hint.
+    // If decoding stops at a lower stage, this is an error, which contains the same hint.
     if let Some((rung, hint)) = broken.filter(|(rung, _)| *rung >= Rung::Candidates) {
         writeln!(out, "  stopped at {}: {hint}", rung.name())?;
     }

@@ -16,12 +16,12 @@ use super::subframes::Account;
 use crate::cmd::outputs;
 use crate::parquet_file::refused;
 
-/// Where something was received.
+/// Recording and time of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
     /// The index of the recording.
     pub carrier: CarrierId,
-    /// When its subframe began, in milliseconds from the recording's first sample.
+    /// Start of its subframe, in milliseconds from the recording's first sample.
     pub time_ms: f64,
 }
 
@@ -29,10 +29,10 @@ pub struct At {
 pub struct Tables(Decoded);
 
 impl Tables {
-    /// Makes the tables that `args` ask for. Answers have rows of another shape than messages, and a file of their own.
+    /// Creates the tables that `args` request. Answers have other columns than messages, and a separate file.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// A file cannot be created.
     pub fn create(path: &Path, args: &Args) -> anyhow::Result<Tables> {
         let row = match (args.subframes, args.rnti) {
             (true, _) => Row::Subframe,

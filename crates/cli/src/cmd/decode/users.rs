@@ -27,7 +27,7 @@ struct User {
     kind: &'static str,
     /// Number of all messages, including those without a grant.
     messages: u64,
-    /// Down, up.
+    /// Sums of downlink and uplink.
     ways: [Sums; 2],
 }
 
@@ -36,7 +36,7 @@ struct User {
 pub struct Users(BTreeMap<Rnti, User>);
 
 impl Users {
-    /// Takes a message.
+    /// Adds a message.
     pub fn take(&mut self, found: &Found) {
         let user = self.0.entry(found.rnti).or_default();
         user.kind = found.kind.name();
@@ -61,7 +61,7 @@ impl Users {
     /// Prints the users as a table, with rates over this many subframes. `called` returns the printed name of a user.
     ///
     /// # Errors
-    /// Nobody reads the output any more.
+    /// The output cannot be written.
     pub fn write(
         &self,
         subframes: u64,
@@ -82,7 +82,7 @@ impl Users {
         table.write(out, Paint::stdout())
     }
 
-    /// The same as one JSON object for each.
+    /// The users as one JSON object each.
     pub fn objects(&self, subframes: u64, mut called: impl FnMut(Rnti) -> Rnti) -> Vec<Value> {
         self.sorted().into_iter().map(|(rnti, user)| object(called(rnti), user, subframes)).collect()
     }

@@ -48,7 +48,7 @@ pub struct Examined {
     carried: Result<Vec<Carried>, String>,
 }
 
-/// Looks at everything and measures; it takes some 25 s.
+/// Performs all checks and measurements; takes about 25 s.
 pub fn examine() -> Examined {
     let bar = terminal::progress(false);
     bar.set_length(2 + selftest::TESTS.len() as u64);
@@ -187,7 +187,7 @@ fn memory() -> Finding {
     }
 }
 
-/// What raises a limit of this user.
+/// Instructions for raising a limit of this user.
 fn limit(what: &str) -> String {
     let user = std::env::var("USER").ok().filter(|name| !name.is_empty());
     let user = user.unwrap_or_else(|| "USER".to_owned());

@@ -41,7 +41,7 @@ pub const TESTS: [Test; 8] = {
 /// Duration of each test (s).
 const SECONDS: f64 = 2.0;
 
-/// How long the connection may take beyond that until the test is given up.
+/// Maximum additional time for the connection before the test is aborted.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 impl Test {
@@ -61,7 +61,7 @@ impl Test {
     fn scenario(&self) -> String {
         let Test { rate_mbps, .. } = self;
         let way = self.way();
-        // A link as of a trace, with a queue of a round trip's time and more, so that one connection fills it.
+        // A trace-driven link with a queue of more than a round-trip time, so that one connection fills the link.
         format!(
             "name = \"doctor\"\nduration_s = 60\n[trace]\ntelemetry = false\nlink.buffer.ms = 40\n\
              synth = {{ model = \"constant\", mean_mbps = {rate_mbps}, seconds = 1 }}\n[[flow]]\nrtt_ms = 10\n\
@@ -103,7 +103,7 @@ impl Carried {
     }
 }
 
-/// Carries out a test.
+/// Performs a test.
 ///
 /// # Errors
 /// A sentence that names the missing capability of the machine.

@@ -19,7 +19,7 @@ use super::Args;
 use crate::cmd::decode::message::{self, Name};
 use crate::cmd::outputs;
 
-/// A file of the messages that were sent.
+/// A file of the transmitted messages.
 pub struct Truth {
     file: Whole,
     pci: u16,
@@ -33,7 +33,7 @@ impl Truth {
     /// A file for this cell.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// The file cannot be created.
     pub fn create(path: &Path, cell: &Cell, args: &Args) -> anyhow::Result<Truth> {
         let file = outputs::whole("--truth", path)?;
         Ok(Truth {
