@@ -142,7 +142,7 @@ fn phich_resource(text: &str) -> Result<PhichResource, String> {
     found.ok_or_else(|| "give 1/6, 1/2, 1 or 2".to_owned())
 }
 
-/// Normal or extended length, for parameters for which the standard defines both.
+/// Of what the standard knows in a normal and an extended length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Length {
     Normal,

@@ -36,7 +36,7 @@ fn installed() -> &'static Path {
     })
 }
 
-/// Runs a command that must succeed, and returns what it wrote.
+/// Runs a command that must succeed, and returns its standard output.
 fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let told = String::from_utf8_lossy(&output.stderr);

@@ -55,7 +55,7 @@ pub struct Args {
     order: Option<Order>,
 }
 
-/// Endpoint of a connection.
+/// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Listen,

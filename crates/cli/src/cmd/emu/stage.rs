@@ -1,5 +1,4 @@
-//! A session whose network is turned in real time: what every emulated run begins and ends with, and programs of our own
-//! in it.
+//! Set-up and end of an emulated run: a session whose network runs in real time, and Airpace's own programs in it.
 
 use std::ffi::OsString;
 use std::fs::File;
